@@ -1,0 +1,168 @@
+#include "core/created.h"
+
+#include "core/die.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct entry {
+    struct entry *next;
+    atomic_bool ours;
+    enum und_created_kind kind;
+    char path[];
+};
+
+/* The handler may run between any two instructions, so a new entry is complete before it is linked. */
+static _Atomic(struct entry *) entries;
+static _Atomic(struct entry *) directory;
+/* While a file is being created nobody can tell yet whose it is: the handler then only takes note. */
+static atomic_bool creating;
+static volatile sig_atomic_t noted;
+static atomic_bool speaking;
+
+static void say(int signal_number)
+{
+    static const char text[] = "understudy: stopped by signal ";
+    char line[sizeof text + 64];
+    size_t length = sizeof text - 1;
+    memcpy(line, text, length);
+    if (signal_number >= 10)
+        line[length++] = (char)('0' + signal_number / 10 % 10);
+    line[length++] = (char)('0' + signal_number % 10);
+    static const char rest[] = "; the files of this run are removed\n";
+    memcpy(line + length, rest, sizeof rest - 1);
+    length += sizeof rest - 1;
+    /* Nothing can be done about a sentence that cannot be written. */
+    if (write(STDERR_FILENO, line, length) < 0)
+        return;
+}
+
+static void on_signal(int signal_number)
+{
+    if (creating) {
+        noted = signal_number;
+        return;
+    }
+    und_created_remove();
+    if (speaking && und_die_first())
+        say(signal_number);
+    if (!und_die_together())
+        return;
+    _exit(128 + signal_number);
+}
+
+static void handle(void (*handler)(int))
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    sigfillset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; ++i)
+        sigaction(signals[i], &action, NULL);
+}
+
+void und_created_watch(bool speaks)
+{
+    speaking = speaks;
+    handle(on_signal);
+}
+
+void und_created_unwatch(void)
+{
+    handle(SIG_IGN);
+}
+
+static struct entry *new_entry(const char *path)
+{
+    const size_t bytes = strlen(path) + 1;
+    struct entry *entry = malloc(sizeof *entry + bytes);
+    UND_CHECK(entry, "no memory to note %s", path);
+    memcpy(entry->path, path, bytes);
+    atomic_init(&entry->ours, false);
+    entry->kind = UND_DATA_FILE;
+    entry->next = NULL;
+    return entry;
+}
+
+void und_created_reserve(const char *path, enum und_created_kind kind)
+{
+    struct entry *entry = new_entry(path);
+    entry->kind = kind;
+    entry->next = entries;
+    entries = entry;
+}
+
+static struct entry *find(const char *path)
+{
+    struct entry *entry = entries;
+    while (entry && strcmp(entry->path, path) != 0)
+        entry = entry->next;
+    return entry;
+}
+
+int und_created_file(const char *path)
+{
+    struct entry *entry = find(path);
+    if (!entry)
+        UND_DIE("%s was not reserved", path);
+    creating = true;
+    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int code = errno;
+    if (descriptor >= 0)
+        entry->ours = true;
+    creating = false;
+    if (noted)
+        on_signal(noted);
+    errno = code;
+    return descriptor;
+}
+
+void und_created_directory(const char *path)
+{
+    struct entry *entry = new_entry(path);
+    entry->ours = true;
+    directory = entry;
+}
+
+void und_created_keep(const char *path)
+{
+    struct entry *entry = find(path);
+    if (entry)
+        entry->ours = false;
+}
+
+/* An entry leaves the list before it is freed: the handler may come in between. */
+void und_created_drop_data(bool removing)
+{
+    struct entry *before = NULL;
+    for (struct entry *entry = entries, *next; entry; entry = next) {
+        next = entry->next;
+        if (entry->kind != UND_DATA_FILE) {
+            before = entry;
+            continue;
+        }
+        if (removing && entry->ours)
+            unlink(entry->path);
+        if (before)
+            before->next = next;
+        else
+            entries = next;
+        free(entry);
+    }
+}
+
+void und_created_remove(void)
+{
+    for (struct entry *entry = entries; entry; entry = entry->next)
+        if (entry->ours)
+            unlink(entry->path);
+    if (directory)
+        rmdir(((struct entry *)directory)->path);
+}

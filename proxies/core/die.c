@@ -1,0 +1,147 @@
+#include "core/die.h"
+
+#include "core/created.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SENTENCE = 2048, PATIENCE_MS = 2000, STEP_MS = 5 };
+
+/* A rank of this node, as the others can reach it. */
+struct neighbour {
+    ino_t pids; /* the namespace that its process number is of */
+    pid_t pid;
+};
+
+/* What the ranks of a node share. */
+struct node {
+    atomic_int spoken;  /* one of them has said why the run ends */
+    atomic_int cleaned; /* how many have removed their files */
+    int size;
+    struct neighbour ranks[];
+};
+
+/* Outside of struct und_run for the same reason as the table in created.c: a signal handler needs it. */
+static atomic_int alone;
+static _Atomic(struct node *) shared;
+static atomic_bool clean;
+static MPI_Win window = MPI_WIN_NULL;
+
+static struct neighbour myself(void)
+{
+    struct stat status;
+    const bool known = stat("/proc/self/ns/pid", &status) == 0;
+    return (struct neighbour){.pids = known ? status.st_ino : 0, .pid = getpid()};
+}
+
+void und_die_share(MPI_Comm comm)
+{
+    MPI_Comm comm_of_node;
+    struct node *node;
+    int rank, size, unit;
+    MPI_Aint bytes;
+    if (MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm_of_node) != MPI_SUCCESS)
+        return;
+    MPI_Comm_rank(comm_of_node, &rank);
+    MPI_Comm_size(comm_of_node, &size);
+    bytes = rank == 0 ? (MPI_Aint)(sizeof *node + (size_t)size * sizeof node->ranks[0]) : 0;
+    /* Where the MPI library has no such window, every rank speaks for itself. */
+    if (MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, comm_of_node, &node, &window) == MPI_SUCCESS &&
+        MPI_Win_shared_query(window, 0, &bytes, &unit, &node) == MPI_SUCCESS) {
+        if (rank == 0) {
+            atomic_init(&node->spoken, 0);
+            atomic_init(&node->cleaned, 0);
+            node->size = size;
+        }
+        node->ranks[rank] = myself();
+        MPI_Barrier(comm_of_node);
+        shared = node;
+    }
+    MPI_Comm_free(&comm_of_node);
+}
+
+void und_die_unshare(void)
+{
+    shared = NULL;
+    if (window != MPI_WIN_NULL)
+        MPI_Win_free(&window);
+}
+
+bool und_die_first(void)
+{
+    struct node *node = shared;
+    return atomic_exchange(node ? &node->spoken : &alone, 1) == 0;
+}
+
+bool und_die_together(void)
+{
+    struct node *node = shared;
+    if (atomic_exchange(&clean, true))
+        return false;
+    if (!node)
+        return true;
+    const struct neighbour me = myself();
+    atomic_fetch_add(&node->cleaned, 1);
+    for (int r = 0; r < node->size; ++r)
+        if (node->ranks[r].pids == me.pids && node->ranks[r].pid != me.pid)
+            kill(node->ranks[r].pid, SIGTERM);
+    for (int waited = 0; node->cleaned < node->size && waited < PATIENCE_MS; waited += STEP_MS)
+        nanosleep(&(struct timespec){0, STEP_MS * 1000000L}, NULL);
+    return true;
+}
+
+static _Noreturn void end(const char *file, int line, const char *what, const char *why)
+{
+    char host[256] = "";
+    int rank = 0;
+    gethostname(host, sizeof host - 1);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (und_die_first())
+        fprintf(stderr, "understudy: rank %d on %s: %s%s%s (%s:%d)\n", rank, host, what, *why ? ": " : "", why, file,
+                line);
+    fflush(stderr);
+    und_created_remove();
+    und_die_together();
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    _exit(1);
+}
+
+void und_die(const char *file, int line, const char *format, ...)
+{
+    char what[SENTENCE];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    end(file, line, what, "");
+}
+
+void und_die_errno(const char *file, int line, const char *format, ...)
+{
+    const int code = errno;
+    char what[SENTENCE];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    end(file, line, what, strerror(code));
+}
+
+void und_die_mpi(const char *file, int line, int code, const char *format, ...)
+{
+    char what[SENTENCE], why[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    MPI_Error_string(code, why, &length);
+    end(file, line, what, why);
+}

@@ -1,0 +1,49 @@
+/*
+ * How a run ends when one rank cannot go on: one sentence on stderr with rank, host and place in
+ * the source, the files that this rank made are removed, and MPI_Abort stops the others.
+ * The sentence says "subject: what could not be done, with the path and the size".
+ * Mistakes of the user that every rank knows of do not come here; see error.h.
+ */
+#ifndef UND_DIE_H
+#define UND_DIE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+
+#define UND_DIE(...) und_die(__FILE__, __LINE__, __VA_ARGS__)
+
+/* Adds the text of errno. */
+#define UND_CHECK(condition, ...)                           \
+    do {                                                    \
+        if (!(condition))                                   \
+            und_die_errno(__FILE__, __LINE__, __VA_ARGS__); \
+    } while (0)
+
+/* Adds MPI's text for its error code. Communicators and files return errors, see run.c. */
+#define UND_MPI(call, ...)                                              \
+    do {                                                                \
+        const int und_mpi_code = (call);                                \
+        if (und_mpi_code != MPI_SUCCESS)                                \
+            und_die_mpi(__FILE__, __LINE__, und_mpi_code, __VA_ARGS__); \
+    } while (0)
+
+/* Ranks of a node share a mark, so that of many that fail for one reason only the first speaks, and
+ * none of those that are stopped because of it. Collective over comm; unshare before MPI_Finalize. */
+void und_die_share(MPI_Comm comm);
+void und_die_unshare(void);
+
+/* Is this the first of the node to speak? Safe in a signal handler. */
+bool und_die_first(void);
+
+/* This rank has removed its files: has the other ranks of the node do the same (SIGTERM, see
+ * created.h) and waits for them, at most two seconds. Open MPI kills all ranks of a node, with their
+ * files still there, as soon as the first of them has ended. Returns false, at once, where this rank
+ * is at it already. Safe in a signal handler. */
+bool und_die_together(void);
+
+_Noreturn void und_die(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void und_die_errno(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void und_die_mpi(const char *file, int line, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

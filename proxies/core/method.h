@@ -1,0 +1,147 @@
+/*
+ * An I/O method: which interface moves the bytes. One file in proxies/methods/ defines one
+ * `const struct und_method und_method_<name>`; the build lists the folder, nothing else names it.
+ * <name>.cmake beside it says what it links and, where the library is missing, sets the reason, so
+ * that the method still compiles and is listed as unavailable.
+ *
+ * The machine decides who takes part, in which order and how large a transfer is; a method only
+ * carries out one call at a time. Methods end the run through die.h when an operation fails or
+ * moves fewer bytes than asked: a benchmark that lost an operation has no result.
+ */
+#ifndef UND_METHOD_H
+#define UND_METHOD_H
+
+#include "core/error.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { UND_MAX_DIMS = 8, UND_MAX_SETTINGS = 16 };
+
+/* Element types of the workload contract; UND_BYTE, UND_I8 and UND_U8 have one byte. */
+enum und_type { UND_BYTE, UND_I8, UND_U8, UND_I16, UND_U16, UND_I32, UND_U32, UND_I64, UND_U64, UND_F32, UND_F64 };
+
+/* Bytes of one element. */
+int64_t und_type_bytes(enum und_type type);
+
+/* One variable as it stands in one file. */
+struct und_dataset {
+    const char *name; /* unique in the file for files of one dump; what stands before a '/' is a group */
+    enum und_type type;
+    int ndims;
+    int64_t shape[UND_MAX_DIMS]; /* elements, slowest dimension first, of this file's part */
+    int64_t file_offset;         /* byte where it starts, for methods that address bytes */
+    int64_t first_row;           /* rows that earlier states of an appended file hold under this name, with
+                                     this type and these trailing dimensions; 0 opens a new name, and where
+                                     type or trailing dimensions changed the name is <name>_state<k> */
+};
+
+/* One transfer of one rank: a box of a dataset, in elements; contiguous in memory, C order. A box
+ * whose count is 0 in some dimension is empty: collective calls need it, independent ones never see it. */
+struct und_box {
+    int64_t start[UND_MAX_DIMS];
+    int64_t count[UND_MAX_DIMS];
+};
+
+enum und_mode {
+    UND_CREATE, /* the machine has just made the file, empty; read and write */
+    UND_EXTEND, /* the file holds what ranks before this one wrote in their turns; read and write */
+    UND_READ    /* the file exists; read only */
+};
+
+/* How a file is opened. Every rank of `comm` calls open, close and sync together; `comm` holds just
+ * the ranks that have bytes in the file. */
+struct und_open {
+    const char *path;
+    MPI_Comm comm;
+    enum und_mode mode;
+    bool turns;              /* comm is this rank alone; others have the file open before and after it */
+    bool collective;         /* data calls are collective over comm */
+    bool append;             /* datasets grow along dimension 0 while the file stays open */
+    int64_t transfer_bytes;  /* most bytes of one call */
+    const int64_t *settings; /* values in the order of the method's rows; NULL: defaults */
+    int *created;            /* UND_CREATE, rank 0 of comm: descriptor of the new file, open for reading and
+                                writing; a method that keeps it sets -1, else the machine closes it. Else -1 */
+    int64_t *operations;     /* the method adds one for every call it makes of its interface */
+};
+
+/* An option of a method, given as -m <method>.<name>=<value>. */
+struct und_setting {
+    const char *name;
+    const char *const *choices; /* words, ending with NULL: the value is the index; NULL: a number */
+    bool bytes;                 /* a number of bytes, with units */
+    int64_t most;               /* of a number; the least is 0 */
+    const char *standard;       /* default, read like a given value */
+    const char *help;
+};
+
+/* How a stream uses the method. */
+struct und_use {
+    bool append;
+    bool shares;     /* several ranks have a file open together */
+    bool collective; /* data calls are */
+    bool sync;       /* each dump is flushed; `settle` may say no */
+    bool must_sync;  /* the user asks for it */
+    bool packs;      /* files may be smaller than the payload; for `settle` to say */
+};
+
+struct und_file; /* each method has its own */
+
+struct und_method {
+    const char *name;
+    const char *unavailable; /* NULL, or one sentence why it cannot be used in this build */
+    const char *suffix;      /* of its files' names, e.g. ".h5"; NULL: none */
+    bool has_files;          /* false: nothing reaches storage (null) */
+    bool collective;         /* the interface has collective data calls; false: -c is refused or meaningless */
+    /* Optional: rows of options, ending with a name NULL; at most UND_MAX_SETTINGS - 1. */
+    const struct und_setting *settings;
+    /* Optional: can the values be used for a stream like this, and what do they change? False with a
+     * sentence that names the options. */
+    bool (*settle)(const int64_t *values, struct und_use *use, struct und_error *error);
+    /* Optional, on one rank, in the directory that the files go to: can the values be used there? */
+    bool (*probe)(const char *directory, const int64_t *values, struct und_error *error);
+    /* Writes "library version" into text; NULL where no library beyond MPI and C is used. */
+    void (*version)(char *text, int size);
+
+    /* Required. Returns the method's handle; close frees it. */
+    struct und_file *(*open)(const struct und_open *how);
+    /* Optional, collective over comm (ranks without a part in the dataset call it too): the dataset
+     * is about to be moved. `block` is this rank's part, empty where it has none; every box up to the
+     * next define lies in it, and is a run of consecutive elements of the block in C order. */
+    void (*define)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *block);
+    /* Required. Move the box between `data` and the file. */
+    void (*write)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
+                  const void *data);
+    void (*read)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data);
+    /* Required, collective over comm: everything written so far is on storage on return. */
+    void (*sync)(struct und_file *file);
+    void (*close)(struct und_file *file);
+};
+
+/* Bytes of the box. */
+int64_t und_box_bytes(const struct und_dataset *dataset, const struct und_box *box);
+
+/* The runs of consecutive elements that a box has in its dataset, in C order. */
+struct und_spans {
+    int64_t elements; /* of each span */
+    int64_t left;     /* spans still to come */
+    int64_t at;       /* element of the dataset where the next span begins */
+    int dims;         /* leading dimensions that number the spans */
+    int64_t index[UND_MAX_DIMS];
+    int64_t count[UND_MAX_DIMS];
+    int64_t stride[UND_MAX_DIMS];
+};
+
+void und_spans_begin(struct und_spans *spans, const struct und_dataset *dataset, const struct und_box *box);
+
+/* Gives the first element of the next span; false when there is none. */
+bool und_spans_next(struct und_spans *spans, int64_t *element);
+
+/* All methods of this build in the order of their names, ending with NULL (generated from the folder). */
+extern const struct und_method *const und_methods[];
+
+/* The method of that name, or NULL. */
+const struct und_method *und_method_find(const char *name);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * What a series consists of: its files, and the pieces of the prepared dump. Shared by series.c,
+ * which finds and opens files, and transfers.c, which moves and compares bytes; nobody else's.
+ */
+#ifndef UND_PARTS_H
+#define UND_PARTS_H
+
+#include "core/layout.h"
+#include "core/series.h"
+
+enum { UND_NAME_BYTES = 160, UND_PATH_ROOM = 256 };
+
+/* A file of the dump, if this rank has bytes in it. */
+struct und_slot {
+    MPI_Comm comm;      /* the ranks with bytes in the file; MPI_COMM_NULL: not this one */
+    bool splits;        /* comm was made for this file alone */
+    bool stands_for_it; /* rank 0 of comm */
+    char *path;
+    struct und_file *file;
+    int64_t payload; /* bytes of all ranks up to the prepared dump */
+    int64_t begin;   /* in turns: byte where this rank's next dataset begins */
+    int64_t stored;  /* size on storage when last looked at */
+};
+
+/* A variable of the dump in its file. */
+struct und_piece {
+    struct und_dataset dataset;
+    struct und_box block;
+    struct und_cut cut;
+    int64_t content; /* byte of the variable where the dataset begins */
+    uint64_t identity;
+    struct und_base *base;
+    int64_t calls; /* that this rank makes */
+    int slot;
+    char name[UND_NAME_BYTES];
+};
+
+/* A dataset of an appended file: what further states can join. */
+struct und_lineage {
+    struct und_dataset dataset; /* of the last state */
+    int slot;
+    int64_t rows;                     /* of all states */
+    char name[UND_NAME_BYTES];        /* of the variable */
+    char stored_name[UND_NAME_BYTES]; /* of the dataset */
+};
+
+struct und_series {
+    const struct und_run *run;
+    const struct und_stream *stream;
+    const struct und_plan *plan;
+    int index;
+    int64_t as;
+    enum und_mode mode;
+    struct und_group group;
+    MPI_Comm group_comm;
+    const struct und_variable *comms_for; /* variables that the slots' communicators fit */
+    int dump;                             /* prepared */
+    struct und_slot *slots;
+    struct und_piece *pieces;
+    int piece_count;
+    struct und_lineage *lineages;
+    int lineage_count, lineage_room;
+    int64_t *calls; /* room for one number per piece */
+    int64_t bytes, operations;
+};
+
+#endif

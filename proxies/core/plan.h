@@ -1,0 +1,40 @@
+/*
+ * What a run will do: the settings in force for each stream, after the options had their say, and
+ * what they amount to in bytes, files and memory.
+ */
+#ifndef UND_PLAN_H
+#define UND_PLAN_H
+
+#include "core/option.h"
+#include "core/workload.h"
+
+struct und_plan {
+    const struct und_method *method;
+    int64_t transfer_bytes;
+    bool collective;
+    bool sync;
+    bool packs; /* files may be smaller than their payload */
+    int64_t settings[UND_MAX_SETTINGS];
+    int64_t bytes; /* of all dumps */
+    int64_t files; /* of all dumps */
+};
+
+/* What fills the time between events: as described, or as the options say. */
+enum und_compute und_plan_compute(const struct und_workload *workload, const struct und_options *options);
+
+struct und_totals {
+    int64_t bytes; /* that reach storage in one repetition */
+    int64_t files;
+    int64_t largest_transfer; /* bytes */
+    int64_t memory_per_rank;  /* bytes that the player itself allocates */
+    double scheduled_s;       /* when the last dump is due */
+};
+
+/* One plan per stream into `plans`. `file` is the descriptor's name for messages. */
+bool und_plan_make(const struct und_workload *workload, const struct und_options *options, const char *file,
+                   struct und_plan *plans, struct und_error *error);
+
+struct und_totals und_plan_totals(const struct und_workload *workload, const struct und_options *options,
+                                  const struct und_plan *plans);
+
+#endif

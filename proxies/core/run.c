@@ -1,0 +1,235 @@
+#include "core/run.h"
+
+#include "core/created.h"
+#include "core/die.h"
+#include "core/phase.h"
+#include "core/series.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What this rank alone knows of an event. */
+struct sizes {
+    int64_t files;
+    int64_t file_bytes;
+};
+
+/* Makes the files of a stream that is read, or reads back and compares those of any stream. */
+static void pass_over(const struct und_run *run, int stream, int64_t as, enum und_mode mode,
+                      struct und_verification *verification)
+{
+    struct und_series *series = und_series_new(run, stream, as, mode);
+    for (int dump = 0; dump < run->workload->streams[stream].dump_count; ++dump) {
+        und_series_prepare(series, dump);
+        if (mode == UND_CREATE)
+            und_series_take_turn(series);
+        if (und_series_begins(series, dump))
+            und_series_open(series);
+        if (mode == UND_CREATE) {
+            und_series_write(series);
+            und_series_sync(series);
+        } else {
+            und_series_compare(series, verification);
+        }
+        if (und_series_ends(series, dump))
+            und_series_close(series);
+        if (mode == UND_CREATE)
+            und_series_pass_turn(series);
+    }
+    und_series_free(series);
+}
+
+/* Another rank's bytes, of another node where there is one, so that they come from the storage
+ * rather than from memory beside the one that wrote them. */
+static int64_t other_rank(const struct und_run *run)
+{
+    MPI_Comm node;
+    int on_node, most;
+    UND_MPI(MPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "cannot find the nodes");
+    MPI_Comm_size(node, &on_node);
+    MPI_Comm_free(&node);
+    UND_MPI(MPI_Allreduce(&on_node, &most, 1, MPI_INT, MPI_MAX, run->comm), "cannot find the nodes");
+    return ((int64_t)run->rank + (most < run->ranks ? most : 1)) % run->ranks;
+}
+
+/* Brings the sentence of the lowest rank with a wrong byte to rank 0, and the sums to all. */
+static void gather_verification(const struct und_run *run, struct und_verification *here,
+                                struct und_verification *verification)
+{
+    static const char failed[] = "cannot add up the verification";
+    int first = here->wrong_bytes > 0 ? run->rank : run->ranks, lowest;
+    int64_t sums[2] = {here->bytes, here->wrong_bytes};
+    UND_MPI(MPI_Allreduce(&first, &lowest, 1, MPI_INT, MPI_MIN, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, run->comm), failed);
+    if (lowest < run->ranks && verification->wrong_bytes == 0) {
+        UND_MPI(MPI_Bcast(here->first, sizeof here->first, MPI_CHAR, lowest, run->comm), failed);
+        memcpy(verification->first, here->first, sizeof verification->first);
+    }
+    verification->bytes += sums[0];
+    verification->wrong_bytes += sums[1];
+}
+
+/* What rank r + N wrote, modulo the ranks. */
+static int64_t shifted_rank(const struct und_run *run)
+{
+    return ((int64_t)run->rank + run->options->shift_ranks % run->ranks) % run->ranks;
+}
+
+/* Compares just what restarts read, in files of an earlier run. */
+static void verify_restarts(const struct und_run *run, int64_t as, struct und_verification *here)
+{
+    for (int e = 0; e < run->schedule->count; ++e) {
+        const struct und_event *event = &run->schedule->events[e];
+        struct und_series *series = und_series_new(run, event->stream, as, UND_READ);
+        und_phase_prepare(run, series, event);
+        und_series_open(series);
+        und_series_compare(series, here);
+        und_series_close(series);
+        und_series_free(series);
+    }
+}
+
+static void verify(const struct und_run *run, struct und_verification *verification)
+{
+    const int64_t as = other_rank(run);
+    struct und_verification *here = calloc(1, sizeof *here);
+    UND_CHECK(here, "no memory to verify");
+    if (run->options->restart_from)
+        verify_restarts(run, as, here);
+    for (int s = 0; !run->options->restart_from && s < run->workload->stream_count; ++s)
+        pass_over(run, s, as, UND_READ, here);
+    gather_verification(run, here, verification);
+    free(here);
+}
+
+static struct und_series **series_new_all(const struct und_run *run)
+{
+    const int streams = run->workload->stream_count;
+    struct und_series **series = calloc(2 * (size_t)streams, sizeof *series);
+    UND_CHECK(series, "no memory for %d streams", streams);
+    for (int s = 0; s < streams; ++s) {
+        const struct und_stream *stream = &run->workload->streams[s];
+        if (und_stream_restarts(stream, run->options))
+            series[streams + s] = und_series_new(run, s, shifted_rank(run), UND_READ);
+        if (run->options->restart_from)
+            continue;
+        if (stream->operation == UND_READS && run->plans[s].method->has_files)
+            pass_over(run, s, run->rank, UND_CREATE, NULL);
+        series[s] = und_series_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
+    }
+    return series;
+}
+
+static void series_free_all(const struct und_run *run, struct und_series **series)
+{
+    for (int s = 0; s < 2 * run->workload->stream_count; ++s)
+        if (series[s])
+            und_series_free(series[s]);
+    free(series);
+}
+
+static void report(const struct und_run *run, const struct und_event *event, const struct und_record *records)
+{
+    const char *name = run->workload->streams[event->stream].name;
+    double end_s = 0;
+    for (int p = 0; p < UND_PHASES; ++p)
+        end_s = records[p].took_place && records[p].end_s > end_s ? records[p].end_s : end_s;
+    fprintf(stderr, "understudy: %s%s: dump %d, due at %.3f s, ended at %.3f s\n", name,
+            event->restart ? "-restart" : "", event->dump, event->time_s, end_s);
+}
+
+/* The ranks that wrote the dump may still hold it, and so may those that read it next. */
+static void drop_cache(const struct und_run *run, struct und_series **series, const struct und_event *event)
+{
+    if (series[event->stream])
+        und_series_drop_cache(series[event->stream], event->dump);
+    UND_MPI(MPI_Barrier(run->comm), "cannot drop files from memory together");
+    und_series_drop_cache(series[run->workload->stream_count + event->stream], event->dump);
+}
+
+bool und_run_finds_files(const struct und_run *run, struct und_error *error)
+{
+    static const char failed[] = "cannot agree on the files to read";
+    struct und_error mine = {""};
+    int first = run->ranks;
+    for (int e = 0; e < run->schedule->count; ++e) {
+        const struct und_event *event = &run->schedule->events[e];
+        struct und_series *series = und_series_new(run, event->stream, run->rank, UND_READ);
+        und_phase_prepare(run, series, event);
+        if (first == run->ranks && !und_series_find(series, &mine))
+            first = run->rank;
+        und_series_free(series);
+    }
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, run->comm), failed);
+    if (first == run->ranks)
+        return true;
+    UND_MPI(MPI_Bcast(mine.text, sizeof mine.text, MPI_CHAR, first, run->comm), failed);
+    return und_fail(error, "%s", mine.text);
+}
+
+static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes)
+{
+    struct und_series **series = series_new_all(run);
+    const double zero = und_clock_start(run->comm);
+    for (int e = 0; e < run->schedule->count; ++e) {
+        const struct und_event *event = &run->schedule->events[e];
+        const int at = event->restart ? run->workload->stream_count + event->stream : event->stream;
+        if (event->restart && run->options->drop_cache)
+            drop_cache(run, series, event);
+        und_phase_play(run, series[at], event, zero, &records[e * UND_PHASES]);
+        und_series_look(series[at], &sizes[e].files, &sizes[e].file_bytes);
+        if (run->options->verbose && run->rank == 0)
+            report(run, event, &records[e * UND_PHASES]);
+    }
+    series_free_all(run, series);
+}
+
+static bool knows_growth(const struct und_run *run, const struct und_event *event)
+{
+    return !event->restart && run->workload->streams[event->stream].operation == UND_WRITES &&
+           run->plans[event->stream].method->has_files;
+}
+
+/* Reduces event by event, so that memory does not grow with dumps times ranks. */
+static void reduce(const struct und_run *run, const struct und_record *records, const struct sizes *sizes,
+                   struct und_outcome *outcomes)
+{
+    const int count = run->schedule->count;
+    struct und_summary *summaries = calloc((size_t)count * UND_PHASES, sizeof *summaries);
+    struct sizes *sums = calloc((size_t)count, sizeof *sums);
+    UND_CHECK(summaries && sums, "no memory for the results of %d dumps", count);
+    und_summarize(records, count * UND_PHASES, run->comm, summaries);
+    UND_MPI(MPI_Allreduce(sizes, sums, 2 * count, MPI_INT64_T, MPI_SUM, run->comm), "cannot add up the files");
+    for (int e = 0; e < count; ++e) {
+        struct und_outcome *outcome = &outcomes[e];
+        outcome->files = sums[e].files;
+        outcome->file_bytes = knows_growth(run, &run->schedule->events[e]) ? sums[e].file_bytes : -1;
+        outcome->bytes = 0;
+        for (int p = 0; p < UND_PHASES; ++p) {
+            outcome->phases[p] = summaries[e * UND_PHASES + p];
+            outcome->took_place[p] = records[e * UND_PHASES + p].took_place;
+            outcome->bytes += outcome->phases[p].bytes;
+        }
+    }
+    free(summaries);
+    free(sums);
+}
+
+void und_run_repetition(const struct und_run *run, bool keep, struct und_outcome *outcomes,
+                        struct und_verification *verification)
+{
+    const size_t count = (size_t)run->schedule->count;
+    struct und_record *records = calloc(count * UND_PHASES, sizeof *records);
+    struct sizes *sizes = calloc(count, sizeof *sizes);
+    UND_CHECK(records && sizes, "no memory for the times of %zu dumps", count);
+    play(run, records, sizes);
+    reduce(run, records, sizes, outcomes);
+    if (run->options->verify)
+        verify(run, verification);
+    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
+    und_created_drop_data(!keep);
+    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
+    free(records);
+    free(sizes);
+}

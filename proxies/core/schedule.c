@@ -1,0 +1,88 @@
+#include "core/schedule.h"
+
+#include "core/timing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int by_time(const void *left, const void *right)
+{
+    const struct und_event *a = left, *b = right;
+    if (a->time_s != b->time_s)
+        return a->time_s < b->time_s ? -1 : 1;
+    if (a->stream != b->stream)
+        return a->stream < b->stream ? -1 : 1;
+    return a->dump < b->dump ? -1 : a->dump > b->dump;
+}
+
+bool und_stream_restarts(const struct und_stream *stream, const struct und_options *options)
+{
+    if (!options->restart || stream->operation != UND_WRITES)
+        return false;
+    return options->restart_stream ? strcmp(stream->name, options->restart_stream) == 0
+                                   : stream->role == UND_CHECKPOINT;
+}
+
+int und_stream_restart_dump(const struct und_stream *stream, const struct und_options *options)
+{
+    return options->restart_dump < 0 ? stream->dump_count - 1 : (int)options->restart_dump;
+}
+
+bool und_schedule_make(const struct und_workload *workload, const struct und_options *options,
+                       struct und_schedule *schedule)
+{
+    size_t count = (size_t)workload->stream_count;
+    for (int s = 0; s < workload->stream_count; ++s)
+        count += (size_t)workload->streams[s].dump_count;
+    schedule->count = 0;
+    schedule->events = calloc(count, sizeof *schedule->events);
+    if (!schedule->events)
+        return false;
+    for (int s = 0; !options->restart_from && s < workload->stream_count; ++s)
+        for (int d = 0; d < workload->streams[s].dump_count; ++d)
+            schedule->events[schedule->count++] = (struct und_event){workload->streams[s].dumps[d].time_s, s, d, false};
+    /* Before the times are scaled, so that streams stay interleaved without pauses too. */
+    qsort(schedule->events, (size_t)schedule->count, sizeof *schedule->events, by_time);
+    for (int e = 0; e < schedule->count; ++e)
+        schedule->events[e].time_s *= options->time_scale;
+    const double last = schedule->count > 0 ? schedule->events[schedule->count - 1].time_s : 0;
+    for (int s = 0; s < workload->stream_count; ++s)
+        if (und_stream_restarts(&workload->streams[s], options))
+            schedule->events[schedule->count++] =
+                (struct und_event){last, s, und_stream_restart_dump(&workload->streams[s], options), true};
+    return true;
+}
+
+void und_schedule_free(struct und_schedule *schedule)
+{
+    free(schedule->events);
+    schedule->events = NULL;
+}
+
+static void sleep_for(double seconds)
+{
+    /* Whole days at most at a time, so that any number of seconds fits time_t. */
+    const double some = fmin(seconds, 86400.0), whole = floor(some);
+    const struct timespec span = {(time_t)whole, (long)((some - whole) * 1e9)};
+    nanosleep(&span, NULL);
+}
+
+/* Arithmetic that the compiler cannot leave out. */
+static void compute_a_little(void)
+{
+    volatile double value = 1.0;
+    for (int i = 0; i < 2000; ++i)
+        value = value * 1.000001 + 1e-9;
+}
+
+void und_wait(double until, enum und_compute compute)
+{
+    for (double left; (left = until - und_clock()) > 0;) {
+        if (compute == UND_SLEEP)
+            sleep_for(left);
+        else
+            compute_a_little();
+    }
+}

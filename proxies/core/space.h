@@ -1,0 +1,14 @@
+/*
+ * The reason that an interface keeps to itself: MPI-IO and HDF5 report a full file system as an
+ * input/output error, or as success with fewer bytes.
+ */
+#ifndef UND_SPACE_H
+#define UND_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Has the file system of the path less room for this user than `bytes`? False where it cannot tell. */
+bool und_space_is_out(const char *path, int64_t bytes);
+
+#endif

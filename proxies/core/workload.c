@@ -1,0 +1,562 @@
+#include "core/workload.h"
+
+#include "core/strict.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const type_names[] = {"byte", "i8",  "u8",  "i16", "u16", "i32",
+                                         "u32",  "i64", "u64", "f32", "f64", NULL};
+
+static char *copy(const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    char *twin = malloc(bytes);
+    if (twin)
+        memcpy(twin, text, bytes);
+    return twin;
+}
+
+/* a * b of positive numbers, or -1 when the product or one of them does not fit. */
+static int64_t product(int64_t a, int64_t b)
+{
+    return a < 0 || b < 0 || (b > 0 && a > INT64_MAX / b) ? -1 : a * b;
+}
+
+static int64_t variable_bytes(const struct und_variable *variable)
+{
+    int64_t bytes = product(variable->count, und_type_bytes(variable->type));
+    for (int d = 0; d < variable->ndims; ++d)
+        bytes = product(bytes, variable->shape[d]);
+    return bytes;
+}
+
+int64_t und_dump_bytes(const struct und_dump *dump)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < dump->variable_count; ++v) {
+        const int64_t bytes = variable_bytes(&dump->variables[v]);
+        if (bytes < 0 || sum > INT64_MAX - bytes)
+            return -1;
+        sum += bytes;
+    }
+    return sum;
+}
+
+static bool no_memory(struct und_strict *at)
+{
+    return und_strict_fail(at, "no memory to read it");
+}
+
+static bool read_grid(struct und_strict *at, const json_t *rule, int64_t ranks, struct und_variable *variable)
+{
+    static const char *const keys[] = {"rule", "grid", NULL};
+    size_t count;
+    if (!und_strict_object(at, rule, keys) ||
+        !und_strict_integers(at, rule, "grid", 1, UND_MAX_DIMS, variable->grid, &count))
+        return false;
+    if ((int)count != variable->ndims)
+        return und_strict_fail(at, "the grid has %zu dimensions, expected %d as in the shape", count, variable->ndims);
+    int64_t all = 1;
+    for (size_t d = 0; d < count; ++d)
+        all = product(all, variable->grid[d]);
+    if (all != ranks)
+        return und_strict_fail(at, "the product of the grid is %" PRId64 ", expected %" PRId64 " as in ranks", all,
+                               ranks);
+    return true;
+}
+
+static bool read_run(struct und_strict *at, const json_t *run, struct und_rows *rows)
+{
+    if (!json_is_array(run) || json_array_size(run) != 2 || !json_is_integer(json_array_get(run, 0)) ||
+        !json_is_integer(json_array_get(run, 1)))
+        return und_strict_fail(at, "expected two integers, [ranks, rows of each]");
+    rows->ranks = json_integer_value(json_array_get(run, 0));
+    rows->rows = json_integer_value(json_array_get(run, 1));
+    if (rows->ranks < 1 || rows->rows < 0)
+        return und_strict_fail(at, "expected at least 1 rank and at least 0 rows, found [%" PRId64 ", %" PRId64 "]",
+                               rows->ranks, rows->rows);
+    return true;
+}
+
+static bool read_runs(struct und_strict *at, const json_t *rule, int64_t ranks, struct und_variable *variable)
+{
+    static const char *const keys[] = {"rule", "runs", NULL};
+    const json_t *array;
+    if (!und_strict_object(at, rule, keys) || !und_strict_array(at, rule, "runs", 1, 4096, &array))
+        return false;
+    const size_t mark = und_strict_key(at, "runs");
+    variable->run_count = (int)json_array_size(array);
+    variable->runs = calloc((size_t)variable->run_count, sizeof *variable->runs);
+    if (!variable->runs)
+        return no_memory(at);
+    int64_t all_ranks = 0, all_rows = 0;
+    for (int i = 0; i < variable->run_count; ++i) {
+        struct und_rows *run = &variable->runs[i];
+        const size_t here = und_strict_element(at, (size_t)i);
+        if (!read_run(at, json_array_get(array, (size_t)i), run))
+            return false;
+        const int64_t rows = product(run->ranks, run->rows);
+        if (run->ranks > ranks - all_ranks)
+            return und_strict_fail(at, "the ranks add up to more than the %" PRId64 " of ranks", ranks);
+        if (rows < 0 || rows > variable->shape[0] - all_rows)
+            return und_strict_fail(at, "the rows add up to more than the %" PRId64 " of shape[0]", variable->shape[0]);
+        all_ranks += run->ranks;
+        all_rows += rows;
+        und_strict_up(at, here);
+    }
+    if (all_ranks != ranks)
+        return und_strict_fail(at, "the ranks add up to %" PRId64 ", expected %" PRId64 " as in ranks", all_ranks,
+                               ranks);
+    if (all_rows != variable->shape[0])
+        return und_strict_fail(at, "the rows add up to %" PRId64 ", expected %" PRId64 " as in shape[0]", all_rows,
+                               variable->shape[0]);
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool read_decomposition(struct und_strict *at, const json_t *object, int64_t ranks,
+                               struct und_variable *variable)
+{
+    static const char *const rules[] = {"even", "grid", "runs", NULL}, *const keys[] = {"rule", NULL};
+    const json_t *rule = json_object_get(object, "decomposition");
+    const size_t mark = und_strict_key(at, "decomposition");
+    if (!json_is_object(rule) || !json_object_get(rule, "rule"))
+        return und_strict_fail(at, "expected an object with the key \"rule\": even, grid or runs");
+    int choice;
+    if (!und_strict_choice(at, rule, "rule", rules, &choice))
+        return false;
+    variable->rule = (enum und_rule)choice;
+    const bool right = variable->rule == UND_GRID   ? read_grid(at, rule, ranks, variable)
+                       : variable->rule == UND_RUNS ? read_runs(at, rule, ranks, variable)
+                                                    : und_strict_object(at, rule, keys);
+    if (right)
+        und_strict_up(at, mark);
+    return right;
+}
+
+static bool read_variable(struct und_strict *at, const json_t *value, int64_t ranks, struct und_variable *variable)
+{
+    static const char *const keys[] = {"name", "label", "count", "type", "shape", "decomposition", "file", NULL};
+    const char *name, *label;
+    int64_t file;
+    int type;
+    size_t ndims;
+    if (!und_strict_object(at, value, keys) || !und_strict_identifier(at, value, "name", &name) ||
+        !und_strict_text(at, value, "label", &label) ||
+        !und_strict_integer(at, value, "count", 1, INT64_MAX, &variable->count) ||
+        !und_strict_choice(at, value, "type", type_names, &type) ||
+        !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
+        !und_strict_integer(at, value, "file", 0, 1023, &file))
+        return false;
+    variable->name = copy(name);
+    if (!variable->name)
+        return no_memory(at);
+    variable->type = (enum und_type)type;
+    variable->ndims = (int)ndims;
+    variable->file = (int)file;
+    return read_decomposition(at, value, ranks, variable);
+}
+
+/* Two variables may not get the same name, also not by the numbers that a count adds. */
+static bool check_names(struct und_strict *at, const struct und_dump *dump)
+{
+    json_t *counts = json_object();
+    bool right = counts != NULL || no_memory(at);
+    for (int v = 0; right && v < dump->variable_count; ++v) {
+        const struct und_variable *variable = &dump->variables[v];
+        const size_t here = und_strict_element(at, (size_t)v);
+        if (json_object_get(counts, variable->name))
+            right = und_strict_fail(at, "the name %s is taken by a variable before it", variable->name);
+        else
+            right = json_object_set_new(counts, variable->name, json_integer(variable->count)) == 0 || no_memory(at);
+        if (right)
+            und_strict_up(at, here);
+    }
+    for (int v = 0; right && v < dump->variable_count; ++v) {
+        const char *name = dump->variables[v].name, *digits = strrchr(name, '_');
+        char stem[128];
+        if (dump->variables[v].count > 1 || !digits || digits == name || (size_t)(digits - name) >= sizeof stem)
+            continue;
+        memcpy(stem, name, (size_t)(digits - name));
+        stem[digits - name] = '\0';
+        char *end;
+        const long long number = strtoll(digits + 1, &end, 10);
+        const int64_t count = json_integer_value(json_object_get(counts, stem));
+        const bool plain = digits[1] >= '0' && digits[1] <= '9' && *end == '\0' && (digits[1] != '0' || !digits[2]);
+        if (count > 1 && plain && number < count) {
+            und_strict_element(at, (size_t)v);
+            right = und_strict_fail(at, "the name %s is also that of number %lld of the %" PRId64 " variables %s", name,
+                                    number, count, stem);
+        }
+    }
+    json_decref(counts);
+    return right;
+}
+
+static bool read_variables(struct und_strict *at, const json_t *array, int64_t ranks, struct und_dump *dump)
+{
+    dump->variables = calloc(json_array_size(array), sizeof *dump->variables);
+    if (!dump->variables)
+        return no_memory(at);
+    dump->variable_count = (int)json_array_size(array);
+    for (int v = 0; v < dump->variable_count; ++v) {
+        const size_t here = und_strict_element(at, (size_t)v);
+        if (!read_variable(at, json_array_get(array, (size_t)v), ranks, &dump->variables[v]))
+            return false;
+        und_strict_up(at, here);
+    }
+    return check_names(at, dump);
+}
+
+static bool read_dump(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
+                      struct und_dump *dump)
+{
+    static const char *const keys[] = {"time_s", "duration_s", "overhead_bytes", "variables", NULL};
+    const json_t *array;
+    int64_t ignored;
+    if (!und_strict_object(at, value, keys) || !und_strict_seconds(at, value, "time_s", &dump->time_s) ||
+        !und_strict_seconds_or_null(at, value, "duration_s") ||
+        !und_strict_integer_or_null(at, value, "overhead_bytes", INT64_MIN, &ignored) ||
+        !und_strict_array(at, value, "variables", 1, SIZE_MAX, &array))
+        return false;
+    /* Most dumps repeat the one before: they share its variables, so memory follows what differs. */
+    if (before && json_equal(array, json_object_get(before, "variables"))) {
+        dump->repeats = true;
+        dump->variables = dump[-1].variables;
+        dump->variable_count = dump[-1].variable_count;
+    } else {
+        const size_t mark = und_strict_key(at, "variables");
+        if (!read_variables(at, array, ranks, dump))
+            return false;
+        und_strict_up(at, mark);
+    }
+    dump->described_bytes = und_dump_bytes(dump);
+    if (dump->described_bytes < 0)
+        return und_strict_fail(at, "the dump has more than %" PRId64 " bytes", INT64_MAX);
+    return true;
+}
+
+static bool read_dumps(struct und_strict *at, const json_t *array, int64_t ranks, struct und_stream *stream)
+{
+    stream->dumps = calloc(json_array_size(array), sizeof *stream->dumps);
+    if (!stream->dumps)
+        return no_memory(at);
+    stream->dump_count = (int)json_array_size(array);
+    const json_t *before = NULL;
+    int64_t bytes = 0;
+    for (int i = 0; i < stream->dump_count; ++i) {
+        struct und_dump *dump = &stream->dumps[i];
+        const json_t *value = json_array_get(array, (size_t)i);
+        const size_t here = und_strict_element(at, (size_t)i);
+        if (!read_dump(at, value, before, ranks, dump))
+            return false;
+        if (i > 0 && dump->time_s < dump[-1].time_s)
+            return und_strict_fail(at, "time_s is %g, expected at least the %g of the dump before", dump->time_s,
+                                   dump[-1].time_s);
+        if (dump->described_bytes > INT64_MAX - bytes)
+            return und_strict_fail(at, "the dumps up to here have more than %" PRId64 " bytes", INT64_MAX);
+        bytes += dump->described_bytes;
+        for (int v = 0; v < dump->variable_count; ++v)
+            if (dump->variables[v].file >= stream->files)
+                stream->files = dump->variables[v].file + 1;
+        before = value;
+        und_strict_up(at, here);
+    }
+    return true;
+}
+
+static bool read_groups(struct und_strict *at, const json_t *value, int64_t ranks, struct und_stream *stream)
+{
+    if (stream->layout == UND_GROUPED)
+        return und_strict_integer(at, value, "groups", 1, ranks, &stream->groups);
+    stream->groups = stream->layout == UND_SHARED ? 1 : ranks;
+    if (json_is_null(json_object_get(value, "groups")))
+        return true;
+    und_strict_key(at, "groups");
+    return und_strict_fail(at, "expected null, since the layout is not grouped");
+}
+
+static bool read_content(struct und_strict *at, const json_t *stream, struct und_content *content)
+{
+    static const char *const keys[] = {"kind", "compressibility", NULL};
+    static const char *const kinds[] = {"random", "zero", "constant", "smooth", NULL};
+    const json_t *value = json_object_get(stream, "content");
+    const size_t mark = und_strict_key(at, "content");
+    int kind;
+    if (!und_strict_object(at, value, keys) || !und_strict_choice(at, value, "kind", kinds, &kind) ||
+        !und_strict_share(at, value, "compressibility", &content->compressibility))
+        return false;
+    content->kind = (enum und_kind)kind;
+    if (content->kind != UND_RANDOM && content->compressibility > 0) {
+        und_strict_key(at, "compressibility");
+        return und_strict_fail(at, "expected 0, since the kind is %s and not random", kinds[kind]);
+    }
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool check_turns(struct und_strict *at, const struct und_stream *stream)
+{
+    const char *why = stream->layout == UND_FILE_PER_PROCESS ? "no ranks share a file in the layout file-per-process"
+                      : stream->append                       ? "files that are appended to stay open"
+                      : stream->collective                   ? "collective calls are made by all ranks together"
+                                                             : NULL;
+    if (!stream->turns || !why)
+        return true;
+    und_strict_key(at, "turns");
+    return und_strict_fail(at, "expected false, since %s", why);
+}
+
+static bool read_stream(struct und_strict *at, const json_t *value, int64_t ranks, struct und_stream *stream)
+{
+    static const char *const keys[] = {"name",   "label",  "role",    "operation",      "files",
+                                       "layout", "groups", "method",  "transfer_bytes", "collective",
+                                       "sync",   "turns",  "content", "dumps",          NULL};
+    static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
+    static const char *const operations[] = {"write", "read", NULL}, *const files[] = {"new", "append", NULL};
+    static const char *const layouts[] = {"shared", "file-per-process", "grouped", NULL};
+    const char *name, *label, *method;
+    const json_t *dumps;
+    int role, operation, append, layout;
+    if (!und_strict_object(at, value, keys) || !und_strict_identifier(at, value, "name", &name) ||
+        !und_strict_text(at, value, "label", &label) || !und_strict_choice(at, value, "role", roles, &role) ||
+        !und_strict_choice(at, value, "operation", operations, &operation) ||
+        !und_strict_choice(at, value, "files", files, &append) ||
+        !und_strict_choice(at, value, "layout", layouts, &layout) ||
+        !und_strict_identifier(at, value, "method", &method) ||
+        !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &stream->transfer_bytes) ||
+        !und_strict_flag(at, value, "collective", &stream->collective) ||
+        !und_strict_flag(at, value, "sync", &stream->sync) || !und_strict_flag(at, value, "turns", &stream->turns) ||
+        !read_content(at, value, &stream->content) || !und_strict_array(at, value, "dumps", 1, SIZE_MAX, &dumps))
+        return false;
+    stream->name = copy(name);
+    stream->method = copy(method);
+    if (!stream->name || !stream->method)
+        return no_memory(at);
+    stream->role = (enum und_role)role;
+    stream->operation = (enum und_operation)operation;
+    stream->append = append == 1;
+    stream->layout = (enum und_layout)layout;
+    if (!read_groups(at, value, ranks, stream) || !check_turns(at, stream))
+        return false;
+    const size_t mark = und_strict_key(at, "dumps");
+    if (!read_dumps(at, dumps, ranks, stream))
+        return false;
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool read_streams(struct und_strict *at, const json_t *array, struct und_workload *workload)
+{
+    workload->streams = calloc(json_array_size(array), sizeof *workload->streams);
+    if (!workload->streams)
+        return no_memory(at);
+    workload->stream_count = (int)json_array_size(array);
+    for (int s = 0; s < workload->stream_count; ++s) {
+        const size_t here = und_strict_element(at, (size_t)s);
+        if (!read_stream(at, json_array_get(array, (size_t)s), workload->ranks, &workload->streams[s]))
+            return false;
+        for (int other = 0; other < s; ++other)
+            if (strcmp(workload->streams[other].name, workload->streams[s].name) == 0)
+                return und_strict_fail(at, "the name %s is taken by streams[%d]", workload->streams[s].name, other);
+        und_strict_up(at, here);
+    }
+    return true;
+}
+
+static bool read_scaling(struct und_strict *at, const json_t *root, int64_t ranks, bool *is_scaled)
+{
+    static const char *const keys[] = {"rule", "from_ranks", NULL};
+    static const char *const rules[] = {"none", "strong", "weak", NULL};
+    const json_t *value = json_object_get(root, "scaling");
+    const size_t mark = und_strict_key(at, "scaling");
+    int rule;
+    int64_t from;
+    if (!und_strict_object(at, value, keys) || !und_strict_choice(at, value, "rule", rules, &rule) ||
+        !und_strict_integer(at, value, "from_ranks", 1, INT64_MAX, &from))
+        return false;
+    if (rule == 0 && from != ranks)
+        return und_strict_fail(at, "from_ranks is %" PRId64 ", expected %" PRId64 " as in ranks for the rule none",
+                               from, ranks);
+    *is_scaled = rule != 0;
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool read_source(struct und_strict *at, const json_t *root)
+{
+    static const char *const keys[] = {"format", "version", "reader", "notes", NULL};
+    const json_t *value = json_object_get(root, "source"), *notes;
+    const char *text;
+    const size_t mark = und_strict_key(at, "source");
+    if (!und_strict_object(at, value, keys) || !und_strict_text(at, value, "format", &text) ||
+        !und_strict_text(at, value, "version", &text) || !und_strict_text(at, value, "reader", &text) ||
+        !und_strict_array(at, value, "notes", 0, SIZE_MAX, &notes))
+        return false;
+    und_strict_key(at, "notes");
+    for (size_t i = 0; i < json_array_size(notes); ++i)
+        if (!json_is_string(json_array_get(notes, i))) {
+            und_strict_element(at, i);
+            return und_strict_fail(at, "expected a string");
+        }
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool read_provenance(struct und_strict *at, const json_t *root)
+{
+    static const char *const keys[] = {"path", "origin", "how", NULL};
+    static const char *const origins[] = {"read", "derived", "reconstructed", "assumed", NULL};
+    const json_t *array;
+    if (!und_strict_array(at, root, "provenance", 0, SIZE_MAX, &array))
+        return false;
+    const size_t mark = und_strict_key(at, "provenance");
+    for (size_t i = 0; i < json_array_size(array); ++i) {
+        const json_t *value = json_array_get(array, i);
+        const size_t here = und_strict_element(at, i);
+        const char *path, *how;
+        int origin;
+        if (!und_strict_object(at, value, keys) || !und_strict_text(at, value, "path", &path) ||
+            !und_strict_choice(at, value, "origin", origins, &origin) || !und_strict_text(at, value, "how", &how))
+            return false;
+        if (path[0] != '/')
+            return und_strict_fail(at, "path is \"%.100s\", expected a JSON pointer that begins with /", path);
+        if (how[0] == '\0')
+            return und_strict_fail(at, "how is empty, expected the counter, the equation or the reason");
+        und_strict_up(at, here);
+    }
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool read_root(struct und_strict *at, const json_t *root, struct und_workload *workload)
+{
+    static const char *const keys[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
+                                       "compute", "streams", "source",      "provenance", NULL};
+    static const char *const schemas[] = {"understudy/workload/1", NULL};
+    static const char *const computes[] = {"sleep", "busy", "stencil", NULL};
+    const char *name, *description;
+    const json_t *streams;
+    int schema, compute;
+    /* The version first: another version has other keys. */
+    if (json_is_object(root) && json_object_get(root, "schema") &&
+        !und_strict_choice(at, root, "schema", schemas, &schema))
+        return false;
+    if (!und_strict_object(at, root, keys) || !und_strict_identifier(at, root, "name", &name) ||
+        !und_strict_text(at, root, "description", &description) ||
+        !und_strict_integer(at, root, "ranks", 1, INT32_MAX, &workload->ranks) ||
+        !read_scaling(at, root, workload->ranks, &workload->scaled) ||
+        !und_strict_seconds_or_null(at, root, "runtime_s") ||
+        !und_strict_choice(at, root, "compute", computes, &compute) ||
+        !und_strict_array(at, root, "streams", 1, SIZE_MAX, &streams) || !read_source(at, root) ||
+        !read_provenance(at, root))
+        return false;
+    workload->compute = (enum und_compute)compute;
+    workload->name = copy(name);
+    if (!workload->name)
+        return no_memory(at);
+    und_strict_key(at, "streams");
+    return read_streams(at, streams, workload);
+}
+
+struct und_workload *und_workload_read(const char *text, size_t bytes, const char *file, struct und_error *error)
+{
+    struct und_strict at = {.file = file, .error = error};
+    json_t *root = und_strict_parse(&at, text, bytes);
+    if (!root)
+        return NULL;
+    struct und_workload *workload = calloc(1, sizeof *workload);
+    if (!workload)
+        no_memory(&at);
+    else if (!read_root(&at, root, workload)) {
+        und_workload_free(workload);
+        workload = NULL;
+    }
+    json_decref(root);
+    return workload;
+}
+
+/* The nearest whole number, at least `least`; -1 when it does not fit. */
+static int64_t scaled(int64_t number, double factor, int64_t least)
+{
+    const double wanted = round((double)number * factor);
+    if (!(wanted < 9.2e18))
+        return -1;
+    return (int64_t)wanted < least ? least : (int64_t)wanted;
+}
+
+static bool scale_variable(struct und_variable *variable, double factor)
+{
+    int longest = 0;
+    for (int d = 1; d < variable->ndims; ++d)
+        if (variable->shape[d] > variable->shape[longest])
+            longest = d;
+    if (variable->rule != UND_RUNS || longest > 0) {
+        variable->shape[longest] = scaled(variable->shape[longest], factor, 1);
+        return variable->shape[longest] > 0;
+    }
+    int64_t rows = 0;
+    for (int i = 0; i < variable->run_count; ++i) {
+        struct und_rows *run = &variable->runs[i];
+        run->rows = scaled(run->rows, factor, 0);
+        const int64_t more = product(run->ranks, run->rows);
+        if (more < 0 || more > INT64_MAX - rows)
+            return false;
+        rows += more;
+    }
+    variable->shape[0] = rows;
+    return rows > 0;
+}
+
+bool und_workload_scale(struct und_workload *workload, double factor, struct und_error *error)
+{
+    for (int s = 0; s < workload->stream_count; ++s) {
+        struct und_stream *stream = &workload->streams[s];
+        int64_t sum = 0;
+        for (int i = 0; i < stream->dump_count; ++i) {
+            struct und_dump *dump = &stream->dumps[i];
+            for (int v = 0; !dump->repeats && v < dump->variable_count; ++v)
+                if (!scale_variable(&dump->variables[v], factor))
+                    return und_fail(error,
+                                    "--bytes-scale %g: streams[%d].dumps[%d].variables[%d] would have no rows, or more "
+                                    "than can be counted",
+                                    factor, s, i, v);
+            const int64_t bytes = und_dump_bytes(dump);
+            if (bytes < 0 || bytes > INT64_MAX - sum)
+                return und_fail(error, "--bytes-scale %g: streams[%d] would have more than %" PRId64 " bytes", factor,
+                                s, INT64_MAX);
+            sum += bytes;
+        }
+    }
+    return true;
+}
+
+static void free_dump(struct und_dump *dump)
+{
+    for (int v = 0; !dump->repeats && v < dump->variable_count; ++v) {
+        free(dump->variables[v].name);
+        free(dump->variables[v].runs);
+    }
+    if (!dump->repeats)
+        free(dump->variables);
+}
+
+void und_workload_free(struct und_workload *workload)
+{
+    if (!workload)
+        return;
+    for (int s = 0; s < workload->stream_count; ++s) {
+        struct und_stream *stream = &workload->streams[s];
+        for (int i = 0; i < stream->dump_count; ++i)
+            free_dump(&stream->dumps[i]);
+        free(stream->dumps);
+        free(stream->name);
+        free(stream->method);
+    }
+    free(workload->streams);
+    free(workload->name);
+    free(workload);
+}

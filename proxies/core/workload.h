@@ -1,0 +1,94 @@
+/*
+ * A workload as schemas/workload.schema.json defines it: what the descriptor says, checked, and
+ * nothing that a run adds. Sizes are bytes, times are seconds since the start of the application.
+ */
+#ifndef UND_WORKLOAD_H
+#define UND_WORKLOAD_H
+
+#include "core/error.h"
+#include "core/method.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum und_rule { UND_EVEN, UND_GRID, UND_RUNS };
+enum und_layout { UND_SHARED, UND_FILE_PER_PROCESS, UND_GROUPED };
+enum und_operation { UND_WRITES, UND_READS };
+enum und_role { UND_CHECKPOINT, UND_VISUALIZATION, UND_OUTPUT, UND_RESTART, UND_INPUT };
+enum und_compute { UND_SLEEP, UND_BUSY, UND_STENCIL };
+enum und_kind { UND_RANDOM, UND_ZERO, UND_CONSTANT, UND_SMOOTH };
+
+/* What the bytes of a stream are like. */
+struct und_content {
+    enum und_kind kind;
+    double compressibility; /* random: share of every 4 KiB that is zero bytes, 0 … 1 */
+};
+
+/* Consecutive ranks with the same number of rows. */
+struct und_rows {
+    int64_t ranks;
+    int64_t rows;
+};
+
+struct und_variable {
+    char *name;
+    int64_t count; /* like variables, one behind the other */
+    enum und_type type;
+    int ndims;
+    int64_t shape[UND_MAX_DIMS]; /* elements, global, slowest dimension first */
+    enum und_rule rule;
+    int64_t grid[UND_MAX_DIMS]; /* rule grid: ranks along each dimension */
+    int run_count;
+    struct und_rows *runs; /* rule runs */
+    int file;
+};
+
+struct und_dump {
+    double time_s;
+    int64_t described_bytes; /* of the descriptor, before any scale */
+    int variable_count;
+    struct und_variable *variables;
+    bool repeats; /* the variables are those of the dump before, and shared with it */
+};
+
+struct und_stream {
+    char *name;
+    enum und_role role;
+    enum und_operation operation;
+    bool append;
+    enum und_layout layout;
+    int64_t groups; /* files per file index: 1, ranks, or the groups of the layout grouped */
+    char *method;
+    int64_t transfer_bytes;
+    bool collective;
+    bool sync;
+    bool turns; /* the ranks that share a file have it open one after the other */
+    struct und_content content;
+    int files; /* highest file index + 1 */
+    int dump_count;
+    struct und_dump *dumps;
+};
+
+struct und_workload {
+    char *name;
+    int64_t ranks;
+    bool scaled; /* made from a descriptor for another number of ranks */
+    enum und_compute compute;
+    int stream_count;
+    struct und_stream *streams;
+};
+
+/* Reads the descriptor from text; `file` is its name for messages. NULL with the sentence. */
+struct und_workload *und_workload_read(const char *text, size_t bytes, const char *file, struct und_error *error);
+
+/* Multiplies the longest dimension of every variable (the first of equals) by the factor and rounds
+ * it to the nearest whole number, at least 1; unequal slabs are rounded run by run. */
+bool und_workload_scale(struct und_workload *workload, double factor, struct und_error *error);
+
+void und_workload_free(struct und_workload *workload);
+
+/* Bytes of one dump over all ranks, as it stands now; -1 when they do not fit 63 bits. */
+int64_t und_dump_bytes(const struct und_dump *dump);
+
+#endif

@@ -1,0 +1,4 @@
+if(TARGET hdf5::mpi)
+  set(UND_METHOD_LIBRARIES hdf5::mpi)
+  set(UND_METHOD_DEFINITIONS UND_HAVE_HDF5)
+endif()

@@ -1,0 +1,196 @@
+/*
+ * MPI-IO: explicit offsets, independent or collective. A dataset that is contiguous on every rank
+ * is written in the default view; otherwise one file view per dataset selects the rank's block, so
+ * that a transfer of several rows is still one call.
+ */
+#include "core/die.h"
+#include "core/method.h"
+#include "core/space.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int write_call(MPI_File, MPI_Offset, const void *, int, MPI_Datatype, MPI_Status *);
+typedef int read_call(MPI_File, MPI_Offset, void *, int, MPI_Datatype, MPI_Status *);
+
+struct und_file {
+    MPI_File handle;
+    MPI_Comm comm;
+    int64_t transfer_bytes;
+    int64_t *operations;
+    write_call *write_at;
+    read_call *read_at;
+    bool writing;
+    bool viewed;                  /* the view is not the default one */
+    int64_t base;                 /* byte of the view where the current dataset begins */
+    int64_t origin[UND_MAX_DIMS]; /* element of the dataset at `base` */
+    int64_t stride[UND_MAX_DIMS]; /* bytes of the view from one index to the next */
+    char path[];
+};
+
+/* A full disk may come as success with fewer bytes, so the count is compared as well. */
+static void check_moved(int code, const MPI_Status *status, int bytes, const struct und_file *file, const char *doing,
+                        int64_t offset)
+{
+    int moved = 0;
+    if (code == MPI_SUCCESS)
+        MPI_Get_count(status, MPI_BYTE, &moved);
+    if (code == MPI_SUCCESS && moved == bytes)
+        return;
+    if (file->writing && und_space_is_out(file->path, bytes))
+        UND_DIE("mpiio: cannot %s %d bytes at byte %lld of %s: %s", doing, bytes, (long long)offset, file->path,
+                strerror(ENOSPC));
+    UND_MPI(code, "mpiio: cannot %s %d bytes at byte %lld of %s", doing, bytes, (long long)offset, file->path);
+    UND_DIE("mpiio: cannot %s %d bytes at byte %lld of %s: only %d were moved, which MPI reports as success", doing,
+            bytes, (long long)offset, file->path, moved);
+}
+
+static struct und_file *open_file(const struct und_open *how)
+{
+    size_t length = strlen(how->path) + 1;
+    struct und_file *file = calloc(1, sizeof *file + length);
+    UND_CHECK(file, "mpiio: no memory to open %s", how->path);
+    memcpy(file->path, how->path, length);
+    file->comm = how->comm;
+    file->writing = how->mode != UND_READ;
+    file->transfer_bytes = how->transfer_bytes;
+    file->operations = how->operations;
+    file->write_at = how->collective ? MPI_File_write_at_all : MPI_File_write_at;
+    file->read_at = how->collective ? MPI_File_read_at_all : MPI_File_read_at;
+
+    /* Data sieving would read and rewrite what lies between the rows of other ranks. */
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "romio_ds_write", "disable");
+    int access = how->mode == UND_READ ? MPI_MODE_RDONLY : MPI_MODE_RDWR;
+    UND_MPI(MPI_File_open(how->comm, how->path, access, info, &file->handle), "mpiio: cannot open %s", how->path);
+    MPI_Info_free(&info);
+    ++*file->operations;
+    return file;
+}
+
+/* Does the block consist of more than one run of bytes of the dataset? */
+static bool is_strided(const struct und_dataset *dataset, const struct und_box *block)
+{
+    int whole = dataset->ndims - 1;
+    while (whole > 0 && block->count[whole] == dataset->shape[whole])
+        --whole;
+    int64_t runs = 1;
+    for (int d = 0; d < whole; ++d)
+        runs *= block->count[d];
+    return runs > 1 && und_box_bytes(dataset, block) > 0;
+}
+
+static MPI_Datatype block_type(const struct und_file *file, const struct und_dataset *dataset,
+                               const struct und_box *block)
+{
+    int shape[UND_MAX_DIMS], count[UND_MAX_DIMS], start[UND_MAX_DIMS];
+    for (int d = 0; d < dataset->ndims; ++d) {
+        if (dataset->shape[d] > INT_MAX)
+            UND_DIE(
+                "mpiio: dimension %d of %s in %s has %lld elements, more than the %d that an MPI datatype describes", d,
+                dataset->name, file->path, (long long)dataset->shape[d], INT_MAX);
+        shape[d] = (int)dataset->shape[d];
+        count[d] = (int)block->count[d];
+        start[d] = (int)block->start[d];
+    }
+    MPI_Datatype element, type;
+    MPI_Type_contiguous((int)und_type_bytes(dataset->type), MPI_BYTE, &element);
+    UND_MPI(MPI_Type_create_subarray(dataset->ndims, shape, count, start, MPI_ORDER_C, element, &type),
+            "mpiio: cannot describe a block of %s in %s", dataset->name, file->path);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&element);
+    return type;
+}
+
+static void set_view(struct und_file *file, int64_t first_byte, MPI_Datatype type)
+{
+    UND_MPI(MPI_File_set_view(file->handle, first_byte, MPI_BYTE, type, "native", MPI_INFO_NULL),
+            "mpiio: cannot set the view of %s", file->path);
+}
+
+/* The view is collective, so all ranks of the file set one as soon as one of them needs it. */
+static void define(struct und_file *file, const struct und_dataset *dataset, const struct und_box *block)
+{
+    int64_t bytes = und_box_bytes(dataset, block);
+    if (bytes > INT_MAX && file->transfer_bytes > INT_MAX)
+        UND_DIE("mpiio: a transfer of %lld bytes to %s is more than the %d of one MPI call: give a smaller transfer "
+                "size with -t",
+                (long long)(bytes < file->transfer_bytes ? bytes : file->transfer_bytes), file->path, INT_MAX);
+
+    int view = dataset->ndims > 1 && is_strided(dataset, block);
+    if (dataset->ndims > 1)
+        MPI_Allreduce(MPI_IN_PLACE, &view, 1, MPI_INT, MPI_MAX, file->comm);
+    if (view && bytes > 0) {
+        MPI_Datatype type = block_type(file, dataset, block);
+        set_view(file, dataset->file_offset, type);
+        MPI_Type_free(&type);
+    } else if (view || file->viewed) {
+        set_view(file, 0, MPI_BYTE);
+    }
+    file->viewed = view;
+
+    file->base = view ? 0 : dataset->file_offset;
+    int64_t stride = und_type_bytes(dataset->type);
+    for (int d = dataset->ndims - 1; d >= 0; --d) {
+        file->origin[d] = view ? block->start[d] : 0;
+        file->stride[d] = stride;
+        stride *= view ? block->count[d] : dataset->shape[d];
+    }
+}
+
+static int64_t view_offset(const struct und_file *file, int ndims, const struct und_box *box)
+{
+    int64_t offset = file->base;
+    for (int d = 0; d < ndims; ++d)
+        offset += (box->start[d] - file->origin[d]) * file->stride[d];
+    return offset;
+}
+
+static void write_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
+                      const void *data)
+{
+    int bytes = (int)und_box_bytes(dataset, box);
+    int64_t offset = bytes > 0 ? view_offset(file, dataset->ndims, box) : 0;
+    MPI_Status status;
+    int code = file->write_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
+    check_moved(code, &status, bytes, file, "write", offset);
+    ++*file->operations;
+}
+
+static void read_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data)
+{
+    int bytes = (int)und_box_bytes(dataset, box);
+    int64_t offset = bytes > 0 ? view_offset(file, dataset->ndims, box) : 0;
+    MPI_Status status;
+    int code = file->read_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
+    check_moved(code, &status, bytes, file, "read", offset);
+    ++*file->operations;
+}
+
+static void sync_file(struct und_file *file)
+{
+    UND_MPI(MPI_File_sync(file->handle), "mpiio: cannot flush %s", file->path);
+    ++*file->operations;
+}
+
+static void close_file(struct und_file *file)
+{
+    UND_MPI(MPI_File_close(&file->handle), "mpiio: cannot close %s", file->path);
+    ++*file->operations;
+    free(file);
+}
+
+const struct und_method und_method_mpiio = {
+    .name = "mpiio",
+    .has_files = true,
+    .collective = true,
+    .open = open_file,
+    .define = define,
+    .write = write_box,
+    .read = read_box,
+    .sync = sync_file,
+    .close = close_file,
+};

@@ -1,0 +1,225 @@
+/*
+ * POSIX: pwrite and pread at explicit offsets, one call per run of consecutive bytes, fsync. With
+ * the option `direct`, whole pages of a run bypass the page cache and the rest goes through it.
+ */
+#include "core/created.h"
+#include "core/die.h"
+#include "core/method.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DIRECT };
+enum { DIRECT_NO, DIRECT_READ, DIRECT_YES };
+
+static const char *const direct_choices[] = {"no", "read", "yes", NULL};
+
+static const struct und_setting settings[] = {
+    [DIRECT] = {.name = "direct",
+                .choices = direct_choices,
+                .standard = "no",
+                .help = "bypass the page cache (O_DIRECT) in reads, or in reads and writes"},
+    {.name = NULL},
+};
+
+struct und_file {
+    int descriptor;
+    int direct;             /* the same file with O_DIRECT; -1: none */
+    unsigned char *aligned; /* where direct transfers start in memory */
+    int64_t page;
+    int64_t room; /* bytes of aligned, whole pages */
+    int64_t *operations;
+    char path[];
+};
+
+/* Pages, not sectors: so no page is written directly and through the cache. */
+static int64_t page_bytes(void)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    return page > 4096 ? page : 4096;
+}
+
+static bool posix_probe(const char *directory, const int64_t *values, struct und_error *error)
+{
+    char path[4096];
+    if (values[DIRECT] == DIRECT_NO)
+        return true;
+    const int length = snprintf(path, sizeof path, "%s/.direct", directory);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return und_fail(error, "%s: the name is too long", directory);
+    und_created_reserve(path, UND_DATA_FILE);
+    const int made = und_created_file(path);
+    if (made < 0)
+        return und_fail(error, "cannot create %s: %s", path, strerror(errno));
+    close(made);
+    const int direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    const int code = errno;
+    if (direct >= 0)
+        close(direct);
+    und_created_drop_data(true);
+    return direct >= 0 ||
+           und_fail(error, "--method-option posix.direct=%s: the file system of %s cannot bypass the cache: %s",
+                    direct_choices[values[DIRECT]], directory, strerror(code));
+}
+
+static void open_direct(struct und_file *file, const struct und_open *how)
+{
+    void *room;
+    file->page = page_bytes();
+    file->room = (how->transfer_bytes + file->page - 1) / file->page * file->page;
+    file->direct = open(how->path, (how->mode == UND_READ ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC);
+    UND_CHECK(file->direct >= 0, "posix: cannot open %s with O_DIRECT", how->path);
+    const int code = posix_memalign(&room, (size_t)file->page, (size_t)file->room);
+    if (code != 0)
+        UND_DIE("posix: no memory for direct transfers of %lld bytes", (long long)file->room);
+    file->aligned = room;
+}
+
+static struct und_file *posix_open(const struct und_open *how)
+{
+    const size_t length = strlen(how->path) + 1;
+    const int64_t direct = how->settings ? how->settings[DIRECT] : DIRECT_NO;
+    struct und_file *file = malloc(sizeof *file + length);
+    UND_CHECK(file, "posix: no memory to open %s", how->path);
+    memcpy(file->path, how->path, length);
+    file->operations = how->operations;
+    file->direct = -1;
+    file->aligned = NULL;
+    file->descriptor = *how->created;
+    *how->created = -1;
+    if (file->descriptor < 0)
+        file->descriptor = open(how->path, (how->mode == UND_READ ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+    UND_CHECK(file->descriptor >= 0, "posix: cannot open %s", how->path);
+    if (direct == DIRECT_YES || (direct == DIRECT_READ && how->mode == UND_READ))
+        open_direct(file, how);
+    ++*file->operations;
+    return file;
+}
+
+/* Bytes of the next call, and whether they are whole pages that go directly. */
+static int64_t next_call(const struct und_file *file, int64_t bytes, int64_t offset, bool *directly)
+{
+    *directly = false;
+    if (file->direct < 0)
+        return bytes;
+    const int64_t head = file->page - offset % file->page;
+    if (head < file->page || bytes < file->page)
+        return bytes < head ? bytes : head;
+    *directly = true;
+    bytes -= bytes % file->page;
+    return bytes < file->room ? bytes : file->room;
+}
+
+static ssize_t write_some(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
+{
+    bool directly;
+    const int64_t some = next_call(file, bytes, offset, &directly);
+    if (!directly)
+        return pwrite(file->descriptor, data, (size_t)some, (off_t)offset);
+    memcpy(file->aligned, data, (size_t)some);
+    return pwrite(file->direct, file->aligned, (size_t)some, (off_t)offset);
+}
+
+static ssize_t read_some(struct und_file *file, char *data, int64_t bytes, int64_t offset)
+{
+    bool directly;
+    const int64_t some = next_call(file, bytes, offset, &directly);
+    if (!directly)
+        return pread(file->descriptor, data, (size_t)some, (off_t)offset);
+    const ssize_t moved = pread(file->direct, file->aligned, (size_t)some, (off_t)offset);
+    if (moved > 0)
+        memcpy(data, file->aligned, (size_t)moved);
+    return moved;
+}
+
+/* A call may move less than asked, e.g. up to the last free byte; the one after it says why. */
+static void write_span(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
+{
+    while (bytes > 0) {
+        const ssize_t moved = write_some(file, data, bytes, offset);
+        ++*file->operations;
+        if (moved < 0 && errno == EINTR)
+            continue;
+        UND_CHECK(moved >= 0, "posix: cannot write %lld bytes at byte %lld of %s", (long long)bytes, (long long)offset,
+                  file->path);
+        if (moved == 0)
+            UND_DIE("posix: cannot write %lld bytes at byte %lld of %s: the call took none", (long long)bytes,
+                    (long long)offset, file->path);
+        data += moved;
+        bytes -= moved;
+        offset += moved;
+    }
+}
+
+static void read_span(struct und_file *file, char *data, int64_t bytes, int64_t offset)
+{
+    while (bytes > 0) {
+        const ssize_t moved = read_some(file, data, bytes, offset);
+        ++*file->operations;
+        if (moved < 0 && errno == EINTR)
+            continue;
+        UND_CHECK(moved >= 0, "posix: cannot read %lld bytes at byte %lld of %s", (long long)bytes, (long long)offset,
+                  file->path);
+        if (moved == 0)
+            UND_DIE("posix: cannot read %lld bytes at byte %lld of %s: the file ends before", (long long)bytes,
+                    (long long)offset, file->path);
+        data += moved;
+        bytes -= moved;
+        offset += moved;
+    }
+}
+
+static void posix_write(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
+                        const void *data)
+{
+    const int64_t size = und_type_bytes(dataset->type);
+    const char *from = data;
+    struct und_spans spans;
+    int64_t element;
+    und_spans_begin(&spans, dataset, box);
+    for (; und_spans_next(&spans, &element); from += spans.elements * size)
+        write_span(file, from, spans.elements * size, dataset->file_offset + element * size);
+}
+
+static void posix_read(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data)
+{
+    const int64_t size = und_type_bytes(dataset->type);
+    char *to = data;
+    struct und_spans spans;
+    int64_t element;
+    und_spans_begin(&spans, dataset, box);
+    for (; und_spans_next(&spans, &element); to += spans.elements * size)
+        read_span(file, to, spans.elements * size, dataset->file_offset + element * size);
+}
+
+static void posix_sync(struct und_file *file)
+{
+    UND_CHECK(fsync(file->descriptor) == 0, "posix: cannot flush %s", file->path);
+    ++*file->operations;
+}
+
+static void posix_close(struct und_file *file)
+{
+    UND_CHECK(close(file->descriptor) == 0 && (file->direct < 0 || close(file->direct) == 0), "posix: cannot close %s",
+              file->path);
+    ++*file->operations;
+    free(file->aligned);
+    free(file);
+}
+
+const struct und_method und_method_posix = {
+    .name = "posix",
+    .has_files = true,
+    .collective = false,
+    .settings = settings,
+    .probe = posix_probe,
+    .open = posix_open,
+    .write = posix_write,
+    .read = posix_read,
+    .sync = posix_sync,
+    .close = posix_close,
+};

@@ -1,0 +1,484 @@
+"""What goes wrong is said in one sentence, with an exit status that is not 0, and nothing is left.
+
+`mpi_errors.py --list` names the cases, `mpi_errors.py CASE PROGRAM MPIEXEC FOLDER` runs one.
+Mistakes of the user have status 2 and a sentence without rank and place in the source; what one
+rank meets in the middle of a run has both.
+"""
+
+import copy
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from mpi_run import METHODS, timed, wait_for
+from mpi_support import HERE, Json, Outcome, Player, Skip, expect, finish, main, sample
+
+SHARED = HERE / "samples" / "shared.json"
+SINGLE = HERE / "samples" / "single.json"
+FILE_METHODS = [method for method in METHODS if method != "null"]
+
+
+def refused(player: Player, ranks: int, *arguments: object, words: tuple[str, ...]) -> None:
+    """The run is refused for a mistake of the user, with these words, and leaves nothing new."""
+    before = sorted(player.folder.rglob("*"))
+    outcome = player.run(ranks, *arguments, timeout_s=30)
+    shown = f"{[str(a) for a in arguments]}: status {outcome.status}\n{outcome.err}"
+    expect(outcome.status == 2, shown)
+    expect(outcome.out == "", f"stdout: {outcome.out}")
+    sentence = outcome.sentence()
+    expect(not re.search(r"rank \d+ on|\.c:\d+", sentence), f"not a mistake of a rank: {shown}")
+    for word in words:
+        expect(word.lower() in sentence.lower(), f"{word!r} is missing: {shown}")
+    expect(sorted(player.folder.rglob("*")) == before, f"files were left behind: {shown}")
+
+
+OPTIONS: dict[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
+    "no-workload": (("-o", "data"), ("-w",)),
+    "unknown-option": (("-w", SINGLE, "-o", "data", "--frobnicate"), ("frobnicate",)),
+    "unknown-letter": (("-w", SINGLE, "-o", "data", "-Z"), ("Z",)),
+    "missing-value": (("-w", SINGLE, "-o"), ("o",)),
+    "extra-argument": (("-w", SINGLE, "-o", "data", "more"), ("more",)),
+    "unknown-method": (("-w", SINGLE, "-o", "data", "-a", "floppy"), ("floppy", "posix")),
+    "transfer-4m": (("-w", SINGLE, "-o", "data", "-t", "4m"), ("4m", "4MiB", "4MB")),
+    "transfer-0": (("-w", SINGLE, "-o", "data", "-t", "0"), ("transfer", "0")),
+    "transfer-negative": (("-w", SINGLE, "-o", "data", "-t", "-1"), ("transfer", "-1")),
+    "transfer-huge": (("-w", SINGLE, "-o", "data", "-t", "9999999999GiB"), ("9999999999GiB",)),
+    "transfer-empty": (("-w", SINGLE, "-o", "data", "-t", ""), ("transfer",)),
+    "transfer-below-element": (("-w", SINGLE, "-o", "data", "-t", "3"), ("3", "8")),
+    "repetitions-0": (("-w", SINGLE, "-o", "data", "-i", "0"), ("repetitions", "0")),
+    "repetitions-word": (("-w", SINGLE, "-o", "data", "-i", "two"), ("repetitions", "two")),
+    "repetitions-fraction": (("-w", SINGLE, "-o", "data", "-i", "1.5"), ("repetitions", "1.5")),
+    "time-scale-negative": (("-w", SINGLE, "-o", "data", "--time-scale", "-1"), ("-1",)),
+    "time-scale-nan": (("-w", SINGLE, "-o", "data", "--time-scale", "nan"), ("nan",)),
+    "time-scale-infinite": (("-w", SINGLE, "-o", "data", "--time-scale", "inf"), ("inf",)),
+    "bytes-scale-0": (("-w", SINGLE, "-o", "data", "--bytes-scale", "0"), ("bytes-scale", "0")),
+    "bytes-scale-huge": (("-w", SINGLE, "-o", "data", "--bytes-scale", "1e300"), ("bytes",)),
+    "both-kinds-of-call": (("-w", SINGLE, "-o", "data", "-c", "--independent"), ("independent",)),
+    "seed-word": (("-w", SINGLE, "-o", "data", "--seed", "x"), ("seed", "x")),
+    "no-such-workload": (("-w", "missing.json", "-o", "data"), ("missing.json", "No such file")),
+    "workload-is-a-folder": (("-w", ".", "-o", "data"), (".", "directory")),
+    "no-such-parent": (("-w", SINGLE, "-o", "no/data"), ("no/data", "No such file")),
+    "directory-is-a-file": (("-w", SINGLE, "-o", SINGLE), ("single.json", "directory")),
+    "directory-unwritable": (("-w", SINGLE, "-o", "/proc/data"), ("/proc/data",)),
+    "result-unwritable": (("-w", SINGLE, "-o", "data", "-O", "no/r.json"), ("no/r.json",)),
+    "result-is-a-folder": (("-w", SINGLE, "-o", "data", "-O", "."), ("output", ".")),
+}
+
+ANY = object()
+DESCRIPTORS: dict[str, tuple[tuple[str | int, ...], Any, tuple[str, ...]]] = {
+    "schema": (("schema",), "understudy/workload/2", ("schema", "understudy/workload/1")),
+    "unknown-key": (("colour",), "red", ("colour",)),
+    "unknown-key-below": (("streams", 0, "dumps", 1, "size"), 1, ("streams[0].dumps[1]", "size")),
+    "missing-key": (("streams", 0, "sync"), ANY, ("streams[0]", "sync")),
+    "missing-streams": (("streams",), ANY, ("streams",)),
+    "no-streams": (("streams",), [], ("streams",)),
+    "ranks-0": (("ranks",), 0, ("ranks", "0")),
+    "ranks-text": (("ranks",), "4", ("ranks", "integer")),
+    "ranks-fraction": (("ranks",), 4.0, ("ranks", "integer")),
+    "ranks-huge": (("ranks",), 2**40, ("ranks",)),
+    "name-with-slash": (("streams", 0, "name"), "../x", ("streams[0].name",)),
+    "name-with-dot-first": (("streams", 0, "name"), ".x", ("streams[0].name",)),
+    "name-empty": (("streams", 0, "name"), "", ("streams[0].name",)),
+    "name-long": (("streams", 0, "name"), "x" * 101, ("streams[0].name", "100")),
+    "role": (("streams", 0, "role"), "backup", ("streams[0].role", "checkpoint")),
+    "operation": (("streams", 0, "operation"), "append", ("streams[0].operation", "write")),
+    "layout": (("streams", 0, "layout"), "N-1", ("streams[0].layout", "shared")),
+    "layout-null": (("streams", 0, "layout"), None, ("streams[0].layout", "shared")),
+    "groups-with-shared": (("streams", 0, "groups"), 2, ("streams[0].groups", "null")),
+    "method-unknown": (("streams", 0, "method"), "floppy", ("floppy",)),
+    "transfer-0": (("streams", 0, "transfer_bytes"), 0, ("streams[0].transfer_bytes", "0")),
+    "transfer-text": (("streams", 0, "transfer_bytes"), "4MiB", ("streams[0].transfer_bytes",)),
+    "collective-number": (("streams", 0, "collective"), 1, ("streams[0].collective", "true")),
+    "time-negative": (("streams", 0, "dumps", 0, "time_s"), -1, ("streams[0].dumps[0].time_s",)),
+    "time-text": (("streams", 0, "dumps", 0, "time_s"), "0", ("streams[0].dumps[0].time_s",)),
+    "time-backwards": (("streams", 0, "dumps", 0, "time_s"), 9, ("streams[0].dumps[1]", "time_s")),
+    "no-variables": (("streams", 0, "dumps", 0, "variables"), [], ("dumps[0].variables",)),
+    "type": (("streams", 0, "dumps", 0, "variables", 0, "type"), "f16", ("variables[0].type",)),
+    "count-0": (("streams", 0, "dumps", 0, "variables", 0, "count"), 0, ("variables[0].count",)),
+    "shape-0": (("streams", 0, "dumps", 0, "variables", 1, "shape"), [0], ("variables[1].shape",)),
+    "shape-empty": (("streams", 0, "dumps", 0, "variables", 1, "shape"), [], ("[1].shape",)),
+    "shape-of-9": (("streams", 0, "dumps", 0, "variables", 1, "shape"), [1] * 9, ("[1].shape",)),
+    "shape-fraction": (
+        ("streams", 0, "dumps", 0, "variables", 1, "shape"),
+        [1.5],
+        ("variables[1].shape",),
+    ),
+    "bytes-overflow": (
+        ("streams", 0, "dumps", 0, "variables", 1, "shape"),
+        [2**60, 2**60],
+        ("dumps[0]", "bytes"),
+    ),
+    "grid-product": (
+        ("streams", 0, "dumps", 0, "variables", 0, "decomposition", "grid"),
+        [2, 1, 1],
+        ("variables[0].decomposition", "2", "4"),
+    ),
+    "grid-dimensions": (
+        ("streams", 0, "dumps", 0, "variables", 0, "decomposition", "grid"),
+        [2, 2],
+        ("variables[0].decomposition", "2", "3"),
+    ),
+    "runs-ranks": (
+        ("streams", 0, "dumps", 0, "variables", 2, "decomposition", "runs"),
+        [[1, 4000], [1, 0], [1, 6000]],
+        ("variables[2].decomposition.runs", "3", "4"),
+    ),
+    "runs-rows": (
+        ("streams", 0, "dumps", 0, "variables", 2, "decomposition", "runs"),
+        [[1, 4000], [2, 1], [1, 6000]],
+        ("variables[2].decomposition.runs", "10000"),
+    ),
+    "rule": (
+        ("streams", 0, "dumps", 0, "variables", 1, "decomposition", "rule"),
+        "odd",
+        ("variables[1].decomposition.rule", "even"),
+    ),
+    "rule-without-grid": (
+        ("streams", 0, "dumps", 0, "variables", 1, "decomposition", "rule"),
+        "grid",
+        ("variables[1].decomposition", "grid"),
+    ),
+    "file-1024": (("streams", 0, "dumps", 0, "variables", 0, "file"), 1024, ("[0].file", "1023")),
+    "file-negative": (("streams", 0, "dumps", 0, "variables", 0, "file"), -1, ("[0].file",)),
+    "same-variable-names": (
+        ("streams", 0, "dumps", 0, "variables", 1, "name"),
+        "rho",
+        ("variables[1]", "rho"),
+    ),
+    "same-counted-names": (
+        ("streams", 0, "dumps", 0, "variables", 0, "name"),
+        "ids_1",
+        ("ids_1", "ids"),
+    ),
+    "compute": (("compute",), "spin", ("compute", "sleep", "busy", "stencil")),
+    "provenance-path": (("provenance", 0, "path"), "ranks", ("provenance[0]", "path")),
+    "scaling": (("scaling", "from_ranks"), 8, ("scaling", "8", "4")),
+}
+
+
+def changed(workload: Json, path: tuple[str | int, ...], value: Any) -> Json:
+    """The workload with one value replaced, or taken out (ANY)."""
+    twin: Any = copy.deepcopy(workload)
+    at = twin
+    for step in path[:-1]:
+        at = at[step]
+    if value is ANY:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = value
+    found: Json = twin
+    return found
+
+
+def options(player: Player) -> None:
+    """Every mistake on the command line."""
+    for name, (arguments, words) in OPTIONS.items():
+        try:
+            refused(player, 0, *arguments, words=words)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from None
+    print(f"{len(OPTIONS)} mistakes on the command line")
+
+
+def descriptors(player: Player) -> None:
+    """Every mistake in a descriptor names the file and the place in it."""
+    workload = sample("shared")
+    for name, (path, value, words) in DESCRIPTORS.items():
+        where = player.describe(changed(workload, path, value))
+        words = (*words, *(() if name == "method-unknown" else ("workload.json",)))
+        try:
+            refused(player, 0, "-w", where, "-o", "data", "--dry-run", words=words)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from None
+    print(f"{len(DESCRIPTORS)} mistakes in a descriptor")
+
+
+def texts(player: Player) -> None:
+    """Text that is no descriptor at all: each is refused with the name of the file."""
+    good = SHARED.read_text()
+    bad = {
+        "empty": ("", ()),
+        "not-json": ("ranks: 4", ()),
+        "cut-off": (good[: len(good) // 2], ()),
+        "text-behind": (good + "{}", ()),
+        "a-list": ("[]", ("object",)),
+        "duplicate-key": (good.replace('"ranks": 4,', '"ranks": 4, "ranks": 4,', 1), ("ranks",)),
+        "nan": (good.replace('"time_s": 0.0', '"time_s": NaN', 1), ()),
+        "latin-1": (good.replace("One file", "Ein gro\udcdfes", 1), ()),
+        "nul": (good.replace("One file", "One\\u0000file", 1), ()),
+        "deep": ("[" * 100_000, ()),
+        "long-number": (good.replace('"ranks": 4,', f'"ranks": {"9" * 400},', 1), ()),
+    }
+    path = player.folder / "bad.json"
+    for name, (text, words) in bad.items():
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        try:
+            refused(player, 4, "-w", path, "-o", "data", words=("bad.json", *words))
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from None
+    print(f"{len(bad)} texts that are no descriptor")
+
+
+def same_stream_names(player: Player) -> None:
+    """Two streams of one name would write the same files."""
+    workload = sample("file-per-process")
+    workload["streams"][1]["name"] = workload["streams"][0]["name"]
+    path = player.describe(workload)
+    refused(player, 4, "-w", path, "-o", "data", words=("streams[1]", "restart"))
+
+
+def collective_turns(player: Player) -> None:
+    """Ranks that take turns cannot make calls together."""
+    path = HERE / "samples" / "turns.json"
+    words = ("--collective", "streams[0]", "take turns", "independent")
+    refused(player, 4, "-w", path, "-o", "data", "-c", "-a", "mpiio", words=words)
+
+
+def colliding_file_names(player: Player) -> None:
+    """Streams whose files would have the same names never write into one file."""
+    workload = sample("shared")
+    one = workload["streams"][0]
+    one["dumps"] = [d | {"variables": d["variables"][:1]} for d in one["dumps"]]
+    other = copy.deepcopy(one) | {"name": "field.000000", "files": "append"}
+    workload["streams"] = [one, other]
+    outcome = player.run(4, "-w", player.describe(workload), "-o", "data", "--verify")
+    expect(outcome.status != 0, "two streams wrote one file")
+    failed(outcome, "data/field.000000", "File exists")
+    expect(not player.data(), f"left {list(player.data())}")
+
+
+def ranks(player: Player) -> None:
+    """Another number of ranks: the sentence has both and says what to do."""
+    for started in (1, 3, 5):
+        refused(
+            player,
+            started,
+            "-w",
+            SHARED,
+            "-o",
+            "data",
+            words=("4", str(started), "understudy scale"),
+        )
+
+
+def not_empty(player: Player) -> None:
+    """A directory that holds something is refused, and left alone."""
+    (player.folder / "data").mkdir()
+    (player.folder / "data" / "thesis.tex").write_text("mine")
+    refused(player, 4, "-w", SHARED, "-o", "data", words=("data", "not empty"))
+    expect((player.folder / "data" / "thesis.tex").read_text() == "mine", "the file was touched")
+
+
+def too_large(player: Player) -> None:
+    """What does not fit is not begun: need and free are named."""
+    workload = timed([0, 1], "shared")
+    for dump in workload["streams"][0]["dumps"]:
+        dump["variables"] = [dump["variables"][1] | {"shape": [10**15], "count": 1}]
+    path = player.describe(workload)
+    refused(player, 4, "-w", path, "-o", "data", words=("data", "free", "8000000000000000"))
+
+
+def collective_posix(player: Player) -> None:
+    """POSIX has no collective calls: asked for them, the player refuses or says false."""
+    outcome = player.run(4, "-w", SHARED, "-o", "data", "-a", "posix", "-c", "-O", "r.json")
+    if outcome.status == 0:
+        stream = json.loads((player.folder / "r.json").read_text())["repetitions"][0]["streams"][0]
+        expect(stream["collective"] is False, "collective POSIX calls were reported")
+        return
+    expect(outcome.status == 2, f"status {outcome.status}\n{outcome.err}")
+    expect("posix" in outcome.sentence() and "collective" in outcome.sentence(), outcome.err)
+
+
+@contextmanager
+def small_disk(player: Player, size: str) -> Iterator[Path]:
+    """A tmpfs of this size in the case's folder."""
+    if os.geteuid() != 0:
+        raise Skip("a full disk needs root, to mount a small tmpfs")
+    disk = player.folder / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk],
+        capture_output=True,
+        text=True,
+    )
+    if mounted.returncode != 0:
+        disk.rmdir()
+        raise Skip(f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def fill(path: Path) -> None:
+    """Takes all space that is left, for a file of somebody else."""
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY)
+    with suppress(OSError):
+        while True:
+            os.write(descriptor, bytes(4096))
+    os.close(descriptor)
+
+
+def failed(outcome: Outcome, *words: str) -> None:
+    """A rank met an error: its sentence has rank, host, place in the source, and these words."""
+    expect(outcome.status not in (0, 2), f"status {outcome.status}\n{outcome.err}")
+    expect(outcome.out == "", f"stdout: {outcome.out}")
+    lines = [line for line in outcome.err.splitlines() if line.startswith("understudy: rank ")]
+    expect(bool(lines), f"no sentence of a rank:\n{outcome.err}")
+    expect(bool(re.search(r"rank \d+ on \S+: .* \(\w+/\w+\.c:\d+\)$", lines[0])), lines[0])
+    for word in words:
+        expect(any(word in line for line in lines), f"{word!r} is missing: {lines}")
+
+
+def full_disk(player: Player) -> None:
+    """The disk fills up in the middle of the run, through each method, each kind of call."""
+    for method in FILE_METHODS:
+        for layout in ("shared", "file-per-process"):
+            for kind in ("--independent", "-c")[: 1 if method == "posix" else 2]:
+                full_disk_once(player, method, layout, kind)
+
+
+def full_disk_once(player: Player, method: str, layout: str, kind: str) -> None:
+    """Fills the disk with a file of somebody else in the pause between two dumps."""
+    workload = timed([0, 1.2], "shared")
+    stream = workload["streams"][0]
+    stream |= {"layout": layout, "transfer_bytes": 65536}
+    for dump in stream["dumps"]:
+        dump["variables"] = [dump["variables"][1] | {"shape": [1 << 18], "count": 1}]
+    path = player.describe(workload)
+    with small_disk(player, "4m") as disk:
+        command = ("-w", path, "-o", disk / "data", "-a", method, kind, "-O", "no.json")
+        process = player.start(4, *command)
+        wait_for(disk / "data", 1 if layout == "shared" else 4)
+        time.sleep(0.5)
+        fill(disk / "data" / "stranger")
+        outcome = finish(process, 30)
+        where = f"{method} {layout} {kind}"
+        try:
+            failed(outcome, method, "data/")
+        except AssertionError as error:
+            raise AssertionError(f"{where}: {error}") from None
+        left = sorted(p.name for p in (disk / "data").iterdir())
+        expect(left == ["stranger"], f"{where}: left {left}")
+        expect(not (player.folder / "no.json").exists(), f"{where}: a result was written")
+    (player.folder / "disk").rmdir()
+
+
+def full_disk_is_named(player: Player) -> None:
+    """posix says that no space is left."""
+    workload = timed([0, 1.2], "shared")
+    for dump in workload["streams"][0]["dumps"]:
+        dump["variables"] = [dump["variables"][1] | {"shape": [1 << 18], "count": 1}]
+    path = player.describe(workload)
+    for method in FILE_METHODS:
+        with small_disk(player, "4m") as disk:
+            process = player.start(4, "-w", path, "-o", disk / "data", "-a", method)
+            wait_for(disk / "data", 1)
+            time.sleep(0.5)
+            fill(disk / "stranger")
+            failed(finish(process, 30), "No space left on device")
+        (player.folder / "disk").rmdir()
+
+
+def file_of_another(player: Player) -> None:
+    """A file that appears under a name of the run is not overwritten, and survives."""
+    for method in FILE_METHODS:
+        player.clear()
+        path = player.describe(timed([0, 1.2], "shared"))
+        process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
+        wait_for(player.folder / "data", 2)
+        suffix = ".h5" if method == "hdf5" else ""
+        other = player.folder / "data" / f"field.000001.f0{suffix}"
+        other.write_text("mine")
+        outcome = finish(process, 30)
+        failed(outcome, "field.000001.f0", "File exists")
+        expect(
+            list(player.data().items()) == [(other.name, b"mine")], f"left {player.data().keys()}"
+        )
+
+
+def lost_rank(player: Player) -> None:
+    """A rank is killed: the run ends, and the files that the others made go."""
+    for method in FILE_METHODS:
+        player.clear()
+        path = player.describe(timed([0, 30], "shared"))
+        process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
+        wait_for(player.folder / "data", 2)
+        time.sleep(0.3)
+        children = player_ranks(process.pid)
+        expect(len(children) == 4, f"{len(children)} ranks")
+        os.kill(children[max(children)], signal.SIGKILL)
+        outcome = finish(process, 30)
+        expect(outcome.status != 0, "status 0")
+        left = list(player.data()) if (player.folder / "data").exists() else []
+        expect(not left, f"{method}: left {left}")
+        expect(not (player.folder / "no.json").exists(), f"{method}: a result was written")
+
+
+def player_ranks(parent: int) -> dict[int, int]:
+    """Process of each rank below mpiexec, by its rank."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            status = (entry / "stat").read_text()
+            environment = (entry / "environ").read_bytes()
+        except (OSError, ValueError):
+            continue
+        if int(status.rpartition(")")[2].split()[1]) == parent:
+            match = re.search(rb"(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)", environment)
+            if match:
+                found[int(match[1])] = int(entry.name)
+    return found
+
+
+def short_file(player: Player) -> None:
+    """A file to be read that somebody cut: every method says so, none goes on."""
+    workload = sample("read")
+    stream = workload["streams"][1]
+    stream["dumps"][0]["time_s"], stream["dumps"][1]["time_s"] = 0.0, 1.5
+    workload["streams"] = [stream]
+    for method in FILE_METHODS:
+        player.clear()
+        path = player.describe(workload)
+        process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
+        wait_for(player.folder / "data", 8)
+        time.sleep(0.7)
+        suffix = ".h5" if method == "hdf5" else ""
+        target = player.folder / "data" / f"old.000001.00000002{suffix}"
+        os.truncate(target, target.stat().st_size // 2)
+        outcome = finish(process, 30)
+        failed(outcome, target.name)
+        expect(not (player.folder / "no.json").exists(), f"{method}: a result was written")
+
+
+CASES: dict[str, Callable[[Player], None]] = {
+    case.__name__.replace("_", "-"): case
+    for case in (
+        options,
+        descriptors,
+        texts,
+        same_stream_names,
+        collective_turns,
+        colliding_file_names,
+        ranks,
+        not_empty,
+        too_large,
+        collective_posix,
+        full_disk,
+        full_disk_is_named,
+        file_of_another,
+        lost_rank,
+        short_file,
+    )
+}
+
+if __name__ == "__main__":
+    sys.exit(main("errors", CASES))

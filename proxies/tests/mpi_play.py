@@ -1,0 +1,223 @@
+"""Every sample with every method: bytes, files and contents are as the descriptor states.
+
+`mpi_play.py --list` names the cases, `mpi_play.py CASE PROGRAM MPIEXEC FOLDER` plays one. A case
+is <sample>.<method>; <sample>.h5dump reads the HDF5 files with a program that is not the player.
+"""
+
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from mpi_support import (
+    HERE,
+    TYPE_BYTES,
+    Json,
+    Player,
+    Skip,
+    dump_bytes,
+    expect,
+    expected_files,
+    main,
+    sample,
+)
+
+SAMPLES = sorted(path.stem for path in (HERE / "samples").glob("*.json"))
+METHODS = sorted(path.stem for path in (HERE.parent / "methods").glob("*.c"))
+BYTE_METHODS = ("posix", "mpiio")
+
+
+def require(player: Player, method: str) -> None:
+    """Skips the case where this build lacks the method."""
+    listed = player.run(0, "--list").out.splitlines()
+    line = next((line for line in listed if line.split()[:1] == [method]), None)
+    if line is None:
+        raise AssertionError(f"--list does not name {method}: {listed}")
+    if "unavailable" in line:
+        raise Skip(line)
+
+
+def longest_scaled(shape: list[int], factor: float) -> list[int]:
+    """The shape with its longest dimension scaled."""
+    d = shape.index(max(shape))
+    return [max(1, math.floor(n * factor + 0.5)) if i == d else n for i, n in enumerate(shape)]
+
+
+def check_streams(workload: Json, result: Json, method: str, scale: float = 1) -> None:
+    """Streams, dumps and bytes are those of the descriptor."""
+    for repetition in result["repetitions"]:
+        played = {s["name"]: s for s in repetition["streams"]}
+        names = [stream["name"] for stream in workload["streams"]]
+        if result["options"]["restart"]:
+            names += [f"{s['name']}-restart" for s in workload["streams"] if is_restarted(s)]
+        expect(list(played) == names, f"streams {list(played)}, expected {names}")
+        for stream in workload["streams"]:
+            dumps = played[stream["name"]]["dumps"]
+            expect(played[stream["name"]]["method"] == method, f"another method than {method}")
+            expect(len(dumps) == len(stream["dumps"]), f"{stream['name']}: {len(dumps)} dumps")
+            for described, dump in zip(stream["dumps"], dumps, strict=True):
+                where = f"{stream['name']} dump {dump['dump']}"
+                expect(
+                    dump["described_bytes"] == dump_bytes(described), f"{where}: described_bytes"
+                )
+                if scale == 1:
+                    expect(
+                        dump["bytes"] == dump_bytes(described), f"{where}: {dump['bytes']} bytes"
+                    )
+                check_sizes(where, stream, dump, method)
+            if is_restarted(stream) and result["options"]["restart"]:
+                again = played[f"{stream['name']}-restart"]
+                expect(again["operation"] == "read", "a restart that is no read")
+                expect(len(again["dumps"]) == 1, "a restart has one dump")
+                read, wrote = again["dumps"][0], dumps[-1]
+                expect(read["bytes"] == wrote["bytes"], f"restart of {read['bytes']} bytes")
+
+
+def is_restarted(stream: Json) -> bool:
+    """--restart reads back what a checkpoint stream wrote last."""
+    return bool(stream["role"] == "checkpoint" and stream["operation"] == "write")
+
+
+def check_sizes(where: str, stream: Json, dump: Json, method: str) -> None:
+    """What the files grew by is the payload, or more where there is a container."""
+    if method == "null" or stream["operation"] == "read":
+        expect(dump["file_bytes"] is None, f"{where}: file_bytes {dump['file_bytes']}")
+    elif method in BYTE_METHODS:
+        expect(dump["file_bytes"] == dump["bytes"], f"{where}: file_bytes {dump['file_bytes']}")
+    elif stream["files"] == "new":
+        expect(dump["file_bytes"] >= dump["bytes"], f"{where}: file_bytes {dump['file_bytes']}")
+
+
+def check_files(player: Player, workload: Json, method: str) -> None:
+    """The files in ./data are those of the layout, of the right size."""
+    found = player.data()
+    suffix = ".h5" if method == "hdf5" else ""
+    expected = expected_files(workload) if method != "null" else {}
+    names = sorted(name + suffix for name in expected)
+    expect(sorted(found) == names, f"files {sorted(found)}, expected {names}")
+    for name, parts in expected.items():
+        size, payload = len(found[name + suffix]), sum(part.bytes for part in parts)
+        if method in BYTE_METHODS:
+            expect(size == payload, f"{name} has {size} bytes, expected {payload}")
+        expect(size >= payload, f"{name} has {size} bytes, less than its payload {payload}")
+
+
+def check_verification(workload: Json, result: Json, method: str, scale: float = 1) -> None:
+    """Every byte was compared, and was right; null has none that could be."""
+    if method == "null":
+        return
+    expect(result["verification"] is not None, "nothing was verified")
+    expect(result["verification"]["wrong_bytes"] == 0, f"wrong bytes: {result['verification']}")
+    total = sum(dump_bytes(dump) for stream in workload["streams"] for dump in stream["dumps"])
+    total *= result["options"]["repetitions"]
+    if scale == 1:
+        compared = result["verification"]["bytes"]
+        expect(compared >= total, f"{compared} bytes compared, expected {total}")
+
+
+def play(player: Player, name: str, method: str) -> None:
+    """The sample as described, with other calls and sizes, repeated, and scaled."""
+    require(player, method)
+    workload = sample(name)
+    path = HERE / "samples" / f"{name}.json"
+    common: tuple[object, ...] = ("-a", method, "--time-scale", 0)
+    common += ("--verify",) if method != "null" else ()
+
+    result = player.play(path, *common, "-k")
+    check_streams(workload, result, method)
+    check_verification(workload, result, method)
+    check_files(player, workload, method)
+    first = player.data() if method in BYTE_METHODS else {}
+
+    variants = [("--independent", "-t", 64), ("--independent", "-t", "4MiB")]
+    takes_turns = any(stream["turns"] for stream in workload["streams"])
+    if method != "posix" and not takes_turns:
+        variants = [("-c", "-t", 100), ("--independent", "-t", "1kB"), ("-c", "-t", "4MiB")]
+    for variant in variants:
+        player.clear()
+        result = player.play(path, *common, "-k", *variant)
+        check_streams(workload, result, method)
+        check_verification(workload, result, method)
+        check_files(player, workload, method)
+        if first:
+            expect(player.data() == first, f"{variant}: other contents than as described")
+    if method == "mpiio":
+        player.clear()
+        player.play(path, *common, "-k", "-a", "posix")
+        expect(player.data() == first, "posix and mpiio wrote different bytes")
+
+    player.clear()
+    result = player.play(path, *common, "-i", 2, "-e", "--restart")
+    check_streams(workload, result, method)
+    check_verification(workload, result, method)
+    left = sorted(p.name for p in player.folder.iterdir())
+    expect("data" not in left, f"files were left behind: {left}")
+    for stream in result["repetitions"][1]["streams"]:
+        writes = stream["operation"] == "write"
+        expect(stream["sync"] is writes, f"-e: sync is {stream['sync']} in {stream['name']}")
+
+    result = player.play(path, *common, "--bytes-scale", 2.5)
+    check_streams(workload, result, method, scale=2.5)
+    for stream, played in zip(
+        workload["streams"], result["repetitions"][0]["streams"], strict=True
+    ):
+        for described, dump in zip(stream["dumps"], played["dumps"], strict=True):
+            if all(v["decomposition"]["rule"] != "runs" for v in described["variables"]):
+                size = sum(
+                    v["count"] * math.prod(longest_scaled(v["shape"], 2.5)) * TYPE_BYTES[v["type"]]
+                    for v in described["variables"]
+                )
+                expect(dump["bytes"] == size, f"scaled to {dump['bytes']}, expected {size}")
+
+
+def h5dump(player: Player, name: str) -> None:
+    """The datasets of the HDF5 files hold the bytes that the files of posix hold."""
+    require(player, "hdf5")
+    if not shutil.which("h5dump"):
+        raise Skip("h5dump (Debian: hdf5-tools) is not on PATH")
+    workload = sample(name)
+    path = HERE / "samples" / f"{name}.json"
+    player.play(path, "-a", "posix", "--time-scale", 0, "-k")
+    plain = player.data()
+    player.clear()
+    player.play(path, "-a", "hdf5", "--time-scale", 0, "-k")
+
+    compared = 0
+    for file, parts in expected_files(workload).items():
+        datasets: dict[str, bytes] = {}
+        last: dict[str, tuple[str, tuple[object, ...]]] = {}
+        offset = 0
+        for part in parts:
+            # A state goes on with the dataset of the one before, unless type or shape changed.
+            dataset, kind = last.get(part.name, (part.name, part.trailing))
+            if kind != part.trailing:
+                dataset = f"{part.name}_state{part.state}"
+            last[part.name] = dataset, part.trailing
+            datasets[dataset] = datasets.get(dataset, b"") + plain[file][offset:][: part.bytes]
+            offset += part.bytes
+        for dataset, content in datasets.items():
+            subprocess.run(
+                ["h5dump", "-d", f"/{dataset}", "-b", "MEMORY", "-o", "dumped", f"data/{file}.h5"],
+                cwd=player.folder,
+                check=True,
+                capture_output=True,
+            )
+            expect(
+                (player.folder / "dumped").read_bytes() == content,
+                f"{file}.h5: /{dataset} differs from posix",
+            )
+            compared += len(content)
+    total = sum(dump_bytes(dump) for stream in workload["streams"] for dump in stream["dumps"])
+    expect(compared == total, f"{compared} bytes were compared, expected {total}")
+
+
+CASES: dict[str, Callable[[Player], None]] = {}
+for _name in SAMPLES:
+    for _method in METHODS:
+        CASES[f"{_name}.{_method}"] = partial(play, name=_name, method=_method)
+    CASES[f"{_name}.h5dump"] = partial(h5dump, name=_name)
+
+if __name__ == "__main__":
+    sys.exit(main("play", CASES))

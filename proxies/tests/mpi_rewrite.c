@@ -1,0 +1,94 @@
+/*
+ * Overwrites the files of the first dump of a workload, which the player never does, so that a
+ * benchmark can tell what the player costs from what new storage costs. Takes the player's options
+ * and does -i passes over the open files: the first is fresh. Prints a line per pass: seconds from
+ * the first start to the last end on any rank, and operations of all ranks.
+ */
+#include "core/created.h"
+#include "core/die.h"
+#include "core/plan.h"
+#include "core/run.h"
+#include "core/series.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *load(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    UND_CHECK(file, "cannot open %s", path);
+    const size_t most = 1 << 16;
+    char *text = calloc(1, most);
+    UND_CHECK(text, "no memory for %s", path);
+    if (fread(text, 1, most - 1, file) == most - 1)
+        UND_DIE("%s is too long for this program", path);
+    fclose(file);
+    return text;
+}
+
+/* Returns the operations of all ranks, on rank 0. */
+static int64_t do_pass(const struct und_run *run, struct und_series *series, int64_t pass)
+{
+    double span[2], most[2];
+    int64_t bytes, operations, sum = 0;
+    /* Counts from the start of the dump again, over the same files. */
+    und_series_prepare(series, 0);
+    if (pass == 0)
+        und_series_open(series);
+    und_series_count(series, &bytes, &operations);
+    MPI_Barrier(run->comm);
+    span[0] = -MPI_Wtime();
+    und_series_write(series);
+    span[1] = MPI_Wtime();
+    und_series_count(series, &bytes, &operations);
+    MPI_Reduce(span, most, 2, MPI_DOUBLE, MPI_MAX, 0, run->comm);
+    MPI_Reduce(&operations, &sum, 1, MPI_INT64_T, MPI_SUM, 0, run->comm);
+    if (run->rank == 0)
+        printf("{\"pass\": %lld, \"write_s\": %.9f, \"operations\": %lld}\n", (long long)pass, most[0] + most[1],
+               (long long)sum);
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    struct und_options options;
+    struct und_error error;
+    struct und_run run = {.options = &options, .comm = MPI_COMM_WORLD};
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(run.comm, &run.rank);
+    MPI_Comm_size(run.comm, &run.ranks);
+    und_created_watch(run.rank == 0);
+    if (!und_options_read(&options, argc, argv, &error))
+        UND_DIE("%s", error.text);
+    char *text = load(options.workload);
+    struct und_workload *workload = und_workload_read(text, strlen(text), options.workload, &error);
+    if (!workload || workload->ranks != run.ranks)
+        UND_DIE("%s", workload ? "the workload is for another number of ranks" : error.text);
+    struct und_plan *plans = calloc((size_t)workload->stream_count, sizeof *plans);
+    UND_CHECK(plans, "no memory for %d streams", workload->stream_count);
+    if (!und_plan_make(workload, &options, options.workload, plans, &error))
+        UND_DIE("%s", error.text);
+    run.workload = workload;
+    run.plans = plans;
+    run.pattern = und_pattern_new(1, und_plan_totals(workload, &options, plans).largest_transfer);
+    UND_CHECK(run.pattern, "no memory for a transfer");
+
+    struct und_series *series = und_series_new(&run, 0, run.rank, UND_CREATE);
+    const int64_t operations = do_pass(&run, series, 0);
+    for (int64_t pass = 1; pass < options.repetitions; ++pass)
+        if (do_pass(&run, series, pass) != operations)
+            UND_DIE("pass %lld has another number of operations than the first", (long long)pass);
+    und_series_close(series);
+    MPI_Barrier(run.comm);
+    und_series_free(series);
+    if (!options.keep)
+        und_created_remove();
+
+    und_pattern_free(run.pattern);
+    free(plans);
+    und_workload_free(workload);
+    free(text);
+    MPI_Finalize();
+    return 0;
+}

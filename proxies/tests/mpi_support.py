@@ -1,0 +1,291 @@
+"""Runs the player for tests; states, independently of it, what a workload must leave behind."""
+
+import hashlib
+import itertools
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SKIPPED = 77
+TYPE_BYTES = {"byte": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8}
+TYPE_BYTES |= {"u64": 8, "f32": 4, "f64": 8}
+
+Json = dict[str, Any]
+
+
+class Skip(Exception):
+    """A case that cannot run here; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one run of the player ended."""
+
+    status: int
+    out: str
+    err: str
+
+    def sentence(self) -> str:
+        """The player's one sentence on stderr."""
+        lines = [line for line in self.err.splitlines() if line.startswith("understudy: ")]
+        expect(
+            len(lines) == 1, f"one sentence was expected on stderr, found {lines} in\n{self.err}"
+        )
+        return lines[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Player:
+    """The program, the way to start ranks, and an empty folder for this case."""
+
+    program: Path
+    mpiexec: str
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def command(self, ranks: int, *arguments: object) -> list[str]:
+        """The command line; no ranks: without mpiexec."""
+        start = [self.mpiexec, "-n", str(ranks)] if ranks else []
+        return [*start, str(self.program), *map(str, arguments)]
+
+    def start(self, ranks: int, *arguments: object) -> "subprocess.Popen[str]":
+        """Starts the player and returns at once."""
+        return subprocess.Popen(
+            self.command(ranks, *arguments),
+            cwd=self.folder,
+            env=os.environ | self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, ranks: int, *arguments: object, timeout_s: float = 60) -> Outcome:
+        """Runs the player to its end, which must come within the time."""
+        return finish(self.start(ranks, *arguments), timeout_s)
+
+    def play(self, workload: Json | Path, *arguments: object, ranks: int | None = None) -> Json:
+        """A run that must succeed in silence, into ./data; returns the checked result."""
+        path = self.describe(workload)
+        text = path.read_text()
+        result = self.folder / "result.json"
+        result.unlink(missing_ok=True)
+        outcome = self.run(
+            ranks or json.loads(text)["ranks"], "-w", path, "-o", "data", "-O", result, *arguments
+        )
+        expect(outcome.status == 0, f"{arguments}: status {outcome.status}\n{outcome.err}")
+        expect(outcome.out == "", f"{arguments}: stdout is not empty: {outcome.out}")
+        expect(outcome.err == "", f"{arguments}: stderr is not empty: {outcome.err}")
+        found: Json = json.loads(result.read_text())
+        check_result(found, text)
+        return found
+
+    def describe(self, workload: Json | Path) -> Path:
+        """The path of the descriptor, written to the folder where it is not a file yet."""
+        if isinstance(workload, Path):
+            return workload
+        path = self.folder / "workload.json"
+        path.write_text(json.dumps(workload))
+        return path
+
+    def data(self) -> dict[str, bytes]:
+        """Names and contents of the files in ./data; without files it need not be there."""
+        folder = self.folder / "data"
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+        return {p.name: p.read_bytes() for p in files}
+
+    def clear(self) -> None:
+        """Removes ./data."""
+        shutil.rmtree(self.folder / "data", ignore_errors=True)
+
+
+def finish(process: "subprocess.Popen[str]", timeout_s: float = 60) -> Outcome:
+    """Waits for the player."""
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        out, err = process.communicate(timeout=20)
+        raise AssertionError(
+            f"no end within {timeout_s} s: {process.args!r}\n{out}{err}"
+        ) from None
+    # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
+    return Outcome(status=process.returncode, out=out, err=err.replace("\0", ""))
+
+
+def expect(condition: bool, sentence: str) -> None:
+    """Fails the case with the sentence (also under python -O, unlike assert)."""
+    if not condition:
+        raise AssertionError(sentence)
+
+
+def sample(name: str) -> Json:
+    """One of the sample workloads."""
+    found: Json = json.loads((HERE / "samples" / f"{name}.json").read_text())
+    return found
+
+
+def check_result(result: Json, workload: str) -> None:
+    """The result keeps to its schema and to what the schema says in words."""
+    try:
+        import jsonschema
+    except ImportError:
+        print("the schema is not checked: jsonschema is not installed")
+    else:
+        schema = json.loads((ROOT / "schemas" / "result.schema.json").read_text())
+        jsonschema.validate(result, schema)
+    expect(result["workload"] == workload, "the result holds another descriptor")
+    digest = hashlib.sha256(workload.encode()).hexdigest()
+    expect(result["workload_sha256"] == digest, "the SHA-256 of the descriptor is wrong")
+    expect(
+        len(result["repetitions"]) == result["options"]["repetitions"], "repetitions are missing"
+    )
+    for repetition in result["repetitions"]:
+        for stream in repetition["streams"]:
+            for dump in stream["dumps"]:
+                check_dump(f"{stream['name']} dump {dump['dump']}", stream, dump, repetition)
+
+
+def check_dump(where: str, stream: Json, dump: Json, repetition: Json) -> None:
+    """Times are in order, bytes and phases belong together."""
+    late = dump["start_s"] - dump["scheduled_s"]
+    expect(math.isclose(dump["lateness_s"], late, abs_tol=1e-6), f"{where}: lateness_s {late}")
+    expect(dump["start_s"] >= dump["scheduled_s"] - 1e-6, f"{where}: began too early")
+    moved = {p["phase"]: p["bytes"] for p in dump["phases"] if p["bytes"]}
+    expected = {stream["operation"]: dump["bytes"]} if dump["bytes"] else {}
+    expect(moved == expected, f"{where}: bytes of phases {moved}, expected {expected}")
+    for phase in dump["phases"]:
+        name = f"{where}, {phase['phase']}"
+        s = phase["rank_s"]
+        ordered = [s[key] for key in ("min", "q25", "median", "q75", "q95", "max")]
+        expect(ordered == sorted(ordered), f"{name}: order statistics {ordered}")
+        expect(s["min"] <= s["mean"] * (1 + 1e-9) + 1e-12, f"{name}: mean below min")
+        expect(s["mean"] <= s["max"] * (1 + 1e-9) + 1e-12, f"{name}: mean above max")
+        span = phase["last_end_s"] - phase["first_start_s"]
+        expect(s["max"] <= span + 1e-6, f"{name}: a rank took {s['max']} s of {span} s")
+        expect(phase["last_end_s"] <= repetition["elapsed_s"] + 1e-6, f"{name}: ends too late")
+        expect(phase["first_start_s"] >= dump["start_s"] - 1e-6, f"{name}: begins before its dump")
+
+
+def even(n: int, parts: int, part: int) -> tuple[int, int]:
+    """Start and count of a part by the even rule."""
+    rows, more = divmod(n, parts)
+    return part * rows + min(part, more), rows + (part < more)
+
+
+def block(variable: Json, ranks: int, rank: int) -> tuple[list[int], list[int]]:
+    """Start and count of the rank's block in every dimension."""
+    shape, rule = variable["shape"], variable["decomposition"]
+    start, count = [0] * len(shape), list(shape)
+    if rule["rule"] == "even":
+        start[0], count[0] = even(shape[0], ranks, rank)
+    elif rule["rule"] == "runs":
+        rows = [r for number, r in rule["runs"] for _ in range(number)]
+        start[0], count[0] = sum(rows[:rank]), rows[rank]
+    else:
+        for d in reversed(range(len(shape))):
+            rank, part = divmod(rank, rule["grid"][d])
+            start[d], count[d] = even(shape[d], rule["grid"][d], part)
+    return start, count
+
+
+def variable_bytes(variable: Json) -> int:
+    """Bytes over all ranks, of all its like variables."""
+    return int(variable["count"] * math.prod(variable["shape"]) * TYPE_BYTES[variable["type"]])
+
+
+def dump_bytes(dump: Json) -> int:
+    """Bytes over all ranks."""
+    return sum(map(variable_bytes, dump["variables"]))
+
+
+def group_of(stream: Json, ranks: int, rank: int) -> int:
+    """Which file of those for one file index the rank belongs to."""
+    groups = {"shared": 1, "file-per-process": ranks, "grouped": stream["groups"]}
+    return rank * int(groups[stream["layout"]] or 0) // ranks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A variable as it stands in one file; `name` counts the like ones."""
+
+    state: int
+    name: str
+    bytes: int
+    trailing: tuple[object, ...]  # type and trailing dimensions; decide if states are of one kind
+
+
+def file_name(stream: Json, dump: int, file: int, group: int) -> str:
+    """Name of a file of the stream without the suffix of its method."""
+    several = any(v["file"] > 0 for d in stream["dumps"] for v in d["variables"])
+    name = stream["name"] + ("" if stream["files"] == "append" else f".{dump:06d}")
+    name += f".f{file}" if several else ""
+    if stream["layout"] == "file-per-process":
+        return f"{name}.{group:08d}"
+    return f"{name}.g{group}" if stream["layout"] == "grouped" else name
+
+
+def expected_files(workload: Json) -> dict[str, list[Part]]:
+    """Every file that the workload makes, with what stands in it, in order."""
+    files: dict[str, list[Part]] = {}
+    ranks = workload["ranks"]
+    for stream in workload["streams"]:
+        for (k, dump), rank in itertools.product(enumerate(stream["dumps"]), range(ranks)):
+            group = group_of(stream, ranks, rank)
+            if rank > 0 and group_of(stream, ranks, rank - 1) == group:
+                continue
+            members = [r for r in range(ranks) if group_of(stream, ranks, r) == group]
+            # In turns a file holds rank after rank, each in a group of its own.
+            owners = [[r] for r in members] if stream["turns"] else [members]
+            for owner, variable in itertools.product(owners, dump["variables"]):
+                name = file_name(stream, k, variable["file"], group)
+                prefix = f"domain_{owner[0]:08d}/" if stream["turns"] else ""
+                files.setdefault(name, []).extend(parts_of(variable, k, ranks, owner, prefix))
+    return {name: parts for name, parts in files.items() if parts}
+
+
+def parts_of(variable: Json, state: int, ranks: int, owner: list[int], prefix: str) -> list[Part]:
+    """What stands of a variable, with all its like ones, in a file or a group of these ranks."""
+    size = sum(math.prod(block(variable, ranks, r)[1]) for r in owner)
+    size *= TYPE_BYTES[variable["type"]]
+    whole = len(owner) == ranks or variable["decomposition"]["rule"] != "grid"
+    trailing = (variable["type"], *(variable["shape"][1:] if whole else ()))
+    names = [f"{variable['name']}_{i}" for i in range(variable["count"])]
+    if variable["count"] == 1:
+        names = [variable["name"]]
+    parts = [Part(state=state, name=prefix + n, bytes=size, trailing=trailing) for n in names]
+    return parts if size else []
+
+
+def in_file_order(workload: Json) -> Iterator[tuple[str, list[Part]]]:
+    """Files in the order of their names."""
+    yield from sorted(expected_files(workload).items())
+
+
+def main(prefix: str, names: dict[str, Callable[[Player], None]]) -> int:
+    """Lists the cases, or runs one: --list, or CASE --player P --mpiexec M --folder F."""
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(names))
+        return 0
+    case, program, mpiexec, base = sys.argv[1:5]
+    folder = Path(base) / f"{prefix}.{case}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    player = Player(program=Path(program), mpiexec=mpiexec, folder=folder)
+    try:
+        names[case](player)
+    except Skip as reason:
+        print(f"{prefix}.{case}: {reason}")
+        return SKIPPED
+    shutil.rmtree(folder)
+    print(f"{prefix}.{case}: passed")
+    return 0

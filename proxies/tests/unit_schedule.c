@@ -1,0 +1,117 @@
+/* The order of events, and the waiting for them. */
+#include "core/schedule.h"
+#include "core/timing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static struct und_dump first[] = {{.time_s = 1.0}, {.time_s = 2.0}, {.time_s = 2.0}, {.time_s = 5.0}};
+static struct und_dump second[] = {{.time_s = 0.5}, {.time_s = 2.0}};
+static struct und_dump third[] = {{.time_s = 2.0}};
+
+static char one[] = "one", two[] = "two", three[] = "three";
+static struct und_stream streams[] = {
+    {.name = one, .role = UND_CHECKPOINT, .operation = UND_WRITES, .dump_count = 4, .dumps = first},
+    {.name = two, .role = UND_VISUALIZATION, .operation = UND_WRITES, .dump_count = 2, .dumps = second},
+    {.name = three, .role = UND_CHECKPOINT, .operation = UND_READS, .dump_count = 1, .dumps = third},
+};
+static const struct und_workload workload = {.stream_count = 3, .streams = streams};
+
+static void test_order(void **state)
+{
+    static const struct und_event expected[] = {
+        {1.0, 1, 0, false}, {2.0, 0, 0, false}, {4.0, 0, 1, false},  {4.0, 0, 2, false},
+        {4.0, 1, 1, false}, {4.0, 2, 0, false}, {10.0, 0, 3, false}, {10.0, 0, 3, true},
+    };
+    struct und_schedule schedule;
+    struct und_options options = {.time_scale = 2.0, .restart_dump = -1};
+    (void)state;
+    for (int restart = 0; restart < 2; ++restart) {
+        options.restart = restart == 1;
+        assert_true(und_schedule_make(&workload, &options, &schedule));
+        assert_int_equal(schedule.count, 7 + restart);
+        for (int e = 0; e < schedule.count; ++e) {
+            assert_true(schedule.events[e].time_s == expected[e].time_s);
+            assert_int_equal(schedule.events[e].stream, expected[e].stream);
+            assert_int_equal(schedule.events[e].dump, expected[e].dump);
+            assert_int_equal(schedule.events[e].restart, expected[e].restart);
+        }
+        und_schedule_free(&schedule);
+    }
+}
+
+/* Any written stream can be named, any dump of it; from other files nothing else happens. */
+static void test_restarts(void **state)
+{
+    static const struct {
+        const char *stream;
+        int64_t dump;
+        const char *from;
+        int events, of, reads;
+    } cases[] = {
+        {NULL, -1, NULL, 8, 0, 3}, {NULL, 1, NULL, 8, 0, 1},     {"two", -1, NULL, 8, 1, 1},
+        {"two", 0, NULL, 8, 1, 0}, {"three", -1, NULL, 7, 0, 3}, {NULL, -1, "d", 1, 0, 3},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        const struct und_options options = {.time_scale = 1.0,
+                                            .restart = true,
+                                            .restart_stream = cases[i].stream,
+                                            .restart_dump = cases[i].dump,
+                                            .restart_from = cases[i].from};
+        struct und_schedule schedule;
+        assert_true(und_schedule_make(&workload, &options, &schedule));
+        assert_int_equal(schedule.count, cases[i].events);
+        const struct und_event *last = &schedule.events[schedule.count - 1];
+        assert_int_equal(last->restart, cases[i].events != 7);
+        assert_int_equal(last->stream, cases[i].of);
+        assert_int_equal(last->dump, cases[i].reads);
+        assert_true(last->time_s == (cases[i].from ? 0.0 : 5.0));
+        und_schedule_free(&schedule);
+    }
+}
+
+/* Without pauses the order is the same. */
+static void test_no_pauses(void **state)
+{
+    static const struct und_options paused = {.time_scale = 1.0}, hurried = {.time_scale = 0.0};
+    struct und_schedule with, without;
+    (void)state;
+    assert_true(und_schedule_make(&workload, &paused, &with));
+    assert_true(und_schedule_make(&workload, &hurried, &without));
+    for (int e = 0; e < with.count; ++e) {
+        assert_true(without.events[e].time_s == 0.0);
+        assert_int_equal(without.events[e].stream, with.events[e].stream);
+        assert_int_equal(without.events[e].dump, with.events[e].dump);
+    }
+    und_schedule_free(&with);
+    und_schedule_free(&without);
+}
+
+static void test_waiting(void **state)
+{
+    (void)state;
+    for (int compute = UND_SLEEP; compute <= UND_BUSY; ++compute) {
+        double before = und_clock();
+        und_wait(before + 0.05, (enum und_compute)compute);
+        assert_true(und_clock() - before >= 0.05);
+        before = und_clock();
+        und_wait(before - 1.0, (enum und_compute)compute);
+        assert_true(und_clock() - before < 0.05);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_no_pauses),
+        cmocka_unit_test(test_waiting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

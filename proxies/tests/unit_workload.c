@@ -1,0 +1,351 @@
+/* The descriptor: what is read, and the sentence for every kind of mistake. */
+#include "core/workload.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char base[] =
+    "{'schema': 'understudy/workload/1', 'name': 'base', 'description': 'A base for tests.', 'ranks': 4,"
+    " 'scaling': {'rule': 'none', 'from_ranks': 4}, 'runtime_s': 10.5, 'compute': 'busy',"
+    " 'streams': ["
+    "  {'name': 'state', 'label': '', 'role': 'checkpoint', 'operation': 'write', 'files': 'new',"
+    "   'layout': 'grouped', 'groups': 2, 'method': 'posix', 'transfer_bytes': 4096, 'collective': false, 'sync': true,"
+    "   'turns': false, 'content': {'kind': 'random', 'compressibility': 0.25},"
+    "   'dumps': ["
+    "    {'time_s': 1, 'duration_s': 0.5, 'overhead_bytes': 2048, 'variables': ["
+    "      {'name': 'a', 'label': '', 'count': 3, 'type': 'f64', 'shape': [8, 6], 'file': 0,"
+    "       'decomposition': {'rule': 'grid', 'grid': [2, 2]}},"
+    "      {'name': 'b', 'label': '', 'count': 1, 'type': 'i16', 'shape': [7], 'file': 1,"
+    "       'decomposition': {'rule': 'runs', 'runs': [[1, 4], [3, 1]]}}]},"
+    "    {'time_s': 2.5, 'duration_s': null, 'overhead_bytes': null, 'variables': ["
+    "      {'name': 'a', 'label': '', 'count': 3, 'type': 'f64', 'shape': [8, 6], 'file': 0,"
+    "       'decomposition': {'rule': 'grid', 'grid': [2, 2]}},"
+    "      {'name': 'b', 'label': '', 'count': 1, 'type': 'i16', 'shape': [7], 'file': 1,"
+    "       'decomposition': {'rule': 'runs', 'runs': [[1, 4], [3, 1]]}}]}]},"
+    "  {'name': 'input', 'label': 'x', 'role': 'input', 'operation': 'read', 'files': 'append',"
+    "   'layout': 'file-per-process', 'groups': null, 'method': 'hdf5', 'transfer_bytes': 1, 'collective': true,"
+    "   'sync': false, 'turns': false, 'content': {'kind': 'smooth', 'compressibility': 0},"
+    "   'dumps': [{'time_s': 0, 'duration_s': null, 'overhead_bytes': null, 'variables': ["
+    "      {'name': 'c', 'label': '', 'count': 1, 'type': 'byte', 'shape': [100], 'file': 0,"
+    "       'decomposition': {'rule': 'even'}}]}]}],"
+    " 'source': {'format': 'hand', 'version': '', 'reader': '', 'notes': ['none']},"
+    " 'provenance': [{'path': '/streams', 'origin': 'assumed', 'how': 'test'}]}";
+
+/* JSON with apostrophes for quotation marks. */
+static json_t *parse(const char *text)
+{
+    char *quoted = malloc(strlen(text) + 1);
+    assert_non_null(quoted);
+    for (size_t i = 0; i <= strlen(text); ++i)
+        quoted[i] = (char)(text[i] == '\'' ? '"' : text[i]);
+    json_t *value = json_loads(quoted, JSON_DECODE_ANY, NULL);
+    free(quoted);
+    assert_non_null(value);
+    return value;
+}
+
+static struct und_workload *read_value(const json_t *root, struct und_error *error)
+{
+    char *text = json_dumps(root, JSON_ENCODE_ANY);
+    assert_non_null(text);
+    error->text[0] = '\0';
+    struct und_workload *workload = und_workload_read(text, strlen(text), "w.json", error);
+    free(text);
+    return workload;
+}
+
+/* Sets the value at a path such as streams/0/name; NULL removes it. */
+static void change(json_t *root, const char *path, const char *value)
+{
+    char steps[256];
+    snprintf(steps, sizeof steps, "%s", path);
+    json_t *at = root;
+    char *step = steps;
+    for (char *slash; (slash = strchr(step, '/')); step = slash + 1) {
+        *slash = '\0';
+        at = json_is_array(at) ? json_array_get(at, (size_t)atoll(step)) : json_object_get(at, step);
+        assert_non_null(at);
+    }
+    if (json_is_array(at))
+        assert_int_equal(json_array_set_new(at, (size_t)atoll(step), parse(value)), 0);
+    else if (value)
+        assert_int_equal(json_object_set_new(at, step, parse(value)), 0);
+    else
+        assert_int_equal(json_object_del(at, step), 0);
+}
+
+static void test_base(void **state)
+{
+    struct und_error error;
+    json_t *root = parse(base);
+    struct und_workload *workload = read_value(root, &error);
+    (void)state;
+    if (!workload)
+        fail_msg("%s", error.text);
+    assert_string_equal(workload->name, "base");
+    assert_int_equal(workload->ranks, 4);
+    assert_int_equal(workload->compute, UND_BUSY);
+    assert_int_equal(workload->stream_count, 2);
+    const struct und_stream *stream = &workload->streams[0];
+    assert_int_equal(stream->role, UND_CHECKPOINT);
+    assert_int_equal(stream->layout, UND_GROUPED);
+    assert_int_equal(stream->groups, 2);
+    assert_int_equal(stream->files, 2);
+    assert_true(stream->sync && !stream->collective && !stream->append);
+    assert_false(stream->turns);
+    assert_int_equal(stream->content.kind, UND_RANDOM);
+    assert_true(stream->content.compressibility == 0.25);
+    assert_int_equal(stream->dump_count, 2);
+    assert_true(stream->dumps[1].time_s == 2.5);
+    assert_int_equal(stream->dumps[0].described_bytes, 3 * 8 * 6 * 8 + 7 * 2);
+    assert_false(stream->dumps[0].repeats);
+    assert_true(stream->dumps[1].repeats && stream->dumps[1].variables == stream->dumps[0].variables);
+    const struct und_variable *variable = &stream->dumps[0].variables[1];
+    assert_int_equal(variable->rule, UND_RUNS);
+    assert_int_equal(variable->runs[1].ranks, 3);
+    assert_int_equal(variable->runs[1].rows, 1);
+    assert_int_equal(workload->streams[1].groups, 4);
+    assert_int_equal(workload->streams[1].operation, UND_READS);
+    assert_true(workload->streams[1].append);
+    und_workload_free(workload);
+    json_decref(root);
+}
+
+#define VARIABLE "streams/0/dumps/0/variables/0/"
+#define IN_VARIABLE "w.json: streams[0].dumps[0].variables[0]"
+#define NAME_RULE \
+    "expected a name of at most 100 letters, digits, '_', '.' and '-' that begins with a letter or digit, "
+
+static void test_mistakes(void **state)
+{
+    static const struct {
+        const char *path, *value, *sentence;
+    } cases[] = {
+        {"schema", "'understudy/workload/2'",
+         "w.json: schema: expected understudy/workload/1, found \"understudy/workload/2\""},
+        {"schema", NULL, "w.json: the key \"schema\" is missing"},
+        {"speed", "1",
+         "w.json: unknown key \"speed\", expected schema, name, description, ranks, scaling, runtime_s, compute, "
+         "streams, "
+         "source or provenance"},
+        {"name", "'a b'", "w.json: name: " NAME_RULE "found \"a b\""},
+        {"name", "''", "w.json: name: " NAME_RULE "found \"\""},
+        {"name", "'../x'", "w.json: name: " NAME_RULE "found \"../x\""},
+        {"name", "7", "w.json: name: " NAME_RULE "found 7"},
+        {"description", "null", "w.json: description: expected a string, found null"},
+        {"ranks", "0", "w.json: ranks: expected an integer from 1 to 2147483647, found 0"},
+        {"ranks", "4.0", "w.json: ranks: expected an integer from 1 to 2147483647, found 4"},
+        {"ranks", "'4'", "w.json: ranks: expected an integer from 1 to 2147483647, found \"4\""},
+        {"scaling", "[]", "w.json: scaling: expected an object with the keys rule and from_ranks, found an array"},
+        {"scaling/rule", "'more'", "w.json: scaling.rule: expected none, strong or weak, found \"more\""},
+        {"scaling/from_ranks", "8", "w.json: scaling: from_ranks is 8, expected 4 as in ranks for the rule none"},
+        {"runtime_s", "-1", "w.json: runtime_s: expected seconds, a number of at least 0, found -1"},
+        {"compute", "'think'", "w.json: compute: expected sleep, busy or stencil, found \"think\""},
+        {"streams", "[]", "w.json: streams: expected at least 1 element, found 0"},
+        {"streams", "{}", "w.json: streams: expected an array, found an object"},
+        {"streams/1", "3",
+         "w.json: streams[1]: expected an object with the keys name, label, role, operation, files, layout, groups, "
+         "method, transfer_bytes, collective, sync, turns, content and dumps, found 3"},
+        {"streams/1/name", "'state'", "w.json: streams[1]: the name state is taken by streams[0]"},
+        {"streams/0/role", "'backup'",
+         "w.json: streams[0].role: expected checkpoint, visualization, output, restart or input, found \"backup\""},
+        {"streams/0/operation", "'append'", "w.json: streams[0].operation: expected write or read, found \"append\""},
+        {"streams/0/files", "'old'", "w.json: streams[0].files: expected new or append, found \"old\""},
+        {"streams/0/layout", "'n-1'",
+         "w.json: streams[0].layout: expected shared, file-per-process or grouped, found \"n-1\""},
+        {"streams/0/groups", "5", "w.json: streams[0].groups: expected an integer from 1 to 4, found 5"},
+        {"streams/0/groups", "null", "w.json: streams[0].groups: expected an integer from 1 to 4, found null"},
+        {"streams/1/groups", "2", "w.json: streams[1].groups: expected null, since the layout is not grouped"},
+        {"streams/0/transfer_bytes", "0",
+         "w.json: streams[0].transfer_bytes: expected an integer of at least 1, found 0"},
+        {"streams/0/collective", "1", "w.json: streams[0].collective: expected true or false, found 1"},
+        {"streams/0/sync", NULL, "w.json: streams[0]: the key \"sync\" is missing"},
+        {"streams/0/turns", "1", "w.json: streams[0].turns: expected true or false, found 1"},
+        {"streams/1/turns", "true",
+         "w.json: streams[1].turns: expected false, since no ranks share a file in the layout file-per-process"},
+        {"streams/0/content", "'random'",
+         "w.json: streams[0].content: expected an object with the keys kind and compressibility, found \"random\""},
+        {"streams/0/content/kind", "'noise'",
+         "w.json: streams[0].content.kind: expected random, zero, constant or smooth, found \"noise\""},
+        {"streams/0/content/kind", "'zero'",
+         "w.json: streams[0].content.compressibility: expected 0, since the kind is zero and not random"},
+        {"streams/0/content/compressibility", "1.5",
+         "w.json: streams[0].content.compressibility: expected a number from 0 to 1, found 1.5"},
+        {"streams/0/content/compressibility", "null",
+         "w.json: streams[0].content.compressibility: expected a number from 0 to 1, found null"},
+        {"streams/0/dumps", "[]", "w.json: streams[0].dumps: expected at least 1 element, found 0"},
+        {"streams/0/dumps/1/time_s", "0.5",
+         "w.json: streams[0].dumps[1]: time_s is 0.5, expected at least the 1 of the dump before"},
+        {"streams/0/dumps/1/time_s", "'1'",
+         "w.json: streams[0].dumps[1].time_s: expected seconds, a number of at least 0, found \"1\""},
+        {"streams/0/dumps/0/overhead_bytes", "1.5",
+         "w.json: streams[0].dumps[0].overhead_bytes: expected an integer, found 1.5"},
+        {"streams/0/dumps/0/variables", "[]",
+         "w.json: streams[0].dumps[0].variables: expected at least 1 element, found 0"},
+        {VARIABLE "count", "0", IN_VARIABLE ".count: expected an integer of at least 1, found 0"},
+        {VARIABLE "type", "'f16'",
+         IN_VARIABLE ".type: expected byte, i8, u8, i16, u16, i32, u32, i64, u64, f32 or f64, found \"f16\""},
+        {VARIABLE "shape", "[]", IN_VARIABLE ".shape: expected 1 to 8 elements, found 0"},
+        {VARIABLE "shape", "[1,1,1,1,1,1,1,1,1]", IN_VARIABLE ".shape: expected 1 to 8 elements, found 9"},
+        {VARIABLE "shape", "[8, 0]", IN_VARIABLE ".shape[1]: expected an integer of at least 1, found 0"},
+        {VARIABLE "shape", "[8]", IN_VARIABLE ".decomposition: the grid has 2 dimensions, expected 1 as in the shape"},
+        {VARIABLE "shape", "[9000000000000000000, 6]",
+         "w.json: streams[0].dumps[0]: the dump has more than 9223372036854775807 bytes"},
+        {VARIABLE "decomposition/grid", "[2, 3]",
+         IN_VARIABLE ".decomposition: the product of the grid is 6, expected 4 as in ranks"},
+        {VARIABLE "decomposition", "{'rule': 'even', 'grid': [4]}",
+         IN_VARIABLE ".decomposition: unknown key \"grid\", expected rule"},
+        {VARIABLE "decomposition", "{'rule': 'odd'}",
+         IN_VARIABLE ".decomposition.rule: expected even, grid or runs, found \"odd\""},
+        {VARIABLE "decomposition", "'even'",
+         IN_VARIABLE ".decomposition: expected an object with the key \"rule\": even, grid or runs"},
+        {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[4, 3]]}",
+         IN_VARIABLE ".decomposition.runs[0]: the rows add up to more than the 8 of shape[0]"},
+        {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[4, 1]]}",
+         IN_VARIABLE ".decomposition.runs: the rows add up to 4, expected 8 as in shape[0]"},
+        {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[3, 1]]}",
+         IN_VARIABLE ".decomposition.runs: the ranks add up to 3, expected 4 as in ranks"},
+        {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[4, 1], [1, 4]]}",
+         IN_VARIABLE ".decomposition.runs[1]: the ranks add up to more than the 4 of ranks"},
+        {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[4]]}",
+         IN_VARIABLE ".decomposition.runs[0]: expected two integers, [ranks, rows of each]"},
+        {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[0, 8]]}",
+         IN_VARIABLE ".decomposition.runs[0]: expected at least 1 rank and at least 0 rows, found [0, 8]"},
+        {VARIABLE "file", "1024", IN_VARIABLE ".file: expected an integer from 0 to 1023, found 1024"},
+        {VARIABLE "name", "'b'",
+         "w.json: streams[0].dumps[0].variables[1]: the name b is taken by a variable before it"},
+        {"streams/0/dumps/0/variables/1/name", "'a_2'",
+         "w.json: streams[0].dumps[0].variables[1]: the name a_2 is also that of number 2 of the 3 variables a"},
+        {"source/notes", "[1]", "w.json: source.notes[0]: expected a string"},
+        {"source/path", "'/home'", "w.json: source: unknown key \"path\", expected format, version, reader or notes"},
+        {"provenance/0/path", "'streams'",
+         "w.json: provenance[0]: path is \"streams\", expected a JSON pointer that begins with /"},
+        {"provenance/0/how", "''",
+         "w.json: provenance[0]: how is empty, expected the counter, the equation or the reason"},
+        {"provenance/0/origin", "'guessed'",
+         "w.json: provenance[0].origin: expected read, derived, reconstructed or assumed, found \"guessed\""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct und_error error;
+        json_t *root = parse(base);
+        change(root, cases[i].path, cases[i].value);
+        assert_null(read_value(root, &error));
+        assert_string_equal(error.text, cases[i].sentence);
+        json_decref(root);
+    }
+}
+
+static void test_not_json(void **state)
+{
+    static const struct {
+        const char *text, *sentence;
+    } cases[] = {
+        {"", "w.json: line 1, column 0: not valid JSON: '[' or '{' expected near end of file"},
+        {"{\"ranks\": 1, \"ranks\": 2}",
+         "w.json: line 1, column 20: not valid JSON: duplicate object key near '\"ranks\"'"},
+        {"[]",
+         "w.json: expected an object with the keys schema, name, description, ranks, scaling, runtime_s, compute, "
+         "streams, source and provenance, found an array"},
+        {"{} x", "w.json: line 1, column 4: not valid JSON: end of file expected near 'x'"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct und_error error;
+        assert_null(und_workload_read(cases[i].text, strlen(cases[i].text), "w.json", &error));
+        assert_string_equal(error.text, cases[i].sentence);
+    }
+}
+
+/* Turns are for files that are opened and closed around every dump, by independent calls. */
+static void test_turns(void **state)
+{
+    static const struct {
+        const char *path, *value, *why;
+    } cases[] = {
+        {"streams/0/turns", "true", NULL},
+        {"streams/0/files", "'append'", "files that are appended to stay open"},
+        {"streams/0/collective", "true", "collective calls are made by all ranks together"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct und_error error;
+        json_t *root = parse(base);
+        change(root, "streams/0/turns", "true");
+        change(root, cases[i].path, cases[i].value);
+        struct und_workload *workload = read_value(root, &error);
+        char sentence[256];
+        snprintf(sentence, sizeof sentence, "w.json: streams[0].turns: expected false, since %s",
+                 cases[i].why ? cases[i].why : "");
+        if (cases[i].why)
+            assert_string_equal(error.text, sentence);
+        else
+            assert_true(workload && workload->streams[0].turns);
+        und_workload_free(workload);
+        json_decref(root);
+    }
+}
+
+/* Names that only look like numbered ones are allowed. */
+static void test_similar_names(void **state)
+{
+    static const char *const names[] = {"'a_3'", "'a_02'", "'a_x'", "'a_'", "'_a'", "'aa_0'", "'a_-1'"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        struct und_error error;
+        json_t *root = parse(base);
+        change(root, "streams/0/dumps/0/variables/1/name", names[i]);
+        struct und_workload *workload = read_value(root, &error);
+        assert_true((workload != NULL) == (names[i][1] != '_'));
+        und_workload_free(workload);
+        json_decref(root);
+    }
+}
+
+static void test_scale(void **state)
+{
+    static const struct {
+        double factor;
+        int64_t a, b, first_run, c;
+    } cases[] = {{2, 16, 14, 8, 200}, {0.5, 4, 5, 2, 50}, {0.001, 1, 0, 0, 1}, {1.3, 10, 8, 5, 130}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct und_error error;
+        json_t *root = parse(base);
+        struct und_workload *workload = read_value(root, &error);
+        const bool right = und_workload_scale(workload, cases[i].factor, &error);
+        if (cases[i].b == 0) {
+            assert_false(right);
+            assert_string_equal(error.text, "--bytes-scale 0.001: streams[0].dumps[0].variables[1] would have no rows, "
+                                            "or more than can be counted");
+        } else {
+            const struct und_dump *dumps = workload->streams[0].dumps;
+            assert_true(right);
+            assert_int_equal(dumps[0].variables[0].shape[0], cases[i].a);
+            assert_int_equal(dumps[0].variables[0].shape[1], 6);
+            assert_int_equal(dumps[0].variables[1].shape[0], cases[i].b);
+            assert_int_equal(dumps[0].variables[1].runs[0].rows, cases[i].first_run);
+            assert_int_equal(workload->streams[1].dumps[0].variables[0].shape[0], cases[i].c);
+            assert_int_equal(dumps[1].described_bytes, 3 * 8 * 6 * 8 + 7 * 2);
+            assert_int_equal(und_dump_bytes(&dumps[1]), 3 * cases[i].a * 6 * 8 + cases[i].b * 2);
+        }
+        und_workload_free(workload);
+        json_decref(root);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_base),  cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_turns), cmocka_unit_test(test_similar_names), cmocka_unit_test(test_scale),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
