@@ -1,0 +1,31 @@
+"""Darshan logs, decoded in a stream: memory does not grow with the number of records or names.
+
+    with darshanlog.open_log(path) as log:
+        for block in log.records("POSIX"):
+            written_bytes += int(block["POSIX_BYTES_WRITTEN"].sum())
+
+Log versions 3.00 to 3.41, of either byte order and any compression; see `Log` for what it offers.
+"""
+
+from understudy.darshanlog.header import Job, Module, Mount
+from understudy.darshanlog.log import Log, open_log
+from understudy.darshanlog.records import (
+    DxtRecord,
+    HeatmapRecord,
+    LustreComponent,
+    LustreRecord,
+    record_dtype,
+)
+
+__all__ = [
+    "DxtRecord",
+    "HeatmapRecord",
+    "Job",
+    "Log",
+    "LustreComponent",
+    "LustreRecord",
+    "Module",
+    "Mount",
+    "open_log",
+    "record_dtype",
+]

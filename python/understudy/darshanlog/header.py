@@ -1,0 +1,254 @@
+"""The header of a Darshan log and its job record: what is read when a log is opened."""
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from understudy.darshanlog import layouts
+from understudy.darshanlog.layouts import LogFormat
+from understudy.darshanlog.stream import Region
+from understudy.errors import UnderstudyError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One module of a log.
+
+    `index` and `offset` (bytes) are those of the header of this log, `length_bytes` is compressed.
+    `partial`: the module ran out of memory and lacks records. `supported` False: it cannot be
+    decoded, and `reason` is a sentence that says why. `remark`: a known limit of what can be
+    decoded.
+    """
+
+    name: str
+    index: int
+    version: int
+    offset: int
+    length_bytes: int
+    partial: bool
+    supported: bool
+    reason: str | None
+    remark: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A mounted file system of the node of rank 0."""
+
+    path: str
+    fs_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The job that wrote the log.
+
+    Times are seconds since the epoch, whole ones before log version 3.41. Where the end is unknown
+    (a process that was killed) `end_s` is what the log says, mostly 0, and `run_time_s` is None.
+    Before 3.41 the run time includes its last second, as in Darshan.
+    """
+
+    uid: int
+    jobid: int
+    nprocs: int
+    start_s: float
+    end_s: float
+    run_time_s: float | None
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What the header says: version, byte order (`<` or `>`), compression and regions."""
+
+    version: str
+    format: LogFormat
+    order: str
+    compression: str
+    job: tuple[int, int]  # offset and length in bytes, as the next
+    names: tuple[int, int]
+    modules: dict[str, Module]
+
+
+def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
+    """The header of an open log of `file_bytes` bytes.
+
+    Raises UnderstudyError where the file is no Darshan log, or a truncated or a damaged one.
+    """
+    if not file_bytes:
+        raise UnderstudyError(f"{path}: the file is empty, expected a Darshan log")
+    start = file.read(16)
+    version, log_format = _version(path, start)
+    data = start + file.read(log_format.header_bytes - len(start))
+    if len(data) < log_format.header_bytes:
+        raise UnderstudyError(
+            f"{path}: truncated Darshan log: its header takes {log_format.header_bytes} bytes, "
+            f"the file has {len(data)}"
+        )
+    order = _byte_order(path, data)
+    compression = data[16]
+    if compression >= len(layouts.COMPRESSIONS):
+        raise UnderstudyError(
+            f"{path}: unknown compression {compression} at byte 16, "
+            f"expected 0 (zlib), 1 (bzip2) or 2 (none)"
+        )
+    flag_offset, flag_type = log_format.partial_flag
+    flag_code = {"u4": "I", "u8": "Q"}[flag_type]
+    (partial,) = struct.unpack_from(order + flag_code, data, flag_offset)
+    slots = log_format.module_slots
+    regions = struct.unpack_from(f"{order}{2 + 2 * slots}Q", data, log_format.name_map_offset)
+    versions = struct.unpack_from(f"{order}{slots}I", data, log_format.versions_offset)
+    names = (regions[0], regions[1])
+    modules = {}
+    for index in range(slots):
+        offset, length = regions[2 + 2 * index], regions[3 + 2 * index]
+        if length:
+            module = _module(
+                log_format, index, versions[index], offset, length, bool(partial >> index & 1)
+            )
+            modules[module.name] = module
+    header = Header(
+        version=version,
+        format=log_format,
+        order=order,
+        compression=layouts.COMPRESSIONS[compression],
+        job=(log_format.header_bytes, _job_end(names, modules, file_bytes)),
+        names=names,
+        modules=modules,
+    )
+    _check_regions(path, header, file_bytes)
+    return header
+
+
+def _version(path: Path, start: bytes) -> tuple[str, LogFormat]:
+    magic = struct.pack("<q", layouts.MAGIC)
+    text = start[:8].split(b"\0")[0].decode("ascii", errors="replace")
+    if text in layouts.LOG_FORMATS:
+        return text, layouts.LOG_FORMATS[text]
+    if start[8:16] in (magic, magic[::-1]):
+        raise UnderstudyError(
+            f"{path}: Darshan log version {text!r} is not known, "
+            f"expected one of {', '.join(layouts.LOG_FORMATS)}"
+        )
+    raise UnderstudyError(
+        f"{path}: not a Darshan log: it starts with {start[:8]!r}, expected a version such as "
+        f"{max(layouts.LOG_FORMATS)!r}"
+    )
+
+
+def _byte_order(path: Path, data: bytes) -> str:
+    for order in "<>":
+        if struct.unpack_from(order + "q", data, 8)[0] == layouts.MAGIC:
+            return order
+    raise UnderstudyError(
+        f"{path}: not a Darshan log: the number at byte 8 is {data[8:16]!r}, "
+        f"expected {layouts.MAGIC} in either byte order"
+    )
+
+
+def _module(
+    log_format: LogFormat, index: int, version: int, offset: int, length: int, partial: bool
+) -> Module:
+    known = index < len(log_format.module_names)
+    name = log_format.module_names[index] if known else f"module {index}"
+    decodable = layouts.VERSIONS.get(name, frozenset())
+    reason = None
+    if not known:
+        reason = f"module {index} is newer than this decoder"
+    elif not decodable:
+        reason = f"module {name} is not decoded"
+    elif version not in decodable:
+        reason = (
+            f"module {name} version {version} is not known, "
+            f"expected one of {', '.join(map(str, sorted(decodable)))}"
+        )
+    return Module(
+        name=name,
+        index=index,
+        version=version,
+        offset=offset,
+        length_bytes=length,
+        partial=partial,
+        supported=reason is None,
+        reason=reason,
+        remark=layouts.REMARKS.get((name, version)),
+    )
+
+
+def _job_end(names: tuple[int, int], modules: dict[str, Module], file_bytes: int) -> int:
+    """The job record ends where the next region starts, be it the names, a module or nothing."""
+    if names[0]:
+        return names[0]
+    return min((module.offset for module in modules.values()), default=file_bytes)
+
+
+def _check_regions(path: Path, header: Header, file_bytes: int) -> None:
+    start = header.format.header_bytes
+    regions = [("the job record", start, header.job[1] - start), ("the names", *header.names)]
+    regions += [
+        (f"module {module.name}", module.offset, module.length_bytes)
+        for module in header.modules.values()
+    ]
+    for name, offset, length in regions:
+        if name != "the names" and length < 1:
+            raise UnderstudyError(f"{path}: corrupt header: {name} at byte {offset} is empty")
+        if length and offset < start:
+            raise UnderstudyError(
+                f"{path}: corrupt header: {name} starts at byte {offset}, inside the header"
+            )
+        if offset + length > file_bytes and length:
+            raise UnderstudyError(
+                f"{path}: truncated Darshan log: {name} takes bytes {offset} to "
+                f"{offset + length}, the file has {file_bytes}"
+            )
+
+
+def read_job(region: Region, header: Header) -> tuple[Job, str, tuple[Mount, ...]]:
+    """The job, the command line and the mount table (longest path first)."""
+    n_fields = len(header.format.job_fields)
+    data = region.read(layouts.JOB_RECORD_BYTES)
+    head_bytes = 8 * n_fields
+    if len(data) < head_bytes + layouts.JOB_METADATA_BYTES:
+        raise region.error(
+            f"the job record ends too early: expected at least "
+            f"{head_bytes + layouts.JOB_METADATA_BYTES} bytes, found {len(data)}"
+        )
+    values = dict(
+        zip(
+            header.format.job_fields,
+            struct.unpack_from(f"{header.order}{n_fields}q", data),
+            strict=True,
+        )
+    )
+    text_start = head_bytes + layouts.JOB_METADATA_BYTES
+    exe, mounts = _exe_and_mounts(_text(data[text_start:]))
+    return _job(values, _text(data[head_bytes:text_start]), header.format), exe, mounts
+
+
+def _text(data: bytes) -> str:
+    return data.split(b"\0", 1)[0].decode("utf-8", errors="surrogateescape")
+
+
+def _job(values: dict[str, int], metadata: str, log_format: LogFormat) -> Job:
+    start_s = values["start_time_sec"] + values.get("start_time_nsec", 0) / 1e9
+    end_s = values["end_time_sec"] + values.get("end_time_nsec", 0) / 1e9
+    run_time_s = float(end_s - start_s + log_format.whole_seconds)
+    pairs = (line.split("=", 1) for line in metadata.split("\n") if "=" in line)
+    return Job(
+        uid=values["uid"],
+        jobid=values["jobid"],
+        nprocs=values["nprocs"],
+        start_s=start_s,
+        end_s=end_s,
+        run_time_s=run_time_s if end_s > 0 and run_time_s >= 0 else None,
+        metadata={key: value for key, value in pairs},
+    )
+
+
+def _exe_and_mounts(text: str) -> tuple[str, tuple[Mount, ...]]:
+    exe, *lines = text.split("\n")
+    # a command line may hold line breaks itself, so a line that is no mount is passed over
+    pairs = [line.split("\t") for line in lines]
+    mounts = [Mount(fs_type=pair[0], path=pair[1]) for pair in pairs if len(pair) == 2]
+    return exe, tuple(sorted(mounts, key=lambda mount: -len(mount.path)))

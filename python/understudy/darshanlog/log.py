@@ -1,0 +1,177 @@
+"""An open Darshan log: what its header and job say, and streams of its records."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from understudy.darshanlog import layouts
+from understudy.darshanlog.header import Header, Job, Module, Mount, read_header, read_job
+from understudy.darshanlog.names import Names, name_blocks
+from understudy.darshanlog.records import (
+    Block,
+    DxtRecord,
+    HeatmapRecord,
+    LustreRecord,
+    dxt_records,
+    fixed_records,
+    heatmap_records,
+    lustre_records,
+)
+from understudy.darshanlog.stream import Region
+from understudy.errors import UnderstudyError
+
+BLOCK_RECORDS = 4096
+
+
+class Log:
+    """A Darshan log open for reading; made by `open_log`, closed by `with` or `close`.
+
+    The streams (`names`, `records`, …) read the file as they are iterated; each call starts a new
+    one and several can be open at the same time. They raise UnderstudyError, with the file, the
+    module and the byte offset, where the log is damaged; asked for a module that the log lacks
+    they are empty, asked for one that cannot be decoded they raise its `reason`.
+
+    Attributes: `path`; `version` of the log ("3.41"); `byte_order` "little" or "big";
+    `compression` "zlib", "bzip2" or "none"; `library_version` of the Darshan that wrote it, where
+    it says so; `job`; `exe`, the command line; `mounts`, longest path first; `modules` by name, in
+    the order of the file; `remarks`, sentences on what is known to be wrong in logs such as this
+    one.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self._file = file
+        self._header: Header = read_header(file, path, os.fstat(file.fileno()).st_size)
+        header = self._header
+        self.version: str = header.version
+        self.byte_order: str = {"<": "little", ">": "big"}[header.order]
+        self.compression: str = header.compression
+        self.modules: dict[str, Module] = header.modules
+        start, end = header.job
+        job = self._region("the job record", start, end - start)
+        self.job: Job
+        self.exe: str
+        self.mounts: tuple[Mount, ...]
+        self.job, self.exe, self.mounts = read_job(job, header)
+        self.library_version: str | None = self.job.metadata.get("lib_ver")
+        self.remarks: tuple[str, ...] = tuple(
+            remark
+            for remark in (
+                header.format.remark,
+                *(
+                    module.remark and f"{module.name}: {module.remark}"
+                    for module in self.modules.values()
+                ),
+            )
+            if remark
+        )
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; streams that are still open cannot be read any further."""
+        self._file.close()
+
+    def names(self) -> Iterator[Names]:
+        """Blocks of record ids (u8 [n]) and names (n of them), as many as fit in 256 KiB.
+
+        An id can occur more than once; Darshan takes its first name that is not empty.
+        """
+        region = self._region("the names", *self._header.names)
+        return name_blocks(region, self._header.order, counted=self._header.format.counted_names)
+
+    def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
+        """Blocks of records of a fixed-size module: POSIX, MPI-IO, STDIO, H5F, H5D, PNETCDF_….
+
+        A block is a structured array [at most `block_records`], in native byte order: id (u8),
+        rank (i8, -1: all ranks), for H5D and PNETCDF_VAR file_rec_id (u8), then every counter by
+        its Darshan name (i8, or f8 in seconds or bytes for `_F_` ones). Records of old module
+        versions come in the newest layout; counters that they lack are -1, record ids 0, as in
+        Darshan. Blocks are read-only or not, as it comes; copy before writing.
+        """
+        if module not in layouts.RECORDS:
+            raise ValueError(
+                f"{module} has no fixed-size records, only {', '.join(layouts.RECORDS)}"
+            )
+        if block_records < 1:
+            raise ValueError(f"block_records is {block_records}, expected 1 or more")
+        found = self._module(module)
+        if found is None:
+            return iter(())
+        return fixed_records(
+            self._module_region(found), module, found.version, self._header.order, block_records
+        )
+
+    def lustre(self) -> Iterator[LustreRecord]:
+        """How each file on Lustre is striped."""
+        found = self._module("LUSTRE")
+        if found is None:
+            return iter(())
+        return lustre_records(self._module_region(found), found.version, self._header.order)
+
+    def heatmap(self) -> Iterator[HeatmapRecord]:
+        """Bytes over time, by rank and API."""
+        found = self._module("HEATMAP")
+        if found is None:
+            return iter(())
+        return heatmap_records(self._module_region(found), self._header.order)
+
+    def dxt(self, module: str) -> Iterator[DxtRecord]:
+        """Every traced access, by file and rank; `module` is DXT_POSIX or DXT_MPIIO."""
+        if module not in layouts.DXT:
+            raise ValueError(f"{module} has no traced accesses, only {', '.join(layouts.DXT)}")
+        found = self._module(module)
+        if found is None:
+            return iter(())
+        return dxt_records(self._module_region(found), module, found.version, self._header.order)
+
+    def _module(self, name: str) -> Module | None:
+        module = self.modules.get(name)
+        if module is not None and module.reason is not None:
+            raise UnderstudyError(f"{self.path}: {module.reason}")
+        return module
+
+    def _module_region(self, module: Module) -> Region:
+        return self._region(f"module {module.name}", module.offset, module.length_bytes)
+
+    def _region(self, name: str, offset: int, length_bytes: int) -> Region:
+        return Region(
+            self._file,
+            self.path,
+            name=name,
+            offset=offset,
+            length_bytes=length_bytes,
+            compression=self.compression,
+        )
+
+
+def open_log(path: str | os.PathLike[str]) -> Log:
+    """Open a Darshan log and read its header and job record.
+
+    Raises UnderstudyError where it cannot be read: no such file, a directory, empty, no Darshan
+    log, an unknown version or compression, truncated, corrupt.
+    """
+    path = Path(path)
+    try:
+        file = path.open("rb", buffering=0)
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be opened: {error.strerror}") from error
+    try:
+        return Log(path, file)
+    except OSError as error:
+        file.close()
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from error
+    except BaseException:
+        file.close()
+        raise

@@ -1,0 +1,138 @@
+"""A region of a log as one stream of plain bytes, inflated piece by piece.
+
+A region holds one or many compressed streams, one after the other: each process of the application
+compressed its own share. Memory is one compressed chunk and what the reader asks for.
+"""
+
+import bz2
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO, Protocol
+
+from understudy.errors import UnderstudyError
+
+CHUNK_BYTES = 1 << 16
+"""Compressed bytes read at a time."""
+
+PIECE_BYTES = 1 << 22
+"""Plain bytes inflated at a time: a corrupt length claims no memory without data for it."""
+
+
+class _Stream(Protocol):
+    """What the decompressors of zlib and bz2 have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+_NEW_STREAM: Mapping[str, Callable[[], _Stream]] = MappingProxyType(
+    {"zlib": zlib.decompressobj, "bzip2": bz2.BZ2Decompressor}
+)
+
+
+class Region:
+    """The plain bytes of one region of a log file, read once from its start to its end.
+
+    Several regions of one file can be read at the same time. Raises UnderstudyError, with the
+    file, the region and the byte offset in the file, where the data is corrupt or ends too early.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        path: Path,
+        *,
+        name: str,
+        offset: int,
+        length_bytes: int,
+        compression: str,
+    ) -> None:
+        self._file = file
+        self._path = path
+        self._name = name
+        self._position = offset
+        self._end = offset + length_bytes
+        self._new_stream = _NEW_STREAM.get(compression)  # None: plain bytes
+        self._stream: _Stream | None = None  # None between two streams
+        self._pending = b""  # compressed bytes that the stream has not taken yet
+        self._hungry = True  # whether the stream has given all that it can
+
+    def error(self, sentence: str) -> UnderstudyError:
+        """An error that names the file, the region and how far it has been read."""
+        return UnderstudyError(f"{self._path}: {self._name}, byte {self._position}: {sentence}")
+
+    def read(self, n_bytes: int) -> bytes:
+        """At most `n_bytes` plain bytes; fewer only at the end of the region."""
+        parts = []
+        missing = n_bytes
+        while missing:
+            part = self._piece(min(missing, PIECE_BYTES))
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_exactly(self, n_bytes: int, what: str) -> bytes:
+        """`n_bytes` plain bytes, or an error that says which part of a record is missing."""
+        data = self.read(n_bytes)
+        if len(data) != n_bytes:
+            raise self.error(
+                f"the data ends in the middle of {what}: "
+                f"expected {n_bytes} bytes, found {len(data)}"
+            )
+        return data
+
+    def blocks(self, n_bytes: int) -> Iterator[bytes]:
+        """All plain bytes in pieces of `n_bytes`, the last one possibly shorter."""
+        while data := self.read(n_bytes):
+            yield data
+
+    def _piece(self, limit_bytes: int) -> bytes:
+        """Some plain bytes, none only at the end of the region."""
+        if self._new_stream is None:
+            return self._compressed(limit_bytes)
+        while True:
+            if self._hungry and not self._pending:
+                self._pending = self._compressed(CHUNK_BYTES)
+                if not self._pending:
+                    break
+            if self._stream is None:
+                self._stream = self._new_stream()
+            plain = self._inflate(self._stream, limit_bytes)
+            if plain:
+                return plain
+        if self._stream is not None:
+            raise self.error("the compressed data ends in the middle of a stream")
+        return b""
+
+    def _inflate(self, stream: _Stream, limit_bytes: int) -> bytes:
+        try:
+            plain = stream.decompress(self._pending, limit_bytes)
+        except (zlib.error, OSError, ValueError) as error:
+            raise self.error(f"the compressed data is corrupt: {error}") from error
+        # zlib hands back what it has not taken, bz2 keeps it
+        self._pending = getattr(stream, "unconsumed_tail", b"")
+        self._hungry = len(plain) < limit_bytes
+        if stream.eof:
+            self._pending = stream.unused_data
+            self._hungry = True
+            self._stream = None
+        return plain
+
+    def _compressed(self, limit_bytes: int) -> bytes:
+        n_bytes = min(limit_bytes, self._end - self._position)
+        try:
+            data = os.pread(self._file.fileno(), n_bytes, self._position)
+        except OSError as error:
+            raise self.error(f"cannot be read: {error.strerror}") from error
+        if len(data) < n_bytes:
+            raise self.error(f"the file is truncated: {n_bytes} more bytes were expected")
+        self._position += len(data)
+        return data

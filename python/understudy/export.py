@@ -1,0 +1,216 @@
+"""A workload and the player as one archive, for somebody who must not see the application.
+
+The archive holds the descriptor, the player's source, how to build and run it, the bytes to
+expect and checksums. The same input gives the same archive, byte for byte.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy import __version__
+from understudy.errors import UnderstudyError
+from understudy.paths import PROXIES, ROOT, SCHEMAS
+from understudy.workload import Workload
+
+MODIFIED_S = 1_767_225_600  # of every file: 2026-01-01T00:00:00Z
+# Names that the project itself makes up.
+_OWN_NAME = re.compile(r"(checkpoint|visualization|output|restart|input)(-\d+)?|v\d*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A string of the descriptor that is no word of the contract, and the keys it stands under."""
+
+    keys: tuple[str, ...]
+    text: str
+
+
+def contents(workload: Workload) -> dict[str, bytes]:
+    """Every file of the archive, by its path in it, in order."""
+    text = workload.to_text().encode()
+    files = {f"workloads/{workload.name}.json": text}
+    for path in _player():
+        files[path.relative_to(ROOT).as_posix()] = path.read_bytes()
+    files["README.md"] = _readme(workload).encode()
+    files["build.sh"] = _BUILD.encode()
+    files["expected.json"] = (json.dumps(expected(workload, text), indent=1) + "\n").encode()
+    sums = (f"{hashlib.sha256(files[p]).hexdigest()}  {p}\n" for p in sorted(files))
+    files["SHA256SUMS"] = "".join(sums).encode()
+    return dict(sorted(files.items()))
+
+
+def archive(workload: Workload, files: Mapping[str, bytes]) -> bytes:
+    """The files as a compressed tar archive with one folder, <workload>-player."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for path, data in files.items():
+            entry = tarfile.TarInfo(f"{workload.name}-player/{path}")
+            entry.size, entry.mtime = len(data), MODIFIED_S
+            entry.mode = 0o755 if path.endswith(".sh") else 0o644
+            tar.addfile(entry, io.BytesIO(data))
+    return gzip.compress(plain.getvalue(), mtime=0)
+
+
+def expected(workload: Workload, text: bytes) -> dict[str, Any]:
+    """What a complete result says: bytes of the payload per stream and dump."""
+    return {
+        "schema": "understudy/expected/1",
+        "workload": workload.name,
+        "workload_sha256": hashlib.sha256(text).hexdigest(),
+        "ranks": workload.ranks,
+        "bytes": workload.bytes,
+        "streams": [
+            {
+                "name": stream.name,
+                "operation": stream.operation,
+                "bytes": stream.bytes,
+                "dumps": [{"dump": k, "bytes": d.bytes} for k, d in enumerate(stream.dumps)],
+            }
+            for stream in workload.streams
+        ],
+    }
+
+
+def refuse_labels(workload: Workload) -> None:
+    """An UnderstudyError where the descriptor keeps a name of its source."""
+    for i, stream in enumerate(workload.streams):
+        labels = [(f"streams[{i}].label", stream.label)]
+        labels += [
+            (f"streams[{i}].dumps[{j}].variables[{k}].label", variable.label)
+            for j, dump in enumerate(stream.dumps)
+            for k, variable in enumerate(dump.variables)
+        ]
+        for key, label in labels:
+            if label:
+                raise UnderstudyError(
+                    f"{workload.name}: {key}: {label!r} is a name of the source, expected none; "
+                    "describe it without --keep-names, or let names out with --keep-names"
+                )
+
+
+def strings(workload: Workload) -> list[Text]:
+    """Every string of the descriptor that is neither a number nor a word of the contract."""
+    found: dict[str, dict[str, None]] = {}
+    words = set(_words())
+    for key, text in _walk(json.loads(workload.to_text()), ""):
+        own = key.endswith(".name") and _OWN_NAME.fullmatch(text)
+        if text and text not in words and not own and key != "provenance.path":
+            found.setdefault(text, {})[key] = None
+    return [Text(keys=tuple(keys), text=text) for text, keys in found.items()]
+
+
+def _walk(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    """(key, text) of every string; keys without indices."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from _walk(one, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _walk(one, key)
+
+
+def _words() -> Iterator[str]:
+    """Constants and choices of the schema, and the player's methods."""
+
+    def choices(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            yield from (w for w in value.get("enum", ()) if isinstance(w, str))
+            if isinstance(value.get("const"), str):
+                yield value["const"]
+            for one in value.values():
+                yield from choices(one)
+        elif isinstance(value, list):
+            for one in value:
+                yield from choices(one)
+
+    yield from choices(json.loads((SCHEMAS / "workload.schema.json").read_text(encoding="utf-8")))
+    yield from (path.stem for path in (PROXIES / "methods").glob("*.c"))
+
+
+def _player() -> Iterator[Path]:
+    """The source of the player, without its tests."""
+    yield from (ROOT / "CMakeLists.txt", ROOT / "LICENSE")
+    yield ROOT / "python" / "understudy" / "__init__.py"  # has the version
+    yield from sorted((ROOT / "cmake").iterdir())
+    yield from sorted(SCHEMAS.glob("*.json"))
+    yield PROXIES / "CMakeLists.txt"
+    for room in ("core", "methods", "programs"):
+        yield from sorted(
+            p for p in (PROXIES / room).iterdir() if p.suffix in (".c", ".h", ".cmake")
+        )
+
+
+_BUILD = """\
+#!/bin/sh
+# Builds build/bin/understudy-replay; arguments go to CMake, e.g. -DMPI_C_COMPILER=cc.
+set -e
+cd "$(dirname "$0")"
+cmake -S . -B build -DBUILD_TESTING=OFF "$@"
+cmake --build build
+"""
+
+
+def _readme(workload: Workload) -> str:
+    streams = "\n".join(
+        f"| {s.name} | {s.operation} | {s.method} | {s.layout} | {len(s.dumps)} | {s.bytes:,} |"
+        for s in workload.streams
+    )
+    last_s = max(d.time_s for s in workload.streams for d in s.dumps)
+    play = (
+        f"mpirun -n {workload.ranks} build/bin/understudy-replay "
+        f"-w workloads/{workload.name}.json -o /scratch/try"
+    )
+    return f"""\
+# {workload.name}: an application's I/O, without the application
+
+`workloads/{workload.name}.json` states which MPI ranks move how many bytes of which files, and
+when. `understudy-replay` {__version__} plays it: {workload.ranks} ranks, {workload.bytes:,} bytes,
+last dump due after {last_s:,.1f} s. Contents are made up. Licence of the player: Apache-2.0.
+
+| stream | operation | method | layout | dumps | bytes |
+|---|---|---|---|---|---|
+{streams}
+
+## Build
+
+A C11 compiler, CMake 3.18, MPI, jansson 2.9 and pkg-config are needed; parallel HDF5 for the
+method hdf5.
+
+```sh
+sha256sum -c SHA256SUMS
+./build.sh                      # build/bin/understudy-replay
+build/bin/understudy-replay --list
+```
+
+## Run
+
+The directory must be empty or not exist, with room for {workload.bytes:,} bytes; what the player
+makes there it removes.
+
+```sh
+{play} --dry-run
+{play} -i 5 -O result.json
+{play} --verify -O verified.json
+```
+
+`--time-scale 0` plays without pauses, `-a` by another method; `--help` has the other options.
+Each that was used stands in the result.
+
+## What to send back
+
+`result.json` and `verified.json`, unchanged, and a description of the system (nodes, file system,
+striping of the directory). A complete run ends with exit status 0, and the `bytes` of every stream
+and dump in the result are those of `expected.json`, for the same `workload_sha256`. The result
+also holds the host name of rank 0, the kernel, the versions of MPI and libraries, the directory
+and the command line: read it before you send it.
+"""

@@ -1,0 +1,1 @@
+"""Readers: one file per trace format, each with `read(path, …) -> Workload`."""

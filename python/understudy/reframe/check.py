@@ -1,0 +1,427 @@
+# ReFrame has no type hints: its classes and decorators are Any to the type checker.
+# mypy: disable-error-code="misc,untyped-decorator"
+# ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
+"""Base classes of the checks: a replay by the player, and what is asked of its result.
+
+Axes are parameters, which a check fills; knobs are variables, which a person sets with -S. Bytes
+and seconds throughout, MiB/s only in what ReFrame prints.
+"""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import parameter, run_after, run_before, sanity_function, variable
+from reframe.core.exceptions import SanityError
+from reframe.core.logging import getlogger
+from reframe.core.runtime import runtime
+from reframe.utility import typecheck
+
+from understudy import workload as workloads
+from understudy.errors import UnderstudyError
+from understudy.fidelity import Comparison, compare
+from understudy.observation import observe
+from understudy.paths import PROXIES, REFERENCES
+from understudy.reframe import observer, session
+from understudy.reframe.evidence import Asked, faults, verdict
+from understudy.reframe.systems import (
+    MAX_BYTES,
+    MAX_NODES,
+    MPI,
+    RANKS_PER_NODE,
+    SCRATCH,
+    STRIPE_COUNT_MAX,
+    STRIPING,
+    TYPE,
+)
+from understudy.result import DumpResult, Repetition, Result, StreamResult, load
+from understudy.workload import Workload
+
+MIB = 1 << 20
+AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
+STRIPE_COUNTS = ("default", "nodes", "cores")
+PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
+OBSERVED_S = 6.0  # the same, where lateness counts
+PLAYER, DARSHAN = "player", "darshan"
+OBSERVERS = (PLAYER, DARSHAN)
+
+
+def methods() -> list[str]:
+    """The player's methods that move bytes: the listing of their room without `null`."""
+    return sorted(p.stem for p in (PROXIES / "methods").glob("*.c") if p.stem != "null")
+
+
+@cache
+def _described(name: str, scaling: str, ranks: int) -> tuple[Workload, str]:
+    """The workload and its text: of the room, or for other ranks by an explicit rule."""
+    if (scaling == "none") != (ranks == 0):
+        raise UnderstudyError(
+            f"scaling={scaling} with ranks={ranks}: give both, as in -S scaling=weak -S ranks=64"
+        )
+    if scaling == "none":
+        path = workloads.path_of(name)
+        return workloads.load(path), path.read_text(encoding="utf-8")
+    scaled = workloads.scale(workloads.get(name), ranks, scaling)
+    return scaled, scaled.to_text()
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path, _changed_ns: int) -> Result:
+    return load(path)
+
+
+@cache
+def _offers(player: str) -> str:
+    """What the player on this host says of its methods, a line each."""
+    asked = subprocess.run([player, "--list"], capture_output=True, text=True, check=False)
+    return asked.stdout
+
+
+def ranks_on_a_node(ranks: int, most: int) -> int:
+    """The largest number of ranks per node, at most `most`, that fills every node alike."""
+    return next(n for n in range(min(ranks, most), 0, -1) if ranks % n == 0)
+
+
+class Played(rfm.RunOnlyRegressionTest):
+    """Plays one workload and proves by the result that all of it was done."""
+
+    workload = parameter(loggable=True)
+    method = parameter(loggable=True)
+    stripe_count = parameter(loggable=True)
+
+    time_scale = variable(float, type(None), value=None, loggable=True)
+    repetitions = variable(int, value=1, loggable=True)
+    transfer_bytes = variable(int, type(None), value=None, loggable=True)
+    collective = variable(typecheck.Bool, type(None), value=None, loggable=True)
+    verify = variable(typecheck.Bool, value=True, loggable=True)
+    scaling = variable(str, value="none", loggable=True)
+    ranks = variable(int, value=0, loggable=True)
+    workload_sha256 = variable(str, loggable=True)
+
+    time_limit: Any
+    executable = "understudy-replay"
+    sourcesdir = None
+    exclusive_access = True
+    keep_files = ["workload.json", "result.json"]
+    valid_systems = [f"+{MPI}"]
+    valid_prog_environs = [f"+{MPI}"]
+
+    @run_after("init")
+    def read_the_descriptor(self) -> None:
+        """A mistake of the person ends the session here, in one sentence and before any test."""
+        try:
+            self.described, self.text = _described(self.workload, self.scaling, self.ranks)
+            self._need_programs()
+        except UnderstudyError as error:
+            sys.exit(f"understudy: {error}")
+        self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
+        self.num_tasks = self.ranks = self.described.ranks
+        last_s = max(d.time_s for s in self.described.streams for d in s.dumps)
+        if self.time_scale is None:
+            self.time_scale = self._time_scale(last_s)
+        if self.time_limit is None:
+            self.time_limit = 600 + round(2 * self.repetitions * self.time_scale * last_s)
+
+    def _time_scale(self, last_s: float) -> float:
+        """By default the last dump, described at last_s, is due soon."""
+        return float(f"{min(1.0, PAUSES_S / last_s):.4g}") if last_s else 1.0
+
+    def _need_programs(self) -> None:
+        if not session.asks_to_run(sys.argv[1:]):
+            return
+        system = runtime().system
+        if program := session.missing_program(system.partitions):
+            raise UnderstudyError(
+                f"system {system.name} needs {program}, which is not on this host; "
+                "use --dry-run to see its job scripts"
+            )
+
+    @run_after("init")
+    def stripe_only_where_users_can(self) -> None:
+        if self.stripe_count != "default":
+            self.valid_systems = [f"+{MPI} +{STRIPING}"]
+
+    @run_after("setup")
+    def fit_the_partition(self) -> None:
+        here = self.current_partition
+        self.num_tasks_per_node = ranks_on_a_node(self.ranks, here.extras[RANKS_PER_NODE])
+        self.nodes = self.ranks // self.num_tasks_per_node
+        self.skip_if(
+            self.nodes > here.extras[MAX_NODES],
+            f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
+            f"{here.extras[MAX_NODES]} with {here.extras[RANKS_PER_NODE]} ranks each; "
+            "scale it with -S scaling=strong|weak -S ranks=N",
+        )
+
+    @run_after("setup")
+    def spare_the_host(self) -> None:
+        if not self.current_partition.scheduler.is_local:
+            return
+        # Only local tests count against one limit for all partitions (max_local_jobs): two
+        # replays on two file systems of one host would measure each other.
+        self.local = True
+        if not self.is_dry_run():
+            self._skip_without_method()
+            self._skip_without_space(Path(self.current_partition.extras[SCRATCH]))
+
+    @run_after("setup")
+    def leave_out_what_is_too_large(self) -> None:
+        here = self.current_partition
+        most = here.extras.get(MAX_BYTES, self.described.bytes)
+        self.skip_if(
+            self.described.bytes > most,
+            f"{self.described.bytes} bytes are more than the {most} that {here.fullname} takes "
+            f"({MAX_BYTES} in its system file)",
+        )
+
+    def _skip_without_method(self) -> None:
+        own = {s.method for s in self.described.streams}
+        for method in own if self.method == AS_DESCRIBED else {self.method}:
+            found = re.search(rf"(?m)^{method} +unavailable: (.+)", _offers(self.executable))
+            self.skip_if(found is not None, found and f"{method}: {found[1]}")
+
+    def _skip_without_space(self, scratch: Path) -> None:
+        self.skip_if(not scratch.is_dir(), f"{scratch} is not a directory")
+        free = shutil.disk_usage(scratch).free
+        self.skip_if(
+            self.described.bytes > free,
+            f"{scratch}: {self.described.bytes} bytes are needed, {free} are free",
+        )
+
+    @run_before("run")
+    def write_the_descriptor(self) -> None:
+        (Path(self.stagedir) / "workload.json").write_text(self.text, encoding="utf-8")
+
+    @run_before("run")
+    def play_in_a_fresh_directory(self) -> None:
+        scratch = self.current_partition.extras[SCRATCH]
+        self.prerun_cmds = [
+            "set -e",
+            f'dir=$(mktemp -d "{scratch}/understudy.XXXXXX")',
+            "trap 'rm -rf \"$dir\"' EXIT",
+            *self._striping(),
+        ]
+        self.executable_opts = [*self._options(), '-o "$dir"', "-O result.json"]
+
+    def _striping(self) -> Iterator[str]:
+        if self.stripe_count != "default":
+            wanted = self.nodes if self.stripe_count == "nodes" else self.ranks
+            count = min(wanted, self.current_partition.extras[STRIPE_COUNT_MAX])
+            yield f'lfs setstripe -c {count} "$dir"'
+
+    def _options(self) -> Iterator[str]:
+        yield "-w workload.json"
+        if self.method != AS_DESCRIBED:
+            yield f"-a {self.method}"
+        if self.transfer_bytes is not None:
+            yield f"-t {self.transfer_bytes}"
+        if self.collective is not None:
+            yield "-c" if self.collective else "--independent"
+        yield f"-i {self.repetitions}"
+        yield f"--time-scale {self.time_scale}"
+        if self.verify:
+            yield "--verify"
+
+    @sanity_function
+    def all_work_was_done(self) -> bool:
+        fault = self._first_fault()
+        here = self.current_partition.fullname
+        getlogger().info(
+            f"verdict: {self.workload} {self.method} {here}: {fault or self._verdict()}"
+        )
+        if fault:
+            raise SanityError(fault)
+        return True
+
+    def _verdict(self) -> str:
+        return verdict(self.played)
+
+    def _first_fault(self) -> str | None:
+        status = self.job.exitcode
+        if status not in (0, None):  # Torque does not tell the status of a past job
+            return f"the player ended with status {status}: {self._last_words()}"
+        try:
+            wrong = list(faults(self.played, self._asked()))
+        except UnderstudyError as error:
+            return str(error)
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        return f"result.json: {wrong[0]}{more}" if wrong else None
+
+    def _last_words(self) -> str:
+        """The player's own sentence, else the end of what was printed."""
+        text = Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
+        # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
+        lines = [line for line in text.replace("\0", "").splitlines() if line.strip()]
+        own = [line for line in lines if line.startswith("understudy: ")]
+        return own[0] if own else lines[-1] if lines else "it printed nothing"
+
+    def _asked(self) -> Asked:
+        return Asked(
+            workload=self.described,
+            workload_sha256=self.workload_sha256,
+            method=None if self.method == AS_DESCRIBED else self.method,
+            transfer_bytes=self.transfer_bytes,
+            collective=self.collective,
+            repetitions=self.repetitions,
+            time_scale=self.time_scale,
+            verify=self.verify,
+            file_system=self.current_partition.extras[TYPE],
+        )
+
+    @property
+    def played(self) -> Result:
+        path = Path(self.stagedir) / "result.json"
+        changed_ns = path.stat().st_mtime_ns if path.exists() else 0
+        return _loaded(path, changed_ns)
+
+    def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
+        """A performance variable; its name is known before the run, so a dry run knows it too."""
+        self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
+
+
+class Bandwidth(Played):
+    """Bandwidth of every stream and the time of the whole, against the system's expectations.
+
+    Expectations are in configs/references/<system>.yaml (or another folder, RFM_REFERENCE_PREFIX),
+    if there is such a file; without one, values are only recorded. The mode accept demands them.
+    """
+
+    @run_after("init")
+    def expect_what_the_system_promises(self) -> None:
+        folder = runtime().get_option("general/0/reference_prefix") or REFERENCES
+        path = Path(folder) / f"{self.current_system.name}.yaml"
+        if path.is_file():
+            self.reference = {"$ref": str(path)}
+
+    @run_before("performance")
+    def one_bandwidth_per_stream(self) -> None:
+        for stream in self.described.streams:
+            self.measure(f"{stream.name}_bandwidth", "MiB/s", self._bandwidth, stream.name)
+        self.measure("elapsed", "s", self._elapsed_s)
+
+    def _bandwidth(self, name: str) -> float:
+        return median(
+            _stream(r, name).bandwidth_bytes_per_s / MIB for r in self.played.repetitions
+        )
+
+    def _elapsed_s(self) -> float:
+        return median(r.elapsed_s for r in self.played.repetitions)
+
+
+class Volume(Played):
+    """Volume of every stream and every dump, against what the descriptor states.
+
+    Volume is the growth of the files, container included. States in a file that stays open count
+    by their payload, since a library may allocate for several at once; their stream by its files.
+    """
+
+    tolerance = variable(float, value=0.1, loggable=True)
+
+    @run_before("performance")
+    def one_volume_per_dump(self) -> None:
+        expected = {}
+        for stream in self.described.streams:
+            sizes = [d.bytes + (d.overhead_bytes or 0) for d in stream.dumps]
+            expected[f"{stream.name}_bytes"] = sum(sizes)
+            self.measure(f"{stream.name}_bytes", "B", self._stream_bytes, stream.name)
+            for i, size in enumerate(sizes):
+                expected[f"{stream.name}_{i:03d}_bytes"] = size
+                self.measure(f"{stream.name}_{i:03d}_bytes", "B", self._dump_bytes, stream.name, i)
+        self.reference = {
+            "*": {k: (v, -self.tolerance, self.tolerance, "B") for k, v in expected.items()}
+        }
+
+    def _stream_bytes(self, name: str) -> int:
+        return sum(_volume(d) for d in _stream(self.played.repetitions[0], name).dumps)
+
+    def _dump_bytes(self, name: str, index: int) -> int:
+        dump = _stream(self.played.repetitions[0], name).dumps[index]
+        return dump.bytes if self.described.stream(name).files == "append" else _volume(dump)
+
+
+class Faithful(Volume):
+    """The same, and what Darshan sees of the replica, which knows nothing of it.
+
+    The observer `player` is the player itself: volumes as it found them on storage. With the
+    observer `darshan` the player runs under Darshan's runtime, and its log is compared with the
+    descriptor stream by stream, within the same tolerance.
+    """
+
+    observer = parameter(loggable=True)
+
+    @run_after("init")
+    def play_as_the_application_did(self) -> None:
+        if self.observer == DARSHAN:
+            self.verify = False  # reading back is no I/O of the application's
+            self.repetitions = 1
+
+    def _time_scale(self, last_s: float) -> float:
+        if self.observer != DARSHAN or not last_s:
+            return super()._time_scale(last_s)
+        return float(f"{OBSERVED_S / last_s:.4g}")
+
+    @run_after("setup")
+    def skip_without_the_observer(self) -> None:
+        self.runtime = f"${observer.VARIABLE}"  # the job's, where this is only shown
+        if self.observer == DARSHAN and not self.is_dry_run():
+            try:
+                self.runtime = observer.runtime()
+                if self.current_partition.scheduler.is_local:
+                    observer.preloaded(self.runtime)
+            except UnderstudyError as error:
+                self.skip(str(error))
+
+    @run_before("run")
+    def let_darshan_watch(self) -> None:
+        if self.observer == DARSHAN:
+            lines = " ".join(f"'{line}'" for line in observer.settings("'\"$dir\"'"))
+            self.prerun_cmds += [f"printf '%s\\n' {lines} >{observer.SETTINGS}"]
+            program, *preload = " ".join(observer.prefix_of(self.runtime)).split(" ", 1)
+            self.executable_opts = [*preload, self.executable, *self.executable_opts]
+            self.executable = program
+            self.keep_files = [*self.keep_files, observer.LOG]
+
+    def _first_fault(self) -> str | None:
+        fault = super()._first_fault()
+        if fault or self.observer != DARSHAN:
+            return fault
+        try:
+            made = self._observed()
+        except UnderstudyError as error:
+            return str(error)
+        failures = list(made.failures())
+        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        return f"{observer.LOG}: {failures[0]}{more}" if failures else None
+
+    def _verdict(self) -> str:
+        words = super()._verdict()
+        return f"{words}; {self._observed().summary}" if self.observer == DARSHAN else words
+
+    def _observed(self) -> Comparison:
+        """What Darshan saw, against the descriptor with the options in force."""
+        folder = Path(self.stagedir)
+        original = observe(folder / "workload.json")
+        return compare(
+            original,
+            observe(folder / observer.LOG, original),
+            tolerance=self.tolerance,
+            time_scale=self.time_scale,
+        )
+
+
+def _volume(dump: DumpResult) -> int:
+    """Growth of the dump's files; payload of a read, or where the method has no files."""
+    return dump.bytes if dump.file_bytes is None else dump.file_bytes
+
+
+def _stream(repetition: Repetition, name: str) -> StreamResult:
+    return next(s for s in repetition.streams if s.name == name)

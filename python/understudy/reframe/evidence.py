@@ -1,0 +1,119 @@
+"""The proof that a replay did its work: sentences on what the result should say and does not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from understudy.result import DumpResult, Repetition, Result, StreamResult
+from understudy.workload import Dump, Stream, Workload
+
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the player was told to do; None = as the descriptor says."""
+
+    workload: Workload
+    workload_sha256: str
+    method: str | None
+    transfer_bytes: int | None
+    collective: bool | None
+    repetitions: int
+    time_scale: float
+    verify: bool
+    file_system: str
+
+
+def faults(result: Result, asked: Asked) -> Iterator[str]:
+    """Where the result is not what was asked for; nothing if all the work was done."""
+    if result.workload_sha256 != asked.workload_sha256:
+        yield f"workload: another descriptor was played, SHA-256 {result.workload_sha256}"
+        return
+    yield from _differences(
+        {
+            "environment.ranks": (result.environment.ranks, asked.workload.ranks),
+            "options.method": (result.options.method, asked.method),
+            "options.transfer_bytes": (result.options.transfer_bytes, asked.transfer_bytes),
+            "options.collective": (result.options.collective, asked.collective),
+            "options.time_scale": (result.options.time_scale, asked.time_scale),
+            "options.bytes_scale": (result.options.bytes_scale, 1),
+            "options.verify": (result.options.verify, asked.verify),
+            "repetitions": (len(result.repetitions), asked.repetitions),
+        }
+    )
+    if result.verification is not None and result.verification.wrong_bytes:
+        yield f"verification.wrong_bytes: expected 0, got {result.verification.wrong_bytes}"
+    if not _is_on(result.environment.file_system, asked.file_system):
+        yield (
+            f"environment.file_system: {result.environment.file_system}, "
+            f"but the partition says {asked.file_system}"
+        )
+    for repetition in result.repetitions:
+        for fault in _repetition_faults(repetition, asked):
+            yield f"repetitions[{repetition.repetition}].{fault}"
+
+
+def _differences(pairs: dict[str, tuple[object, object]]) -> Iterator[str]:
+    for key, (have, want) in pairs.items():
+        if have != want:
+            yield f"{key}: expected {want}, got {have}"
+
+
+def _is_on(file_system: str, wanted: str) -> bool:
+    return file_system not in IN_MEMORY if wanted == "disk" else file_system == wanted
+
+
+def _repetition_faults(repetition: Repetition, asked: Asked) -> Iterator[str]:
+    have = [s.name for s in repetition.streams]
+    want = [s.name for s in asked.workload.streams]
+    if have != want:
+        yield f"streams: expected {', '.join(want)}; got {', '.join(have)}"
+        return
+    for played, stream in zip(repetition.streams, asked.workload.streams, strict=True):
+        for fault in _stream_faults(played, stream, asked):
+            yield f"{stream.name}.{fault}"
+
+
+def _stream_faults(played: StreamResult, stream: Stream, asked: Asked) -> Iterator[str]:
+    yield from _differences(
+        {
+            "operation": (played.operation, stream.operation),
+            "method": (played.method, asked.method or stream.method),
+            "dumps": (len(played.dumps), len(stream.dumps)),
+        }
+    )
+    ahead = 0  # a file that stays open may have grown earlier for a later state (HDF5's chunks)
+    for i, (have, want) in enumerate(zip(played.dumps, stream.dumps, strict=False)):
+        for fault in _dump_faults(have, want, stream.operation):
+            yield f"dumps[{i}]: {fault}"
+        if have.file_bytes is None:
+            continue
+        if ahead + have.file_bytes < want.bytes:
+            yield f"dumps[{i}]: its files lack {want.bytes - ahead - have.file_bytes} bytes"
+        ahead = max(0, ahead + have.file_bytes - want.bytes) if stream.files == "append" else 0
+
+
+def _dump_faults(played: DumpResult, dump: Dump, operation: str) -> Iterator[str]:
+    """Bytes that the calls returned, and bytes of the data phase."""
+    in_phase = sum(p.bytes for p in played.phases if p.phase == operation)
+    yield from _differences(
+        {
+            "bytes": (played.bytes, dump.bytes),
+            f"bytes of phase {operation}": (in_phase, dump.bytes),
+        }
+    )
+
+
+def verdict(result: Result) -> str:
+    """One sentence for a person: how much of what was described was moved, and how fast."""
+    workload = result.workload
+    described = workload.bytes * len(result.repetitions)
+    moved = sum(s.bytes for r in result.repetitions for s in r.streams)
+    dumps = sum(len(s.dumps) for s in workload.streams) * len(result.repetitions)
+    error = (moved - described) / described
+    elapsed_s = sum(r.elapsed_s for r in result.repetitions)
+    return (
+        f"{dumps} dumps of {len(workload.streams)} streams on {result.environment.ranks} ranks: "
+        f"{moved:,} of {described:,} bytes (error {error:+.4%}) in {elapsed_s:.2f} s "
+        f"on {result.environment.file_system}"
+    )

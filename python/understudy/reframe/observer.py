@@ -1,0 +1,60 @@
+"""Darshan's runtime as an observer of the player: where it is, and how it is set up.
+
+It is preloaded into the player alone, not into the launcher. LD_BIND_NOW is taken away, because a
+runtime with the HDF5 module then ends every program that does not link HDF5.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from understudy.errors import UnderstudyError
+
+VARIABLE = "DARSHAN_RUNTIME"
+LOG = "replica.darshan"
+SETTINGS = "darshan.conf"
+RECORDS = 20_000  # most files per rank and module
+
+
+def runtime() -> str:
+    """The prefix of Darshan's runtime: DARSHAN_RUNTIME, else where darshan-config is.
+
+    Raises UnderstudyError with the reason where there is none.
+    """
+    given = os.environ.get(VARIABLE)
+    if given:
+        return given
+    program = shutil.which("darshan-config")
+    if program is None:
+        raise UnderstudyError(
+            f"there is no Darshan runtime: {VARIABLE} is not set, darshan-config is not on PATH"
+        )
+    return str(Path(program).resolve().parent.parent)
+
+
+def preloaded(prefix: str) -> Path:
+    """The runtime's library; an UnderstudyError where it is not there."""
+    path = Path(prefix) / "lib" / "libdarshan.so"
+    if not path.is_file():
+        raise UnderstudyError(f"{VARIABLE}={prefix}: there is no lib/libdarshan.so in it")
+    return path
+
+
+def settings(directory: str) -> Iterator[str]:
+    """Lines of Darshan's settings: nothing but the files in `directory`, every access traced."""
+    yield "NAME_EXCLUDE ^/ *"
+    yield f"NAME_INCLUDE ^{directory}/ *"  # Darshan leaves out /dev and /var by default
+    yield f"MAX_RECORDS {RECORDS} POSIX,MPI-IO,STDIO,H5F,H5D"
+    yield "MODMEM 64"
+    yield "MOD_ENABLE DXT_POSIX,DXT_MPIIO"
+
+
+def prefix_of(prefix: str) -> Iterator[str]:
+    """What stands before the player: the program env and its arguments, in the job's folder."""
+    yield "env -u LD_BIND_NOW"
+    yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'
+    yield f'DARSHAN_CONFIG_PATH="$PWD/{SETTINGS}"'
+    yield f'DARSHAN_LOGFILE="$PWD/{LOG}"'
+    # Open MPI 4 says that it could not read Darshan's buffers in one copy, then takes two.
+    yield "OMPI_MCA_btl_vader_single_copy_mechanism=none"

@@ -1,0 +1,83 @@
+"""The words of a system file, and how the room configs/systems/ becomes one configuration.
+
+A logical partition is where processes run and which file system they write to. What it can do is
+a feature, where and how much is an extra. Each file of the room defines `system` and
+`environments`, both as ReFrame's configuration has them.
+"""
+
+import runpy
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import UnderstudyError
+
+# Features.
+MPI = "mpi"  # MPI programs can be started
+SHARED = "shared"  # every node of the partition sees the scratch directory
+LUSTRE = "lustre"
+STRIPING = "striping"  # users can set the stripe count of a directory with `lfs setstripe`
+
+# Extras of every partition.
+SCRATCH = "scratch"  # directory for data; the job's shell expands variables in it
+TYPE = "type"  # tmpfs, lustre, … as the player names it; disk: any that is not memory
+MAX_NODES = "max_nodes"
+RANKS_PER_NODE = "ranks_per_node"  # most ranks on one node; above its cores where that is wanted
+NEEDS = "needs"  # programs that the submitting host must have for a real run
+MAX_BYTES = "max_bytes"  # optional: a larger workload is skipped here
+MANDATORY = {SCRATCH: str, TYPE: str, MAX_NODES: int, RANKS_PER_NODE: int, NEEDS: list}
+
+# Extras of partitions with the feature `striping`.
+STRIPE_COUNT = "stripe_count"  # of a new file, where nothing is asked
+STRIPE_COUNT_MAX = "stripe_count_max"  # object storage targets (OSTs) of the file system
+MANDATORY_WITH_STRIPING = {STRIPE_COUNT: int, STRIPE_COUNT_MAX: int}
+
+Row = dict[str, Any]  # a section of ReFrame's configuration
+
+
+def per_filesystem(nodes: Row, **file_systems: Row) -> list[Row]:
+    """One logical partition per file system of the same nodes, called by its keyword.
+
+    A file system may give features, which are added to those of the nodes, and extras likewise.
+    """
+    return [
+        {
+            **nodes,
+            **own,
+            "name": name,
+            "features": [*nodes.get("features", ()), *own.get("features", ())],
+            "extras": {**nodes.get("extras", {}), **own.get("extras", {})},
+        }
+        for name, own in file_systems.items()
+    ]
+
+
+def faults(partition: Row) -> Iterable[str]:
+    """Sentences on extras that are missing or have the wrong type."""
+    extras = partition.get("extras", {})
+    wanted: dict[str, type] = dict(MANDATORY)
+    if STRIPING in partition.get("features", ()):
+        wanted |= MANDATORY_WITH_STRIPING
+    for name, kind in wanted.items():
+        if not isinstance(extras.get(name), kind):
+            have = repr(extras[name]) if name in extras else "nothing"
+            yield f"extra {name!r}: expected {kind.__name__}, got {have}"
+
+
+def load(folder: Path) -> tuple[list[Row], list[Row]]:
+    """Systems and environments of all files of the room, in the order of their names."""
+    systems: list[Row] = []
+    environments: list[Row] = []
+    for path in sorted(folder.glob("*.py")):
+        made = runpy.run_path(str(path))
+        for key in ("system", "environments"):
+            if key not in made:
+                raise UnderstudyError(
+                    f"{path}: {key}: missing; expected as in ReFrame's configuration"
+                )
+        for partition in made["system"]["partitions"]:
+            for fault in faults(partition):
+                raise UnderstudyError(f"{path}: partition {partition['name']!r}: {fault}")
+        systems.append(made["system"])
+        environments += made["environments"]
+    return systems, environments

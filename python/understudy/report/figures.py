@@ -1,0 +1,103 @@
+"""The room reports/figures: found by listing, drawn into SVG that an HTML page can hold.
+
+A figure is one file with a docstring (first line: the question it answers; the rest: how to read
+it), an integer ORDER (smaller is higher on the page) and `draw(case)`, which returns a matplotlib
+Figure, or None where the case has nothing to show.
+"""
+
+import importlib.util
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from understudy.errors import UnderstudyError
+from understudy.paths import REPORTS
+from understudy.report.cases import Case
+
+ROOM = REPORTS / "figures"
+STYLE = REPORTS / "understudy.mplstyle"
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawer:
+    name: str
+    order: int
+    title: str
+    caption: str
+    draw: Callable[[Case], Figure | None]
+
+
+def drawers(room: Path = ROOM) -> list[Drawer]:
+    """Every figure of the room, in the order of the page."""
+    found = [_drawer(path) for path in sorted(room.glob("*.py"))]
+    if not found:
+        raise UnderstudyError(f"{room}: no figure in this folder; expected files <name>.py")
+    return sorted(found, key=lambda d: (d.order, d.name))
+
+
+def _drawer(path: Path) -> Drawer:
+    spec = importlib.util.spec_from_file_location(f"understudy_figure_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise UnderstudyError(f"{path}: cannot be loaded as a Python module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for wanted in ("__doc__", "ORDER", "draw"):
+        if not getattr(module, wanted, None):
+            raise UnderstudyError(
+                f"{path}: a figure needs a docstring, an integer ORDER above 0 and draw(case); "
+                f"{'the docstring' if wanted == '__doc__' else wanted} is missing"
+            )
+    title, _, caption = str(module.__doc__).strip().partition("\n")
+    return Drawer(
+        name=path.stem,
+        order=module.ORDER,
+        title=title.strip(),
+        caption=" ".join(caption.split()),
+        draw=module.draw,
+    )
+
+
+def svg(drawer: Drawer, case: Case) -> str | None:
+    """The figure as an <svg> element without references to anything outside it."""
+    with matplotlib.rc_context(fname=str(STYLE)):
+        matplotlib.rcParams["svg.hashsalt"] = f"{case.key} {drawer.name}"
+        figure = drawer.draw(case)
+        if figure is None:
+            return None
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    return _inline(root, prefix=f"{case.key}-{drawer.name}-", label=drawer.title)
+
+
+def _inline(root: ElementTree.Element, *, prefix: str, label: str) -> str:
+    """Names of the page's own: ids carry a prefix, namespaces and metadata go."""
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag == f"{_SVG}style" or child.tag.endswith("}metadata"):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(_SVG)
+        element.attrib = dict(_attributes(element, prefix))
+    root.attrib |= {"role": "img", "aria-label": label}
+    return ElementTree.tostring(root, encoding="unicode", method="html")
+
+
+def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[tuple[str, str]]:
+    for name, value in element.attrib.items():
+        if name == "id":
+            yield name, prefix + value
+        elif name == f"{_XLINK}href":
+            yield "href", value.replace("#", f"#{prefix}", 1)
+        elif name in ("d", "x", "y"):
+            yield name, re.sub(r"(\.\d\d)\d+", r"\1", " ".join(value.split()))
+        else:
+            yield name, re.sub(r"url\(#", f"url(#{prefix}", value)

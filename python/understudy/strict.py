@@ -1,0 +1,140 @@
+"""Strict reading of small JSON files into dataclasses, whose field types are the contract.
+
+An unknown or missing key, or a value of a wrong type, is an `UnderstudyError` that names the file,
+the key and what was expected. Known types: bool, int, float, str, None, `Literal`, tuples,
+dataclasses, and unions of them; in a union of dataclasses the `Literal` field `rule` decides.
+"""
+
+import json
+import math
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from understudy.errors import UnderstudyError
+
+T = TypeVar("T")
+WORDS = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "a string",
+    types.NoneType: "null",
+}  # fmt: skip
+
+
+def load(kind: type[T], path: Path) -> T:
+    """The file as an object of the dataclass `kind`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnderstudyError(f"{path}: not UTF-8 text") from None
+    return parse(kind, text, str(path))
+
+
+def parse(kind: type[T], text: str, where: str) -> T:
+    """JSON text as an object of the dataclass `kind`; `where` names the text in messages."""
+    try:
+        row = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        raise UnderstudyError(f"{where}: not JSON: {error.msg} at {at}") from None
+    built: T = _Place(file=where, key="").build(kind, row)
+    return built
+
+
+def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in row:
+            raise UnderstudyError(f"{where}: key {key!r} stands twice in one object")
+        row[key] = value
+    return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where in which file a value stands."""
+
+    file: str
+    key: str
+
+    def below(self, step: str | int) -> "_Place":
+        added = f"[{step}]" if isinstance(step, int) else f".{step}"
+        return _Place(file=self.file, key=(self.key + added).lstrip("."))
+
+    def fault(self, sentence: str) -> UnderstudyError:
+        return UnderstudyError(f"{self.file}: {self.key or 'top level'}: {sentence}")
+
+    def unexpected(self, expected: str, value: Any) -> UnderstudyError:
+        found = json.dumps(value, ensure_ascii=False)
+        shown = found if len(found) <= 60 else f"{found[:57]}..."
+        return self.fault(f"expected {expected}, found {shown}")
+
+    def build(self, kind: Any, value: Any) -> Any:
+        origin = get_origin(kind)
+        if origin is Literal:
+            if value not in get_args(kind) or isinstance(value, bool):
+                raise self.unexpected(_listed(get_args(kind)), value)
+            return value
+        if origin is tuple:
+            return self._tuple(get_args(kind), value)
+        if origin in (Union, types.UnionType):
+            return self._union(get_args(kind), value)
+        if is_dataclass(kind):
+            return self._object(kind, value)
+        return self._scalar(kind, value)
+
+    def _scalar(self, kind: Any, value: Any) -> Any:
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind or (kind is float and not math.isfinite(value)):
+            raise self.unexpected(WORDS[kind], value)
+        return value
+
+    def _tuple(self, kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise self.unexpected("a list", value)
+        if kinds[-1] is Ellipsis:
+            kinds = (kinds[0],) * len(value)
+        if len(value) != len(kinds):
+            raise self.unexpected(f"a list of {len(kinds)}", value)
+        return tuple(
+            self.below(i).build(k, v) for i, (k, v) in enumerate(zip(kinds, value, strict=True))
+        )
+
+    def _union(self, kinds: tuple[Any, ...], value: Any) -> Any:
+        if value is None and types.NoneType in kinds:
+            return None
+        kinds = tuple(k for k in kinds if k is not types.NoneType)
+        if len(kinds) == 1:
+            return self.build(kinds[0], value)
+        if not isinstance(value, dict):
+            raise self.unexpected("an object with the key rule", value)
+        rules = {get_args(get_type_hints(k)["rule"])[0]: k for k in kinds}
+        if value.get("rule") not in rules:
+            raise self.below("rule").unexpected(_listed(rules), value.get("rule"))
+        return self._object(rules[value["rule"]], value)
+
+    def _object(self, kind: Any, value: Any) -> Any:
+        names = [f.name for f in fields(kind)]
+        if not isinstance(value, dict):
+            raise self.unexpected(f"an object with the keys {', '.join(names)}", value)
+        for key in value:
+            if key not in names:
+                raise self.fault(f"unknown key {key!r}, expected {_listed(names)}")
+        for name in names:
+            if name not in value:
+                raise self.fault(f"the key {name!r} is missing")
+        hints = get_type_hints(kind)
+        parts = {name: self.below(name).build(hints[name], value[name]) for name in names}
+        try:
+            return kind(**parts)
+        except ValueError as error:  # from __post_init__
+            raise self.fault(str(error)) from None
+
+
+def _listed(words: Iterable[object]) -> str:
+    *most, last = map(str, words)
+    return f"{', '.join(most)} or {last}" if most else last
