@@ -1,0 +1,118 @@
+"""How fast is each dump?
+
+Payload over the time from the first open to the last close on any rank. One row per stream, one
+column per place; colour is the method. Lines join medians over the repetitions, bands span the
+slowest and the fastest, dots are single repetitions. The dashed line is the original on its own
+machine, where the descriptor knows how long its dumps took.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from understudy.report.axes import index_dumps, scale_rates, state_cuts
+from understudy.report.cases import Case, Setting
+from understudy.report.metrics import original_bandwidth, spread
+from understudy.report.show import MUTED, method_colour, shorten, unit
+
+ORDER = 30
+MOST_ROWS = 6
+MOST_COLUMNS = 4
+STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)))
+
+
+def draw(case: Case) -> Figure | None:
+    played = [n for n in case.played_streams() if case.stream_bytes(n)]
+    names = played[:MOST_ROWS]
+    places = case.places[:MOST_COLUMNS]
+    if not names:
+        return None
+    figure = Figure(figsize=(10.5, 0.75 + 1.85 * len(names)))
+    grid = figure.subplots(len(names), len(places), squeeze=False, sharey="row")
+    labels: dict[str, Line2D] = {}
+    for row, name in zip(grid, names, strict=True):
+        _row(row, case, name, places, labels, last=name == names[-1])
+    for axes, place in zip(grid[0], places, strict=True):
+        axes.annotate(
+            place, (0.5, 1), xycoords="axes fraction", xytext=(0, 22), ha="center",
+            textcoords="offset points", color=MUTED, fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
+    figure.legend(handles=list(labels.values()), loc="outside upper left", ncols=6)
+    state_cuts(figure, streams=(len(names), len(played)), places=(len(places), len(case.places)))
+    return figure
+
+
+def _row(
+    row: Sequence[Axes],
+    case: Case,
+    name: str,
+    places: list[str],
+    labels: dict[str, Line2D],
+    last: bool,
+) -> None:
+    original = original_bandwidth(case.workload, name)
+    curves = {place: [(s, _points(s, name)) for s in case.at(place)] for place in places}
+    speeds = [v for c in curves.values() for _, points in c for vs in points.values() for v in vs]
+    speeds += original.values()
+    indices = sorted({i for c in curves.values() for _, points in c for i in points})
+    divisor, unit_name = unit(max(speeds, default=1))
+    for axes, place in zip(row, places, strict=True):
+        for nth, (setting, points) in enumerate(curves[place]):
+            alone = len(indices) == 1  # a single dump: its settings stand side by side
+            shift = (nth - (len(curves[place]) - 1) / 2) * 0.3 if alone else 0.0
+            line = _curve(axes, case, setting, points, divisor, shift)
+            labels.setdefault(setting.label, line)
+        if original:
+            x, y = list(original), [v / divisor for v in original.values()]
+            (line,) = axes.plot(
+                x, y, color=MUTED, lw=1, ls="--", marker="." if len(x) == 1 else ""
+            )
+            line.set_label("original, its own machine")
+            labels.setdefault("original", line)
+        axes.set_title(shorten(name, 34))
+        index_dumps(axes, indices or [0], label=last)
+    if speeds:
+        scale_rates(row[0], "y", [v / divisor for v in speeds])
+    row[0].set_ylabel(f"{unit_name}/s")
+
+
+def _points(setting: Setting, name: str) -> dict[int, list[float]]:
+    found = {
+        i: [d.bandwidth_bytes_per_s for d in same if d.bandwidth_bytes_per_s > 0]
+        for i, same in setting.dumps(name).items()
+    }
+    return {i: speeds for i, speeds in found.items() if speeds}
+
+
+def _curve(
+    axes: Axes,
+    case: Case,
+    setting: Setting,
+    points: dict[int, list[float]],
+    divisor: float,
+    shift: float,
+) -> Line2D:
+    colour = method_colour(setting.method, case.methods)
+    variants = sorted({s.variant for s in case.settings})
+    x = np.array(list(points)) + shift
+    spreads = [s for v in points.values() if (s := spread(v)) is not None]
+    middle = np.array([s.median for s in spreads]) / divisor
+    (line,) = axes.plot(
+        x, middle, color=colour, label=setting.label, marker="o" if len(x) <= 40 else "",
+        ls=STYLES[variants.index(setting.variant) % len(STYLES)],
+    )  # fmt: skip
+    if any(s.n > 1 for s in spreads):
+        low = np.array([s.low for s in spreads]) / divisor
+        high = np.array([s.high for s in spreads]) / divisor
+        if len(x) == 1:
+            axes.vlines(x, low, high, color=colour, alpha=0.35, lw=5)
+        else:
+            axes.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
+        if len(x) <= 40:
+            singles = [(i + shift, v / divisor) for i, vs in points.items() for v in vs]
+            dots_x, dots_y = zip(*singles, strict=True)
+            axes.scatter(dots_x, dots_y, s=4, color=colour, alpha=0.6, linewidth=0)
+    return line
