@@ -1,0 +1,16 @@
+#!/bin/bash
+#PBS -N NAME
+#PBS -o rfm_job.out
+#PBS -e rfm_job.err
+#PBS -l walltime=0:10:1
+#PBS -l nodes=5:ppn=16
+cd STAGE
+module swap PrgEnv-pgi PrgEnv-gnu
+module swap gcc gcc/4.9.3
+module swap cray-mpich cray-mpich/7.5.2
+module load cray-hdf5-parallel/1.10.0.1
+set -e
+dir=$(mktemp -d "/lustre/atlas1/scratch/$USER/understudy.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+lfs setstripe -c 5 "$dir"
+aprun -n 80 -N 16 understudy-replay -w workload.json -a posix -i 1 --time-scale 0.02381 --verify -o "$dir" -O result.json

@@ -1,0 +1,15 @@
+"""The logs of the folder traces/, and what stood on disk after the runs."""
+
+import csv
+from pathlib import Path
+
+TRACES = Path(__file__).resolve().parents[2] / "traces"
+ALL = sorted(TRACES.glob("*.darshan"))
+PARTIAL = TRACES / "trap_partial_1200.darshan"
+WHOLE = [log for log in ALL if log != PARTIAL]
+
+
+def truth(name: str) -> list[tuple[str, int]]:
+    """Path and size of the files of a run; a path can stand there for several folders."""
+    with (TRACES / f"{name}.truth.csv").open(newline="") as file:
+        return [(row[0], int(row[1])) for row in csv.reader(file)]

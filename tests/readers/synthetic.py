@@ -1,0 +1,142 @@
+"""Synthetic logs of simple applications: which rank wrote which file when, in a few words."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.support.darshanwriter import file_dtype, record_id, write_log
+from understudy.darshanlog import layouts
+from understudy.readers import darshan
+from understudy.workload import Stream, Workload
+
+
+def access(
+    file: int,
+    size: int,
+    at_s: float,
+    *,
+    rank: int = -1,
+    module: str = "POSIX",
+    write: bool = True,
+    duration_s: float = 0.1,
+    calls: int = 1,
+    **more: Any,
+) -> dict[str, Any]:
+    """The record of `size` bytes moved in equal calls; `more` are counters without the prefix."""
+    verb, past = ("WRITE", "WRITTEN") if write else ("READ", "READ")
+    counters: dict[str, Any] = {
+        f"BYTES_{past}": size,
+        "F_OPEN_START_TIMESTAMP": at_s,
+        f"F_{verb}_START_TIMESTAMP": at_s,
+        f"F_{verb}_END_TIMESTAMP": at_s + duration_s,
+        "F_CLOSE_END_TIMESTAMP": at_s + duration_s,
+        f"F_{verb}_TIME": duration_s,
+    }
+    if module == "MPIIO":
+        counters[f"COLL_{verb}S"] = calls
+    else:
+        counters |= {f"{verb}S": calls, f"MAX_BYTE_{past}": size - 1, "OPENS": 1}
+    if module != "STDIO":
+        counters |= {"ACCESS1_ACCESS": size // calls, "ACCESS1_COUNT": calls}
+    return {"id": file, "rank": rank} | {
+        f"{module}_{name}": value for name, value in (counters | more).items()
+    }
+
+
+class Run:
+    """An application in the making: names and records, then the workload of its log."""
+
+    def __init__(self, nprocs: int = 4, **options: Any) -> None:
+        self.options: dict[str, Any] = {"nprocs": nprocs} | options
+        self.names: dict[int, bytes] = {}
+        self.modules: dict[str, list[dict[str, Any]]] = {}
+
+    def file(self, name: str) -> int:
+        """The id of a file; files without a name are all different."""
+        index = len(self.names)
+        known = {text: number for number, text in self.names.items() if text}
+        number = known.get(name.encode()) or int(record_id(np.array([index]))[0])
+        self.names[number] = name.encode()
+        return number
+
+    def add(self, module: str, record: dict[str, Any]) -> None:
+        self.modules.setdefault(module, []).append(record)
+
+    def write(self, name: str, size: int, at_s: float, **more: Any) -> int:
+        """Record a write through a module (POSIX where not said)."""
+        file = self.file(name)
+        self.add(more.get("module", "POSIX"), access(file, size, at_s, **more))
+        return file
+
+    def read(self, name: str, size: int, at_s: float, **more: Any) -> int:
+        return self.write(name, size, at_s, write=False, **more)
+
+    def log(self, path: Path) -> Path:
+        names = {number: name for number, name in self.names.items() if name}
+        return write_log(path, names=names, **self.options, **self.modules)
+
+    def describe(self, folder: Path, **options: Any) -> Workload:
+        return darshan.read(self.log(folder / "run.darshan"), **options)
+
+
+def per_process_blocks(
+    nprocs: int, dumps: int, size: int = 1 << 20, spread: int = 0
+) -> Iterator[np.ndarray]:
+    """POSIX records of a file per process and dump; sizes differ by at most `spread` bytes."""
+    dtype = file_dtype(layouts.RECORDS["POSIX"][max(layouts.RECORDS["POSIX"])], "=")
+    for first in range(0, nprocs * dumps, 4096):
+        index = np.arange(first, min(first + 4096, nprocs * dumps), dtype=np.int64)
+        rank, dump = index % nprocs, index // nprocs
+        sizes = size + (rank * 7919) % (spread + 1)
+        start_s = 10.0 * dump + 1e-6 * rank + 1
+        block = np.zeros(len(index), dtype)
+        block["id"], block["rank"] = record_id(index), rank
+        for name, values in {
+            "OPENS": 1, "WRITES": 1, "BYTES_WRITTEN": sizes, "MAX_BYTE_WRITTEN": sizes - 1,
+            "ACCESS1_ACCESS": sizes, "ACCESS1_COUNT": 1, "F_OPEN_START_TIMESTAMP": start_s,
+            "F_WRITE_START_TIMESTAMP": start_s, "F_WRITE_END_TIMESTAMP": start_s + 0.5,
+            "F_WRITE_TIME": 0.5,
+        }.items():  # fmt: skip
+            block[f"POSIX_{name}"] = values
+        yield block
+
+
+def per_process_names(nprocs: int, dumps: int, form: bytes) -> Iterator[tuple[int, bytes]]:
+    """Their names: `form` takes the dump and the rank."""
+    for first in range(0, nprocs * dumps, 4096):
+        index = np.arange(first, min(first + 4096, nprocs * dumps), dtype=np.int64)
+        for number, i in zip(record_id(index).tolist(), index.tolist(), strict=True):
+            yield number, form % (i // nprocs * 10, i % nprocs)
+
+
+def per_process_log(
+    path: Path, nprocs: int, dumps: int, form: bytes = b"/s/ck.%05d/part.%06d", spread: int = 0
+) -> Path:
+    return write_log(
+        path, nprocs=nprocs, level=1, run_time_s=10.0 * dumps + 10,
+        names=per_process_names(nprocs, dumps, form),
+        POSIX=per_process_blocks(nprocs, dumps, spread=spread),
+    )  # fmt: skip
+
+
+def sizes(stream: Stream) -> list[int]:
+    """Payload of each dump."""
+    return [dump.bytes for dump in stream.dumps]
+
+
+def only(workload: Workload, **wanted: object) -> Stream:
+    """The only stream with these attributes."""
+    fit = [s for s in workload.streams if all(getattr(s, key) == v for key, v in wanted.items())]
+    assert len(fit) == 1, [(s.name, s.layout, len(s.dumps), s.bytes) for s in workload.streams]
+    return fit[0]
+
+
+def rank_bytes(stream: Stream, dump: int, ranks: int) -> list[int]:
+    """Bytes of each rank in a dump, over all its variables."""
+    total = np.zeros(ranks, np.int64)
+    for variable in stream.dumps[dump].variables:
+        runs: Iterable[tuple[int, int]] = variable.rank_runs(ranks)
+        total += np.repeat([size for _, size in runs], [n for n, _ in runs])
+    return [int(n) for n in total]

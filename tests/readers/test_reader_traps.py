@@ -1,0 +1,501 @@
+"""Each known trap of Darshan's records, by the log that shows it or a synthetic one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.readers.logs import PARTIAL, TRACES
+from tests.readers.synthetic import Run, access, only, rank_bytes, sizes
+from tests.support.darshanwriter import recompress
+from understudy.darshanlog import open_log
+from understudy.errors import UnderstudyError
+from understudy.readers import darshan
+from understudy.workload import Workload, parse, provenance_of
+
+MIB = 1 << 20
+
+
+def notes(workload: Workload) -> str:
+    return "\n".join(workload.source.notes)
+
+
+def origin(workload: Workload, pointer: str) -> str:
+    entry = provenance_of(workload, pointer)
+    assert entry is not None, pointer
+    return entry.origin
+
+
+def mpiio_file(run: Run, name: str, size: int, at_s: float, *, below: int, **more: int) -> int:
+    """A file that all ranks write through MPI-IO, `below` bytes of it through POSIX."""
+    file = run.write(name, size, at_s, module="MPIIO", **more)
+    run.add("POSIX", access(file, below, at_s, rank=0) | {"POSIX_MAX_BYTE_WRITTEN": size - 1})
+    return file
+
+
+# 1. Bytes written are not the application's.
+
+
+def test_trap_hdf5_fill_doubles_posix_bytes_in_a_real_log() -> None:
+    """Meep: HDF5 fills before the data; the application's bytes are those of H5D."""
+    path = TRACES / "meep_sphere.darshan"
+    with open_log(path) as log:
+        below = sum(int(b["POSIX_BYTES_WRITTEN"].sum()) for b in log.records("POSIX"))
+        own = sum(int(b["H5D_BYTES_WRITTEN"].sum()) for b in log.records("H5D"))
+    workload = darshan.read(path)
+    written = sum(s.bytes for s in workload.streams if s.operation == "write")
+    assert written == own
+    assert below > 1.1 * own
+
+
+def test_trap_hdf5_fill(tmp_path: Path) -> None:
+    run = Run()
+    file, dataset = run.file("/s/out.h5"), run.file("/s/out.h5:/u")
+    h5d = access(dataset, 8 * MIB, 1.0, module="H5D", DATATYPE_SIZE=8, DATASPACE_NPOINTS=MIB,
+                 USE_MPIIO_COLLECTIVE=1)  # fmt: skip
+    del h5d["H5D_OPENS"], h5d["H5D_MAX_BYTE_WRITTEN"], h5d["H5D_F_CLOSE_END_TIMESTAMP"]
+    run.add("H5D", h5d | {"file_rec_id": file})
+    run.add("MPIIO", access(file, 16 * MIB, 1.0, module="MPIIO"))
+    twice = access(file, 16 * MIB, 1.0) | {"POSIX_MAX_BYTE_WRITTEN": 8 * MIB + 2047}
+    run.add("POSIX", twice)
+    stream = only(run.describe(tmp_path))
+    assert (stream.method, stream.collective) == ("hdf5", True)
+    [dump] = stream.dumps
+    assert (dump.bytes, dump.overhead_bytes) == (8 * MIB, 2048)
+    assert dump.variables[0].type == "f64"
+
+
+def test_trap_data_sieving_reads_and_writes_are_not_the_applications(tmp_path: Path) -> None:
+    run = Run()
+    file = mpiio_file(run, "/s/sieved.dat", 4 * MIB, 1.0, below=16 * MIB)
+    run.add("POSIX", access(file, 12 * MIB, 1.0, rank=0, write=False))
+    stream = only(run.describe(tmp_path))
+    assert (stream.operation, stream.method, sizes(stream)) == ("write", "mpiio", [4 * MIB])
+    assert stream.dumps[0].overhead_bytes == 0
+
+
+@pytest.mark.parametrize("module", ["POSIX", "STDIO"])
+def test_trap_rewrites_in_place(module: str, tmp_path: Path) -> None:
+    """14 times the bytes of the file; it holds each byte once, and the extent says how many."""
+    run = Run()
+    run.add(module, access(run.file("/s/wfc.1"), 14 * MIB, 1.0, rank=0, module=module, calls=14)
+            | {f"{module}_MAX_BYTE_WRITTEN": MIB - 1})  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (sizes(stream), stream.dumps[0].overhead_bytes) == ([MIB], 0)
+    assert f"written in place again, {13 * MIB} B in all" in notes(workload)
+    assert origin(workload, "/streams/0/dumps/0/variables/0/shape/0") == "derived"
+
+
+def test_trap_rewrites_in_place_by_mpiio(tmp_path: Path) -> None:
+    run = Run(nprocs=2)
+    for rank, size in ((0, 6 * MIB), (1, 2 * MIB)):
+        file = run.write("/s/r.dat", size, 1.0, rank=rank, module="MPIIO")
+    run.add("POSIX", access(file, 8 * MIB, 1.0) | {"POSIX_MAX_BYTE_WRITTEN": 4 * MIB - 1})
+    stream = only(run.describe(tmp_path))
+    assert sizes(stream) == [4 * MIB]
+    assert rank_bytes(stream, 0, 2) == [3 * MIB, MIB]
+
+
+# 2. MPI-IO byte counters overflow.
+
+
+def test_trap_mpiio_int32_overflow_in_a_real_log() -> None:
+    path = TRACES / "trap_mpiio_int32_overflow.darshan"
+    with open_log(path) as log:
+        assert min(int(b["MPIIO_BYTES_WRITTEN"].min()) for b in log.records("MPI-IO")) < 0
+        right = max(int(b["POSIX_MAX_BYTE_WRITTEN"].max()) + 1 for b in log.records("POSIX"))
+    workload = darshan.read(path)
+    stream = only(workload)
+    assert (stream.method, sizes(stream), right) == ("mpiio", [right], 2_400_000_000)
+    assert "overflowed at 2^31" in notes(workload)
+    assert origin(workload, "/streams/0/dumps/0/variables/0/shape/0") == "derived"
+
+
+def test_trap_mpiio_int32_overflow_of_a_read(tmp_path: Path) -> None:
+    run = Run()
+    file = run.read("/s/big", -5, 1.0, module="MPIIO")
+    run.add("POSIX", access(file, 3 << 30, 1.0, rank=0, write=False, calls=3))
+    assert sizes(only(run.describe(tmp_path), operation="read")) == [3 << 30]
+
+
+# 3. Partial modules.
+
+
+def test_trap_partial_is_refused_and_described_on_demand() -> None:
+    with pytest.raises(UnderstudyError, match=r"module POSIX is incomplete: .*DARSHAN_MODMEM="):
+        darshan.read(PARTIAL)
+    workload = darshan.read(PARTIAL, partial=True)
+    assert "Module POSIX is incomplete" in notes(workload)
+    stream = only(workload, operation="write")
+    with open_log(PARTIAL) as log:
+        kept = np.concatenate(list(log.records("POSIX")))
+    ours = kept[kept["POSIX_BYTES_WRITTEN"] > 0]
+    assert stream.bytes <= ours["POSIX_BYTES_WRITTEN"].sum()
+    assert stream.layout == "file-per-process"
+
+
+def test_trap_partial_trace_is_not_used(tmp_path: Path) -> None:
+    """A DXT module that ran out of memory is no reason to refuse, but not to be believed."""
+    run = Run(partial=["DXT_POSIX"])
+    file = run.write("/s/v", 4 * MIB, 1.0, rank=0, duration_s=90.0, calls=4)
+    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+        (0, 2 * MIB, 1.0, 1.1), (2 * MIB, 2 * MIB, 50.0, 50.1)]})  # fmt: skip
+    workload = run.describe(tmp_path)
+    assert len(only(workload).dumps) == 1
+    assert "Module DXT_POSIX is incomplete" in notes(workload)
+
+
+# 4. Rank -1 stands only where all ranks touched the file and the reduction ran.
+
+
+def test_trap_one_record_for_all_or_one_each(tmp_path: Path) -> None:
+    """The same shared file, reduced and not, is the same series."""
+    found = []
+    for reduced in (True, False):
+        run = Run(nprocs=4)
+        for step in (0, 1, 2):
+            if reduced:
+                run.write(f"/s/ck.{step}", 4 * MIB, 10.0 * step + 1, calls=4)
+            else:
+                for rank in range(4):
+                    run.write(f"/s/ck.{step}", MIB, 10.0 * step + 1, rank=rank)
+                    file = run.file(f"/s/ck.{step}")
+                    run.modules["POSIX"][-1]["POSIX_MAX_BYTE_WRITTEN"] = (rank + 1) * MIB - 1
+                    assert run.modules["POSIX"][-1]["id"] == file
+        stream = only(run.describe(tmp_path), layout="shared")
+        found.append((sizes(stream), rank_bytes(stream, 2, 4), stream.dumps[1].overhead_bytes))
+    assert found == [([4 * MIB] * 3, [MIB] * 4, 0)] * 2
+
+
+def test_trap_a_record_of_all_in_which_one_did_it(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    run.write("/s/log", 1000, 1.0, SLOWEST_RANK=2, SLOWEST_RANK_BYTES=1000)
+    stream = only(run.describe(tmp_path))
+    assert rank_bytes(stream, 0, 4) == [0, 0, 1000, 0]
+
+
+def test_trap_unequal_ranks_of_one_record_by_their_access_sizes(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    run.write("/s/a", 7 * MIB, 1.0, calls=4, F_VARIANCE_RANK_BYTES=1.0, ACCESS1_ACCESS=2 * MIB,
+              ACCESS1_COUNT=3, ACCESS2_ACCESS=MIB, ACCESS2_COUNT=1, SLOWEST_RANK=3,
+              SLOWEST_RANK_BYTES=MIB, FASTEST_RANK=0, FASTEST_RANK_BYTES=2 * MIB)  # fmt: skip
+    workload = run.describe(tmp_path)
+    assert rank_bytes(only(workload), 0, 4) == [2 * MIB, 2 * MIB, 2 * MIB, MIB]
+    assert origin(workload, "/streams/0/dumps/0/variables/0/decomposition") == "derived"
+
+
+def test_trap_even_is_assumed_where_nothing_says_otherwise(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    run.write("/s/a", 7 * MIB, 1.0, calls=9, F_VARIANCE_RANK_BYTES=1.0)
+    workload = run.describe(tmp_path)
+    assert origin(workload, "/streams/0/dumps/0/variables/0/decomposition/runs/0/0") == "assumed"
+    run.modules["POSIX"][0]["POSIX_F_VARIANCE_RANK_BYTES"] = 0.0
+    workload = run.describe(tmp_path)
+    assert origin(workload, "/streams/0/dumps/0/variables/0/decomposition/runs/0/0") == "derived"
+
+
+# 5. POSIX shows the aggregators' ranks, MPI-IO the application's.
+
+
+def test_trap_aggregators_are_not_the_application(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    for rank in range(4):
+        file = run.write("/s/a.dat", (rank + 1) * MIB, 1.0, rank=rank, module="MPIIO", calls=2)
+    run.add("POSIX", access(file, 10 * MIB, 1.0, rank=0, calls=1))
+    stream = only(run.describe(tmp_path))
+    assert (stream.method, stream.collective) == ("mpiio", True)
+    assert rank_bytes(stream, 0, 4) == [MIB, 2 * MIB, 3 * MIB, 4 * MIB]
+    assert stream.transfer_bytes == 2 * MIB  # of the application, not the aggregator's 10 MiB
+
+
+# 6. Open MPI's own files.
+
+
+def test_trap_open_mpi_junk(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    for rank in range(4):
+        run.write(f"/s/a.dat.locktest.{rank}", 100, 1.0, rank=rank)
+        run.write(f"/dev/shm/x_cid-0-{rank}.sm", 100, 1.0, rank=rank)
+    mpiio_file(run, "/s/a.dat", 4 * MIB, 1.0, below=4 * MIB)
+    run.write("<STDOUT>", 100, 1.0, module="STDIO")
+    workload = run.describe(tmp_path)
+    assert (only(workload).layout, workload.bytes) == ("shared", 4 * MIB)
+    assert "devices, standard streams): 9 files." in notes(workload)
+
+
+# 7. Checkpoints in STDIO alone; zero-byte twins of C++ streams.
+
+
+def test_trap_checkpoints_in_stdio_alone(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    for step in range(3):
+        for rank in range(4):
+            run.write(f"/s/rst.{step}.{rank}", MIB, 9.0 * step + 1, rank=rank, module="STDIO")
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.layout, stream.method, stream.role) == (
+        "file-per-process",
+        "posix",
+        "checkpoint",
+    )
+    assert sizes(stream) == [4 * MIB] * 3
+    assert "STDIO module may be short by up to 0.02%" in notes(workload)
+
+
+def test_trap_zero_byte_stdio_twins(tmp_path: Path) -> None:
+    """A C++ stream: STDIO sees it opened, POSIX sees its bytes; it is one file."""
+    run = Run(nprocs=2)
+    for rank in range(2):
+        file = run.write(f"/s/U.{rank}", MIB, 1.0, rank=rank, FILENOS=1)
+        run.add("STDIO", {"id": file, "rank": rank, "STDIO_OPENS": 1,
+                          "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
+                          "STDIO_F_CLOSE_END_TIMESTAMP": 1.2})  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert (sizes(stream), stream.layout) == ([2 * MIB], "file-per-process")
+
+
+def test_trap_a_stream_opened_again_counts_on(tmp_path: Path) -> None:
+    """Truncated and written three times: Darshan adds up, the file holds the last content."""
+    run = Run(nprocs=1)
+    file = run.write("/s/time", 3000, 1.0, rank=0, calls=3, duration_s=8.0, FILENOS=3, OPENS=3)
+    run.add("STDIO", {"id": file, "rank": 0, "STDIO_OPENS": 3,
+                      "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
+                      "STDIO_F_CLOSE_END_TIMESTAMP": 9.0})  # fmt: skip
+    workload = run.describe(tmp_path)
+    assert sizes(only(workload)) == [1000]
+    assert "2000 B less: 1 file." in notes(workload)
+
+
+def test_trap_a_write_after_the_close_is_another_files(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    stale = run.write("/s/a", 500, 5.0, rank=0, FILENOS=1)
+    home = run.write("/s/b", 700, 5.0, rank=0, FILENOS=1)
+    for file, opened, closed in ((stale, 1.0, 2.0), (home, 4.0, 6.0)):
+        run.add("STDIO", {"id": file, "rank": 0, "STDIO_OPENS": 1,
+                          "STDIO_F_OPEN_START_TIMESTAMP": opened,
+                          "STDIO_F_CLOSE_END_TIMESTAMP": closed})  # fmt: skip
+    workload = run.describe(tmp_path)
+    assert sizes(only(workload)) == [1200]
+    assert "500 B in all, which were given to the file open at that time: 1 file." in notes(
+        workload
+    )
+
+
+# 8. Times.
+
+
+def test_trap_a_time_of_zero_is_never(tmp_path: Path) -> None:
+    run = Run()
+    run.write("/s/a", MIB, 7.5, rank=0, F_WRITE_START_TIMESTAMP=0.0, F_WRITE_END_TIMESTAMP=0.0)
+    dump = only(run.describe(tmp_path)).dumps[0]
+    assert (dump.time_s, dump.duration_s) == (7.5, 0.0)
+
+
+def test_trap_the_start_is_not_the_earliest_zero(tmp_path: Path) -> None:
+    """Of ranks that never wrote, none makes the dump begin at 0."""
+    run = Run(nprocs=4)
+    run.write("/s/a", MIB, 7.5, rank=1)
+    run.add("POSIX", {"id": run.file("/s/a"), "rank": 0, "POSIX_OPENS": 1})
+    assert only(run.describe(tmp_path)).dumps[0].time_s == 7.5
+
+
+def test_trap_crash_leaves_no_end_time(tmp_path: Path) -> None:
+    run = Run(run_time_s=None)
+    run.write("/s/a", MIB, 7.5, rank=0)
+    for workload in (run.describe(tmp_path), darshan.read(TRACES / "trap_crash_merged.darshan")):
+        assert workload.runtime_s is None
+        assert "The log has no end time (the program was killed)" in notes(workload)
+
+
+@pytest.mark.parametrize("version", ["3.00", "3.10", "3.21"])
+def test_trap_integer_run_times(version: str, tmp_path: Path) -> None:
+    run = Run(version=version, run_time_s=20.0)
+    run.write("/s/a", MIB, 7.5, rank=0)
+    workload = run.describe(tmp_path)
+    entry = provenance_of(workload, "/runtime_s")
+    assert workload.runtime_s == 20.0
+    assert entry is not None and entry.how.endswith("in whole seconds")
+
+
+def test_trap_a_run_time_shorter_than_its_dumps(tmp_path: Path) -> None:
+    """Whole seconds can be too few: states are told apart by the last record's time."""
+    run = Run(version="3.21", run_time_s=1.0)
+    for step in range(4):
+        run.write(f"/s/ck.{step}", MIB, 0.3 * step + 0.1, rank=0)
+    assert len(only(run.describe(tmp_path)).dumps) == 4
+
+
+@pytest.mark.parametrize(("version", "time_s"), [(1, 3.0), (2, 5.0)])
+def test_trap_old_mpiio_starts_are_wrong(version: int, time_s: float, tmp_path: Path) -> None:
+    """MPI-IO records of Darshan 3.0.0 to 3.1.0 (version 1): the opening is taken."""
+    run = Run(version="3.10", module_versions={"MPI-IO": version}, metadata={"lib_ver": "3.1.0"})
+    run.write("/s/a", 4 * MIB, 5.0, module="MPIIO", F_OPEN_START_TIMESTAMP=3.0)
+    workload = run.describe(tmp_path)
+    assert only(workload).dumps[0].time_s == time_s
+    entry = provenance_of(workload, "/streams/0/dumps/0/time_s")
+    assert entry is not None and (("F_OPEN_START" in entry.how) == (version == 1))
+    assert ("MPIIO_F_WRITE_START_TIMESTAMP may be wrong" in notes(workload)) == (version == 1)
+
+
+# 9. Names that tell nothing.
+
+
+@pytest.mark.parametrize("form", ["", "{}", "/scratch/{}", "//{}"])
+def test_trap_obfuscated_names(form: str, tmp_path: Path) -> None:
+    """Dumps of a file per process, shared dumps and small files, by size and time alone."""
+    run = Run(nprocs=4, mounts=(("/scratch", "lustre"), ("/", "ext4")))
+    count = 0
+
+    def name() -> str:
+        nonlocal count
+        count += 1
+        return form.format(7_919_000_017 * count % 4_294_967_291)
+
+    for step in range(3):
+        for rank in range(4):
+            run.write(name(), (step + 2) * MIB, 30.0 * step + 2 + 0.01 * rank, rank=rank)
+            run.write(name(), 900, 30.0 * step + 2.2, rank=rank)
+    for step in range(5):
+        run.write(name(), 400 * MIB, 20.0 * step + 5, calls=4, module="MPIIO")
+    workload = run.describe(tmp_path)
+    assert len(workload.streams) == 3
+    large = only(workload, layout="file-per-process", transfer_bytes=4 * MIB)
+    assert sizes(large) == [8 * MIB, 12 * MIB, 16 * MIB]
+    small = only(workload, layout="file-per-process", transfer_bytes=900)
+    assert sizes(small) == [3600] * 3
+    shared = only(workload, layout="shared")
+    assert sizes(shared) == [400 * MIB] * 5
+    assert [d.time_s for d in shared.dumps] == [5.0, 25.0, 45.0, 65.0, 85.0]
+
+
+def test_trap_a_log_of_one_process(tmp_path: Path) -> None:
+    """Programs without MPI, and forks, leave a log per process."""
+    run = Run(nprocs=1)
+    for step in range(3):
+        run.write(f"/s/ck.{step}", MIB, 10.0 * step + 1, rank=0)
+    workload = run.describe(tmp_path)
+    assert (workload.ranks, only(workload).layout, sizes(only(workload))) == (
+        1,
+        "shared",
+        [MIB] * 3,
+    )
+
+
+# 10. DXT.
+
+
+@pytest.mark.parametrize("offset", [-1, 0])
+def test_trap_dxt_offsets_are_unknown(offset: int, tmp_path: Path) -> None:
+    """States of a file without datasets or counters are found by the traced times."""
+    run = Run(nprocs=2)
+    for rank in range(2):
+        file = run.write("/s/viz", 6 * MIB, 1.0, rank=rank, module="MPIIO", duration_s=90.0,
+                         calls=3, F_WRITE_TIME=0.3, COLL_WRITES=0, INDEP_WRITES=3)  # fmt: skip
+        run.add("DXT_MPIIO", {"id": file, "rank": rank, "write_segments": [
+            (offset, size * MIB, at_s, at_s + 0.1)
+            for size, at_s in ((1, 1.0), (2, 40.0), (3, 90.9))]})  # fmt: skip
+    run.add("POSIX", access(file, 12 * MIB, 1.0, rank=0))
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert stream.files == "append"
+    assert sizes(stream) == [2 * MIB, 4 * MIB, 6 * MIB]
+    assert [d.time_s for d in stream.dumps] == [1.0, 40.0, 90.9]
+    assert "DXT" in provenance_of(workload, "/streams/0/dumps/1/time_s").how  # type: ignore[union-attr]
+
+
+def test_trap_states_of_a_file_without_any_times_are_assumed(tmp_path: Path) -> None:
+    run = Run(nprocs=2)
+    run.write("/s/viz", 8 * MIB, 1.0, module="MPIIO", duration_s=80.0, calls=10, SYNCS=10,
+              F_WRITE_TIME=0.5, INDEP_WRITES=10, COLL_WRITES=0)  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.files, len(stream.dumps), stream.bytes, stream.sync) == (
+        "append", 5, 8 * MIB, True,
+    )  # fmt: skip
+    assert origin(workload, "/streams/0/dumps/2/time_s") == "assumed"
+    assert "MPIIO_SYNCS" in provenance_of(workload, "/streams/0/dumps/2/time_s").how  # type: ignore[union-attr]
+
+
+# 11. Archived logs.
+
+
+@pytest.mark.parametrize("name", ["lammps_growth", "mphys_dyn", "openfoam_dambreak_nn"])
+def test_trap_bzip2_is_read_like_zlib(name: str, tmp_path: Path) -> None:
+    plain = TRACES / f"{name}.darshan"
+    for compression in ("bzip2", "none"):
+        archived = recompress(plain, tmp_path / f"{compression}.darshan", compression)
+        assert darshan.read(archived, name="x") == darshan.read(plain, name="x")
+
+
+# 12. Old layouts and the other byte order.
+
+
+@pytest.mark.parametrize("byte_order", ["little", "big"])
+@pytest.mark.parametrize(
+    ("version", "number"), [("3.00", 1), ("3.10", 2), ("3.21", 3), ("3.41", 4)]
+)
+def test_trap_old_layouts_and_big_endian(
+    byte_order: str, version: str, number: int, tmp_path: Path
+) -> None:
+    run = Run(nprocs=4, version=version, byte_order=byte_order, module_versions={"POSIX": number})
+    for step in range(3):
+        for rank in range(4):
+            run.write(f"/s/ck.{step}.{rank}", (rank + 1) * MIB, 30.0 * step + 2, rank=rank)
+    stream = only(run.describe(tmp_path))
+    assert (stream.layout, sizes(stream)) == ("file-per-process", [10 * MIB] * 3)
+    assert rank_bytes(stream, 1, 4) == [MIB, 2 * MIB, 3 * MIB, 4 * MIB]
+
+
+def test_trap_datasets_of_old_logs_do_not_name_their_file(tmp_path: Path) -> None:
+    """H5D version 1 lacks the record id of the file; its name says it."""
+    run = Run(version="3.21", module_versions={"H5D": 1})
+    for step in range(3):
+        file, dataset = run.file(f"/s/o{step}.h5"), run.file(f"/s/o{step}.h5:/grid:0/u")
+        run.add("H5D", {"id": dataset, "rank": -1, "H5D_BYTES_WRITTEN": MIB, "H5D_WRITES": 4,
+                        "H5D_DATATYPE_SIZE": 4, "H5D_DATASPACE_NPOINTS": MIB // 4,
+                        "H5D_F_WRITE_START_TIMESTAMP": 30.0 * step + 1,
+                        "H5D_F_WRITE_END_TIMESTAMP": 30.0 * step + 2})  # fmt: skip
+        run.add("POSIX", access(file, MIB + 2048, 30.0 * step + 1, rank=0))
+    stream = only(run.describe(tmp_path))
+    assert (stream.method, sizes(stream)) == ("hdf5", [MIB] * 3)
+    assert [d.overhead_bytes for d in stream.dumps] == [2048] * 3
+
+
+# Sync is what reaches storage, not what leaves a buffer of the process.
+
+
+def test_trap_fflush_is_no_fsync(tmp_path: Path) -> None:
+    for module, counter, sync in (("STDIO", "FLUSHES", False), ("POSIX", "FSYNCS", True),
+                                  ("MPIIO", "SYNCS", True)):  # fmt: skip
+        run = Run(nprocs=4)
+        run.write("/s/a", MIB, 1.0, module=module, **{counter: 4})
+        assert only(run.describe(tmp_path)).sync is sync
+
+
+def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/log", 240_000, 1.0, rank=0, module="STDIO", duration_s=90.0, calls=4000,
+              FLUSHES=4000, F_WRITE_TIME=0.1)  # fmt: skip
+    run.write("/s/viz", 400 * MIB, 1.0, rank=0, module="STDIO", duration_s=90.0, calls=400,
+              FLUSHES=400, F_WRITE_TIME=0.1)  # fmt: skip
+    assert sorted(len(s.dumps) for s in run.describe(tmp_path).streams) == [1, 400]
+
+
+def test_trap_more_states_than_bytes(tmp_path: Path) -> None:
+    """A counter that says more states than there are bytes leaves no empty dump behind."""
+    run = Run(nprocs=2)
+    run.write("/s/viz", 7, 1.0, module="MPIIO", duration_s=80.0, calls=40, SYNCS=40,
+              F_WRITE_TIME=0.5, INDEP_WRITES=40, COLL_WRITES=0)  # fmt: skip
+    stream = only(parse(run.describe(tmp_path).to_text(), "x"))
+    assert sizes(stream) == [1] * 7
+
+
+def test_trap_traces_of_nothing(tmp_path: Path) -> None:
+    """Segments without bytes, or of a file whose record says otherwise."""
+    for length in (0, 1):
+        run = Run(nprocs=1)
+        file = run.write("/s/viz", 8 * MIB, 1.0, rank=0, duration_s=90.0)
+        run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+            (0, 0, 1.0, 1.1), (0, length, 50.0, 50.1)]})  # fmt: skip
+        assert sum(sizes(only(parse(run.describe(tmp_path).to_text(), "x")))) == 8 * MIB

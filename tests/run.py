@@ -1,0 +1,83 @@
+"""Run all tests, those of the player (ctest) and those in Python (pytest); count them together.
+
+The last line is "N passed, N failed, N skipped"; before it stand the skips with their reasons and
+the failures. The exit status is 0 only if every suite ran at least one case and none failed.
+Arguments are passed on to pytest.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case of one suite; the reason says why it was skipped or failed."""
+
+    name: str
+    outcome: str
+    reason: str
+
+
+def outcome(case: ElementTree.Element) -> tuple[str, str]:
+    """The outcome of a <testcase> and the sentence that goes with it."""
+    for tag, kind in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+        if (found := case.find(tag)) is not None:
+            message = found.get("message", "").partition("\n")[0]
+            # ctest, which alone gives a status, has the reason in the last line printed.
+            printed = case.findtext("system-out", "").strip().splitlines()
+            return kind, printed[-1] if case.get("status") and printed else message
+    return "passed", ""
+
+
+def cases(report: Path) -> Iterator[Case]:
+    """The cases of a JUnit report."""
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = "::".join(dict.fromkeys((case.get("classname", ""), case.get("name", ""))))
+        kind, reason = outcome(case)
+        yield Case(name=name, outcome=kind, reason=reason)
+
+
+def run(suite: str, command: list[str], cwd: Path) -> tuple[list[Case], bool]:
+    """Run a suite and read its report; False where it failed or ran nothing."""
+    report = BUILD / f"{suite}.xml"
+    report.unlink(missing_ok=True)
+    print(f"== {suite}", flush=True)
+    status = subprocess.run([*command, str(report)], cwd=cwd, check=False).returncode
+    if not report.exists():
+        print(
+            f"{suite}: no report {report.name} was written (ctest: CMake 3.21 or newer is needed)"
+        )
+        return [], False
+    found = list(cases(report))
+    if not any(case.outcome != "skipped" for case in found):
+        print(f"{suite}: no case ran")
+        return found, False
+    return found, status == 0
+
+
+def main() -> int:
+    ctest = ["ctest", "-j4", "--output-on-failure", "--no-tests=error", "--output-junit"]
+    pytest = [sys.executable, "-m", "pytest", "-n2", "--dist=loadfile", *sys.argv[1:]]
+    of_player, player_good = run("ctest", ctest, BUILD)
+    of_python, python_good = run("pytest", [*pytest, "--junit-xml"], ROOT)
+
+    found = of_player + of_python
+    for kind in ("skipped", "failed"):
+        for case in (c for c in found if c.outcome == kind):
+            print(f"{kind}: {case.name}: {case.reason}")
+    counts = (f"{sum(c.outcome == o for c in found)} {o}" for o in ("passed", "failed", "skipped"))
+    summary = ", ".join(counts)
+    (BUILD / "test-summary.txt").write_text(summary + "\n", encoding="ascii")
+    print(summary)
+    return 0 if player_good and python_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The player, run for real by tests, and what stands in the way of that."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from understudy import result
+from understudy.paths import ROOT
+from understudy.result import Result
+
+
+def program() -> str:
+    """The player on PATH, or the one in build/bin."""
+    found = shutil.which("understudy-replay", path=f"{ROOT / 'build' / 'bin'}")
+    found = shutil.which("understudy-replay") or found
+    if found is None:
+        pytest.skip("the player is not built: no build/bin/understudy-replay")
+    return found
+
+
+def needs(method: str) -> None:
+    """Skip, with the player's own reason, where its build lacks a method."""
+    offers = subprocess.run([program(), "--list"], capture_output=True, text=True, check=True)
+    for line in offers.stdout.splitlines():
+        name, _, words = line.partition(" ")
+        if name == method and words.strip().startswith("unavailable: "):
+            pytest.skip(f"{method}: {words.strip()}")
+
+
+def play(
+    workload: Path, ranks: int, data: Path, *options: str, before: Sequence[str] = ()
+) -> Result:
+    """Play a workload; `before` stands between the launcher and the player. The result goes
+    beside the data."""
+    data.mkdir(parents=True, exist_ok=True)
+    made = data.parent / "result.json"
+    player = [program(), "-w", str(workload), "-o", str(data), "-O", str(made), *options]
+    command = ["mpirun", "-n", str(ranks), *before, *player]
+    done = subprocess.run(
+        ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT), *command],
+        cwd=data.parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return result.load(made)

@@ -1,0 +1,271 @@
+"""Results with made-up numbers, for tests only: valid by the schema, never shown to a user.
+
+Every bandwidth here comes from a seeded random generator around round figures.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from understudy.workload import (
+    Decomposition,
+    Dump,
+    Provenance,
+    Scaling,
+    Source,
+    Stream,
+    Variable,
+    Workload,
+)
+
+MIB = 2**20
+
+
+def stream(
+    name: str,
+    role: str,
+    sizes: Iterable[int],
+    times: Iterable[float],
+    *,
+    layout: str = "shared",
+    method: str = "mpiio",
+    files: str = "new",
+    durations: bool = True,
+    **more: Any,
+) -> Stream:
+    """A stream of dumps of one variable of bytes; the original moved 500 MiB/s."""
+    dumps = tuple(
+        Dump(
+            time_s=time_s,
+            duration_s=size / (500 * MIB) if durations else None,
+            overhead_bytes=2048 if method == "hdf5" else 0,
+            variables=(Variable(name="data", type="byte", shape=(size,)),),
+        )
+        for size, time_s in zip(sizes, times, strict=True)
+    )
+    reads = role in ("restart", "input")
+    return Stream(
+        name=name, role=role, operation="read" if reads else "write", files=files, layout=layout,
+        groups=more.pop("groups", None), method=method, transfer_bytes=4 * MIB, dumps=dumps,
+        **more,
+    )  # fmt: skip
+
+
+def workload(name: str, streams: Iterable[Stream], *, ranks: int = 16, **more: Any) -> Workload:
+    return Workload(
+        name=name, description=more.pop("description", "Synthetic numbers for tests."),
+        ranks=ranks, runtime_s=more.pop("runtime_s", 700.0), streams=tuple(streams),
+        scaling=Scaling(rule="none", from_ranks=ranks),
+        source=Source(
+            format="hand", notes=more.pop("notes", ("The intervals are round numbers.",))
+        ),
+        provenance=(
+            Provenance(path="/ranks", origin="assumed", how="sixteen"),
+            Provenance(path="/runtime_s", origin="assumed", how="round"),
+            Provenance(path="/streams", origin="assumed", how="made up"),
+            Provenance(path="/streams/*/dumps/*/time_s", origin="derived", how="k * interval"),
+            Provenance(path="/streams/0/dumps/*/variables", origin="read", how="table of sizes"),
+        ),
+        **more,
+    )  # fmt: skip
+
+
+def growing() -> Workload:
+    """N-1 checkpoints that grow, a visualization file of 24 states, a restart and a small log."""
+    return workload(
+        "growing",
+        [
+            stream("checkpoint", "checkpoint", [int(36 * MIB * 1.35**k) for k in range(6)],
+                   [100.0 * (k + 1) for k in range(6)], method="hdf5", sync=True),
+            stream("plot", "visualization", [(5 * MIB + 40_000 * k) for k in range(24)],
+                   [27.5 * k + 3 for k in range(24)], files="append"),
+            stream("start", "restart", [36 * MIB], [0.4]),
+            stream("log", "output", [1000 + 7 * k for k in range(12)],
+                   [55.0 * k + 9 for k in range(12)], method="posix", durations=False),
+        ],
+        description="Growing checkpoints in one file each, and a visualization file that grows.",
+    )  # fmt: skip
+
+
+def per_process() -> Workload:
+    """N-N: a file per process, three dumps within three seconds."""
+    return workload(
+        "per-process",
+        [stream("dump", "output", [64 * MIB] * 3, [0.2, 1.1, 2.4], layout="file-per-process",
+                method="posix")],
+        runtime_s=3.1, notes=(),
+    )  # fmt: skip
+
+
+def grouped() -> Workload:
+    """N-M with unequal ranks."""
+    runs = Decomposition(rule="runs", runs=((4, 3 * MIB), (12, MIB)))
+    variable = Variable(name="field", type="f32", shape=(24 * MIB,), decomposition=runs)
+    dumps = tuple(Dump(time_s=30.0 * k, variables=(variable,)) for k in range(8))
+    made = Stream(
+        name="state", role="checkpoint", operation="write", files="new", layout="grouped",
+        groups=4, method="mpiio", transfer_bytes=MIB, dumps=dumps,
+    )  # fmt: skip
+    return workload("grouped", [made], runtime_s=None)
+
+
+def crowded(streams: int = 40, dumps: int = 200, ranks: int = 65536) -> Workload:
+    """Forty streams from 1 kB to 10 GB over two hours, the first ones of 200 dumps each."""
+    roles = ("checkpoint", "visualization", "output", "output", "output")
+    made = []
+    for i in range(streams):
+        n = dumps if i < 6 else 1 + i % 17
+        largest = int(10e9 / 1.53**i) + 1000
+        sizes = [int(largest * (0.4 + 0.6 * (k + 1) / n)) for k in range(n)]
+        made.append(
+            stream(f"fields-of-component-{i:02d}", roles[i % 5], sizes,
+                   [7200 * (k + 0.3) / n for k in range(n)], durations=i % 2 == 0)
+        )  # fmt: skip
+    return workload("crowded", made, ranks=ranks, runtime_s=7260.0)
+
+
+def result(
+    played: Workload,
+    *,
+    method: str = "posix",
+    repetitions: int = 1,
+    speed: float = 1.0,
+    verify: bool = True,
+    restart: bool = False,
+    seed: int = 1,
+    file_system: str = "ext4",
+    lost_bytes: int = 0,
+    **options: Any,
+) -> dict[str, Any]:
+    """A result that the player could have written; `lost_bytes` go missing from every dump."""
+    dice = random.Random(f"{played.name} {method} {seed}")
+    text = played.to_text()
+    asked = {
+        "method": method, "transfer_bytes": None, "collective": None, "fsync": False,
+        "repetitions": repetitions, "keep": False, "time_scale": 0.01, "bytes_scale": 1.0,
+        "verify": verify, "restart": restart,
+        "compute": None, "restart_stream": None, "restart_dump": None, "restart_from": None,
+        "shift_ranks": 0, "drop_cache": False, "method_options": {},
+    } | options  # fmt: skip
+    streams = list(played.streams)
+    rows = [
+        _repetition(streams, i, method, speed, asked, lost_bytes, dice) for i in range(repetitions)
+    ]
+    total = sum(s.bytes for s in streams) * repetitions
+    return {
+        "schema": "understudy/result/1",
+        "workload": text,
+        "workload_sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "options": asked,
+        "environment": {
+            "understudy_version": "0.0.0", "command_line": ["understudy-replay", "-a", method],
+            "started": "2026-01-01T00:00:00Z", "ranks": played.ranks, "nodes": 1,
+            "host": "sample-host", "kernel": "Linux 6.1 x86_64", "processors": 16,
+            "mpi": "Sample MPI 1.0", "libraries": {"hdf5": "1.0.0"} if method == "hdf5" else {},
+            "directory": "/scratch/sample", "file_system": file_system,
+            "total_bytes": 400 * 2**30, "free_bytes": 200 * 2**30,
+        },
+        "repetitions": rows,
+        "verification": {"bytes": total, "wrong_bytes": 0} if verify else None,
+        "finished": True,
+    }  # fmt: skip
+
+
+def _repetition(
+    streams: list[Stream], index: int, method: str, speed: float, asked: dict[str, Any],
+    lost_bytes: int, dice: random.Random,
+) -> dict[str, Any]:  # fmt: skip
+    rows = [
+        _stream(
+            s.name, s.operation, s, range(len(s.dumps)), method, speed, asked, lost_bytes, dice
+        )
+        for s in streams
+    ]
+    if asked["restart"]:
+        rows += [
+            _stream(f"{s.name}-restart", "read", s, [len(s.dumps) - 1], method, speed * 2, asked,
+                    lost_bytes, dice)
+            for s in streams if s.role == "checkpoint"
+        ]  # fmt: skip
+    last = max(p["last_end_s"] for s in rows for d in s["dumps"] for p in d["phases"])
+    return {"repetition": index, "elapsed_s": last, "streams": rows}
+
+
+def _stream(
+    name: str, operation: str, s: Stream, dumps: Iterable[int], method: str, speed: float,
+    asked: dict[str, Any], lost_bytes: int, dice: random.Random,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "name": name, "operation": operation, "method": method,
+        "transfer_bytes": s.transfer_bytes, "collective": s.collective, "sync": s.sync,
+        "dumps": [
+            _dump(i, s, operation, method, speed, asked["time_scale"], lost_bytes, dice)
+            for i in dumps
+        ],
+    }  # fmt: skip
+
+
+def _dump(
+    index: int, s: Stream, operation: str, method: str, speed: float, time_scale: float,
+    lost_bytes: int, dice: random.Random,
+) -> dict[str, Any]:  # fmt: skip
+    described = s.dumps[index].bytes
+    moved = described - lost_bytes
+    due = s.dumps[index].time_s * time_scale
+    start = due + dice.uniform(0, 0.004)
+    data_s = described / (800e6 * speed * dice.lognormvariate(0, 0.18))
+    phases = [_phase("open", 0, 16, start, dice.uniform(2e-4, 9e-4), dice)]
+    phases.append(
+        _phase(operation, moved, 1 + moved // s.transfer_bytes, start + 1e-3, data_s, dice)
+    )
+    if s.sync and operation == "write":
+        phases.append(_phase("sync", 0, 16, start + 1e-3 + data_s, data_s * 0.4, dice))
+    phases.append(_phase("close", 0, 16, start + 1e-3 + data_s * 1.4, 2e-4, dice))
+    container = 2048 if method == "hdf5" else 0
+    return {
+        "dump": index, "scheduled_s": due, "start_s": start, "lateness_s": start - due,
+        "described_bytes": described, "bytes": moved,
+        "file_bytes": moved + container if operation == "write" else None,
+        "files": 1, "phases": phases,
+    }  # fmt: skip
+
+
+def _phase(
+    phase: str, count: int, operations: int, start: float, elapsed: float, dice: random.Random
+) -> dict[str, Any]:
+    shares = sorted(elapsed * (1 - dice.random() ** 2 * 0.5) for _ in range(24))
+    statistics = {
+        "min": shares[0], "q25": shares[6], "median": shares[12], "q75": shares[18],
+        "q95": shares[22], "max": shares[23], "mean": sum(shares) / 24,
+    }  # fmt: skip
+    return {
+        "phase": phase, "bytes": count, "operations": operations, "first_start_s": start,
+        "last_end_s": start + elapsed, "rank_s": statistics,
+    }  # fmt: skip
+
+
+def write(row: dict[str, Any], path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(row), encoding="utf-8")
+    return path
+
+
+def write_tree(
+    folder: Path, workloads: Iterable[Workload] | None = None, *, repetitions: int = 5
+) -> Path:
+    """ReFrame's output tree with every workload by three methods and two partitions."""
+    speeds = {"posix": 1.2, "mpiio": 0.9, "hdf5": 0.7}
+    places = {"disk": ("ext4", 1.0), "memory": ("tmpfs", 3.5)}
+    for played in workloads if workloads is not None else (growing(), per_process(), grouped()):
+        for method, speed in speeds.items():
+            for partition, (file_system, factor) in places.items():
+                row = result(
+                    played, method=method, speed=speed * factor, repetitions=repetitions,
+                    restart=True, file_system=file_system, verify=method != "hdf5",
+                )  # fmt: skip
+                test = f"Replay_{played.name}_{method}"
+                write(row, folder / "output/sample" / partition / "gnu" / test / "result.json")
+    return folder

@@ -1,0 +1,568 @@
+"""The checks: what proves that work was done, and the job scripts of a system that is not here."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import result, workload
+from understudy.paths import ROOT
+from understudy.reframe import evidence, session
+from understudy.reframe.check import methods, ranks_on_a_node
+from understudy.workload import Dump, Provenance, Source, Stream, Variable, Workload
+
+GOLDEN = Path(__file__).parent / "golden" / "titan"
+BUILD_BIN = ROOT / "build" / "bin"
+METHODS = len(methods())
+
+
+def sample(name: str = "sample", ranks: int = 16) -> Workload:
+    """Three growing shared checkpoints and one appended visualization of four states."""
+
+    def dump(time_s: float, rows: int) -> Dump:
+        shape = (ranks * rows, 256)
+        return Dump(time_s=time_s, variables=(Variable(name="p", type="f64", shape=shape),))
+
+    common: dict[str, Any] = {"operation": "write", "layout": "shared", "transfer_bytes": 1 << 20}
+    checkpoint = Stream(
+        name="checkpoint", role="checkpoint", files="new", method="posix", **common,
+        dumps=tuple(dump(time_s, rows) for time_s, rows in ((1, 4), (11, 6), (21, 9))),
+    )  # fmt: skip
+    viz = Stream(
+        name="viz", role="visualization", files="append", method="posix", **common,
+        dumps=tuple(dump(time_s, 2) for time_s in (2, 8, 14, 20)),
+    )  # fmt: skip
+    return Workload(
+        name=name,
+        description="A sample for tests.",
+        ranks=ranks,
+        streams=(checkpoint, viz),
+        source=Source(format="hand"),
+        provenance=tuple(
+            Provenance(path=path, origin="assumed", how="sample")
+            for path in ("/ranks", "/runtime_s", "/streams")
+        ),
+    )
+
+
+def played(text: str, method: str | None, time_scale: float, file_system: str) -> dict[str, Any]:
+    """A complete result of playing the descriptor in `text`, as JSON."""
+    described = workload.parse(text, "sample")
+    seconds = dict.fromkeys(("min", "q25", "median", "q75", "q95", "max", "mean"), 0.01)
+
+    def dump(index: int, d: Dump) -> dict[str, Any]:
+        start_s = d.time_s * time_scale
+        phases = [
+            {
+                "phase": phase,
+                "bytes": d.bytes if phase == "write" else 0,
+                "operations": 4,
+                "first_start_s": start_s + i * 0.01,
+                "last_end_s": start_s + i * 0.01 + 0.01,
+                "rank_s": seconds,
+            }
+            for i, phase in enumerate(("open", "write", "close"))
+        ]
+        return {
+            "dump": index, "scheduled_s": start_s, "start_s": start_s, "lateness_s": 0.0,
+            "described_bytes": d.bytes, "bytes": d.bytes, "file_bytes": d.bytes, "files": 1,
+            "phases": phases,
+        }  # fmt: skip
+
+    streams = [
+        {
+            "name": s.name, "operation": s.operation, "method": method or s.method,
+            "transfer_bytes": s.transfer_bytes, "collective": s.collective, "sync": s.sync,
+            "dumps": [dump(i, d) for i, d in enumerate(s.dumps)],
+        }
+        for s in described.streams
+    ]  # fmt: skip
+    return {
+        "schema": "understudy/result/1",
+        "workload": text,
+        "workload_sha256": sha256(text.encode()).hexdigest(),
+        "options": {
+            "method": method, "transfer_bytes": None, "collective": None, "fsync": False,
+            "repetitions": 1, "keep": False, "time_scale": time_scale, "bytes_scale": 1.0,
+            "verify": True, "restart": False,
+            "compute": None, "restart_stream": None, "restart_dump": None, "restart_from": None,
+            "shift_ranks": 0, "drop_cache": False, "method_options": {},
+        },
+        "environment": {
+            "understudy_version": "0", "command_line": ["understudy-replay"],
+            "started": "2026-01-01T00:00:00Z", "ranks": described.ranks, "nodes": 1,
+            "host": "node", "kernel": "Linux", "processors": 2, "mpi": "MPI", "libraries": {},
+            "directory": "data", "file_system": file_system, "total_bytes": 1 << 40,
+            "free_bytes": 1 << 40,
+        },
+        "repetitions": [{"repetition": 0, "elapsed_s": 2.0, "streams": streams}],
+        "verification": {"bytes": 1, "wrong_bytes": 0},
+        "finished": True,
+    }  # fmt: skip
+
+
+def the_dump(row: dict[str, Any]) -> Any:
+    return row["repetitions"][0]["streams"][0]["dumps"][1]
+
+
+def lose_bytes(row: dict[str, Any]) -> None:
+    the_dump(row)["bytes"] -= 1
+
+
+def lose_bytes_of_phase(row: dict[str, Any]) -> None:
+    the_dump(row)["phases"][1]["bytes"] -= 1
+
+
+def truncate_file(row: dict[str, Any]) -> None:
+    the_dump(row)["file_bytes"] -= 1
+
+
+def lose_dump(row: dict[str, Any]) -> None:
+    row["repetitions"][0]["streams"][0]["dumps"].pop()
+
+
+def lose_stream(row: dict[str, Any]) -> None:
+    row["repetitions"][0]["streams"].pop()
+
+
+def change_method(row: dict[str, Any]) -> None:
+    row["repetitions"][0]["streams"][1]["method"] = "mpiio"
+
+
+def change_ranks(row: dict[str, Any]) -> None:
+    row["environment"]["ranks"] = 1
+
+
+def repeat(row: dict[str, Any]) -> None:
+    row["repetitions"] *= 2
+
+
+def skip_pauses(row: dict[str, Any]) -> None:
+    row["options"]["time_scale"] = 0.0
+
+
+def skip_verification(row: dict[str, Any]) -> None:
+    row["options"]["verify"] = False
+
+
+def find_wrong_bytes(row: dict[str, Any]) -> None:
+    row["verification"]["wrong_bytes"] = 3
+
+
+def change_file_system(row: dict[str, Any]) -> None:
+    row["environment"]["file_system"] = "ext4"
+
+
+def change_workload(row: dict[str, Any]) -> None:
+    row["workload"] += "\n"
+    row["workload_sha256"] = sha256(row["workload"].encode()).hexdigest()
+
+
+FAULTS: Mapping[Callable[[dict[str, Any]], None], str] = {
+    lose_bytes: "repetitions[0].checkpoint.dumps[1]: bytes: expected 196608, got 196607",
+    lose_bytes_of_phase: (
+        "repetitions[0].checkpoint.dumps[1]: bytes of phase write: expected 196608, got 196607"
+    ),
+    truncate_file: ("repetitions[0].checkpoint.dumps[1]: its files lack 1 bytes"),
+    lose_dump: "repetitions[0].checkpoint.dumps: expected 3, got 2",
+    lose_stream: "repetitions[0].streams: expected checkpoint, viz; got checkpoint",
+    change_method: "repetitions[0].viz.method: expected posix, got mpiio",
+    change_ranks: "environment.ranks: expected 16, got 1",
+    repeat: "repetitions: expected 1, got 2",
+    skip_pauses: "options.time_scale: expected 0.1, got 0.0",
+    skip_verification: "options.verify: expected True, got False",
+    find_wrong_bytes: "verification.wrong_bytes: expected 0, got 3",
+    change_file_system: "environment.file_system: ext4, but the partition says tmpfs",
+    change_workload: "workload: another descriptor was played, SHA-256",
+}
+
+
+def asked(text: str) -> evidence.Asked:
+    return evidence.Asked(
+        workload=workload.parse(text, "sample"), workload_sha256=sha256(text.encode()).hexdigest(),
+        method="posix", transfer_bytes=None, collective=None, repetitions=1, time_scale=0.1,
+        verify=True, file_system="tmpfs",
+    )  # fmt: skip
+
+
+def faults_of(row: dict[str, Any], text: str, folder: Path) -> list[str]:
+    path = folder / "result.json"
+    path.write_text(json.dumps(row))
+    return list(evidence.faults(result.load(path), asked(text)))
+
+
+def test_a_complete_result_proves_the_work(tmp_path: Path) -> None:
+    text = sample().to_text()
+    assert faults_of(played(text, "posix", 0.1, "tmpfs"), text, tmp_path) == []
+
+
+@pytest.mark.parametrize("spoil", FAULTS, ids=lambda f: f.__name__)
+def test_each_fault_is_seen(spoil: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
+    text = sample().to_text()
+    row = played(text, "posix", 0.1, "tmpfs")
+    spoil(row)
+    found = faults_of(row, text, tmp_path)
+    assert found and found[0].startswith(FAULTS[spoil])
+
+
+@pytest.mark.parametrize(("growth", "good"), [
+    ([65536] * 4, True), ([131072, 0, 131072, 0], True), ([65536, 0, 131072, 65536], False),
+])  # fmt: skip
+def test_an_open_file_may_grow_early_but_not_late(
+    growth: list[int], good: bool, tmp_path: Path
+) -> None:
+    text = sample().to_text()
+    row = played(text, "posix", 0.1, "tmpfs")
+    for dump, file_bytes in zip(row["repetitions"][0]["streams"][1]["dumps"], growth, strict=True):
+        dump["file_bytes"] = file_bytes
+    found = faults_of(row, text, tmp_path)
+    assert found == ([] if good else ["repetitions[0].viz.dumps[1]: its files lack 65536 bytes"])
+
+
+@pytest.mark.parametrize(("type_", "on", "good"), [
+    ("disk", "ext4", True), ("disk", "overlayfs", True), ("disk", "tmpfs", False),
+    ("lustre", "lustre", True), ("lustre", "nfs", False),
+])  # fmt: skip
+def test_file_system_is_the_one_of_the_partition(
+    type_: str, on: str, good: bool, tmp_path: Path
+) -> None:
+    text = sample().to_text()
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(played(text, "posix", 0.1, on)))
+    found = list(evidence.faults(result.load(path), replace(asked(text), file_system=type_)))
+    assert (found == []) is good
+
+
+def test_verdict_states_the_exact_error(tmp_path: Path) -> None:
+    row = played(sample().to_text(), "posix", 0.1, "tmpfs")
+    the_dump(row)["bytes"] -= 8653  # of 884,736
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(row))
+    assert evidence.verdict(result.load(path)) == (
+        "7 dumps of 2 streams on 16 ranks: "
+        "876,083 of 884,736 bytes (error -0.9780%) in 2.00 s on tmpfs"
+    )
+
+
+@pytest.mark.parametrize(("ranks", "most", "on_a_node"), [
+    (1, 16, 1), (4, 16, 4), (16, 16, 16), (17, 16, 1), (65, 16, 13), (80, 16, 16), (100, 16, 10),
+])  # fmt: skip
+def test_nodes_are_filled_alike(ranks: int, most: int, on_a_node: int) -> None:
+    assert ranks_on_a_node(ranks, most) == on_a_node
+
+
+@pytest.mark.parametrize(("line", "runs"), [
+    ("-c checks/ -r", True), ("-vr", True), ("--run --system titan", True), ("-rv", True),
+    ("-c checks/ -l", False), ("--dry-run", False), ("-r --dry-run", False), ("-R -l", False),
+    ("-n replay -l", False),
+])  # fmt: skip
+def test_a_real_run_is_known_by_its_arguments(line: str, runs: bool) -> None:
+    assert session.asks_to_run(line.split()) is runs
+
+
+class Session:
+    """ReFrame in a folder of its own, with the sample as its only extra workload."""
+
+    def __init__(self, folder: Path, described: Workload) -> None:
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.text = described.to_text()
+        rooms = folder / "workloads"
+        rooms.mkdir()
+        (rooms / f"{described.name}.json").write_text(self.text)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
+            "RFM_PREFIX": str(folder / "reframe"),
+            "RFM_REPORT_FILE": str(folder / "report.json"),
+            "RFM_COLORIZE": "0",
+            "RFM_ENABLE_RESULTS_STORAGE": "0",
+            "UNDERSTUDY_WORKLOADS": str(rooms),
+            "DARSHAN_RUNTIME": str(folder),  # has none
+        }
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """ReFrame on the checks of the sample only."""
+        command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
+        return subprocess.run(
+            [*map(str, command), "-n", "%workload=sample"],
+            cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def program(self, name: str, script: str) -> None:
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def scripts(self) -> list[str]:
+        """Text of the job script of each test of the method posix that was staged."""
+        paths = (self.folder / "reframe" / "stage").rglob("rfm_job.sh")
+        return [text for text in (p.read_text() for p in paths) if " -a posix " in text]
+
+
+@pytest.fixture
+def titan(tmp_path: Path) -> Session:
+    return Session(tmp_path, sample())
+
+
+def cases(printed: str) -> tuple[int, int, int]:
+    """How many cases ran, failed and were skipped, as ReFrame counts them."""
+    found = re.search(r"Ran (\d+)/\d+ test case.*\((\d+) failure.*, (\d+) skipped", printed)
+    assert found, printed
+    ran, failed, skipped = map(int, found.groups())
+    return ran, failed, skipped
+
+
+def anonymous(script: str) -> list[str]:
+    """The lines of a job script without the two that differ from host to host."""
+    text = re.sub(r"(?m)^(#PBS -N) .*", r"\1 NAME", script)
+    return re.sub(r"(?m)^cd .*", "cd STAGE", text).splitlines()
+
+
+def test_titan_gets_the_scripts_of_the_study(titan: Session) -> None:
+    done = titan.run("--dry-run", "--system=titan", "-S", "scaling=weak", "-S", "ranks=80")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout
+    ran, failed, skipped = cases(done.stdout)
+    assert (ran, failed, skipped) == (3 * METHODS + 2, 0, 0)  # stripe counts x methods, observers
+    golden = {p.stem: p.read_text().splitlines() for p in GOLDEN.glob("*.sh")}
+    assert set(golden) == {"default", "nodes", "cores"}
+    assert sorted(map(anonymous, titan.scripts())) == sorted(golden.values())
+
+
+@pytest.mark.parametrize(("ranks", "nodes", "counts"), [
+    (16, 1, [1, 16]), (65 * 16, 65, [65, 1008]), (32768, 2048, [1008, 1008]),
+])  # fmt: skip
+def test_stripe_counts_follow_nodes_and_cores(
+    titan: Session, ranks: int, nodes: int, counts: list[int]
+) -> None:
+    done = titan.run("--dry-run", "--system=titan", "-S", "scaling=weak", "-S", f"ranks={ranks}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    scripts = "\n".join(titan.scripts())
+    assert sorted(map(int, re.findall(r"lfs setstripe -c (\d+) \"\$dir\"", scripts))) == counts
+    assert scripts.count(f"#PBS -l nodes={nodes}:ppn=16\n") == scripts.count("#!/bin/bash")
+
+
+def test_too_many_ranks_are_skipped_with_the_reason(titan: Session) -> None:
+    ranks = 16 * 18689
+    done = titan.run("--dry-run", "--system=titan", "-S", "scaling=weak", "-S", f"ranks={ranks}")
+    ran, failed, skipped = cases(done.stdout)
+    assert (ran, failed, skipped) == (0, 0, 3 * METHODS + 2)
+    assert (
+        f"{ranks} ranks need 18689 nodes, titan:spider has 18688 with 16 ranks each" in done.stdout
+    )
+
+
+def test_a_real_run_without_the_batch_system_is_one_sentence(titan: Session) -> None:
+    if shutil.which("qsub"):
+        pytest.skip("this host has a qsub")
+    done = titan.run("-r", "--system=titan")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "understudy: system titan needs qsub, which is not on this host; "
+        "use --dry-run to see its job scripts\n"
+    )
+    assert "RUN" not in done.stdout
+
+
+@pytest.mark.parametrize(("knobs", "sentence"), [
+    (["ranks=8"], "scaling=none with ranks=8: give both, as in -S scaling=weak -S ranks=64"),
+    (["scaling=wide", "ranks=8"], "scaling rule 'wide': expected strong or weak"),
+])  # fmt: skip
+def test_a_mistaken_knob_is_one_sentence(titan: Session, knobs: list[str], sentence: str) -> None:
+    done = titan.run("-l", "--system=titan", *(a for k in knobs for a in ("-S", k)))
+    assert done.returncode == 1
+    assert done.stderr == f"understudy: {sentence}\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Session:
+    """The host itself; its mpirun does not start the player but leaves a prepared result."""
+    made = Session(tmp_path, sample())
+    made.program("mpirun", f"cp {tmp_path}/made.json result.json")
+    made.program("understudy-replay", "exit 1")
+    return made
+
+
+def leave(session: Session, row: dict[str, Any]) -> None:
+    (session.folder / "made.json").write_text(json.dumps(row))
+
+
+def replay_here(session: Session, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return session.run(
+        "-r", "--system=localhost:tmpfs", "-E", "method == 'posix'", "-S", "time_scale=0.1",
+        *arguments,
+    )  # fmt: skip
+
+
+def test_a_faithful_replay_passes_with_its_verdict(here: Session) -> None:
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    done = replay_here(here)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert cases(done.stdout) == (1, 0, 0)
+    assert (
+        "verdict: sample posix localhost:tmpfs: 7 dumps of 2 streams on 16 ranks: "
+        "884,736 of 884,736 bytes (error +0.0000%) in 2.00 s on tmpfs"
+    ) in done.stdout
+    assert re.search(
+        r"P: checkpoint_bandwidth: 6\.597\d* MiB/s", done.stdout
+    )  # 622,592 B in 0.09 s
+    kept = here.folder / "reframe/output/localhost/tmpfs/mpi"
+    assert sorted(p.name for p in kept.glob("*/*.json")) == ["result.json", "workload.json"]
+
+
+@pytest.mark.parametrize("spoil", [lose_bytes, lose_stream], ids=lambda f: f.__name__)
+def test_a_check_fails_with_the_fault(
+    spoil: Callable[[dict[str, Any]], None], here: Session
+) -> None:
+    row = played(here.text, "posix", 0.1, "tmpfs")
+    spoil(row)
+    leave(here, row)
+    done = replay_here(here)
+    assert done.returncode == 1
+    assert cases(done.stdout) == (1, 1, 0)
+    assert f"verdict: sample posix localhost:tmpfs: result.json: {FAULTS[spoil]}" in done.stdout
+    assert f"sanity error: result.json: {FAULTS[spoil]}" in done.stdout
+
+
+def test_an_empty_result_is_none(here: Session) -> None:
+    leave(here, {})
+    assert "'schema' is a required property" in replay_here(here).stdout
+
+
+def test_the_player_says_itself_why_it_failed(here: Session) -> None:
+    here.program("mpirun", "echo 'understudy: -t: 4m: expected 4MiB, 4MB or bytes' >&2; exit 2")
+    done = replay_here(here)
+    assert done.returncode == 1
+    assert "ended with status 2: understudy: -t: 4m: expected 4MiB, 4MB or bytes" in done.stdout
+
+
+def test_a_method_that_the_build_lacks_is_skipped_with_its_reason(here: Session) -> None:
+    here.program("understudy-replay", "echo 'posix    unavailable: there is no POSIX'")
+    done = replay_here(here)
+    assert cases(done.stdout) == (0, 0, 1)
+    assert "[posix: there is no POSIX]" in done.stdout
+
+
+def test_a_workload_that_does_not_fit_is_skipped_with_both_sizes(tmp_path: Path) -> None:
+    small = sample()
+    [first, *rest] = small.streams
+    huge = Variable(name="p", type="f64", shape=(1 << 50,))  # 8 PiB
+    dump = Dump(time_s=1, variables=(huge,))
+    session = Session(tmp_path, replace(small, streams=(replace(first, dumps=(dump,)), *rest)))
+    session.program("mpirun", "exit 1")
+    session.program("understudy-replay", "exit 1")
+    done = replay_here(session)
+    assert cases(done.stdout) == (0, 0, 1)
+    assert re.search(r"\[/dev/shm: 9007199255003136 bytes are needed, \d+ are free\]", done.stdout)
+
+
+def test_replays_of_one_host_never_run_beside_each_other(here: Session) -> None:
+    lock = here.folder / "lock"
+    here.program("mpirun", f"mkdir {lock} || exit 9; sleep 0.3; rmdir {lock}; exit 8")
+    done = here.run("-r", "--system=localhost")
+    ran, _, skipped = cases(done.stdout)
+    assert ran + skipped == 2 * (METHODS + 2) and ran > 1
+    assert done.stdout.count("verdict: ") == ran
+    assert len(re.findall("verdict: .* status 8: ", done.stdout)) == ran
+
+
+def test_no_data_stay_behind(here: Session) -> None:
+    here.program(
+        "mpirun",
+        f"""while [ "$1" != -o ]; do shift; done; echo "$2" >{here.folder}/was
+        touch "$2/data"; exit 3""",
+    )
+    assert replay_here(here).returncode == 1
+    data = Path((here.folder / "was").read_text().strip())
+    assert data.name.startswith("understudy.") and not data.exists()
+
+
+REFERENCE = """\
+Replay:
+  $index: [$partition, workload, method]
+  localhost:tmpfs:
+    sample:
+      posix:
+        checkpoint_bandwidth: [{bandwidth}, -0.1, null, MiB/s]
+"""
+
+
+@pytest.mark.parametrize(("bandwidth", "status"), [(7, 0), (70, 1)])
+def test_a_reference_is_met_or_fails(here: Session, bandwidth: int, status: int) -> None:
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    (here.folder / "localhost.yaml").write_text(REFERENCE.format(bandwidth=bandwidth))
+    here.environment["RFM_REFERENCE_PREFIX"] = str(here.folder)
+    done = replay_here(here)
+    assert done.returncode == status, done.stdout
+    assert ("failed to meet reference(s): checkpoint_bandwidth=6.597" in done.stdout) is bool(
+        status
+    )
+
+
+def test_the_mode_accept_demands_references(here: Session) -> None:
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    done = replay_here(here, "--mode=accept")
+    assert done.returncode == 1
+    assert (
+        "no reference value found for performance variable 'checkpoint_bandwidth'" in done.stdout
+    )
+
+
+@pytest.mark.parametrize(("growth", "status"), [(1.0, 0), (1.09, 0), (1.11, 1)])
+def test_volume_may_differ_by_a_tenth(here: Session, growth: float, status: int) -> None:
+    row = played(here.text, None, 0.1, "tmpfs")
+    the_dump(row)["file_bytes"] = round(the_dump(row)["file_bytes"] * growth)
+    leave(here, row)
+    done = here.run("-r", "--system=localhost:tmpfs", "-S", "time_scale=0.1",
+                    "-E", "method == 'described' and observer == 'player'")  # fmt: skip
+    assert cases(done.stdout) == (1, status, 0)
+    assert ("reference(s): checkpoint_001_bytes=218235 B" in done.stdout) is bool(status)
+
+
+def observed_here(session: Session) -> subprocess.CompletedProcess[str]:
+    return session.run("-r", "--system=localhost:tmpfs", "-S", "time_scale=0.1",
+                       "-E", "method == 'described' and observer == 'darshan'")  # fmt: skip
+
+
+def test_without_darshan_its_observation_is_skipped_with_the_reason(here: Session) -> None:
+    done = observed_here(here)
+    assert cases(done.stdout) == (0, 0, 1)
+    reason = f"[DARSHAN_RUNTIME={here.folder}: there is no lib/libdarshan.so in it]"
+    assert reason in done.stdout
+
+
+def test_a_replica_without_a_log_fails(here: Session) -> None:
+    (here.folder / "lib").mkdir()
+    (here.folder / "lib" / "libdarshan.so").touch()
+    row = played(here.text, None, 0.1, "tmpfs")
+    row["options"]["verify"] = False
+    leave(here, row)
+    done = observed_here(here)
+    assert cases(done.stdout) == (1, 1, 0)
+    assert re.search(r"sanity error: .*/replica\.darshan: cannot be opened: No such", done.stdout)
+
+
+def test_the_player_passes_for_real(tmp_path: Path) -> None:
+    if not (BUILD_BIN / "understudy-replay").exists():
+        pytest.skip("the player is not built: no build/bin/understudy-replay")
+    session = Session(tmp_path, sample(ranks=2))
+    session.environment["PATH"] = f"{BUILD_BIN}:{os.environ['PATH']}"
+    session.environment["DARSHAN_RUNTIME"] = os.environ.get("DARSHAN_RUNTIME", str(tmp_path))
+    done = session.run("-r", "--system=localhost", "-S", "repetitions=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran, failed, skipped = cases(done.stdout)
+    assert (ran + skipped, failed) == (2 * (METHODS + 2), 0)
+    assert ran >= METHODS + 1

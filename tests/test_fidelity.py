@@ -1,0 +1,429 @@
+"""Fidelity: what is compared, and the round trip describe(Darshan(replay(W))) = W."""
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support import player
+from tests.support.darshanwriter import write_log
+from understudy import calls, workload
+from understudy.cli import main
+from understudy.errors import UnderstudyError
+from understudy.fidelity import Comparison, Measure, compare
+from understudy.observation import Observation, Seen, observe
+from understudy.paths import ROOT, WORKLOADS
+from understudy.readers import darshan
+from understudy.reframe import observer
+from understudy.result import Result
+from understudy.workload import Decomposition, Dump, Stream, Variable, Workload
+
+TRACES = sorted((ROOT / "traces").glob("*.darshan"))
+REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
+CORNERS = [WORKLOADS / f"{name}.json" for name in ("n-1", "n-m", "n-n")]
+SAMPLES = sorted((ROOT / "proxies" / "tests" / "samples").glob("*.json"))
+SCHEDULE_S = 6.0  # how long the round trip's runs are, as far as the original was
+TRIES = 3  # of a run that a busy machine plays too late to tell its states apart
+EXACT = ("layout", "dumps", "bytes", "operations", "access sizes", "collective")
+RANKS = 4
+
+
+def ids(paths: list[Path]) -> list[str]:
+    return [p.stem for p in paths]
+
+
+def measures(made: Comparison) -> dict[tuple[str, str], Measure]:
+    return {(p.name, m.quantity): m for p in made.pairs for m in p.measures}
+
+
+def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
+    return {key: m.error for key, m in measures(made).items()}
+
+
+# -- data calls -----------------------------------------------------------------------------------
+
+
+def stream(*variables: Variable, **more: Any) -> Stream:
+    fields: dict[str, Any] = {
+        "name": "s", "role": "checkpoint", "operation": "write", "files": "new",
+        "layout": "shared", "method": "mpiio", "transfer_bytes": 1000,
+        "dumps": (Dump(time_s=0, variables=variables),),
+    }  # fmt: skip
+    return Stream(**(fields | more))
+
+
+BYTES = Variable(name="v", type="byte", shape=(8000,))
+GRID = Variable(
+    name="v", type="f64", shape=(10, 20), decomposition=Decomposition(rule="grid", grid=(2, 2))
+)
+ONE_RANK = Variable(
+    name="v", type="byte", shape=(2500,),
+    decomposition=Decomposition(rule="runs", runs=((1, 2500), (3, 0))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "count", "collective", "sizes"), [
+    (stream(BYTES), 8, 0, {"100_1K": 8}),  # 2,000 B a rank in calls of 1,000
+    (stream(BYTES, transfer_bytes=1500), 8, 0, {"100_1K": 4, "1K_10K": 4}),
+    # blocks of 5 x 10 elements: one call, but a row of 80 B per POSIX call; packed it is one
+    (stream(GRID), 4, 0, {"100_1K": 4}),
+    (stream(GRID, method="posix"), 20, 0, {"0_100": 20}),
+    (stream(GRID, method="posix", layout="file-per-process"), 4, 0, {"100_1K": 4}),
+    (stream(GRID, transfer_bytes=200), 12, 0, {"0_100": 4, "100_1K": 8}),  # 2, 2 and 1 rows
+    (stream(ONE_RANK, collective=True), 3, 3, {"100_1K": 3}),  # others do not open the file
+    (stream(ONE_RANK, BYTES, collective=True), 20, 20, {"100_1K": 11, "0_100": 9}),
+    (stream(replace(BYTES, count=3)), 24, 0, {"100_1K": 24}),
+])  # fmt: skip
+def test_calls_follow_from_the_descriptor(
+    made: Stream, count: int, collective: int, sizes: dict[str, int]
+) -> None:
+    found = calls.of_stream(made, RANKS)
+    assert found.sizes is not None
+    by_bin = {b: n for b, n in zip(calls.BINS, found.sizes, strict=True) if n}
+    assert (found.count, found.collective, by_bin) == (count, collective, sizes)
+
+
+@pytest.mark.parametrize("method", ["posix", "mpiio", "hdf5"])
+@pytest.mark.parametrize("path", [*CORNERS, *SAMPLES], ids=lambda p: p.stem)
+def test_the_player_makes_as_many_calls(path: Path, method: str, tmp_path: Path) -> None:
+    player.needs(method)
+    made = workload.load(path)
+    result = player.play(path, made.ranks, tmp_path / "data", "--time-scale=0", f"-a{method}")
+    for described, played in zip(made.streams, result.repetitions[0].streams, strict=True):
+        phases = [p for d in played.dumps for p in d.phases if p.phase == described.operation]
+        as_played = replace(described, method=method)
+        wanted = calls.of_stream(as_played, made.ranks).count
+        assert sum(p.operations for p in phases) == wanted, described.name
+
+
+# -- the comparison -------------------------------------------------------------------------------
+
+
+def sample() -> Workload:
+    return workload.load(WORKLOADS / "n-1.json")
+
+
+def seen(made: Workload) -> Observation:
+    return Observation(
+        ranks=made.ranks,
+        streams=tuple(Seen(stream=s, calls=calls.of_stream(s, made.ranks)) for s in made.streams),
+    )
+
+
+def grow(made: Workload, factor: float) -> Workload:
+    """The workload with one dump of its first stream larger."""
+    first = made.streams[0]
+    dump = first.dumps[1]
+    more = Variable(name="more", type="byte", shape=(round(dump.bytes * factor),))
+    dumps = (first.dumps[0], replace(dump, variables=(*dump.variables, more)), *first.dumps[2:])
+    return replace(made, streams=(replace(first, dumps=dumps), *made.streams[1:]))
+
+
+def change(made: Workload, **more: Any) -> Workload:
+    return replace(made, streams=(replace(made.streams[0], **more), *made.streams[1:]))
+
+
+def delay(made: Workload, seconds: float) -> Workload:
+    first = made.streams[0]
+    late = replace(first.dumps[-1], time_s=first.dumps[-1].time_s + seconds)
+    return change(made, dumps=(*first.dumps[:-1], late))
+
+
+def test_the_same_has_no_error() -> None:
+    made = compare(seen(sample()), seen(sample()))
+    assert made.passed and set(errors(made).values()) == {0.0}
+    assert len(errors(made)) == 2 * (len(EXACT) + 1)
+    assert made.summary == "14 errors of 2 streams, all 0"
+
+
+@pytest.mark.parametrize(("changed", "quantity", "error"), [
+    (lambda w: grow(w, 0.11), "bytes", 0.11),
+    (lambda w: change(w, layout="file-per-process"), "layout", 1.0),
+    (lambda w: change(w, layout="grouped", groups=2), "layout", 1.0),
+    (lambda w: change(w, dumps=w.streams[0].dumps[:-1]), "dumps", -1 / 3),
+    (lambda w: change(w, transfer_bytes=8192), "operations", None),
+    (lambda w: change(w, transfer_bytes=8192), "access sizes", None),
+    (lambda w: change(w, collective=False), "collective", -1.0),
+    (lambda w: delay(w, 0.12), "timeline", 0.12 / 0.9),  # the schedule is from 0.1 s to 1 s
+])  # fmt: skip
+def test_a_difference_fails_with_its_error(
+    changed: Callable[[Workload], Workload], quantity: str, error: float | None
+) -> None:
+    made = compare(seen(sample()), seen(changed(sample())))
+    found = errors(made)["checkpoint", quantity]
+    assert found is not None and abs(found) > 0.1
+    assert error is None or found == pytest.approx(error, rel=1e-3)
+    assert not made.passed
+    assert any(f.startswith(f"checkpoint: {quantity}: ") for f in made.failures())
+    assert all(e == 0 for key, e in errors(made).items() if key[0] == "visualization")
+
+
+def test_a_tenth_is_tolerated_and_no_more() -> None:
+    assert compare(seen(sample()), seen(delay(sample(), 0.08))).passed
+    assert not compare(seen(sample()), seen(delay(sample(), 0.08)), tolerance=0.05).passed
+
+
+def test_times_are_scaled() -> None:
+    slow = sample()
+    for stream in slow.streams:
+        dumps = tuple(replace(d, time_s=3 + 0.1 * d.time_s) for d in stream.dumps)
+        slow = replace(
+            slow,
+            streams=tuple(replace(s, dumps=dumps) if s is stream else s for s in slow.streams),
+        )
+    found = errors(compare(seen(sample()), seen(slow), time_scale=0.1))
+    assert found["checkpoint", "timeline"] == pytest.approx(0)
+    assert not compare(seen(sample()), seen(slow)).passed
+    unscaled = measures(compare(seen(sample()), seen(slow), time_scale=0))
+    assert unscaled["checkpoint", "timeline"].error is None
+    assert "without pauses" in unscaled["checkpoint", "timeline"].reason
+
+
+def test_streams_without_a_counterpart_are_failures_by_name() -> None:
+    made = sample()
+    less = replace(made, streams=made.streams[1:])
+    missing = compare(seen(made), seen(less))
+    assert list(missing.failures()) == [
+        "checkpoint: not in the replica (write, shared, 3 dumps, 14,023,008 B)"
+    ]
+    extra = compare(seen(less), seen(made))
+    assert list(extra.failures()) == [
+        "checkpoint: only in the replica (write, shared, 3 dumps, 14,023,008 B)"
+    ]
+
+
+def test_streams_are_matched_by_what_they_are() -> None:
+    made = sample()
+    turned = replace(made, streams=tuple(reversed(made.streams)))
+    assert compare(seen(made), seen(turned)).passed
+    reads = change(made, operation="read")
+    assert len(list(compare(seen(made), seen(reads)).failures())) == 2  # never with a write
+
+
+def test_other_ranks_fail() -> None:
+    more = workload.scale(sample(), 8, "strong")
+    assert "ranks: 4 in the original, 8 in the replica" in list(
+        compare(seen(sample()), seen(more)).failures()
+    )
+
+
+# -- logs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", TRACES, ids=ids(TRACES))
+def test_a_log_is_what_its_descriptor_says(path: Path, tmp_path: Path) -> None:
+    if path.stem in REFUSED:
+        with pytest.raises(UnderstudyError, match="is incomplete"):
+            observe(path)
+        return
+    text = darshan.read(path, name="w").to_text()
+    (tmp_path / "w.json").write_text(text)
+    made = compare(observe(path), observe(tmp_path / "w.json"))
+    assert not made.missing and not made.extra
+    found = errors(made)
+    for pair in made.pairs:
+        for quantity in ("layout", "dumps", "bytes", "timeline"):
+            assert found[pair.name, quantity] in (0, None)
+        assert pair.original.calls is not None, pair.name
+
+
+def access(file: int, rank: int, size: int, at_s: float, **more: Any) -> dict[str, Any]:
+    return {
+        "id": file, "rank": rank, "POSIX_OPENS": 1, "POSIX_WRITES": 2, "POSIX_BYTES_WRITTEN": size,
+        "POSIX_MAX_BYTE_WRITTEN": size - 1, "POSIX_F_OPEN_START_TIMESTAMP": at_s,
+        "POSIX_F_WRITE_START_TIMESTAMP": at_s, "POSIX_F_WRITE_END_TIMESTAMP": at_s + 0.1,
+        "POSIX_SIZE_WRITE_10K_100K": 2, "POSIX_ACCESS1_ACCESS": size // 2,
+        "POSIX_ACCESS1_COUNT": 2,
+    } | more  # fmt: skip
+
+
+def replica(path: Path, size: int = 80_000) -> Path:
+    """A log as the player leaves it: two streams whose dumps interleave, an input that is made
+    first, and the player's own result."""
+    names: dict[int, bytes] = {}
+    records = []
+
+    def add(name: str, rank: int, at_s: float, **more: Any) -> None:
+        names[len(names) + 1] = name.encode()
+        records.append(access(len(names), rank, size, at_s, **more))
+
+    for dump in range(3):
+        for rank in range(2):
+            for number, at_s in ((0, 10.0), (1, 14.0)):
+                name = f"/s7/run.x3/state-{number}.{dump:06d}.{rank:08d}"
+                add(name, rank, at_s + 10 * dump + 0.01 * rank)
+    add("/s7/run.x3/start.000000", 0, 1.0, POSIX_BYTES_READ=size, POSIX_READS=2,
+        POSIX_F_READ_START_TIMESTAMP=2.0, POSIX_F_READ_END_TIMESTAMP=2.1,
+        POSIX_SIZE_READ_10K_100K=2, POSIX_MAX_BYTE_READ=size - 1)  # fmt: skip
+    add("/s7/result.json.part", 0, 40.0)
+    return write_log(path, nprocs=2, names=names, POSIX=records)
+
+
+def played() -> Workload:
+    """The workload of which `replica` is one."""
+    variable = Variable(name="v", type="byte", shape=(160_000,))
+
+    def dumps(first_s: float) -> tuple[Dump, ...]:
+        return tuple(Dump(time_s=first_s + 10 * k, variables=(variable,)) for k in range(3))
+
+    common: dict[str, Any] = {"method": "posix", "transfer_bytes": 40_000}
+    states = [
+        stream(variable, name=f"state-{k}", layout="file-per-process", dumps=dumps(at_s), **common)
+        for k, at_s in enumerate((10.0, 14.0))
+    ]
+    alone = replace(
+        variable, shape=(80_000,),
+        decomposition=Decomposition(rule="runs", runs=((1, 80_000), (1, 0))),
+    )  # fmt: skip
+    start = stream(alone, name="start", role="input", operation="read", **common)
+    start = replace(start, dumps=(replace(start.dumps[0], time_s=2.0),))
+    return replace(sample(), ranks=2, streams=(start, *states))
+
+
+def test_a_replica_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:
+    original = seen(played())
+    made = compare(original, observe(replica(tmp_path / "r.darshan"), original))
+    assert list(made.failures()) == []
+    assert set(errors(made).values()) == {0.0}
+    assert made.notes == (
+        "3 streams were matched by the names of the replica's files.",
+        "80,000 B that the replica wrote are the files that it reads later; they were left out.",
+        "1 file of the replica's log belong to no stream and were left out "
+        "(80,000 B read and written).",
+    )
+
+
+def test_bytes_that_a_replica_lost_are_found(tmp_path: Path) -> None:
+    original = seen(played())
+    made = compare(original, observe(replica(tmp_path / "r.darshan", 60_000), original))
+    assert errors(made)["state-1", "bytes"] == pytest.approx(-0.25)
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    done = CliRunner().invoke(main, ["fidelity", *map(str, arguments)])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_passes_and_fails(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    first.write_text(sample().to_text())
+    second.write_text(grow(sample(), 0.2).to_text())
+    status, out, wrong = run(first, first)
+    assert (status, wrong) == (0, "")
+    assert out.splitlines()[-1] == (
+        "pass: 14 within 10%, 0 above, 0 not compared, 0 streams without a counterpart"
+    )
+    status, out, wrong = run(first, second, "--json", tmp_path / "c.json")
+    assert (status, wrong) == (1, "")
+    assert out.splitlines()[-1].startswith("fail: ")
+    row = json.loads((tmp_path / "c.json").read_text())
+    assert (row["schema"], row["verdict"]) == ("understudy/fidelity/1", "fail")
+    [sizes] = [m for m in row["streams"][0]["measures"] if m["quantity"] == "bytes"]
+    assert sizes["error"] == pytest.approx(0.2, rel=1e-3) and sizes["verdict"] == "fail"
+    assert run(first, second, "--tolerance", "50")[0] == 0
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    (("none.darshan", "none.darshan"), "none.darshan: cannot be opened: No such file"),
+    (("none.json", "none.json"), "none.json"),
+    ((str(ROOT / "traces" / "trap_partial_1200.darshan"), "x"), "module POSIX is incomplete"),
+])  # fmt: skip
+def test_a_mistake_is_one_sentence_and_status_2(
+    arguments: tuple[str, str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, wrong = run(*arguments)
+    assert (status, out) == (2, "")
+    assert wrong.startswith("understudy: ") and sentence in wrong and wrong.count("\n") == 1
+
+
+# -- the round trip -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runtime() -> str:
+    try:
+        found = observer.runtime()
+        observer.preloaded(found)
+    except UnderstudyError as error:
+        pytest.skip(str(error))
+    return found
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one, for what the largest trace writes (2.4 GB)."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or shutil.disk_usage(memory).free < 4 << 30:
+        yield tmp_path
+        return
+    folder = memory / f"understudy-test-{os.getpid()}"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+PLAYED = [p for p in [*TRACES, *CORNERS] if p.stem not in REFUSED]
+
+
+def test_the_round_trip_leaves_nothing_out() -> None:
+    assert {p.stem for p in TRACES} - {p.stem for p in PLAYED} == REFUSED
+    assert len(PLAYED) >= 12
+
+
+def kept_its_schedule(made: Workload, result: Result) -> bool:
+    """Whether the player was late by less than half of the least time between two states."""
+    scale = result.options.time_scale
+    gaps = [
+        (b.time_s - a.time_s) * scale
+        for s in made.streams if s.files == "append"
+        for a, b in pairwise(s.dumps)
+    ]  # fmt: skip
+    late = [d.lateness_s for s in result.repetitions[0].streams for d in s.dumps]
+    return max(late) < 0.5 * min(gaps, default=math.inf)
+
+
+@pytest.mark.parametrize("path", PLAYED, ids=ids(PLAYED))
+def test_darshan_sees_of_the_replica_what_was_described(
+    path: Path, runtime: str, scratch: Path
+) -> None:
+    made = workload.load(path) if path.suffix == ".json" else darshan.read(path, name=path.stem)
+    descriptor, data, log = scratch / "w.json", scratch / "data", scratch / observer.LOG
+    descriptor.write_text(made.to_text())
+    (scratch / observer.SETTINGS).write_text("\n".join(observer.settings(str(data))) + "\n")
+    scale = min(1.0, SCHEDULE_S / max(d.time_s for s in made.streams for d in s.dumps))
+    before = [
+        word.replace('"', "").replace("$PWD", str(scratch))
+        for line in observer.prefix_of(runtime)
+        for word in line.split(" ")
+    ]
+    for _ in range(TRIES):
+        log.unlink(missing_ok=True)
+        result = player.play(descriptor, made.ranks, data, f"--time-scale={scale}", before=before)
+        if kept_its_schedule(made, result):
+            break
+    original = observe(descriptor)
+    compared = compare(original, observe(log, original), time_scale=scale)
+    print(f"{path.stem}: {compared.summary}")
+    assert not compared.missing and not compared.extra
+    for (name, quantity), error in errors(compared).items():
+        if quantity in EXACT:
+            assert error == 0, (name, quantity, measures(compared)[name, quantity])
+    # A machine that is busy plays late; Darshan then sees what the player itself says.
+    dumps = [d for s in result.repetitions[0].streams for d in s.dumps]
+    late_s = max(abs(d.lateness_s) for d in dumps) + max(d.elapsed_s for d in dumps)
+    length_s = max(d.scheduled_s for d in dumps) - min(d.scheduled_s for d in dumps)
+    for key, error in errors(compared).items():
+        if key[1] == "timeline" and error is not None:
+            assert abs(error) * length_s <= late_s + 0.1 * length_s, key

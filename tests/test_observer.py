@@ -1,0 +1,156 @@
+"""The kernel as a witness: system calls of the player, seen by strace, against its result."""
+
+import re
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import player
+from understudy.result import Result
+from understudy.workload import Dump, Provenance, Scaling, Source, Stream, Variable, Workload
+
+RANKS = 2
+ELEMENTS = (5000, 7001)  # of 8 bytes, per dump; the ranks' halves are no multiple of a transfer
+TRANSFER = 6008
+CALLS = "openat,write,pwrite64,writev,pwritev,pwritev2,read,pread64,preadv,fsync,fdatasync"
+
+
+@dataclass
+class Used:
+    """System calls on one file, all ranks: sizes of the calls that moved bytes, flushes."""
+
+    wrote: Counter[int] = field(default_factory=Counter)
+    read: Counter[int] = field(default_factory=Counter)
+    flushes: int = 0
+
+
+LINE = re.compile(r"(?P<call>\w+)\((?P<fd>\d+)<(?P<path>[^>]*)>.*\) += (?P<moved>-?\d+)")
+
+
+def observed(traces: Iterator[Path]) -> dict[str, Used]:
+    """What strace saw, by file name; one trace file per thread, so that no line is cut in two."""
+    files: dict[str, Used] = defaultdict(Used)
+    for trace in traces:
+        for line in trace.read_text(errors="replace").splitlines():
+            if found := LINE.match(line):
+                used, moved = files[found["path"]], int(found["moved"])
+                if found["call"] in ("fsync", "fdatasync"):
+                    used.flushes += 1
+                elif moved > 0:
+                    way = used.read if "read" in found["call"] else used.wrote
+                    way[moved] += 1
+    return files
+
+
+def test_lines_of_strace_are_understood(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(
+        'openat(AT_FDCWD</x>, "d/a", O_RDWR) = 3</x/d/a>\n'
+        'pwrite64(3</x/d/a>, ""..., 6008, 0) = 6008\n'
+        'pwritev(3</x/d/a>, [{iov_base=""..., iov_len=8}, {iov_base="", iov_len=4}], 2, 8) = 12\n'
+        'pread64(3</x/d/a>, ""..., 100, 0) = 40\n'
+        'pwrite64(3</x/d/a>, ""..., 100, 0) = -1 EINTR (Interrupted system call)\n'
+        "fsync(3</x/d/a>) = 0\n"
+        "+++ exited with 0 +++\n"
+    )
+    files = observed(iter([tmp_path / "t"]))
+    assert files == {"/x/d/a": Used(Counter({6008: 1, 12: 1}), Counter({40: 1}), 1)}
+
+
+@pytest.fixture(scope="module")
+def strace() -> str:
+    found = shutil.which("strace")
+    if found is None:
+        pytest.skip("strace is not installed")
+    asked = subprocess.run([found, "-o", "/dev/null", "true"], capture_output=True, text=True)
+    if asked.returncode:
+        pytest.skip(f"strace may not trace here: {asked.stderr.strip().splitlines()[-1]}")
+    return found
+
+
+def small(method: str) -> Workload:
+    """Two checkpoints of all ranks, and two reads of a file per rank."""
+
+    def dumps(begin_s: float) -> tuple[Dump, ...]:
+        return tuple(
+            Dump(time_s=begin_s + k, variables=(Variable(name="v", type="f64", shape=(n,)),))
+            for k, n in enumerate(ELEMENTS)
+        )
+
+    common: dict[str, Any] = {"files": "new", "method": method, "transfer_bytes": TRANSFER}
+    return Workload(
+        name="small",
+        description="For the witness.",
+        ranks=RANKS,
+        scaling=Scaling(rule="none", from_ranks=RANKS),
+        source=Source(format="hand"),
+        provenance=(
+            Provenance(path="/ranks", origin="assumed", how="sample"),
+            Provenance(path="/runtime_s", origin="assumed", how="sample"),
+            Provenance(path="/streams", origin="assumed", how="sample"),
+        ),
+        streams=(
+            Stream(
+                name="checkpoint", role="checkpoint", operation="write", layout="shared",
+                sync=True, dumps=dumps(0.0), **common,
+            ),
+            Stream(
+                name="start", role="input", operation="read", layout="file-per-process",
+                dumps=dumps(0.5), **common,
+            ),
+        ),
+    )  # fmt: skip
+
+
+def sizes(elements: int) -> Counter[int]:
+    """Calls of a rank's block of so many elements."""
+    full, rest = divmod(8 * elements, TRANSFER)
+    return Counter({TRANSFER: full} | ({rest: 1} if rest else {}))
+
+
+def of_all_ranks(elements: int) -> Counter[int]:
+    half, more = divmod(elements, RANKS)
+    return sum((sizes(half + (r < more)) for r in range(RANKS)), Counter())
+
+
+def operations(result: Result, stream: int, dump: int, phase: str) -> int:
+    phases = result.repetitions[0].streams[stream].dumps[dump].phases
+    return next(p.operations for p in phases if p.phase == phase)
+
+
+@pytest.mark.parametrize("method", ["posix", "mpiio", "hdf5"])
+def test_the_kernel_saw_what_the_player_says(method: str, strace: str, tmp_path: Path) -> None:
+    player.needs(method)
+    descriptor = tmp_path / "small.json"
+    descriptor.write_text(small(method).to_text())
+    before = [strace, "-ff", "-y", "-qq", "-s0", f"-etrace={CALLS}", "-o", str(tmp_path / "trace")]
+    result = player.play(descriptor, RANKS, tmp_path / "data", "--time-scale=0.02", before=before)
+    files = observed(tmp_path.glob("trace.*"))
+    suffix = ".h5" if method == "hdf5" else ""
+    for k, elements in enumerate(ELEMENTS):
+        told = result.repetitions[0].streams[0].dumps[k]
+        used = files[f"{tmp_path}/data/checkpoint.{k:06d}{suffix}"]
+        want = of_all_ranks(elements)
+        data = Counter({size: n for size, n in used.wrote.items() if size in want})
+        assert data == want  # HDF5's own calls, for its metadata, have other sizes
+        assert data.total() == operations(result, 0, k, "write")
+        assert sum(size * n for size, n in data.items()) == told.bytes == 8 * elements
+        if method != "hdf5":
+            assert used.wrote == want
+            assert used.flushes == operations(result, 0, k, "sync") == RANKS
+            assert told.file_bytes == told.bytes
+        else:
+            assert told.file_bytes is not None and told.file_bytes > told.bytes
+            assert sum(s * n for s, n in used.wrote.items()) >= told.bytes
+        read: Counter[int] = Counter()
+        for rank in range(RANKS):
+            own = files[f"{tmp_path}/data/start.{k:06d}.{rank:08d}{suffix}"]
+            read += Counter({size: n for size, n in own.read.items() if size in want})
+            assert method == "hdf5" or own.wrote == own.read  # made before, in the same calls
+        assert read == want
+        assert read.total() == operations(result, 1, k, "read")

@@ -1,0 +1,474 @@
+"""The page: cases, metrics with known answers, every figure, the HTML, sentences of errors."""
+
+import json
+import math
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support import results as samples
+from understudy import cli
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT
+from understudy.report import cases, figures, metrics, page, show
+from understudy.report.cases import Case
+from understudy.workload import Provenance, Workload
+
+FIGURES = [path.stem for path in sorted(figures.ROOM.glob("*.py"))]
+WORKLOADS = {w.name: w for w in (samples.growing(), samples.per_process(), samples.grouped())}
+
+
+def case_of(tmp_path: Path, *rows: dict[str, Any]) -> Case:
+    """The one case that these results make, each in a folder of its own."""
+    for i, row in enumerate(rows):
+        samples.write(row, tmp_path / "results" / str(i) / "result.json")
+    (case,) = cases.group(cases.load(cases.find([tmp_path / "results"])))
+    return case
+
+
+def report(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.main, ["report", *map(str, arguments)])
+
+
+class Elements(HTMLParser):
+    """Attributes of every element, and whether each one that was opened was closed in order."""
+
+    VOID = frozenset({"meta", "br", "wbr", "link", "img", "hr", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def values(self, name: str) -> list[str]:
+        return [value or "" for _, attrs in self.found for n, value in attrs.items() if n == name]
+
+
+@pytest.fixture(scope="module")
+def sample_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Case]]:
+    folder = samples.write_tree(tmp_path_factory.mktemp("tree"), WORKLOADS.values(), repetitions=3)
+    found = cases.group(cases.load(cases.find([folder])))
+    return page.render(found), found
+
+
+# Cases
+
+
+def test_place_comes_from_the_output_tree_of_reframe(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process())
+    tree = tmp_path / "output/archer/work/gnu/Replay_1"
+    samples.write(row, tree / "result.json")
+    (run,) = cases.load(cases.find([tmp_path]))
+    assert (run.system, run.partition) == ("archer", "work")
+
+
+def test_place_is_host_and_file_system_elsewhere(tmp_path: Path) -> None:
+    samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
+    (run,) = cases.load(cases.find([tmp_path / "result.json"]))
+    assert run.place == "sample-host:ext4"
+
+
+def test_a_copy_counts_once(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process(), repetitions=2)
+    for folder in ("output", "stage"):
+        samples.write(row, tmp_path / folder / "s/p/e/t/result.json")
+    (case,) = cases.group(cases.load(cases.find([tmp_path])))
+    assert [s.repetitions for s in case.settings] == [2]
+
+
+def test_runs_of_one_setting_pool_their_repetitions(tmp_path: Path) -> None:
+    made = samples.per_process()
+    case = case_of(tmp_path, *(samples.result(made, repetitions=2, seed=s) for s in (1, 2)))
+    assert [s.repetitions for s in case.settings] == [4]
+    assert len(case.settings[0].dumps("dump")[0]) == 4
+
+
+def test_options_that_differ_tell_settings_apart(tmp_path: Path) -> None:
+    made = samples.per_process()
+    case = case_of(
+        tmp_path,
+        samples.result(made, transfer_bytes=1024, fsync=True),
+        samples.result(made, transfer_bytes=None, fsync=True),
+    )
+    assert [s.label for s in case.settings] == ["posix", "posix transfer 1024 B"]
+
+
+def test_one_name_with_two_descriptors_makes_two_cases(tmp_path: Path) -> None:
+    made = samples.per_process()
+    other = samples.workload(made.name, made.streams, runtime_s=4.0)
+    for i, played in enumerate((made, other)):
+        samples.write(samples.result(played), tmp_path / str(i) / "result.json")
+    found = cases.group(cases.load(cases.find([tmp_path])))
+    assert len({c.key for c in found}) == 2
+
+
+def test_reading_a_checkpoint_back_is_a_restart(tmp_path: Path) -> None:
+    case = case_of(tmp_path, samples.result(samples.growing(), restart=True))
+    assert case.role("checkpoint-restart") == "restart"
+    assert case.role("checkpoint") == "checkpoint"
+
+
+# Metrics
+
+
+@pytest.mark.parametrize(
+    ("moved", "planned", "error"),
+    [(100, 100, 0.0), (90, 100, -0.1), (150, 100, 0.5), (0, 0, 0.0), (1, 0, math.inf)],
+)
+def test_payload_error(moved: int, planned: float, error: float) -> None:
+    assert metrics.payload_error(moved, planned) == pytest.approx(error)
+
+
+def test_worst_error_keeps_its_sign() -> None:
+    assert metrics.worst([0.01, -0.2, 0.1]) == -0.2
+
+
+def test_spread_of_known_values() -> None:
+    found = metrics.spread([4.0, 1.0, 3.0, 2.0])
+    assert found == metrics.Spread(low=1.0, median=2.5, high=4.0, n=4)
+    assert metrics.spread([]) is None
+
+
+def test_bandwidth_is_payload_over_open_to_close(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process())
+    for dump in row["repetitions"][0]["streams"][0]["dumps"]:
+        dump["phases"][0] |= {"first_start_s": 10.0, "last_end_s": 10.5}
+        dump["phases"][1] |= {"first_start_s": 10.5, "last_end_s": 11.5}
+        dump["phases"][2] |= {"first_start_s": 11.5, "last_end_s": 12.0}
+    (setting,) = case_of(tmp_path, row).settings
+    total = metrics.total_bandwidth(setting, "write")
+    assert total is not None and total.median == 3 * 64 * 2**20 / 6.0
+    assert metrics.total_bandwidth(setting, "read") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "state", "error"),
+    [
+        ({}, "pass", 0.0),
+        ({"verify": False}, "undecided", 0.0),
+        ({"lost_bytes": 64 * 2**20 // 100}, "pass", -0.01),
+        ({"lost_bytes": 64 * 2**20 // 4}, "fail", -0.25),
+    ],
+)
+def test_verdict(tmp_path: Path, options: dict[str, Any], state: str, error: float) -> None:
+    case = case_of(tmp_path, samples.result(samples.per_process(), **options))
+    verdict = metrics.verdict(case.settings[0], case)
+    assert verdict.state == state
+    assert verdict.error == pytest.approx(error, abs=1e-6)
+
+
+def test_wrong_contents_fail(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process())
+    row["verification"]["wrong_bytes"] = 1
+    case = case_of(tmp_path, row)
+    assert metrics.verdict(case.settings[0], case).state == "fail"
+
+
+def test_a_dump_that_was_not_played_fails(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process(), repetitions=2)
+    del row["repetitions"][1]["streams"][0]["dumps"][2]
+    case = case_of(tmp_path, row)
+    assert metrics.verdict(case.settings[0], case).error == -1.0
+
+
+def test_bytes_scale_is_part_of_the_plan(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process(), bytes_scale=0.5, lost_bytes=32 * 2**20)
+    case = case_of(tmp_path, row)
+    assert metrics.verdict(case.settings[0], case).error == 0.0
+
+
+def test_container_overhead(tmp_path: Path) -> None:
+    case = case_of(tmp_path, samples.result(samples.per_process(), method="hdf5"))
+    overhead = metrics.container_bytes(case.settings[0].stream("dump"))
+    assert overhead is not None and overhead.median == 3 * 2048
+
+
+def test_slowest_phase_is_the_one_with_the_slowest_rank(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process())
+    statistics = row["repetitions"][0]["streams"][0]["dumps"][1]["phases"][1]["rank_s"]
+    statistics |= {"q95": 80.0, "max": 90.0, "median": 45.0}
+    case = case_of(tmp_path, row)
+    (found,) = [r for r in metrics.slowest_phases(case.settings[0]) if r.phase == "write"]
+    assert (found.dump, found.seconds[-1], found.imbalance) == (1, 90.0, 2.0)
+
+
+def test_origins_counts_each_number_once_and_the_last_entry_wins() -> None:
+    made = samples.per_process()
+    assert metrics.origins(made) == {"assumed": 10, "derived": 3, "read": 9}
+    bare = samples.workload("bare", made.streams)
+    object.__setattr__(bare, "provenance", (Provenance(path="/ranks", origin="read", how="x"),))
+    assert metrics.origins(bare) == {"read": 1, "not stated": 21}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (show.size(0), "0 B"),
+        (show.size(37_750_784), "36.0 MiB"),
+        (show.size(10 * 2**30), "10.0 GiB"),
+        (show.size(None), "not measured"),
+        (show.exact(37_750_784), "37,750,784 B"),
+        (show.rate(1.5 * 2**30), "1.50 GiB/s"),
+        (show.seconds(0.0000812), "81.2 µs"),
+        (show.seconds(3.416), "3.42 s"),
+        (show.seconds(9.5), "9.50 s"),
+        (show.seconds(0.123), "123 ms"),
+        (show.seconds(7260), "2 h 01 min"),
+        (show.percent(0), "0 %"),
+        (show.percent(0.125), "+12.5 %"),
+        (show.percent(-0.00002), "\N{MINUS SIGN}0.002 %"),
+        (show.shorten("abcdefghij", 5), "ab…ij"),
+    ],
+)
+def test_numbers_as_a_person_reads_them(text: str, expected: str) -> None:
+    assert text == expected
+
+
+# Figures
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_draws(name: str, workload: Workload, tmp_path: Path) -> None:
+    case = case_of(
+        tmp_path,
+        samples.result(workload, method="posix", repetitions=3, restart=True),
+        samples.result(workload, method="hdf5", repetitions=3, restart=True, speed=0.5),
+    )
+    (drawer,) = [d for d in figures.drawers() if d.name == name]
+    text = figures.svg(drawer, case)
+    assert text is not None
+    root = ElementTree.fromstring(text)
+    assert root.tag == "svg"
+    words = "".join(root.itertext())
+    assert any(s.name in words for s in workload.streams) or name == "schedule"
+    assert drawer.title.endswith("?") and drawer.caption
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_bears_a_crowd_of_dumps_and_streams(name: str, crowd: Case) -> None:
+    (drawer,) = [d for d in figures.drawers() if d.name == name]
+    text = figures.svg(drawer, crowd)
+    assert (text is None) == (name == "repetitions")
+    assert len(text or "") < 1_500_000
+    cut = name in ("fidelity", "bandwidth", "phases", "ranks")
+    assert ("of 40 streams; the tables have all" in (text or "")) == cut
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return case_of(tmp_path_factory.mktemp("crowd"), samples.result(samples.crowded()))
+
+
+def test_crowded_timeline_groups_small_streams(crowd: Case) -> None:
+    (drawer,) = [d for d in figures.drawers() if d.name == "timeline"]
+    words = "".join(ElementTree.fromstring(figures.svg(drawer, crowd) or "").itertext())
+    assert "smaller, checkpoint" in words and "10.0 GiB" not in words
+
+
+def test_no_pauses_no_schedule(tmp_path: Path) -> None:
+    case = case_of(tmp_path, samples.result(samples.growing(), time_scale=0))
+    (drawer,) = [d for d in figures.drawers() if d.name == "schedule"]
+    assert figures.svg(drawer, case) is None
+
+
+def test_a_new_file_is_a_new_figure(tmp_path: Path) -> None:
+    for name, order in (("later", 2), ("early", 1)):
+        text = (
+            f'"""Is {name} found?\n\nYes.\n"""\nORDER = {order}\ndef draw(case):\n    return 7\n'
+        )
+        (tmp_path / f"{name}.py").write_text(text)
+    found = figures.drawers(tmp_path)
+    assert [(d.name, d.title, d.caption) for d in found] == [
+        ("early", "Is early found?", "Yes."),
+        ("later", "Is later found?", "Yes."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("ORDER = 1\ndef draw(case): ...\n", "the docstring is missing"),
+        ('"""Q?"""\ndef draw(case): ...\n', "ORDER is missing"),
+        ('"""Q?"""\nORDER = 1\n', "draw is missing"),
+    ],
+)
+def test_an_incomplete_figure_is_named(tmp_path: Path, text: str, missing: str) -> None:
+    (tmp_path / "odd.py").write_text(text)
+    with pytest.raises(UnderstudyError, match=rf"odd\.py: a figure needs .*{missing}"):
+        figures.drawers(tmp_path)
+
+
+def test_example_of_the_how_to_is_a_figure(tmp_path: Path) -> None:
+    guide = (ROOT / "docs/how-to/add-a-figure.md").read_text(encoding="utf-8")
+    (tmp_path / "example.py").write_text(guide.split("```python\n")[1].split("```")[0])
+    (drawer,) = figures.drawers(tmp_path)
+    case = case_of(tmp_path, samples.result(samples.growing()))
+    assert "checkpoint" in (figures.svg(drawer, case) or "")
+    alone = case_of(tmp_path / "alone", samples.result(samples.per_process()))
+    assert figures.svg(drawer, alone) is None
+
+
+# The page
+
+
+def test_page_is_well_formed_and_complete(sample_page: tuple[str, list[Case]]) -> None:
+    text, found = sample_page
+    elements = Elements(text)
+    assert elements.open == []
+    ids = elements.values("id")
+    assert len(ids) == len(set(ids)), "an id stands twice"
+    for case in found:
+        assert case.key in ids
+        for name in FIGURES:
+            assert f"{case.key}-{name}" in ids
+    links = elements.values("href")
+    assert links and all(link.startswith("#") for link in links)
+    assert {link[1:] for link in links} <= set(ids), "a link leads nowhere"
+
+
+def test_page_refers_to_nothing_outside_itself(sample_page: tuple[str, list[Case]]) -> None:
+    text, _ = sample_page
+    elements = Elements(text)
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in elements.found}
+    for token in ("http:", "https:", "src=", "@import", "xmlns"):
+        assert token not in text, token
+    assert text.count("url(") == text.count("url(#")
+
+
+def test_overview_has_a_verdict_for_every_setting(sample_page: tuple[str, list[Case]]) -> None:
+    text, found = sample_page
+    overview = text[: text.index("<section")]
+    settings = sum(len(case.settings) for case in found)
+    assert settings == 3 * 3 * 2
+    assert overview.count('class="verdict"') == settings
+    assert overview.count("not verified") == settings / 3  # hdf5 runs of the sample
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    for played, method in ((samples.growing(), "posix"), (samples.grouped(), "mpiio")):
+        row = samples.result(played, method=method, verify=False)
+        samples.write(row, tmp_path / method / "result.json")
+    text = page.render(cases.group(cases.load(cases.find([tmp_path]))))
+    overview = text[: text.index("<section")]
+    assert overview.count('<span class="empty">not measured</span>') == 2
+    assert "unknown" in text  # run time of the grouped sample
+
+
+def test_hostile_names_are_escaped(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+    made = samples.workload(
+        "hostile",
+        [samples.stream("dump", "output", [1000], [0.0], label=evil, method="posix")],
+        description=evil,
+        notes=(evil,),
+    )
+    row = samples.result(made)
+    row["environment"] |= {"mpi": evil, "host": evil, "kernel": evil, "file_system": evil}
+    row["environment"]["command_line"] = [evil]
+    samples.write(row, tmp_path / "result.json")
+    text = page.render(cases.group(cases.load(cases.find([tmp_path]))))
+    elements = Elements(text)
+    assert not {"script", "img"} & {tag for tag, _ in elements.found}
+    assert "onerror" not in {name for _, attrs in elements.found for name in attrs}
+    assert evil in "".join(elements.text)
+
+
+def test_page_is_the_same_twice(tmp_path: Path) -> None:
+    samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
+    found = cases.group(cases.load(cases.find([tmp_path])))
+    assert page.render(found) == page.render(found)
+
+
+# The command
+
+
+def test_command_writes_the_page(tmp_path: Path) -> None:
+    samples.write(samples.result(samples.per_process()), tmp_path / "in/result.json")
+    output = tmp_path / "new/folder/index.html"
+    ran = report(tmp_path / "in", "-o", output)
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout == ""
+    assert "per-process" in output.read_text(encoding="utf-8")
+    assert [p.name for p in output.parent.iterdir()] == ["index.html"]
+
+
+def unfinished(row: dict[str, Any]) -> None:
+    row["finished"] = False
+
+
+def without_end(row: dict[str, Any]) -> None:
+    del row["finished"]
+
+
+def other_workload(row: dict[str, Any]) -> None:
+    row["workload_sha256"] = "0" * 64
+
+
+def unknown_key(row: dict[str, Any]) -> None:
+    row["colour"] = "blue"
+
+
+def no_phases(row: dict[str, Any]) -> None:
+    row["repetitions"][0]["streams"][0]["dumps"][0]["phases"] = []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (unfinished, "finished: True was expected"),
+        (without_end, "'finished' is a required property"),
+        (other_workload, "workload_sha256 is not the SHA-256"),
+        (unknown_key, "'colour' was unexpected"),
+        (no_phases, "phases: [] should be non-empty"),
+    ],
+)
+def test_a_bad_result_is_one_sentence(tmp_path: Path, spoil: Any, sentence: str) -> None:
+    row = samples.result(samples.per_process())
+    spoil(row)
+    samples.write(row, tmp_path / "result.json")
+    output = tmp_path / "index.html"
+    output.write_text("the page before")
+    assert_one_sentence(report(tmp_path, "-o", output), sentence, "result.json")
+    assert output.read_text() == "the page before"
+
+
+def test_nothing_to_show_is_one_sentence(tmp_path: Path) -> None:
+    assert_one_sentence(report(tmp_path), "no result.json in this folder", str(tmp_path))
+    assert_one_sentence(report(tmp_path / "none"), "no such file or folder", "none")
+    (tmp_path / "result.json").write_text("{")
+    assert_one_sentence(report(tmp_path), "not a result", "result.json")
+
+
+def test_an_unwritable_target_is_one_sentence(tmp_path: Path) -> None:
+    samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
+    (tmp_path / "file").write_text(json.dumps({}))
+    ran = report(tmp_path / "result.json", "-o", tmp_path / "file/index.html")
+    assert_one_sentence(ran, "cannot write the page", "index.html")
+
+
+def assert_one_sentence(ran: Result, *parts: str) -> None:
+    assert ran.exit_code == 1
+    assert ran.stdout == ""
+    assert ran.stderr.startswith("understudy: ") and ran.stderr.count("\n") == 1
+    for part in parts:
+        assert part in ran.stderr

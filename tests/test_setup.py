@@ -1,0 +1,356 @@
+"""The set-up: lists of packages, a shell's environment, discovery of commands, the count."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tests import run as all_tests
+from understudy import __version__, cli, commands
+from understudy.errors import UnderstudyError
+
+ROOT = Path(__file__).resolve().parents[1]
+PINNED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[0-9][0-9.]*)( ; (?P<marker>.+))?")
+
+# What setup.sh itself calls, besides the programs that it looks for.
+TOOLS = """
+    bash cat cut dirname env flock getconf grep id mkdir paste rm sed sha256sum tail touch xargs
+    echo
+"""
+
+
+def rows(file: str) -> list[str]:
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def pins(file: str) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for row in rows(file):
+        if row.startswith("-r "):
+            continue
+        match = PINNED.fullmatch(row)
+        assert match, f"{file}: {row!r} is not pinned"
+        key = (match["name"].lower().replace("_", "-"), match["marker"] or "")
+        assert key not in found, f"{file}: {row!r} stands twice"
+        found[key] = match["version"]
+    return found
+
+
+def test_every_requirement_is_pinned_once() -> None:
+    run, test = pins("requirements.txt"), pins("requirements-test.txt")
+    assert len(run) > 40
+    assert len(test) > 10
+    assert not {name for name, _ in run} & {name for name, _ in test}
+
+
+def test_direct_dependencies_are_pinned() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    block = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
+    assert block
+    direct = [name.lower() for name in re.findall(r'"([A-Za-z-]+)>=', block[1])]
+    assert len(direct) >= 8
+    assert set(direct) <= {name for name, _ in pins("requirements.txt")}
+
+
+def test_one_version_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in citation
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("tool", ["ruff", "clang-format"])
+def test_pre_commit_runs_the_pinned_linters(tool: str) -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    version = pins("requirements-test.txt")[tool, ""]
+    assert re.search(rf"{tool}(-pre-commit)?\n    rev: v{re.escape(version)}\n", text)
+
+
+def test_debian_packages_have_a_need_and_a_probe() -> None:
+    found = rows("requirements-debian.txt")
+    assert len(found) >= 9
+    for row in found:
+        need, what, packages, probe = (part.strip() for part in row.split("|", maxsplit=3))
+        assert need in {"run", "test", "more"}, row
+        assert what and probe, row
+        assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) for name in packages.split()), row
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> tuple[Path, Path]:
+    """A checkout with the set-up alone, and a folder with the programs that setup.sh calls."""
+    tree, programs = tmp_path / "tree", tmp_path / "programs"
+    tree.mkdir()
+    programs.mkdir()
+    for name in ("setup.sh", "setup-env.sh", "requirements-debian.txt"):
+        shutil.copy(ROOT / name, tree)
+    for name in TOOLS.split():
+        if found := shutil.which(name):
+            (programs / name).symlink_to(found)
+    return tree, programs
+
+
+def script(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)  # never write through a link to a program of the system
+    path.write_text(f"#!/usr/bin/env bash\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def shell(
+    tree: Path, programs: Path | None, *command: str, **env: str
+) -> subprocess.CompletedProcess[str]:
+    path = str(programs) if programs else os.environ["PATH"]
+    kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
+    return subprocess.run(
+        command,
+        cwd=tree,
+        env={"PATH": path, **kept, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_apt_all_that_is_missing_is_named(bare: tuple[Path, Path]) -> None:
+    tree, programs = bare
+    done = shell(tree, programs, "bash", "./setup.sh", "test", PYTHON="no-such-python")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    for what in ("C compiler", "CMake", "MPI", "jansson", "cmocka", "Python 3.10 or newer"):
+        assert what in done.stderr
+    assert "libjansson-dev" in done.stderr
+    assert "HDF5" not in done.stderr, "a method less is no reason to stop"
+    assert done.stdout == ""
+
+
+def test_apt_gets_what_is_missing_and_only_that(bare: tuple[Path, Path]) -> None:
+    tree, programs = bare
+    script(programs / "id", "echo 0")
+    for there in ("cc", "make", "cmake", "mpicc", "mpirun"):
+        script(programs / there, "exit 0")
+    # pkg-config knows nothing before apt has been called, and all but the HDF5 library afterwards.
+    script(
+        programs / "pkg-config",
+        f'[ "$1" = --version ] || {{ [ -e "{tree}/installed" ] && [ "$2" != hdf5-openmpi ]; }}',
+    )
+    script(programs / "apt-get", f'echo "$@" >>"{tree}/apt"; touch "{tree}/installed"')
+    script(programs / "good-python", 'case "$*" in *ensurepip*) exit 0 ;; *) exit 3 ;; esac')
+
+    done = shell(tree, programs, "bash", "./setup.sh", "run", PYTHON="good-python")
+    called = (tree / "apt").read_text(encoding="utf-8").splitlines()
+    assert len(called) == 2
+    assert called[0].endswith(" update")
+    packages = "libjansson-dev libhdf5-openmpi-dev hdf5-tools strace"
+    assert called[1].endswith(f"install -y --no-install-recommends {packages}")
+    assert f"installing the packages {packages}\n" in done.stderr
+    assert "going on without: parallel HDF5, h5dump, strace" in done.stderr
+    assert done.returncode != 0, "the interpreter of this test does nothing"
+
+
+def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) -> None:
+    tree, programs = bare
+    script(programs / "id", "echo 1000")
+    script(programs / "sudo", "exit 1")
+    script(programs / "apt-get", f'echo "$@" >>"{tree}/apt"')
+    done = shell(tree, programs, "bash", "./setup.sh", "run", PYTHON="no-such-python")
+    assert done.returncode == 1
+    assert "missing: C compiler" in done.stderr
+    assert not (tree / "apt").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["walk"]])
+def test_setup_says_what_it_expects(bare: tuple[Path, Path], arguments: list[str]) -> None:
+    done = shell(*bare, "bash", "./setup.sh", *arguments)
+    assert done.returncode == 1
+    assert "expected 'run' or 'test'" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh"])
+def test_setup_env_sourced_twice(bare: tuple[Path, Path], name: str) -> None:
+    if not shutil.which(name):
+        pytest.skip(f"{name} is not installed")
+    tree, _ = bare
+    text = "set -eu; cd /; for i in 1 2; do source ${HERE}/setup-env.sh; done; env"
+    done = shell(tree, None, name, "-c", text, HERE=str(tree), OMPI_MCA_mpi_yield_when_idle="0")
+    assert done.returncode == 0, done.stderr
+    env = dict(line.partition("=")[::2] for line in done.stdout.splitlines())
+    path = env["PATH"].split(":")
+    assert path[:2] == [f"{tree}/.venv/bin", f"{tree}/build/bin"]
+    assert len([p for p in path if p.startswith(str(tree))]) == 2
+    assert env["RFM_CONFIG_FILES"] == f"{tree}/configs/settings.py"
+    assert env["OMPI_MCA_rmaps_base_oversubscribe"] == "1"
+    assert env["OMPI_MCA_mpi_yield_when_idle"] == "0", "what the user sets stays"
+    assert ("OMPI_ALLOW_RUN_AS_ROOT" in env) == (os.geteuid() == 0)
+    assert not [variable for variable in env if variable.startswith("_und")]
+    assert done.stderr == f"understudy: nothing is built yet; run `make build` in {tree}\n" * 2
+
+
+def test_more_ranks_than_cores_start_in_this_environment() -> None:
+    """As root too, and on however few cores; nothing but the ranks' own output is printed."""
+    ranks = 2 * (os.cpu_count() or 1) + 1
+    text = f"source ./setup-env.sh 2>/dev/null; mpirun -n {ranks} echo rank"
+    done = shell(ROOT, None, "bash", "-c", text)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["rank"] * ranks
+    assert done.stderr == ""
+
+
+def test_make_without_a_verb_lists_all_verbs() -> None:
+    done = shell(ROOT, None, "make", "-s")
+    listed = [line.split()[1] for line in done.stdout.splitlines()]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony
+    assert listed == phony[1].split()
+
+
+def names() -> list[str]:
+    return cli.main.list_commands(click.Context(cli.main))
+
+
+@pytest.mark.parametrize("name", names())
+def test_help_of_every_command(name: str) -> None:
+    done = CliRunner().invoke(cli.main, [name, "--help"])
+    assert done.exit_code == 0, done.output
+    command = cli.main.get_command(click.Context(cli.main), name)
+    assert command and command.get_short_help_str(), f"{name} has no word of help"
+
+
+def test_help_lists_every_file_of_the_room() -> None:
+    files = (ROOT / "python/understudy/commands").glob("[!_]*.py")
+    assert sorted(path.stem.replace("_", "-") for path in files) == names()
+    done = CliRunner().invoke(cli.main, ["--help"])
+    assert done.exit_code == 0, done.output
+    assert all(re.search(rf"^  {name} ", done.output, re.MULTILINE) for name in names())
+
+
+def test_unknown_command() -> None:
+    done = CliRunner().invoke(cli.main, ["rehearse"])
+    assert done.exit_code == 2
+    assert "No such command 'rehearse'" in done.output
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One more folder of commands."""
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    return tmp_path
+
+
+def test_a_new_file_is_a_new_command(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (room / "take_a_bow.py").write_text(
+        "import click\n"
+        "from understudy.errors import UnderstudyError\n"
+        "@click.command()\n"
+        "def command():\n"
+        "    'Bow.'\n"
+        "    raise UnderstudyError('/x/y.json: key ranks: expected a number above 0, got 0')\n",
+        encoding="utf-8",
+    )
+    name = f"{commands.__name__}.take_a_bow"
+    try:
+        assert "take-a-bow" in cli.main.list_commands(click.Context(cli.main))
+        assert name not in sys.modules, "listed, not imported"
+        done = CliRunner().invoke(cli.main, ["take-a-bow"])
+        assert done.exit_code == 1
+        assert (
+            done.output == "understudy: /x/y.json: key ranks: expected a number above 0, got 0\n"
+        )
+        assert not isinstance(done.exception, UnderstudyError)
+    finally:
+        sys.modules.pop(name, None)
+
+
+def test_no_command_is_imported_before_it_is_called() -> None:
+    text = (
+        "import sys; from understudy.cli import main; main(['--version'], standalone_mode=False);"
+        "print(*[m for m in sys.modules if m.startswith(('understudy.commands.', 'matplotlib'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["understudy,", "version", __version__]
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.test_x" name="good"/>
+<testcase classname="unit.y" name="unit.y" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+  <system-out>looking for it
+no tmpfs: not root
+</system-out></testcase>
+<testcase classname="unit.z" name="unit.z" status="fail"><failure message=""/>
+  <system-out>z.c:3: 4 is not 5
+</system-out></testcase>
+<testcase classname="tests.test_x" name="left"><skipped message="no library"/></testcase>
+<testcase classname="tests.test_x" name="bad"><failure message="1 != 2&#10;more"/></testcase>
+<testcase classname="tests.test_x" name="worse"><error message="fixture">trace</error></testcase>
+</testsuite></testsuites>"""
+
+
+def test_cases_of_a_report(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(REPORT, encoding="utf-8")
+    found = [(case.name, case.outcome, case.reason) for case in all_tests.cases(report)]
+    assert found == [
+        ("tests.test_x::good", "passed", ""),
+        ("unit.y", "skipped", "no tmpfs: not root"),
+        ("unit.z", "failed", "z.c:3: 4 is not 5"),
+        ("tests.test_x::left", "skipped", "no library"),
+        ("tests.test_x::bad", "failed", "1 != 2"),
+        ("tests.test_x::worse", "failed", "fixture"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("report", "status", "good"),
+    [
+        ("<testsuite><testcase name='a'/></testsuite>", 0, True),
+        ("<testsuite><testcase name='a'/></testsuite>", 1, False),
+        ("<testsuite/>", 0, False),
+        ("<testsuite><testcase name='a'><skipped/></testcase></testsuite>", 0, False),
+        (None, 0, False),
+    ],
+    ids=["passed", "exit status 1", "no case", "only a skip", "no report"],
+)
+def test_a_suite_is_good_only_if_a_case_ran(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    report: str | None,
+    status: int,
+    good: bool,
+) -> None:
+    monkeypatch.setattr(all_tests, "BUILD", tmp_path)
+    text = f"import sys, pathlib; r = {report!r}; r and pathlib.Path(sys.argv[1]).write_text(r)"
+    _, got = all_tests.run(
+        "suite", [sys.executable, "-c", f"{text}; sys.exit({status})"], tmp_path
+    )
+    assert got is good
+
+
+@pytest.mark.parametrize(
+    ("test_status", "run_status", "good"), [(0, 0, True), (1, 0, False), (0, 1, False)]
+)
+def test_ci_ends_with_the_summary(
+    tmp_path: Path, test_status: int, run_status: int, good: bool
+) -> None:
+    programs, build = tmp_path / "programs", tmp_path / "build"
+    for folder in (programs, build, tmp_path / ".ci"):
+        folder.mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci")
+    (build / "test-summary.txt").write_text("9 passed, 0 failed, 0 skipped\n", encoding="ascii")
+    script(
+        programs / "make",
+        f"""case $1 in
+        test) echo 3 passed, 0 failed, 0 skipped >{build}/test-summary.txt; exit {test_status} ;;
+        run) echo ran; exit {run_status} ;;
+        esac""",
+    )
+    path = f"{programs}:{os.environ['PATH']}"
+    done = shell(tmp_path, None, str(tmp_path / ".ci/run"), PATH=path)
+    assert (done.returncode == 0) is good
+    assert done.stdout.splitlines()[-2:] == ["ran", "3 passed, 0 failed, 0 skipped"]

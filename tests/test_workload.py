@@ -1,0 +1,395 @@
+"""The workload contract on the Python side: strict reading, round trips and scaling."""
+
+import copy
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from understudy import workload
+from understudy.cli import main
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT
+from understudy.workload import (
+    EVEN,
+    Decomposition,
+    Dump,
+    Provenance,
+    Source,
+    Stream,
+    Variable,
+    Workload,
+    load,
+    parse,
+    provenance_of,
+    runs,
+    runs_at_most,
+    scale,
+)
+
+ROOM = sorted((ROOT / "workloads").glob("*.json"))
+GOOD = json.loads((ROOT / "workloads" / "n-m.json").read_text())
+MISSING = object()
+
+Key = tuple[str | int, ...]
+V: Key = ("streams", 0, "dumps", 0, "variables", 0)
+D: Key = (*V, "decomposition")
+AT_V = "streams[0].dumps[0].variables[0]"
+AT_D = f"{AT_V}.decomposition"
+RULES = "expected an object whose rule is even or grid or runs, got "
+
+
+def altered(key: Key, value: Any) -> str:
+    row = copy.deepcopy(GOOD)
+    at: Any = row
+    for step in key[:-1]:
+        at = at[step]
+    if value is MISSING:
+        del at[key[-1]]
+    else:
+        at[key[-1]] = value
+    return json.dumps(row)
+
+
+BAD: list[tuple[Key, Any, str]] = [
+    (("schema",), "understudy/workload/2",
+     "schema: expected 'understudy/workload/1', got \"understudy/workload/2\""),
+    (("ranks",), 0, "ranks: expected at least 1, got 0"),
+    (("ranks",), 1 << 31, "ranks: expected at most 2147483647, got 2147483648"),
+    (("ranks",), "4", 'ranks: expected an integer of at most 64 bits, got "4"'),
+    (("ranks",), 4.0, "ranks: expected an integer of at most 64 bits, got 4.0"),
+    (("ranks",), True, "ranks: expected an integer of at most 64 bits, got true"),
+    (("ranks",), MISSING, "top level: key 'ranks' is missing, expected schema, name, descr"),
+    (("extra",), 1, "top level: key 'extra' is unknown, expected schema, name, description"),
+    (("streams",), [], "streams: expected a list of at least 1, got []"),
+    (("streams",), {}, "streams: expected a list, got {}"),
+    (("compute",), "wait", "compute: expected one of sleep, busy"),
+    (("runtime_s",), -1, "runtime_s: expected at least 0, got -1"),
+    (("runtime_s",), float("nan"), "runtime_s: expected a finite number or null, got NaN"),
+    (("runtime_s",), float("inf"), "runtime_s: expected a finite number or null, got Infinity"),
+    (("name",), "a b", "name: expected letters, digits, '_', '.' and '-', a letter or digit "
+     'first, got "a b"'),
+    (("name",), "x" * 101, "name: expected at most 100 characters, got "),
+    (("source", "notes"), [1], "source.notes[0]: expected a string, got 1"),
+    (("scaling",), {"rule": "none"}, "scaling: key 'from_ranks' is missing, expected rule, fr"),
+    (("scaling", "rule"), "odd", 'scaling.rule: expected one of none, strong, weak, got "odd"'),
+    (("scaling", "from_ranks"), 3,
+     "scaling.from_ranks: expected 4, the ranks, for the rule none, got 3"),
+    (("provenance", 0, "path"), "ranks",
+     'provenance[0].path: expected a JSON pointer, which starts with /, got "ranks"'),
+    (("provenance", 0, "how"), "", "provenance[0].how: expected at least 1 character, got "),
+    (("streams", 0, "transfer_bytes"), 1e30,
+     "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 1e+30"),
+    (("streams", 0, "transfer_bytes"), 1 << 63,
+     "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 922337203685477"),
+    (("streams", 0, "collective"), 1, "streams[0].collective: expected true or false, got 1"),
+    (("streams", 0, "layout"), "many",
+     'streams[0].layout: expected one of shared, file-per-process, grouped, got "many"'),
+    (("streams", 0, "layout"), "shared",
+     "streams[0].groups: expected null for the layout shared, got 2"),
+    (("streams", 0, "groups"), None,
+     "streams[0].groups: expected a number for the layout grouped, got null"),
+    (("streams", 0, "groups"), 5, "streams[0].groups: expected at most 4, the ranks, got 5"),
+    (("streams", 1, "name"), "checkpoint",
+     "streams: expected a name of its own for each, got 'checkpoint' twice"),
+    (("streams", 0, "dumps", 0, "time_s"), None,
+     "streams[0].dumps[0].time_s: expected a finite number, got null"),
+    (("streams", 0, "dumps", 1, "time_s"), 5,
+     "streams[0].dumps[2].time_s: expected at least 5, the time of the dump before, got 1.0"),
+    (("streams", 0, "dumps", 0, "variables", 1, "name"), "density",
+     "streams[0].dumps[0].variables: expected a name of its own for each, got 'density' twice"),
+    ((*V, "count"), 1 << 60,
+     "streams[0].dumps[0].variables: expected less than 2^63 bytes, got "),
+    ((*V, "type"), "f16", f"{AT_V}.type: expected one of byte, i8, u8, i16, "),
+    ((*V, "shape"), [], f"{AT_V}.shape: expected a list of at least 1, got []"),
+    ((*V, "shape"), [0], f"{AT_V}.shape[0]: expected at least 1, got 0"),
+    ((*V, "shape"), [1] * 9, f"{AT_V}.shape: expected a list of at most 8, got [1, 1, "),
+    ((*V, "file"), 1024, f"{AT_V}.file: expected at most 1023, got 1024"),
+    ((*V, "bytes"), 1, f"{AT_V}: key 'bytes' is unknown, expected name, label, count, type"),
+    ((*V, "name"), MISSING, f"{AT_V}: key 'name' is missing, expected name, label, count"),
+    (D, {"rule": "odd"}, AT_D + ": " + RULES + '{"rule": "odd"}'),
+    (D, {}, f"{AT_D}: {RULES}{{}}"),
+    (D, None, f"{AT_D}: {RULES}null"),
+    (D, {"runs": [[4, 8]]}, AT_D + ": " + RULES + '{"runs": [[4, 8]]}'),
+    (D, {"rule": "even", "grid": [4]}, f"{AT_D}: key 'grid' is unknown, expected rule"),
+    (D, {"rule": "grid"}, f"{AT_D}: key 'grid' is missing, expected rule, grid"),
+    (D, {"rule": "grid", "grid": [0]}, f"{AT_D}.grid[0]: expected at least 1, got 0"),
+    (D, {"rule": "grid", "grid": [2, 2]}, f"{AT_D}: expected a grid of 3 dimensions, got 2"),
+    (D, {"rule": "grid", "grid": [2, 1, 1]}, f"{AT_D}: expected a grid of 4 ranks, got 2"),
+    (D, {"rule": "runs", "runs": [[4]]}, f"{AT_D}.runs[0]: expected a list of at least 2, got"),
+    (D, {"rule": "runs", "runs": [[0, 4]]}, f"{AT_D}.runs[0][0]: expected at least 1, got 0"),
+    (D, {"rule": "runs", "runs": [[4, -1]]}, f"{AT_D}.runs[0][1]: expected at least 0, got -1"),
+    (D, {"rule": "runs", "runs": [[3, 8]]}, f"{AT_D}: expected runs of 4 ranks in all, got 3"),
+    (D, {"rule": "runs", "runs": [[4, 1]]},
+     f"{AT_D}: expected runs of 32 rows in all, as shape[0], got 4"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"), BAD, ids=[f"{n}-{row[0][-1]}" for n, row in enumerate(BAD)]
+)
+def test_a_bad_descriptor_is_one_sentence(
+    key: Key, value: Any, sentence: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "w.json"
+    path.write_text(altered(key, value))
+    with pytest.raises(UnderstudyError) as error:
+        load(path)
+    text = str(error.value)
+    assert text.startswith(f"{path}: {sentence}"), text
+    assert "\n" not in text and len(text) < 400 + len(str(path))
+
+
+@pytest.mark.parametrize(("text", "sentence"), [
+    ("[]", "top level: expected an object, got []"),
+    ("3", "top level: expected an object, got 3"),
+    ("", "not JSON: Expecting value at line 1, column 1"),
+    ("nul", "not JSON: Expecting value at line 1, column 1"),
+    ('{"a": 1,\n "a": 2}', "key 'a' stands twice in one object"),
+    ("[" * 100_000, "not a workload: maximum recursion depth exceeded"),
+    ("1" * 5000, "not a workload: Exceeds the limit"),
+])  # fmt: skip
+def test_what_is_no_descriptor_is_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(UnderstudyError) as error:
+        parse(text, "w.json")
+    assert str(error.value).startswith(f"w.json: {sentence}")
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UnderstudyError) as error:
+        load(tmp_path / "none.json")
+    assert str(error.value) == (
+        f"{tmp_path}/none.json: cannot read the workload: No such file or directory"
+    )
+    (tmp_path / "latin.json").write_bytes(b"\xe9")
+    with pytest.raises(UnderstudyError, match=r"latin\.json: .*not UTF-8 text"):
+        load(tmp_path / "latin.json")
+
+
+def test_the_room_is_not_empty() -> None:
+    assert len(ROOM) >= 3
+
+
+@pytest.mark.parametrize("path", ROOM, ids=lambda p: p.stem)
+def test_a_workload_of_the_room_survives_a_round_trip(path: Path) -> None:
+    first = load(path)
+    text = first.to_text()
+    assert json.loads(text) == json.loads(path.read_text())
+    assert parse(text, "again") == first
+    assert parse(text, "again").to_text() == text
+
+
+def test_the_last_matching_entry_counts() -> None:
+    entries = [("/streams", "read"), ("/streams/*/dumps/*/time_s", "derived"),
+               ("/streams/1/dumps", "assumed")]  # fmt: skip
+    made = replace(
+        parse(json.dumps(GOOD), "w"),
+        provenance=tuple(Provenance(path=p, origin=o, how="x") for p, o in entries),
+    )
+    for pointer, origin in (
+        ("/streams/0/dumps/3/time_s", "derived"), ("/streams/0/dumps/3", "read"),
+        ("/streams/1/dumps/3/time_s", "assumed"), ("/streams/1/name", "read"), ("/ranks", None),
+        ("/streams/10/dumps/0/time_s", "derived"), ("/streams/1x", "read"),
+    ):  # fmt: skip
+        found = provenance_of(made, pointer)
+        assert (found.origin if found else None) == origin, pointer
+
+
+# -- scaling --------------------------------------------------------------------------------------
+
+RANKS = [1, 2, 3, 4, 7, 8, 12, 31, 64, 100, 1000]
+
+
+def made_of(variable: Variable, ranks: int) -> Workload:
+    stream = Stream(
+        name="s", role="output", operation="write", files="new", layout="shared", method="posix",
+        transfer_bytes=1 << 20, dumps=(Dump(time_s=0.5, variables=(variable,)),),
+    )  # fmt: skip
+    return Workload(
+        name="w", description="", ranks=ranks, streams=(stream,), source=Source(format="hand"),
+        provenance=(Provenance(path="/ranks", origin="assumed", how="chosen"),),
+    )  # fmt: skip
+
+
+def variable_of(scaled: Workload) -> Variable:
+    """The variable, after a check that the descriptor is valid and its runs are whole."""
+    assert parse(scaled.to_text(), "scaled").streams == scaled.streams
+    [variable] = scaled.streams[0].dumps[0].variables
+    pairs = variable.rank_runs(scaled.ranks)
+    assert sum(n for n, _ in pairs) == scaled.ranks
+    assert sum(n * size for n, size in pairs) == variable.bytes
+    return variable
+
+
+def per_rank(variable: Variable, ranks: int) -> list[int]:
+    return [size for n, size in variable.rank_runs(ranks) for _ in range(n)]
+
+
+def unequal(ranks: int, seed: int) -> Variable:
+    """Rows that differ between the ranks, some of them without any."""
+    draw = random.Random(seed)
+    rows = [draw.choice((0, draw.randrange(1000), 17)) for _ in range(ranks - 1)] + [5]
+    return Variable(name="v", type="f64", shape=(sum(rows), 3), count=2,
+                    decomposition=runs((1, n) for n in rows))  # fmt: skip
+
+
+@pytest.mark.parametrize("old", RANKS)
+@pytest.mark.parametrize("new", RANKS)
+def test_strong_scaling_keeps_the_total(old: int, new: int) -> None:
+    for seed, shape in enumerate([(1,), (97,), (4096, 3), (5, 1000), (64, 64, 64)]):
+        grid = Decomposition(rule="grid", grid=(old, *[1] * (len(shape) - 1)))
+        for variable in (
+            Variable(name="v", type="f32", shape=shape),
+            Variable(name="v", type="i16", shape=shape, decomposition=grid, count=3),
+            unequal(old, seed),
+        ):
+            scaled = scale(made_of(variable, old), new, "strong")
+            found = variable_of(scaled)
+            assert (scaled.ranks, found.shape, found.bytes) == (
+                new,
+                variable.shape,
+                variable.bytes,
+            )
+            if variable.decomposition.rule == "runs":
+                assert_stretched(per_rank(variable, old), per_rank(found, new), variable.row_bytes)
+
+
+def assert_stretched(old: list[int], new: list[int], row_bytes: int) -> None:
+    """Where the ranks are multiples of each other, each has what its counterparts had, up to a row
+    a rank."""
+    few, many = sorted((old, new), key=len)
+    m, rest = divmod(len(many), len(few))
+    if not rest:
+        for k, size in enumerate(few):
+            assert abs(sum(many[k * m : k * m + m]) - size) <= m * row_bytes
+
+
+@pytest.mark.parametrize("old", RANKS)
+@pytest.mark.parametrize("new", RANKS)
+def test_weak_scaling_keeps_the_bytes_of_a_rank(old: int, new: int) -> None:
+    for seed, shape in enumerate([(1,), (97,), (4096, 3), (1000, 1000)]):
+        even = Variable(name="v", type="f32", shape=shape)
+        found = variable_of(scale(made_of(even, old), new, "weak"))
+        assert found.shape == (max(1, shape[0] * new // old), *shape[1:])
+        rows = unequal(old, seed)
+        found = variable_of(scale(made_of(rows, old), new, "weak"))
+        before = per_rank(rows, old)
+        expected = [before[r * old // new] for r in range(new)]
+        if any(expected):
+            assert per_rank(found, new) == expected
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 10])
+def test_weak_scaling_of_a_grid(factor: int) -> None:
+    grid = Decomposition(rule="grid", grid=(2, 3, 1))
+    old = Variable(name="v", type="f64", shape=(64, 60, 7), decomposition=grid)
+    found = variable_of(scale(made_of(old, 6), 6 * factor, "weak"))
+    assert found.shape == (64 * factor, 60, 7)
+    assert found.decomposition.grid == (2 * factor, 3, 1)
+    assert set(per_rank(found, 6 * factor)) == set(per_rank(old, 6))
+
+
+def test_weak_scaling_of_a_grid_needs_a_multiple() -> None:
+    grid = Decomposition(rule="grid", grid=(2, 3))
+    old = made_of(Variable(name="v", type="f64", shape=(65, 60), decomposition=grid), 6)
+    with pytest.raises(UnderstudyError, match=r"^variable v: a grid of 2 .*take a multiple of 6$"):
+        scale(old, 7, "weak")
+
+
+@pytest.mark.parametrize("rule", ["strong", "weak"])
+@pytest.mark.parametrize("new", [10_007, 65_536, 1_000_000])
+def test_many_ranks_of_unequal_sizes_stay_a_small_file(rule: str, new: int) -> None:
+    for old in (7, 4096):
+        variable = unequal(old, 1)
+        scaled = scale(made_of(variable, old), new, rule)
+        found = variable_of(scaled)
+        assert len(found.decomposition.runs) <= 4096
+        assert len(scaled.to_text()) < 100_000
+        if rule == "strong":
+            assert found.bytes == variable.bytes
+        else:
+            assert abs(found.bytes * old / new / variable.bytes - 1) < 0.01
+
+
+def test_runs_at_most_keep_the_totals() -> None:
+    draw = random.Random(3)
+    for most in (2, 7, 64):
+        pairs = [(draw.randrange(1, 5), draw.randrange(100)) for _ in range(1000)]
+        rule = runs_at_most(pairs, most)
+        assert len(rule.runs) <= most
+        assert sum(n for n, _ in rule.runs) == sum(n for n, _ in pairs)
+        assert sum(n * r for n, r in rule.runs) == sum(n * r for n, r in pairs)
+    assert runs_at_most([(1, 5), (2, 5), (1, 6)], 2) == runs([(3, 5), (1, 6)])
+
+
+@pytest.mark.parametrize("path", ROOM, ids=lambda p: p.stem)
+@pytest.mark.parametrize("rule", ["strong", "weak"])
+def test_a_workload_of_the_room_is_scaled(path: Path, rule: str, tmp_path: Path) -> None:
+    old = load(path)
+    out = tmp_path / "scaled.json"
+    arguments = ["scale", str(path), "-n", str(2 * old.ranks), "--rule", rule, "-o", str(out)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    new = load(out)
+    assert (new.ranks, new.name) == (2 * old.ranks, f"{old.name}-{rule}-{2 * old.ranks}")
+    assert new.scaling == workload.Scaling(rule=rule, from_ranks=old.ranks)
+    for a, b in zip(old.streams, new.streams, strict=True):
+        assert b.bytes == a.bytes * (2 if rule == "weak" else 1)
+        assert [d.time_s for d in b.dumps] == [d.time_s for d in a.dumps]
+    assert provenance_of(new, "/ranks").how.startswith(f"scaled {rule}ly")  # type: ignore[union-attr]
+    again = CliRunner().invoke(main, arguments)
+    assert again.exit_code == 1
+    assert (
+        again.stderr == f"understudy: {out}: exists already; choose another name or use --force\n"
+    )
+
+
+@pytest.mark.parametrize("ranks", [0, -4, 1 << 31])
+def test_a_wrong_number_of_ranks_is_one_sentence(ranks: int) -> None:
+    source = str(ROOT / "workloads" / "n-m.json")
+    done = CliRunner().invoke(main, ["scale", source, "-n", str(ranks), "--rule", "weak"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"understudy: ranks {ranks}: expected 1 to 2147483647\n"
+
+
+def test_a_scaled_name_stays_one() -> None:
+    old = replace(made_of(Variable(name="v", type="f64", shape=(8,)), 4), name="n" * 100)
+    assert len(parse(scale(old, 8, "weak").to_text(), "w").name) <= 100
+
+
+def test_even_is_the_default() -> None:
+    assert Variable(name="v", type="f64", shape=(10,)).decomposition == EVEN
+    assert Variable(name="v", type="f64", shape=(10,)).rank_runs(4) == [(2, 24), (2, 16)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid"), [((5,), (4,)), ((7, 5), (2, 3)), ((4, 4, 4), (2, 2, 2))]
+)
+def test_a_grid_gives_each_rank_its_block(shape: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    """Against counting every element."""
+    variable = Variable(name="v", type="u8", shape=shape,
+                        decomposition=Decomposition(rule="grid", grid=grid))  # fmt: skip
+    ranks = 1
+    for side in grid:
+        ranks *= side
+    count = [0] * ranks
+
+    def owner(place: int, length: int, parts: int) -> int:
+        low, extra = divmod(length, parts)
+        bounds = [k * low + min(k, extra) for k in range(parts + 1)]
+        return max(k for k in range(parts) if bounds[k] <= place)
+
+    def visit(dimension: int, rank: int) -> None:
+        if dimension == len(shape):
+            count[rank] += 1
+            return
+        for place in range(shape[dimension]):
+            part = owner(place, shape[dimension], grid[dimension])
+            visit(dimension + 1, rank * grid[dimension] + part)
+
+    visit(0, 0)
+    assert per_rank(variable, ranks) == count
