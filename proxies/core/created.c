@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +26,9 @@ static _Atomic(struct entry *) directory;
 static atomic_bool creating;
 static volatile sig_atomic_t noted;
 static atomic_bool speaking;
+/* What the MPI library leaves if the process ends while it opens a file. */
+static char lock_test[PATH_MAX];
+static atomic_bool opening;
 
 static void say(int signal_number)
 {
@@ -124,6 +129,17 @@ int und_created_file(const char *path)
     return descriptor;
 }
 
+void und_created_opening(const char *path, int rank)
+{
+    const int length = snprintf(lock_test, sizeof lock_test, "%s.locktest.%d", path, rank);
+    opening = length > 0 && (size_t)length < sizeof lock_test;
+}
+
+void und_created_opened(void)
+{
+    opening = false;
+}
+
 void und_created_directory(const char *path)
 {
     struct entry *entry = new_entry(path);
@@ -160,6 +176,8 @@ void und_created_drop_data(bool removing)
 
 void und_created_remove(void)
 {
+    if (opening)
+        unlink(lock_test);
     for (struct entry *entry = entries; entry; entry = entry->next)
         if (entry->ours)
             unlink(entry->path);

@@ -28,6 +28,12 @@ void und_created_reserve(const char *path, enum und_created_kind kind);
  * writing, or -1 with errno. */
 int und_created_file(const char *path);
 
+/* While it opens `path`, Open MPI makes and removes <path>.locktest.<rank of the file's communicator>;
+ * a rank that ends in between would leave it there. Until und_created_opened, it is removed like
+ * what this rank created. Not for two files at once. */
+void und_created_opening(const char *path, int rank);
+void und_created_opened(void);
+
 /* The directory is of this run: removed after the files, if it is empty then. */
 void und_created_directory(const char *path);
 

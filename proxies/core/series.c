@@ -433,7 +433,11 @@ void und_series_open(struct und_series *series)
             .created = &created,
             .operations = &series->operations,
         };
+        int rank;
+        MPI_Comm_rank(how.comm, &rank);
+        und_created_opening(slot->path, rank);
         slot->file = series->plan->method->open(&how);
+        und_created_opened();
         if (created >= 0)
             UND_CHECK(close(created) == 0, "%s: cannot close %s", series->plan->method->name, slot->path);
     }

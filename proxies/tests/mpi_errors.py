@@ -9,6 +9,7 @@ import copy
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -423,6 +424,35 @@ def lost_rank(player: Player) -> None:
         expect(not (player.folder / "no.json").exists(), f"{method}: a result was written")
 
 
+def stopped_while_opening(player: Player) -> None:
+    """What the MPI library has beside a file just while it opens it, is not left either."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not on PATH")
+    workload = timed([0.0], "single")
+    beside = player.folder / "data" / "one.000000.locktest.0"
+    script = player.folder / "traced"
+    script.write_text(
+        "#!/bin/sh\n"
+        "exec strace -D -f -o trace -P data/one.000000.locktest.0 -e trace=openat "
+        f'-e inject=openat:delay_exit=1500000 {player.program} "$@"\n'
+    )
+    script.chmod(0o755)
+    traced = Player(program=script, mpiexec=player.mpiexec, folder=player.folder)
+    path = player.describe(workload)
+    process = traced.start(1, "-w", path, "-o", "data", "-a", "mpiio", "-O", "no.json")
+    while process.poll() is None and not beside.exists():
+        time.sleep(0.01)
+    if process.poll() is not None:
+        outcome = finish(process)
+        if outcome.status == 0:
+            raise Skip("this MPI library makes no file to try locks")
+        raise Skip(f"strace may not trace here: {outcome.err.strip()[-200:]}")
+    process.terminate()
+    outcome = finish(process, 30)
+    expect(outcome.status != 0, "status 0")
+    expect(not (player.folder / "data").exists(), f"left {list(player.data())}")
+
+
 def player_ranks(parent: int) -> dict[int, int]:
     """Process of each rank below mpiexec, by its rank."""
     found = {}
@@ -476,6 +506,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         full_disk_is_named,
         file_of_another,
         lost_rank,
+        stopped_while_opening,
         short_file,
     )
 }

@@ -424,7 +424,7 @@ def later_job(player: Player, method: str) -> None:
         workload = one_stream(layout, files=files)
         player.play(workload, "-a", method, "-k")
         (player.folder / "data").rename(player.folder / "kept")
-        kept = {p.name: p.read_bytes() for p in (player.folder / "kept").iterdir()}
+        kept = {p.name: p.read_bytes() for p in sorted((player.folder / "kept").iterdir())}
         for ranks, dump in itertools.product((4, 1, 2, 3), (0, 1)):
             path = player.describe(
                 for_ranks(workload, ranks, [1, ranks, 1]) if ranks != 4 else workload
@@ -453,7 +453,8 @@ def later_job(player: Player, method: str) -> None:
             expect(names == ["field-restart"], f"streams {names}")
             expect(result["options"]["restart_from"] == "kept", f"{result['options']}")
             (player.folder / "r.json").unlink()
-        now = {p.name: p.read_bytes() for p in (player.folder / "kept").iterdir()}
+        now = {p.name: p.read_bytes() for p in sorted((player.folder / "kept").iterdir())}
+        expect(list(now) == list(kept), f"kept {list(kept)}, found {list(now)}")
         expect(now == kept, "the kept files were changed")
         shutil.rmtree(player.folder / "kept")
 
