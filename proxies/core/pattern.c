@@ -7,6 +7,9 @@
 /* Waves of a smooth content in one period: 8192 values of 8 bytes are one wave. */
 enum { WAVES = 16 };
 
+/* Copying into the page cache is some 5 % slower from memory that does not begin where a page does. */
+enum { PAGE_BYTES = 4096 };
+
 /* splitmix64 (Steele, Lea, Flood 2014): its output function mixes all bits of its argument. */
 static uint64_t mix(uint64_t x)
 {
@@ -19,7 +22,8 @@ static uint64_t mix(uint64_t x)
 int64_t und_pattern_memory(int64_t largest_transfer_bytes)
 {
     /* A hash stamped at the end of a transfer may reach beyond it. */
-    return UND_PERIOD + largest_transfer_bytes + UND_STAMP_REACH;
+    const int64_t bytes = UND_PERIOD + largest_transfer_bytes + UND_STAMP_REACH;
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
 struct und_pattern *und_pattern_new(uint64_t seed, int64_t largest_transfer_bytes)
@@ -139,7 +143,7 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
         if (base->type == matters && und_content_equal(&base->content, content))
             return base;
     struct und_base *base = malloc(sizeof *base);
-    unsigned char *bytes = malloc((size_t)und_pattern_memory(pattern->room));
+    unsigned char *bytes = aligned_alloc(PAGE_BYTES, (size_t)und_pattern_memory(pattern->room));
     if (!base || !bytes) {
         free(base);
         free(bytes);

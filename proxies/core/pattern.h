@@ -10,7 +10,8 @@
  * from the base, with one hash set per 4 KiB.
  *
  * One allocation holds a base and, behind it, room for the largest transfer: the base goes on
- * there, and it is also where reads arrive and where other transfers are gathered.
+ * there, and it is also where reads arrive and where other transfers are gathered. Both begin on a
+ * page of memory.
  */
 #ifndef UND_PATTERN_H
 #define UND_PATTERN_H
@@ -51,7 +52,7 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
 enum und_type und_content_type(const struct und_content *content, enum und_type type);
 bool und_content_equal(const struct und_content *one, const struct und_content *other);
 
-/* Bytes that one base takes. */
+/* Bytes that one base takes, whole pages. */
 int64_t und_pattern_memory(int64_t largest_transfer_bytes);
 
 /* What tells the contents of one variable of one dump from all others. */

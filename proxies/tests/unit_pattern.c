@@ -110,6 +110,19 @@ static void test_buffer_is_given_back(void **state)
 }
 
 /* Which bases there are: one for each content, one for each type only where values matter. */
+/* With a room that makes neither the base nor its end whole pages by itself. */
+static void test_memory_begins_on_a_page(void **state)
+{
+    struct und_pattern *pattern = und_pattern_new(1, 1000003);
+    struct und_base *base = base_in(pattern);
+    (void)state;
+    assert_int_equal((uintptr_t)und_base_consecutive(base, 5, 0, 1) % 4096, 0);
+    assert_int_equal((uintptr_t)und_base_buffer(base) % 4096, 0);
+    assert_int_equal(und_pattern_memory(1000003) % 4096, 0);
+    assert_true(und_pattern_memory(1000003) >= UND_PERIOD + 1000003 + UND_STAMP_REACH);
+    und_pattern_free(pattern);
+}
+
 static void test_bases(void **state)
 {
     static const struct und_content zero = {UND_ZERO, 0}, half = {UND_RANDOM, 0.5}, smooth = {UND_SMOOTH, 0};
@@ -217,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_every_identity_differs),
         cmocka_unit_test(test_every_wrong_byte_is_found),
         cmocka_unit_test(test_buffer_is_given_back),
+        cmocka_unit_test(test_memory_begins_on_a_page),
         cmocka_unit_test(test_bases),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_compressibility),
