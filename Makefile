@@ -24,7 +24,7 @@ build:  ## set up only: packages, .venv, the player in build/bin
 lint:  ## formatting, static checks and types
 	@./setup.sh test
 	@$(ENV) ruff format --check . && ruff check . && mypy
-	@$(ENV) find proxies -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+	@$(ENV) find proxies python/understudy/skel/runtime -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
 
 bench:  ## side-by-side timings against other programs
 	@./setup.sh test

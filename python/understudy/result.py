@@ -3,6 +3,9 @@
 Seconds count from the start of the repetition, bytes are payload unless said otherwise. Loading
 is strict: a result without its end mark, with an unknown or missing key, or whose embedded
 workload does not match its SHA-256, is an `UnderstudyError`.
+
+Programs that call ADIOS themselves (skeletal applications, I/O kernels) play no descriptor: their
+workload here is made from the bytes per process that their result states.
 """
 
 import hashlib
@@ -14,7 +17,17 @@ from typing import Any
 
 from understudy.errors import UnderstudyError
 from understudy.paths import SCHEMAS
-from understudy.workload import Workload, parse
+from understudy.workload import (
+    Dump,
+    Provenance,
+    Source,
+    Stream,
+    Variable,
+    Workload,
+    identifier,
+    parse,
+    runs_at_most,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +59,38 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryTimers:
+    """Seconds of each process by ADIOS' own timers, which overlap."""
+
+    communication_s: tuple[float, ...]
+    io_s: tuple[float, ...]
+    local_metadata_s: tuple[float, ...]
+    global_metadata_s: tuple[float, ...]
+    open_s: tuple[float, ...]
+    write_s: tuple[float, ...]
+    overflow_s: tuple[float, ...]
+    close_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processes:
+    """Bytes and seconds of each process in a step, in rank order.
+
+    open_s + write_s + close_s = total_s, and communication_s + io_s + rest_s = total_s.
+    """
+
+    bytes: tuple[int, ...]
+    open_s: tuple[float, ...]
+    write_s: tuple[float, ...]
+    close_s: tuple[float, ...]
+    total_s: tuple[float, ...]
+    communication_s: tuple[float, ...]
+    io_s: tuple[float, ...]
+    rest_s: tuple[float, ...]
+    library: LibraryTimers | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DumpResult:
     dump: int
     scheduled_s: float
@@ -56,6 +101,7 @@ class DumpResult:
     file_bytes: int | None
     files: int
     phases: tuple[Phase, ...]
+    processes: Processes | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -142,13 +188,42 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlowRank:
+    """A fault that was put in: this rank's I/O took so much longer in each close."""
+
+    rank: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What ran, where it was not the player; `method` and `parameters` as they were asked for."""
+
+    kind: str
+    name: str
+    method: str | None
+    parameters: str | None
+    config: str
+    steps: int
+    append: bool
+    pause_s: float
+    barriers: tuple[str, ...]
+    slow_rank: SlowRank | None
+    extra_collective_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
+    """`workload_sha256` is that of the descriptor that was played, or of the one made of the bytes
+    per process, where a program ran that plays none."""
+
     workload: Workload
     workload_sha256: str
     options: Options
     environment: Environment
     repetitions: tuple[Repetition, ...]
     verification: Verification | None
+    program: Program | None = None
 
 
 @cache
@@ -172,19 +247,83 @@ def load(path: Path) -> Result:
     if worst is not None:
         key = ".".join(map(str, worst.absolute_path)) or "top level"
         raise UnderstudyError(f"{path}: {key}: {worst.message[:300]}")
-    text = row["workload"]
-    if hashlib.sha256(text.encode()).hexdigest() != row["workload_sha256"]:
-        raise UnderstudyError(f"{path}: workload_sha256 is not the SHA-256 of the workload in it")
+    environment = row["environment"] | {"command_line": tuple(row["environment"]["command_line"])}
+    repetitions = tuple(_repetition(r) for r in row["repetitions"])
+    program = _program(row["program"]) if "program" in row else None
+    if program is None:
+        text = row["workload"]
+        if hashlib.sha256(text.encode()).hexdigest() != row["workload_sha256"]:
+            raise UnderstudyError(
+                f"{path}: workload_sha256 is not the SHA-256 of the workload in it"
+            )
+    else:
+        text = _workload_of(program, environment["ranks"], repetitions[0], path).to_text()
     verification = row["verification"]
     return Result(
         workload=parse(text, f"{path}: workload"),
-        workload_sha256=row["workload_sha256"],
+        workload_sha256=hashlib.sha256(text.encode()).hexdigest(),
         options=Options(**row["options"]),
-        environment=Environment(
-            **(row["environment"] | {"command_line": tuple(row["environment"]["command_line"])})
-        ),
-        repetitions=tuple(_repetition(r) for r in row["repetitions"]),
+        environment=Environment(**environment),
+        repetitions=repetitions,
         verification=Verification(**verification) if verification else None,
+        program=program,
+    )
+
+
+def _program(row: dict[str, Any]) -> Program:
+    slow = row["slow_rank"]
+    parts = {"barriers": tuple(row["barriers"]), "slow_rank": SlowRank(**slow) if slow else None}
+    return Program(**(row | parts))
+
+
+def _workload_of(program: Program, ranks: int, repetition: Repetition, path: Path) -> Workload:
+    """The bytes that each process wrote, as a workload: what such a result tells of its I/O.
+
+    Its times are 0, so that the runs of one program are runs of one workload."""
+    streams = []
+    for played in repetition.streams:
+        dumps = []
+        for dump in played.dumps:
+            assert dump.processes is not None, "the schema demands it where there is a program"
+            rows = dump.processes.bytes
+            where = f"{path}: stream {played.name}, dump {dump.dump}"
+            if len(rows) != ranks or sum(rows) == 0:
+                raise UnderstudyError(
+                    f"{where}: {len(rows)} processes wrote {sum(rows)} bytes, expected some bytes "
+                    f"of {ranks} ranks"
+                )
+            payload = Variable(
+                name="payload",
+                type="byte",
+                shape=(sum(rows),),
+                decomposition=runs_at_most((1, n) for n in rows),
+            )
+            dumps.append(Dump(time_s=0.0, variables=(payload,)))
+        stream = Stream(
+            name=identifier(played.name),
+            role="checkpoint",
+            operation="write",
+            files="append" if program.append else "new",
+            layout="shared",
+            method=played.method,
+            transfer_bytes=played.transfer_bytes,
+            dumps=tuple(dumps),
+        )
+        streams.append(stream)
+    origins = {
+        "/ranks": ("read", "Ranks of the run."),
+        "/streams": ("read", "Bytes of each process and step in the result."),
+        "/streams/*/dumps/*/time_s": ("assumed", "A program of this kind has no schedule."),
+    }
+    return Workload(
+        name=identifier(program.name),
+        description=f"What the {program.kind} {program.name} wrote: the bytes of each process.",
+        ranks=ranks,
+        streams=tuple(streams),
+        source=Source(format="result"),
+        provenance=tuple(
+            Provenance(path=key, origin=origin, how=how) for key, (origin, how) in origins.items()
+        ),
     )
 
 
@@ -198,4 +337,16 @@ def _stream(row: dict[str, Any]) -> StreamResult:
 
 def _dump(row: dict[str, Any]) -> DumpResult:
     phases = tuple(Phase(**(p | {"rank_s": RankSeconds(**p["rank_s"])})) for p in row["phases"])
-    return DumpResult(**(row | {"phases": phases}))
+    more = {"processes": _processes(row["processes"])} if "processes" in row else {}
+    return DumpResult(**(row | {"phases": phases} | more))
+
+
+def _processes(row: dict[str, Any]) -> Processes:
+    library = row["library"]
+    timers = LibraryTimers(**_tuples(library)) if library else None
+    figures = {key: values for key, values in row.items() if key != "library"}
+    return Processes(**_tuples(figures), library=timers)
+
+
+def _tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(values) for key, values in row.items()}
