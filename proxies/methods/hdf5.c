@@ -15,6 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An index of chunks has at least that many entries in a node. HDF5's own 32 makes a node of 3 kB, which every
+ * dataset has, however few its chunks are. */
+enum { CHUNKS_OF_NODE = 4 };
+
 enum { MOST_CHUNK_BYTES = 4 * 1024 * 1024, LITTLE_BYTES = 64 * 1024 };
 
 enum { ALIGNMENT, CHUNK, DEFLATE, SHUFFLE, LIBVER, COLLECTIVE_METADATA, FLUSH };
@@ -147,6 +151,16 @@ static hid_t file_access(const struct und_file *file, const struct und_open *how
     return access;
 }
 
+static hid_t create_file(const struct und_file *file, hid_t access)
+{
+    hid_t creation = made(H5Pcreate(H5P_FILE_CREATE), file, "create ", NULL);
+    if (file->append)
+        check(H5Pset_istore_k(creation, CHUNKS_OF_NODE), file, "create ", NULL);
+    hid_t handle = made(H5Fcreate(file->path, H5F_ACC_TRUNC, creation, access), file, "create ", NULL);
+    check(H5Pclose(creation), file, "create ", NULL);
+    return handle;
+}
+
 static bool filters(const int64_t *values)
 {
     return values[DEFLATE] > 0 || values[SHUFFLE];
@@ -186,7 +200,7 @@ static struct und_file *open_file(const struct und_open *how)
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t access = file_access(file, how);
-    file->handle = how->mode == UND_CREATE ? H5Fcreate(how->path, H5F_ACC_TRUNC, H5P_DEFAULT, access)
+    file->handle = how->mode == UND_CREATE ? create_file(file, access)
                    : how->mode == UND_READ ? H5Fopen(how->path, H5F_ACC_RDONLY, access)
                                            : H5Fopen(how->path, H5F_ACC_RDWR, access);
     made(file->handle, file, how->mode == UND_CREATE ? "create " : "open ", NULL);
