@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 
-from understudy import result, workload
-from understudy.paths import ROOT
+from tests.support import player
+from understudy import result, simulation, strict, workload
+from understudy.paths import ROOT, SIMULATIONS
 from understudy.reframe import evidence, session
 from understudy.reframe.check import methods, ranks_on_a_node
+from understudy.simulation import Simulation
 from understudy.workload import Dump, Provenance, Source, Stream, Variable, Workload
 
 GOLDEN = Path(__file__).parent / "golden" / "titan"
@@ -293,11 +295,11 @@ class Session:
             "DARSHAN_RUNTIME": str(folder),  # has none
         }
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """ReFrame on the checks of the sample only."""
+    def run(self, *arguments: str, check: str = "") -> subprocess.CompletedProcess[str]:
+        """ReFrame on the checks of the sample only: on all, or on the one of that name."""
         command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
         return subprocess.run(
-            [*map(str, command), "-n", "%workload=sample"],
+            [*map(str, command), "-n", f"{check}%workload=sample"],
             cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
@@ -553,6 +555,156 @@ def test_a_replica_without_a_log_fails(here: Session) -> None:
     done = observed_here(here)
     assert cases(done.stdout) == (1, 1, 0)
     assert re.search(r"sanity error: .*/replica\.darshan: cannot be opened: No such", done.stdout)
+
+
+SIZES = {"first_bytes": 8_000_000, "factors": [1.5, 1.25]}  # of the checkpoints
+
+
+def small_simulation() -> dict[str, Any]:
+    """A specification: three growing checkpoints and four states of two variables each."""
+    row: dict[str, Any] = json.loads((SIMULATIONS / "mphys-a.json").read_text())
+    row |= {"name": "sample", "ranks": 2, "runtime_s": 20.0}
+    checkpoint, states = row["series"]
+    checkpoint["times"] = {"rule": "spread", "dumps": 3, "from_start": False}
+    states["times"] = {"rule": "spread", "dumps": 4, "from_start": True}
+    checkpoint["meshes"][0]["sizes"] = {"rule": "growth", **SIZES}
+    states["meshes"][0]["sizes"] = {"rule": "total", "total_bytes": 16_000_000, "follows": None}
+    for series in (checkpoint, states):
+        [package] = series["meshes"][0]["packages"]
+        package["fields"] = package["fields"][:1]
+        package["fields"][0]["count"] = 2
+    return row
+
+
+@pytest.fixture
+def stated_here(tmp_path: Path) -> Session:
+    """As `here`, with a simulation of which the sample is the workload."""
+    row = small_simulation()
+    text = json.dumps(row)
+    made = simulation.workload_of(strict.parse(Simulation, text, "sample"), "sample")
+    session = Session(tmp_path, made)
+    session.program("mpirun", f"cp {tmp_path}/made.json result.json")
+    session.program("understudy-replay", "exit 1")
+    (tmp_path / "simulations").mkdir()
+    (tmp_path / "simulations" / "sample.json").write_text(text)
+    session.environment["UNDERSTUDY_SIMULATIONS"] = str(tmp_path / "simulations")
+    return session
+
+
+def hold_against_stated(session: Session, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return session.run("-r", "--system=localhost:disk", *arguments, check="Simulation")
+
+
+@pytest.mark.parametrize(("stream", "dump", "container", "missed"), [
+    (0, 0, 0, None),
+    (0, 0, 23_900, None),  # of 8 MB: 0.3 %, the mean 0.1 %
+    (0, 0, 24_100, "checkpoint_mean_error=0.1004"),
+    (0, 0, 40_100, "checkpoint_max_error=0.50125"),
+    (1, 3, 15_900, None),  # of 16 MB: 0.1 %
+    (1, 3, 16_100, "total_error=0.1006"),
+])  # fmt: skip
+def test_sizes_are_held_against_those_stated(
+    stated_here: Session, stream: int, dump: int, container: int, missed: str | None
+) -> None:
+    row = played(stated_here.text, None, 0.0, "ext4")
+    row["repetitions"][0]["streams"][stream]["dumps"][dump]["file_bytes"] += container
+    leave(stated_here, row)
+    done = hold_against_stated(stated_here)
+    assert cases(done.stdout) == (1, int(missed is not None), 0), done.stdout
+    assert missed is None or re.search(rf"(?s)failed to meet reference.*{missed}", done.stdout)
+    assert "Table II: checkpoints off by 0.1700% (mean), 0.4300% (largest)" in done.stdout
+
+
+def test_sizes_are_those_stated_with_the_same_total_only(stated_here: Session) -> None:
+    done = hold_against_stated(stated_here, "-S", "scaling=weak", "-S", "ranks=4")
+    assert cases(done.stdout) == (0, 0, 1)
+    assert "[sample scaled weakly has other sizes than its simulation; expected" in done.stdout
+    leave(stated_here, played(stated_here.text, None, 0.0, "ext4"))
+    done = hold_against_stated(stated_here, "-S", "scaling=strong", "-S", "ranks=4")
+    assert "workload: another descriptor was played" in done.stdout  # it was that for 4 ranks
+
+
+def test_a_workload_that_its_simulation_does_not_give_is_one_sentence(
+    stated_here: Session,
+) -> None:
+    row = small_simulation() | {"runtime_s": 21.0}
+    (stated_here.folder / "simulations" / "sample.json").write_text(json.dumps(row))
+    done = hold_against_stated(stated_here)
+    assert done.returncode == 1 and done.stderr == (
+        "understudy: sample: the workload is not what the simulation of that name gives; "
+        "make it anew with understudy compose\n"
+    )
+
+
+def test_a_method_without_files_has_no_accuracy(stated_here: Session) -> None:
+    row = played(stated_here.text, None, 0.0, "ext4")
+    for dump in row["repetitions"][0]["streams"][1]["dumps"]:
+        dump["file_bytes"] = None
+    leave(stated_here, row)
+    done = hold_against_stated(stated_here)
+    assert cases(done.stdout) == (1, 1, 0)
+    assert "sanity error: visualization: the method hdf5 has no files" in done.stdout
+
+
+@pytest.mark.parametrize(("knobs", "reason"), [
+    (["ranks=32"], "32 ranks need 2 nodes, localhost:disk has 1 with 16 ranks each"),
+    (["ranks=32", "ranks_per_node=32"], None),
+    (["ranks=2", "max_bytes=50000000"],
+     "51000000 bytes are more than the 50000000 that localhost:disk takes; allow them with -S"),
+    (["ranks=2", "max_bytes=60000000"], None),
+])  # fmt: skip
+def test_what_is_too_large_for_a_desk_can_be_allowed(
+    stated_here: Session, knobs: list[str], reason: str | None
+) -> None:
+    done = hold_against_stated(
+        stated_here, "-S", "scaling=strong", *(a for k in knobs for a in ("-S", k))
+    )
+    assert cases(done.stdout)[2] == int(reason is not None)
+    assert reason is None or f"[{reason}" in done.stdout
+
+
+@pytest.mark.parametrize(("late", "error"), [(0.0, None), (0.149, None), (0.151, "1.006")])
+def test_pauses_are_held_against_the_schedule(
+    stated_here: Session, late: float, error: str | None
+) -> None:
+    """The dumps are due from 0 to 15 s."""
+    row = played(stated_here.text, None, 1.0, "ext4")
+    for stream in row["repetitions"][0]["streams"]:
+        for dump in stream["dumps"]:
+            if dump["scheduled_s"] == 15:
+                dump["start_s"] += late
+                dump["lateness_s"] = late
+    leave(stated_here, row)
+    done = stated_here.run("-r", "--system=localhost:disk", "-S", "scaling=none", "-S", "ranks=0",
+                           check="Schedule")  # fmt: skip
+    assert cases(done.stdout) == (1, int(error is not None), 0), done.stdout
+    assert error is None or f"failed to meet reference(s): pauses_error={error}" in done.stdout
+    assert f"{15 + late:.3f} of 15.000 s of pauses" in done.stdout
+
+
+def test_no_pauses_cannot_be_kept(stated_here: Session) -> None:
+    done = stated_here.run("-r", "--system=localhost:disk", "-S", "time_scale=0", check="Schedule")
+    assert cases(done.stdout) == (0, 0, 1)
+    assert "[with -S time_scale=0 there are no pauses to keep]" in done.stdout
+
+
+def test_a_simulation_passes_for_real(stated_here: Session) -> None:
+    """Played, verified and measured on disk by the real player: sizes and pauses."""
+    if not (BUILD_BIN / "understudy-replay").exists():
+        pytest.skip("the player is not built: no build/bin/understudy-replay")
+    player.needs("hdf5")
+    for program in ("mpirun", "understudy-replay"):
+        (stated_here.bin / program).unlink()
+    stated_here.environment["PATH"] = f"{BUILD_BIN}:{os.environ['PATH']}"
+    done = hold_against_stated(stated_here)
+    assert done.returncode == 0 and cases(done.stdout) == (1, 0, 0), done.stdout
+    found = dict(re.findall(r"P: (\w+): ([\d.e-]+) %", done.stdout))
+    assert float(found["payload_error"]) == 0
+    assert 0 < float(found["checkpoint_mean_error"]) <= float(found["checkpoint_max_error"]) < 0.1
+    assert 0 < float(found["state_error"]) < float(found["total_error"]) < 0.1
+    done = stated_here.run("-r", "--system=localhost:disk", "-S", "scaling=none", "-S", "ranks=0",
+                           "-S", "time_scale=0.2", check="Schedule")  # fmt: skip
+    assert done.returncode == 0 and cases(done.stdout) == (1, 0, 0), done.stdout
 
 
 def test_the_player_passes_for_real(tmp_path: Path) -> None:

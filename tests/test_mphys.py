@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.support import player, results
 from understudy import cli, result, schedule, simulation, strict, workload
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT, WORKLOADS
+from understudy.paths import ROOT, SIMULATIONS, WORKLOADS
 from understudy.report.metrics import origins
 from understudy.schedule import Timesteps
 from understudy.simulation import Accuracy, Simulation
 from understudy.workload import Stream, Workload
 
-SIMULATIONS = ROOT / "simulations"
 LETTERS = "abcde"
 MB, GB = 10**6, 10**9
 
@@ -103,9 +103,56 @@ def test_the_workload_is_what_its_specification_gives(letter: str) -> None:
 
 
 def test_every_specification_has_its_workload() -> None:
-    names = {path.stem for path in SIMULATIONS.glob("*.json")}
+    names = set(simulation.names())
     assert names >= {f"mphys-{letter}" for letter in LETTERS}
     assert names <= set(workload.names())
+    with pytest.raises(UnderstudyError, match="no simulation is called 'mphys-z'; known: mphys-a"):
+        simulation.get("mphys-z")
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_a_workload_is_known_as_that_of_its_simulation(letter: str) -> None:
+    made, stated = described(letter), simulation.get(f"mphys-{letter}")
+    assert simulation.played_by(made) == stated
+    assert simulation.played_by(workload.scale(made, 8, "strong")) == stated
+    assert simulation.played_by(workload.scale(made, 160, "weak")) is None
+    assert simulation.played_by(replace(made, runtime_s=1.0)) is None
+    assert simulation.played_by(replace(made, name="another")) is None
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_the_paper_s_accuracy_stands_in_the_specification(letter: str) -> None:
+    published = simulation.get(f"mphys-{letter}").published
+    assert published is not None
+    assert (published.where, published.accuracy) == ("Table II", TABLE_II[letter])
+
+
+def on_storage(letter: str, folder: Path, method: str = "hdf5") -> result.Repetition:
+    """A result of which every dump has a container of 2,048 B."""
+    row = results.result(described(letter), method=method)
+    return result.load(results.write(row, folder / "result.json")).repetitions[0]
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_accuracy_is_that_of_the_bytes_on_storage(letter: str, tmp_path: Path) -> None:
+    found = simulation.accuracy(simulation.get(f"mphys-{letter}"), on_storage(letter, tmp_path))
+    said = stated_checkpoints(letter)
+    total_error = 2048 * STATED[letter].states / STATED[letter].viz_bytes
+    assert found.checkpoint_max_error == pytest.approx(2048 / min(said))
+    assert found.checkpoint_mean_error == pytest.approx(sum(2048 / s for s in said) / len(said))
+    assert found.total_error == pytest.approx(total_error)
+    assert found.state_error == pytest.approx(total_error / STATED[letter].states)
+
+
+def test_no_files_and_no_states_have_no_accuracy(tmp_path: Path) -> None:
+    stated, played = simulation.get("mphys-a"), on_storage("a", tmp_path)
+    [checkpoint, *_] = stated.series
+    with pytest.raises(UnderstudyError, match="mphys-a: expected a series of checkpoints and one"):
+        simulation.accuracy(replace(stated, series=(checkpoint,)), played)
+    [first, *rest] = played.streams
+    lost = replace(first, dumps=tuple(replace(d, file_bytes=None) for d in first.dumps))
+    with pytest.raises(UnderstudyError, match="checkpoint: the method hdf5 has no files"):
+        simulation.accuracy(stated, replace(played, streams=(lost, *rest)))
 
 
 @pytest.mark.parametrize("letter", LETTERS)
@@ -124,7 +171,7 @@ def test_stated_numbers_stand_in_the_workload(letter: str) -> None:
 def test_our_table_ii_is_zero(letter: str) -> None:
     """Payload: mean and largest error of the checkpoints, error of all states, per state."""
     checkpoint, visualization = streams(letter)
-    ours = simulation.accuracy(
+    ours = simulation.errors_of(
         stated_checkpoints(letter), STATED[letter].viz_bytes, sizes(checkpoint),
         sizes(visualization),
     )  # fmt: skip
@@ -138,7 +185,7 @@ def test_the_paper_s_error_per_state_is_its_total_error_over_the_states(letter: 
     table, states = TABLE_II[letter], STATED[letter].states
     total = STATED[letter].viz_bytes
     made = [0] * (states - 1) + [round(total * (1 + table.total_error))]
-    found = simulation.accuracy([100, 100], total, [100, 101], made)
+    found = simulation.errors_of([100, 100], total, [100, 101], made)
     assert found.total_error == pytest.approx(table.total_error, abs=1e-8)
     assert found.state_error == pytest.approx(table.state_error, abs=0.6e-4)
     assert (found.checkpoint_mean_error, found.checkpoint_max_error) == (0.005, 0.01)
@@ -146,7 +193,7 @@ def test_the_paper_s_error_per_state_is_its_total_error_over_the_states(letter: 
 
 def test_accuracy_of_nothing_is_one_sentence() -> None:
     with pytest.raises(UnderstudyError, match="1 checkpoints against 2 stated, 3 states"):
-        simulation.accuracy([1, 1], 1, [1], [1, 1, 1])
+        simulation.errors_of([1, 1], 1, [1], [1, 1, 1])
 
 
 @pytest.mark.parametrize("letter", LETTERS)
@@ -282,6 +329,19 @@ def test_the_player_moves_all_of_a(tmp_path: Path) -> None:
         assert [d.bytes for d in played.dumps] == sizes(said)
 
 
+def test_containers_of_states_that_grow_stay_small(tmp_path: Path) -> None:
+    """Most of B's states have another mesh, thus datasets of their own, in 285 MB."""
+    player.needs("hdf5")
+    b = described("b")
+    only = replace(b, streams=b.streams[1:], provenance=())
+    (tmp_path / "w.json").write_text(workload.scale(only, 4, "strong").to_text())
+    played = player.play(tmp_path / "w.json", 4, tmp_path / "data", "--time-scale=0", "--verify")
+    [states] = played.repetitions[0].streams
+    found = [d.file_bytes for d in states.dumps if d.file_bytes is not None]
+    assert len(found) == 28
+    assert 0 < sum(found) - 285 * MB <= 0.0007 * 285 * MB
+
+
 def compose(text: str, folder: Path, *arguments: str) -> Result:
     (folder / "spec.json").write_text(text)
     return CliRunner().invoke(
@@ -359,6 +419,8 @@ Change = Callable[[dict[str, Any]], object]
     (lambda s: s["series"][0]["meshes"][0]["packages"][0]["fields"][0].update(count=0),
      "series[0].meshes[0].packages[0].fields[0]: count: expected at least 1, found 0"),
     (lambda s: s["provenance"][0].update(origin="guessed"), "provenance[0].origin: "),
+    (lambda s: s["published"].update(accuracy=0.1),
+     "published.accuracy: expected an object with the keys checkpoint_mean_error"),
     (lambda s: s["series"].append(s["series"][0]), "checkpoint"),
     (lambda s: s["series"][0]["meshes"].append(s["series"][0]["meshes"][0]),
      "streams[0].dumps[0].variables: "),

@@ -9,6 +9,7 @@ import pytest
 
 from understudy import schedule
 from understudy.errors import UnderstudyError
+from understudy.result import DumpResult
 from understudy.schedule import Timesteps
 
 SEEDS = range(20)
@@ -204,3 +205,36 @@ def test_pauses_of_less_than_a_second_per_timestep_vanish() -> None:
     assert schedule.truncated_pauses_s([87.9] * 3, steps) == 0
     with pytest.raises(UnderstudyError, match="expected one per checkpoint, 3"):
         schedule.truncated_pauses_s([1.0], steps)
+
+
+def played(*times: tuple[float, float]) -> list[DumpResult]:
+    """Dumps by (scheduled, started)."""
+    return [
+        DumpResult(
+            dump=i, scheduled_s=due, start_s=start, lateness_s=start - due, described_bytes=1,
+            bytes=1, file_bytes=1, files=1, phases=(),
+        )
+        for i, (due, start) in enumerate(times)
+    ]  # fmt: skip
+
+
+def test_pauses_are_the_gaps_between_the_moments_of_the_schedule() -> None:
+    """Two dumps are due at 20 s: the second waits for the first, which is no pause."""
+    found = schedule.pauses(played((0, 0.1), (20, 20.3), (10, 10.1), (20, 25.0)))
+    assert (found.asked_s, found.kept_s) == (20, pytest.approx(20.2))
+    assert found.error == pytest.approx(0.01)
+    assert found.median_lateness_s == pytest.approx(0.2)
+    assert found.max_lateness_s == 5
+
+
+def test_pauses_that_are_cut_short_are_an_error() -> None:
+    """What whole seconds leave of 10 pauses of 1.5 s, as in the loop of the paper."""
+    found = schedule.pauses(played(*((1.5 * k, 1.0 * k) for k in range(11))))
+    assert found.error == pytest.approx(-1 / 3)
+    assert found.max_lateness_s == -5
+
+
+def test_one_moment_has_no_pauses() -> None:
+    assert schedule.pauses(played((3, 3.5))).error == 0
+    with pytest.raises(UnderstudyError, match="no dumps: expected one or more"):
+        schedule.pauses([])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "schemas"
+SIMULATIONS = ROOT / "simulations"
 WORKLOADS = ROOT / "workloads"
 PROXIES = ROOT / "proxies"
 REFERENCES = ROOT / "configs" / "references"
@@ -13,5 +14,13 @@ REPORTS = ROOT / "reports"
 
 def workload_directories() -> list[Path]:
     """The folders that hold workloads: the room, then those of UNDERSTUDY_WORKLOADS (a:b)."""
-    more = os.environ.get("UNDERSTUDY_WORKLOADS", "")
-    return [WORKLOADS, *(Path(p) for p in more.split(":") if p)]
+    return [WORKLOADS, *_listed("UNDERSTUDY_WORKLOADS")]
+
+
+def simulation_directories() -> list[Path]:
+    """The folders that hold simulations: the room, then those of UNDERSTUDY_SIMULATIONS (a:b)."""
+    return [SIMULATIONS, *_listed("UNDERSTUDY_SIMULATIONS")]
+
+
+def _listed(variable: str) -> list[Path]:
+    return [Path(p) for p in os.environ.get(variable, "").split(":") if p]

@@ -2,17 +2,19 @@
 
 A specification holds what a paper or a person states: ranks, run time, how many dumps of how many
 bytes when, on which meshes with which variables. `workload_of` composes the descriptor; its
-payload is exactly the stated bytes.
+payload is exactly the stated bytes. `accuracy` holds what a replica left on storage against them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from understudy import composition, schedule
+from understudy import composition, schedule, strict, workload
 from understudy.composition import Field, Kind
 from understudy.errors import UnderstudyError
+from understudy.paths import simulation_directories
+from understudy.result import Repetition, StreamResult
 from understudy.schedule import GrowthStep
 from understudy.workload import Dump, Provenance, Source, Stream, Variable, Workload
 
@@ -125,6 +127,28 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """Errors of a replica against stated bytes, as Table II of the M-Phys study has them.
+
+    All are fractions (0.01 is 1 %) without sign. `state_error` is `total_error` divided by the
+    number of states: that is how the table's last row follows from the one above it.
+    """
+
+    checkpoint_mean_error: float
+    checkpoint_max_error: float
+    total_error: float
+    state_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a text says that its own replica came to, and where."""
+
+    where: str
+    accuracy: Accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """What is stated of a simulation, and where it is stated."""
 
@@ -134,6 +158,7 @@ class Simulation:
     ranks: int
     runtime_s: float
     series: tuple[Series, ...]
+    published: Published | None
     notes: tuple[str, ...]
     provenance: tuple[Provenance, ...]
 
@@ -144,13 +169,26 @@ class Simulation:
             raise ValueError(f"runtime_s: expected more than 0, found {self.runtime_s}")
 
 
+def names() -> list[str]:
+    """Names of all simulations in the room and in the folders of UNDERSTUDY_SIMULATIONS."""
+    return sorted({p.stem for d in simulation_directories() for p in d.glob("*.json")})
+
+
+def get(name: str) -> Simulation:
+    """The simulation of that name; the folders are searched in order."""
+    for folder in simulation_directories():
+        if (path := folder / f"{name}.json").is_file():
+            return strict.load(Simulation, path)
+    raise UnderstudyError(f"no simulation is called {name!r}; known: {', '.join(names())}")
+
+
 def workload_of(simulation: Simulation, where: str) -> Workload:
     """The descriptor: every dump with exactly the stated bytes; `where` begins messages."""
     streams: list[Stream] = []
     provenance: list[Provenance] = []
-    for index, series in enumerate(simulation.series):
-        at = f"{where}: series[{index}]"
-        streams.append(_stream(simulation, series, streams, at))
+    stated = _stated_sizes(simulation, where)
+    for index, (series, sizes) in enumerate(zip(simulation.series, stated, strict=True)):
+        streams.append(_stream(simulation, series, sizes, f"{where}: series[{index}]"))
         provenance.extend(_growth_provenance(series, len(streams[-1].dumps), index))
     return Workload(
         name=simulation.name,
@@ -165,6 +203,23 @@ def workload_of(simulation: Simulation, where: str) -> Workload:
     )
 
 
+def played_by(made: Workload) -> Simulation | None:
+    """The simulation of which this is the workload, on its own ranks or scaled strongly.
+
+    None if there is none, or if the workload is not what the simulation gives today.
+    """
+    for name in names():
+        stated = get(name)
+        if made.name != stated.name and not made.name.startswith(f"{stated.name[:80]}-strong-"):
+            continue
+        own = workload_of(stated, name)
+        if made.ranks != own.ranks or made.name != own.name:
+            own = workload.scale(own, made.ranks, "strong")
+        if made.to_text() == own.to_text():
+            return stated
+    return None
+
+
 def times_of(series: Series, runtime_s: float) -> tuple[float, ...]:
     """Absolute times of the dumps, seconds."""
     if isinstance(series.times, At):
@@ -172,15 +227,36 @@ def times_of(series: Series, runtime_s: float) -> tuple[float, ...]:
     return schedule.spread_s(series.times.dumps, runtime_s, from_start=series.times.from_start)
 
 
+def _stated_sizes(simulation: Simulation, where: str) -> list[list[tuple[int, ...]]]:
+    """Bytes of each mesh of each series in each dump."""
+    found: list[list[tuple[int, ...]]] = []
+    changes: dict[str, list[tuple[float, int]]] = {}
+    for index, series in enumerate(simulation.series):
+        times = times_of(series, simulation.runtime_s)
+        found.append([])
+        for place, mesh in enumerate(series.meshes):
+            try:
+                found[-1].append(_mesh_sizes(mesh, times, changes))
+            except UnderstudyError as error:
+                at = f"{where}: series[{index}].meshes[{place}]"
+                raise UnderstudyError(f"{at}: {error}") from None
+        changes[series.name] = list(zip(times, _dump_sizes(found[-1], len(times)), strict=True))
+    return found
+
+
+def _dump_sizes(meshes: Sequence[tuple[int, ...]], dumps: int) -> list[int]:
+    return [sum(of_mesh[dump] for of_mesh in meshes) for dump in range(dumps)]
+
+
 def _stream(
-    simulation: Simulation, series: Series, earlier: Sequence[Stream], where: str
+    simulation: Simulation, series: Series, sizes: Sequence[tuple[int, ...]], where: str
 ) -> Stream:
     times = times_of(series, simulation.runtime_s)
     composed: list[list[Variable]] = [[] for _ in times]
-    for index, mesh in enumerate(series.meshes):
+    for index, (mesh, of_mesh) in enumerate(zip(series.meshes, sizes, strict=True)):
         try:
             parts = composition.parts_of(simulation.ranks, mesh.parts_per_rank)
-            for dump, size in enumerate(_sizes(mesh, times, earlier)):
+            for dump, size in enumerate(of_mesh):
                 composed[dump].extend(_mesh_dump(mesh, dump, size, parts))
         except UnderstudyError as error:
             raise UnderstudyError(f"{where}.meshes[{index}]: {error}") from None
@@ -196,8 +272,10 @@ def _stream(
     )  # fmt: skip
 
 
-def _sizes(mesh: MeshSpec, times: Sequence[float], earlier: Sequence[Stream]) -> tuple[int, ...]:
-    """Bytes of the mesh in each dump."""
+Changes = Mapping[str, Sequence[tuple[float, int]]]  # of each series: time and bytes of its dumps
+
+
+def _mesh_sizes(mesh: MeshSpec, times: Sequence[float], earlier: Changes) -> tuple[int, ...]:
     sizes = mesh.sizes
     if isinstance(sizes, Constant):
         return (sizes.dump_bytes,) * len(times)
@@ -214,17 +292,15 @@ def _sizes(mesh: MeshSpec, times: Sequence[float], earlier: Sequence[Stream]) ->
     return schedule.state_bytes(sizes.total_bytes, _factors(sizes, times, earlier))
 
 
-def _factors(sizes: Total, times: Sequence[float], earlier: Sequence[Stream]) -> tuple[float, ...]:
+def _factors(sizes: Total, times: Sequence[float], earlier: Changes) -> tuple[float, ...]:
     if sizes.follows is None:
         return (1.0,) * (len(times) - 1)
-    for stream in earlier:
-        if stream.name == sizes.follows:
-            changes = [(d.time_s, d.bytes) for d in stream.dumps]
-            return schedule.followed_factors(times, changes)
-    known = ", ".join(s.name for s in earlier) or "none"
-    raise UnderstudyError(
-        f"sizes: follows {sizes.follows!r}, expected a series that stands before it ({known})"
-    )
+    if sizes.follows not in earlier:
+        known = ", ".join(earlier) or "none"
+        raise UnderstudyError(
+            f"sizes: follows {sizes.follows!r}, expected a series that stands before it ({known})"
+        )
+    return schedule.followed_factors(times, earlier[sizes.follows])
 
 
 def _mesh_dump(mesh: MeshSpec, dump: int, size: int, parts: int) -> tuple[Variable, ...]:
@@ -251,21 +327,40 @@ def _growth_provenance(series: Series, dumps: int, stream: int) -> Iterator[Prov
                 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accuracy:
-    """Errors of a replica against stated bytes, as Table II of the M-Phys study has them.
+def accuracy(simulation: Simulation, played: Repetition) -> Accuracy:
+    """Bytes on storage, containers included, against those stated (Table II).
 
-    All are fractions (0.01 is 1 %) without sign. `state_error` is `total_error` divided by the
-    number of states: that is how the table's last row follows from the one above it.
+    Checkpoints are compared one by one, visualization states together, since a file that stays
+    open may grow earlier for a later state. Raises UnderstudyError where the simulation states no
+    checkpoints or no states, or where the method that was played has no files.
     """
+    stated: dict[str, list[int]] = {"checkpoint": [], "visualization": []}
+    found: dict[str, list[int]] = {"checkpoint": [], "visualization": []}
+    streams = {s.name: s for s in played.streams}
+    sizes = _stated_sizes(simulation, simulation.name)
+    for series, of_meshes in zip(simulation.series, sizes, strict=True):
+        if series.role in stated:
+            on_storage = _on_storage(streams[series.name])
+            stated[series.role].extend(_dump_sizes(of_meshes, len(on_storage)))
+            found[series.role].extend(on_storage)
+    if not all(stated.values()):
+        raise UnderstudyError(
+            f"{simulation.name}: expected a series of checkpoints and one of visualization states"
+        )
+    return errors_of(
+        stated["checkpoint"], sum(stated["visualization"]),
+        found["checkpoint"], found["visualization"],
+    )  # fmt: skip
 
-    checkpoint_mean_error: float
-    checkpoint_max_error: float
-    total_error: float
-    state_error: float
+
+def _on_storage(stream: StreamResult) -> list[int]:
+    sizes = [dump.file_bytes for dump in stream.dumps if dump.file_bytes is not None]
+    if len(sizes) < len(stream.dumps):
+        raise UnderstudyError(f"{stream.name}: the method {stream.method} has no files")
+    return sizes
 
 
-def accuracy(
+def errors_of(
     stated_checkpoints: Sequence[int], stated_total: int,
     checkpoints: Sequence[int], states: Sequence[int],
 ) -> Accuracy:  # fmt: skip

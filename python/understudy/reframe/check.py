@@ -26,6 +26,7 @@ from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 from reframe.utility import typecheck
 
+from understudy import schedule, simulation
 from understudy import workload as workloads
 from understudy.errors import UnderstudyError
 from understudy.fidelity import Comparison, compare
@@ -43,6 +44,7 @@ from understudy.reframe.systems import (
     STRIPING,
     TYPE,
 )
+from understudy.report.metrics import payload_error, worst
 from understudy.result import DumpResult, Repetition, Result, StreamResult, load
 from understudy.workload import Workload
 
@@ -51,6 +53,8 @@ AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its 
 STRIPE_COUNTS = ("default", "nodes", "cores")
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
 OBSERVED_S = 6.0  # the same, where lateness counts
+SCHEDULE_S = 30.0  # the same, where nothing else does
+SLOWEST_BYTES_PER_S = 20e6  # of a file system, for the time limit
 PLAYER, DARSHAN = "player", "darshan"
 OBSERVERS = (PLAYER, DARSHAN)
 
@@ -105,6 +109,8 @@ class Played(rfm.RunOnlyRegressionTest):
     verify = variable(typecheck.Bool, value=True, loggable=True)
     scaling = variable(str, value="none", loggable=True)
     ranks = variable(int, value=0, loggable=True)
+    max_bytes = variable(int, type(None), value=None)
+    ranks_per_node = variable(int, type(None), value=None)
     workload_sha256 = variable(str, loggable=True)
 
     time_limit: Any
@@ -129,7 +135,8 @@ class Played(rfm.RunOnlyRegressionTest):
         if self.time_scale is None:
             self.time_scale = self._time_scale(last_s)
         if self.time_limit is None:
-            self.time_limit = 600 + round(2 * self.repetitions * self.time_scale * last_s)
+            seconds = self.time_scale * last_s + self.described.bytes / SLOWEST_BYTES_PER_S
+            self.time_limit = 600 + round(2 * self.repetitions * seconds)
 
     def _time_scale(self, last_s: float) -> float:
         """By default the last dump, described at last_s, is due soon."""
@@ -153,13 +160,15 @@ class Played(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def fit_the_partition(self) -> None:
         here = self.current_partition
-        self.num_tasks_per_node = ranks_on_a_node(self.ranks, here.extras[RANKS_PER_NODE])
+        most = self.ranks_per_node or here.extras[RANKS_PER_NODE]
+        self.num_tasks_per_node = ranks_on_a_node(self.ranks, most)
         self.nodes = self.ranks // self.num_tasks_per_node
         self.skip_if(
             self.nodes > here.extras[MAX_NODES],
             f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
-            f"{here.extras[MAX_NODES]} with {here.extras[RANKS_PER_NODE]} ranks each; "
-            "scale it with -S scaling=strong|weak -S ranks=N",
+            f"{here.extras[MAX_NODES]} with {most} ranks each; "
+            "scale it with -S scaling=strong|weak -S ranks=N, or crowd them with "
+            "-S ranks_per_node=N",
         )
 
     @run_after("setup")
@@ -176,11 +185,11 @@ class Played(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def leave_out_what_is_too_large(self) -> None:
         here = self.current_partition
-        most = here.extras.get(MAX_BYTES, self.described.bytes)
+        most = self.max_bytes or here.extras.get(MAX_BYTES, self.described.bytes)
         self.skip_if(
             self.described.bytes > most,
-            f"{self.described.bytes} bytes are more than the {most} that {here.fullname} takes "
-            f"({MAX_BYTES} in its system file)",
+            f"{self.described.bytes} bytes are more than the {most} that {here.fullname} takes; "
+            "allow them with -S max_bytes=N",
         )
 
     def _skip_without_method(self) -> None:
@@ -416,6 +425,131 @@ class Faithful(Volume):
             tolerance=self.tolerance,
             time_scale=self.time_scale,
         )
+
+
+class Accurate(Played):
+    """Sizes on storage of a simulation's replica, against those that its text states (Table II).
+
+    The errors of checkpoints and visualization states are those of `simulation.accuracy`, with
+    the containers, and stay below what is tolerated; the payload has none. Sizes are those of the
+    text only with its own total bytes: the workload as it is, or scaled strongly.
+    """
+
+    mean_tolerance = variable(float, value=0.1, loggable=True)  # %
+    max_tolerance = variable(float, value=0.5, loggable=True)  # %
+    stated: Any  # the simulation; None, and skipped, where the sizes are not its own
+
+    def _time_scale(self, last_s: float) -> float:
+        return 0.0
+
+    @run_after("init")
+    def know_the_simulation(self) -> None:
+        self.stated = None if self.scaling == "weak" else simulation.played_by(self.described)
+        if self.stated is None and self.scaling != "weak":
+            sys.exit(
+                f"understudy: {self.workload}: the workload is not what the simulation of that "
+                "name gives; make it anew with understudy compose"
+            )
+
+    @run_after("setup")
+    def skip_what_has_other_sizes(self) -> None:
+        self.skip_if(
+            self.stated is None,
+            f"{self.workload} scaled weakly has other sizes than its simulation; expected "
+            "-S scaling=strong",
+        )
+
+    @run_before("performance")
+    def one_error_per_row(self) -> None:
+        limits = {
+            "checkpoint_mean_error": self.mean_tolerance,
+            "checkpoint_max_error": self.max_tolerance,
+            "total_error": self.mean_tolerance,
+            "state_error": self.mean_tolerance,
+        }
+        for name in limits:
+            self.measure(name, "%", self._error_percent, name)
+        self.measure("payload_error", "%", self._payload_error_percent)
+        # Of a reference of 0 the thresholds are absolute.
+        self.reference = {
+            "*": {name: (0, None, most, "%") for name, most in limits.items()}
+            | {"payload_error": (0, 0, 0, "%")}
+        }
+
+    def _accuracies(self) -> list[simulation.Accuracy]:
+        return [simulation.accuracy(self.stated, r) for r in self.played.repetitions]
+
+    def _error_percent(self, name: str) -> float:
+        """The largest of all repetitions."""
+        return max(100 * float(getattr(made, name)) for made in self._accuracies())
+
+    def _payload_error_percent(self) -> float:
+        streams = [s for r in self.played.repetitions for s in r.streams]
+        dumps = [d for s in streams for d in s.dumps]
+        return 100 * worst(payload_error(d.bytes, d.described_bytes) for d in dumps)
+
+    def _first_fault(self) -> str | None:
+        fault = super()._first_fault()
+        if fault is None:
+            try:
+                self._accuracies()
+            except UnderstudyError as error:
+                return str(error)
+        return fault
+
+    def _verdict(self) -> str:
+        words = f"{super()._verdict()}; {_errors(self._accuracies()[0])}"
+        if self.stated.published is None:
+            return words
+        return f"{words}; {self.stated.published.where}: {_errors(self.stated.published.accuracy)}"
+
+
+class Punctual(Played):
+    """Whether the dumps begin when the schedule says: the total of the pauses, and lateness."""
+
+    tolerance = variable(float, value=1.0, loggable=True)  # % of the total of the pauses
+
+    def _time_scale(self, last_s: float) -> float:
+        return float(f"{SCHEDULE_S / last_s:.4g}") if last_s > SCHEDULE_S else 1.0
+
+    @run_after("setup")
+    def skip_without_pauses(self) -> None:
+        self.skip_if(self.time_scale == 0, "with -S time_scale=0 there are no pauses to keep")
+
+    @run_before("performance")
+    def pauses_and_lateness(self) -> None:
+        self.measure("pauses_error", "%", self._error_percent)
+        self.measure("pauses", "s", self._seconds, "kept_s")
+        self.measure("median_lateness", "s", self._seconds, "median_lateness_s")
+        self.measure("max_lateness", "s", self._seconds, "max_lateness_s")
+        self.reference = {"*": {"pauses_error": (0, -self.tolerance, self.tolerance, "%")}}
+
+    def _pauses(self) -> list[schedule.Pauses]:
+        return [
+            schedule.pauses(d for s in r.streams for d in s.dumps) for r in self.played.repetitions
+        ]
+
+    def _error_percent(self) -> float:
+        return 100 * worst(made.error for made in self._pauses())
+
+    def _seconds(self, name: str) -> float:
+        return median(float(getattr(made, name)) for made in self._pauses())
+
+    def _verdict(self) -> str:
+        made = self._pauses()[0]
+        return (
+            f"{super()._verdict()}; {made.kept_s:.3f} of {made.asked_s:.3f} s of pauses "
+            f"(error {made.error:+.3%}), lateness of a dump {made.median_lateness_s:.4f} s "
+            f"(median), {made.max_lateness_s:.4f} s (largest)"
+        )
+
+
+def _errors(made: simulation.Accuracy) -> str:
+    return (
+        f"checkpoints off by {made.checkpoint_mean_error:.4%} (mean), "
+        f"{made.checkpoint_max_error:.4%} (largest), states by {made.total_error:.4%}, "
+        f"{made.state_error:.4%} each"
+    )
 
 
 def _volume(dump: DumpResult) -> int:
