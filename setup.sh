@@ -45,6 +45,19 @@ missing() {
   done < <(grep -v '^#' requirements-debian.txt)
 }
 
+# What apt does not have, of "need|what|packages" rows on stdin that can be done without, is left out from then on.
+known_to_apt() {
+  local need what packages
+  while IFS='|' read -r need what packages; do
+    # shellcheck disable=SC2086  # names, one word each
+    if [[ $need != more* ]] || apt-cache show --no-all-versions $packages >/dev/null 2>&1; then
+      printf '%s|%s|%s\n' "$need" "$what" "$packages"
+    else
+      printf '%s\n' "$what" >>build/understudy.without
+    fi
+  done
+}
+
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 # May this user install packages? Asks for sudo's password only where somebody can give it.
@@ -59,15 +72,17 @@ system_packages() {
   local rows packages must
   rows=$(missing "$@")
   [ -n "$rows" ] || return 0
-  if may_install; then
-    packages=$(cut -d'|' -f3 <<<"$rows" | xargs)
+  touch build/understudy.without
+  if [ -n "$(cut -d'|' -f2 <<<"$rows" | grep -vxFf build/understudy.without || true)" ] && may_install; then
     logged apt-update "asking apt for its list of packages" as_root apt-get -o DPkg::Lock::Timeout=300 update
+    : >build/understudy.without
+    packages=$(known_to_apt <<<"$rows" | cut -d'|' -f3 | xargs)
     # shellcheck disable=SC2086  # names, one word each
-    logged apt-install "installing the packages $packages" as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages
+    [ -z "$packages" ] || logged apt-install "installing the packages $packages" as_root env \
+      DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages
     rows=$(missing "$@")
   fi
-  must=$(grep -v '^more|' <<<"$rows" || true)
+  must=$(grep -v '^more' <<<"$rows" || true)
   if [ -n "$must" ]; then
     die "missing: $(cut -d'|' -f2 <<<"$must" | paste -sd, | sed 's/,/, /g'). Load the modules or the Spack" \
       "environment that bring it, or on Debian and Ubuntu:" \
@@ -101,11 +116,12 @@ python_packages() {
 # Changes with the compiler, the libraries and the place that CMake's cache was made for.
 build_key() (
   exec 2>&1
-  printf '%s\n' "$PWD" "${CC-} ${CFLAGS-} ${LDFLAGS-} ${HDF5_ROOT-} ${CMAKE_PREFIX_PATH-} ${PKG_CONFIG_PATH-}"
+  printf '%s\n' "$PWD" "${CC-} ${CFLAGS-} ${LDFLAGS-} ${HDF5_ROOT-} ${ADIOS_ROOT-} ${CMAKE_PREFIX_PATH-} ${PKG_CONFIG_PATH-}"
   command -v cmake mpicc h5pcc || true
   "${CC:-cc}" --version || true
   mpicc -show || true
   for library in jansson cmocka hdf5-openmpi; do pkg-config --modversion "$library" || true; done
+  ls /usr/lib/*/adios/openmpi/libadios.a || true
 )
 
 player() {
@@ -124,7 +140,7 @@ if command -v flock >/dev/null; then  # two calls at once in one checkout wait f
 fi
 case ${1-} in
   run) needs="run more" requirements=requirements.txt ;;
-  test) needs="run more test" requirements=requirements-test.txt ;;
+  test) needs="run more test more-test" requirements=requirements-test.txt ;;
   *) die "setup.sh: expected 'run' or 'test', got '${1-}'" ;;
 esac
 # shellcheck disable=SC2086  # words

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct entry {
@@ -112,21 +113,42 @@ static struct entry *find(const char *path)
     return entry;
 }
 
-int und_created_file(const char *path)
+static struct entry *find_reserved(const char *path)
 {
     struct entry *entry = find(path);
     if (!entry)
         UND_DIE("%s was not reserved", path);
+    return entry;
+}
+
+static int create(const char *path, enum und_created_kind kind)
+{
+    return kind == UND_DATA_DIRECTORY ? mkdir(path, 0777) : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+int und_created_file(const char *path)
+{
+    struct entry *entry = find_reserved(path);
     creating = true;
-    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int created = create(path, entry->kind);
     const int code = errno;
-    if (descriptor >= 0)
+    if (created >= 0)
         entry->ours = true;
     creating = false;
     if (noted)
         on_signal(noted);
     errno = code;
-    return descriptor;
+    return created;
+}
+
+bool und_created_make(const char *path)
+{
+    return und_created_file(path) == 0;
+}
+
+void und_created_share(const char *path)
+{
+    find_reserved(path)->ours = true;
 }
 
 void und_created_opening(const char *path, int rank)
@@ -154,18 +176,27 @@ void und_created_keep(const char *path)
         entry->ours = false;
 }
 
+/* A directory that holds files of other ranks still is theirs to remove. */
+static void drop(const struct entry *entry)
+{
+    if (entry->ours && entry->kind == UND_DATA_DIRECTORY)
+        rmdir(entry->path);
+    else if (entry->ours)
+        unlink(entry->path);
+}
+
 /* An entry leaves the list before it is freed: the handler may come in between. */
 void und_created_drop_data(bool removing)
 {
     struct entry *before = NULL;
     for (struct entry *entry = entries, *next; entry; entry = next) {
         next = entry->next;
-        if (entry->kind != UND_DATA_FILE) {
+        if (entry->kind == UND_RESULT_FILE) {
             before = entry;
             continue;
         }
-        if (removing && entry->ours)
-            unlink(entry->path);
+        if (removing)
+            drop(entry);
         if (before)
             before->next = next;
         else
@@ -179,8 +210,7 @@ void und_created_remove(void)
     if (opening)
         unlink(lock_test);
     for (struct entry *entry = entries; entry; entry = entry->next)
-        if (entry->ours)
-            unlink(entry->path);
+        drop(entry);
     if (directory)
         rmdir(((struct entry *)directory)->path);
 }

@@ -18,10 +18,11 @@ void und_created_watch(bool speaks);
  * slower to leave than others. */
 void und_created_unwatch(void);
 
-/* Files of the workload come and go with each repetition, the result stays to the end. */
-enum und_created_kind { UND_DATA_FILE, UND_RESULT_FILE };
+/* Files and directories of the workload come and go with each repetition, the result stays to the end. */
+enum und_created_kind { UND_DATA_FILE, UND_DATA_DIRECTORY, UND_RESULT_FILE };
 
-/* Makes room for a path that und_created_file will create. Ends the run when memory is out. */
+/* Makes room for a path that will be created; for a directory before those of the files in it. Ends the
+ * run when memory is out. */
 void und_created_reserve(const char *path, enum und_created_kind kind);
 
 /* Creates the reserved path, which must not exist. Returns a descriptor open for reading and
@@ -33,6 +34,11 @@ int und_created_file(const char *path);
  * what this rank created. Not for two files at once. */
 void und_created_opening(const char *path, int rank);
 void und_created_opened(void);
+
+/* Makes the reserved directory, which must not exist; false with errno. Other ranks with files in it
+ * have reserved it too and share it: it goes with the last file. */
+bool und_created_make(const char *path);
+void und_created_share(const char *path);
 
 /* The directory is of this run: removed after the files, if it is empty then. */
 void und_created_directory(const char *path);

@@ -60,6 +60,8 @@ struct und_open {
     bool collective;         /* data calls are collective over comm */
     bool append;             /* datasets grow along dimension 0 while the file stays open */
     int64_t transfer_bytes;  /* most bytes of one call */
+    int64_t bytes;           /* that this rank will write up to the first sync or close; 0: not known */
+    const char *part;        /* the file beside `path` that this rank has made, see `part` below; else NULL */
     const int64_t *settings; /* values in the order of the method's rows; NULL: defaults */
     int *created;            /* UND_CREATE, rank 0 of comm: descriptor of the new file, open for reading and
                                 writing; a method that keeps it sets -1, else the machine closes it. Else -1 */
@@ -99,6 +101,13 @@ struct und_method {
     /* Optional: can the values be used for a stream like this, and what do they change? False with a
      * sentence that names the options. */
     bool (*settle)(const int64_t *values, struct und_use *use, struct und_error *error);
+    /* Optional, of a method that may keep the bytes of a file of `size` ranks in parts, the files
+     * <path>.dir/<name of the file>.<k>: the k of the part with the bytes of `rank`, counted from 0. The
+     * ranks of a part are consecutive, and the first of them makes it. Negative: the values make no parts. */
+    int64_t (*part)(const int64_t *values, int64_t rank, int64_t size);
+    /* Optional, not timed, on the rank that made it: is the closed file or part whole? For interfaces that
+     * report success whatever became of the bytes. False with a sentence. */
+    bool (*whole)(const char *path, struct und_error *error);
     /* Optional, on one rank, in the directory that the files go to: can the values be used there? */
     bool (*probe)(const char *directory, const int64_t *values, struct und_error *error);
     /* Writes "library version" into text; NULL where no library beyond MPI and C is used. */

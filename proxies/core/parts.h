@@ -16,10 +16,14 @@ struct und_slot {
     bool splits;        /* comm was made for this file alone */
     bool stands_for_it; /* rank 0 of comm */
     char *path;
+    char *folder;  /* of the parts; NULL: the method has none */
+    char *part;    /* that holds this rank's bytes */
+    bool in_parts; /* the file has parts */
+    bool makes;    /* this rank makes `part` */
     struct und_file *file;
     int64_t payload; /* bytes of all ranks up to the prepared dump */
     int64_t begin;   /* in turns: byte where this rank's next dataset begins */
-    int64_t stored;  /* size on storage when last looked at */
+    int64_t stored;  /* size on storage, of the file and the part that this rank makes, when last looked at */
 };
 
 /* A variable of the dump in its file. */

@@ -79,8 +79,16 @@ static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks
     return false;
 }
 
+/* Files that stand for one file of so many ranks: itself, and parts beside it. */
+static int64_t files_of_file(const struct und_plan *plan, int64_t ranks)
+{
+    const int64_t last = plan->method->part ? plan->method->part(plan->settings, ranks - 1, ranks) : -1;
+    return last < 0 ? 1 : last + 2;
+}
+
 /* Files that dumps from … to-1 make when they share a set of files. */
-static int64_t files_of_set(const struct und_stream *stream, int64_t ranks, int from, int to)
+static int64_t files_of_set(const struct und_stream *stream, const struct und_plan *plan, int64_t ranks, int from,
+                            int to)
 {
     int64_t files = 0;
     for (int64_t g = 0; g < stream->groups; ++g) {
@@ -90,20 +98,20 @@ static int64_t files_of_set(const struct und_stream *stream, int64_t ranks, int 
             for (int d = from; d < to && !any; ++d)
                 any =
                     (d == from || !stream->dumps[d].repeats) && group_has_bytes(&stream->dumps[d], file, ranks, &group);
-            files += any;
+            files += any ? files_of_file(plan, stream->turns ? 1 : group.end - group.first) : 0;
         }
     }
     return files;
 }
 
-static int64_t count_files(const struct und_stream *stream, int64_t ranks)
+static int64_t count_files(const struct und_stream *stream, const struct und_plan *plan, int64_t ranks)
 {
     if (stream->append)
-        return files_of_set(stream, ranks, 0, stream->dump_count);
+        return files_of_set(stream, plan, ranks, 0, stream->dump_count);
     int64_t files = 0, of_dump = 0;
     for (int d = 0; d < stream->dump_count; ++d) {
         if (!stream->dumps[d].repeats)
-            of_dump = files_of_set(stream, ranks, d, d + 1);
+            of_dump = files_of_set(stream, plan, ranks, d, d + 1);
         files += of_dump;
     }
     return files;
@@ -203,7 +211,7 @@ bool und_plan_make(const struct und_workload *workload, const struct und_options
         plan->bytes = 0;
         for (int d = 0; d < stream->dump_count; ++d)
             plan->bytes += und_dump_bytes(&stream->dumps[d]);
-        plan->files = plan->method->has_files ? count_files(stream, workload->ranks) : 0;
+        plan->files = plan->method->has_files ? count_files(stream, plan, workload->ranks) : 0;
     }
     return check_settings(workload, options, plans, error) && check_restart(workload, options, plans, error);
 }

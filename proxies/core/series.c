@@ -3,6 +3,7 @@
 #include "core/created.h"
 #include "core/die.h"
 #include "core/parts.h"
+#include "core/space.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Less than that free is a full disk to whoever writes. */
+enum { LITTLE_BYTES = 64 * 1024 };
 
 int64_t und_series_piece_memory(void)
 {
@@ -53,6 +57,11 @@ static int64_t most_pieces(const struct und_stream *stream)
     return most;
 }
 
+static int64_t path_room(const struct und_series *series)
+{
+    return (int64_t)strlen(series->run->options->directory) + UND_PATH_ROOM;
+}
+
 struct und_series *und_series_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)
 {
     const struct und_stream *what = &run->workload->streams[stream];
@@ -76,7 +85,11 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     }
     for (int s = 0; s < what->files; ++s) {
         series->slots[s].comm = MPI_COMM_NULL;
-        series->slots[s].path = room_for((int64_t)strlen(run->options->directory) + UND_PATH_ROOM, 1, what);
+        series->slots[s].path = room_for(path_room(series), 1, what);
+        if (series->plan->method->part) {
+            series->slots[s].folder = room_for(path_room(series), 1, what);
+            series->slots[s].part = room_for(2 * path_room(series), 1, what);
+        }
     }
     series->group_comm = MPI_COMM_SELF;
     if (what->groups < run->ranks)
@@ -98,6 +111,8 @@ void und_series_free(struct und_series *series)
     for (int s = 0; s < series->stream->files; ++s) {
         drop_comm(&series->slots[s]);
         free(series->slots[s].path);
+        free(series->slots[s].folder);
+        free(series->slots[s].part);
     }
     if (series->group_comm != MPI_COMM_SELF)
         MPI_Comm_free(&series->group_comm);
@@ -176,7 +191,7 @@ static void choose_comms(struct und_series *series, int dump)
 static void name_file(const struct und_series *series, int dump, int file, char *path)
 {
     const struct und_stream *stream = series->stream;
-    const size_t room = strlen(series->run->options->directory) + UND_PATH_ROOM;
+    const size_t room = (size_t)path_room(series);
     int length = snprintf(path, room, "%s/%s", series->run->options->directory, stream->name);
     if (!stream->append)
         length += snprintf(path + length, room - (size_t)length, ".%06d", dump);
@@ -190,6 +205,30 @@ static void name_file(const struct und_series *series, int dump, int file, char 
         snprintf(path + length, room - (size_t)length, "%s", series->plan->method->suffix);
 }
 
+/* <path>.dir/<name of the file>.<k>, where the method keeps the bytes of the slot's ranks in parts. */
+static void name_part(const struct und_series *series, struct und_slot *slot)
+{
+    const struct und_method *method = series->plan->method;
+    const int64_t *values = series->plan->settings;
+    const size_t room = (size_t)path_room(series);
+    int rank = 0, size = 1;
+    slot->in_parts = slot->makes = false;
+    if (!method->part || slot->comm == MPI_COMM_NULL)
+        return;
+    if (!series->stream->turns) {
+        MPI_Comm_rank(slot->comm, &rank);
+        MPI_Comm_size(slot->comm, &size);
+    }
+    const int64_t part = method->part(values, rank, size);
+    if (part < 0)
+        return;
+    slot->in_parts = true;
+    slot->makes =
+        series->stream->turns ? slot->stands_for_it : rank == 0 || method->part(values, rank - 1, size) != part;
+    snprintf(slot->folder, room, "%s.dir", slot->path);
+    snprintf(slot->part, 2 * room, "%s/%s.%" PRId64, slot->folder, strrchr(slot->path, '/') + 1, part);
+}
+
 static void begin_files(struct und_series *series, int dump)
 {
     for (int s = 0; s < series->stream->files; ++s) {
@@ -197,8 +236,15 @@ static void begin_files(struct und_series *series, int dump)
         slot->payload = 0;
         slot->stored = 0;
         name_file(series, dump, s, slot->path);
-        if (slot->stands_for_it && series->mode == UND_CREATE && series->plan->method->has_files)
+        name_part(series, slot);
+        if (series->mode != UND_CREATE || !series->plan->method->has_files)
+            continue;
+        if (slot->stands_for_it)
             und_created_reserve(slot->path, UND_DATA_FILE);
+        if (slot->makes) {
+            und_created_reserve(slot->folder, UND_DATA_DIRECTORY);
+            und_created_reserve(slot->part, UND_DATA_FILE);
+        }
     }
     series->lineage_count = 0;
 }
@@ -371,6 +417,13 @@ void und_series_prepare(struct und_series *series, int dump)
         und_base_continue(series->pieces[p].base);
 }
 
+static void create_part(const struct und_series *series, const struct und_slot *slot)
+{
+    und_created_share(slot->folder);
+    const int created = und_created_file(slot->part);
+    UND_CHECK(created >= 0 && close(created) == 0, "%s: cannot create %s", series->plan->method->name, slot->part);
+}
+
 /* One rank creates the file and all of the file's ranks wait for it, because some MPI libraries
  * hang in an open that fails on one rank. A rank that fails ends the run, the others with it. */
 static int create_file(const struct und_series *series, const struct und_slot *slot)
@@ -379,11 +432,25 @@ static int create_file(const struct und_series *series, const struct und_slot *s
     if (slot->stands_for_it) {
         created = und_created_file(slot->path);
         UND_CHECK(created >= 0, "%s: cannot create %s", series->plan->method->name, slot->path);
+        if (slot->in_parts)
+            UND_CHECK(und_created_make(slot->folder), "%s: cannot make %s", series->plan->method->name, slot->folder);
     }
     MPI_Comm_size(slot->comm, &size);
     if (size > 1 && !series->stream->turns)
         UND_MPI(MPI_Bcast(&done, 1, MPI_INT, 0, slot->comm), "cannot agree on the creation of %s", slot->path);
+    if (slot->makes)
+        create_part(series, slot);
     return created;
+}
+
+/* Bytes of this rank in the file, of the prepared dump. */
+static int64_t bytes_in_slot(const struct und_series *series, int s)
+{
+    int64_t bytes = 0;
+    for (int p = 0; p < series->piece_count; ++p)
+        if (series->pieces[p].slot == s)
+            bytes += und_box_bytes(&series->pieces[p].dataset, &series->pieces[p].block);
+    return bytes;
 }
 
 /* The baton is an empty message along the ranks of the group. */
@@ -429,6 +496,8 @@ void und_series_open(struct und_series *series)
             .collective = series->plan->collective,
             .append = series->stream->append,
             .transfer_bytes = series->plan->transfer_bytes,
+            .bytes = bytes_in_slot(series, s),
+            .part = slot->makes ? slot->part : NULL,
             .settings = series->plan->settings,
             .created = &created,
             .operations = &series->operations,
@@ -458,14 +527,20 @@ static void drop_file(const struct und_series *series, const char *path)
     close(descriptor);
 }
 
-void und_series_drop_cache(const struct und_series *series, int dump)
+void und_series_drop_cache(struct und_series *series, int dump)
 {
-    char *path = room_for((int64_t)strlen(series->run->options->directory) + UND_PATH_ROOM, 1, series->stream);
+    if (series->plan->method->part)
+        choose_comms(series, dump);
     for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
-        name_file(series, dump, s, path);
-        drop_file(series, path);
+        struct und_slot slot = series->slots[s];
+        slot.path = room_for(path_room(series), 1, series->stream);
+        name_file(series, dump, s, slot.path);
+        drop_file(series, slot.path);
+        name_part(series, &slot);
+        if (slot.in_parts)
+            drop_file(series, slot.part);
+        free(slot.path);
     }
-    free(path);
 }
 
 bool und_series_find(const struct und_series *series, struct und_error *error)
@@ -512,28 +587,46 @@ void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operat
     series->operations = 0;
 }
 
+/* Size of a file that this rank has made; once it is closed, it must be whole. */
+static int64_t look_at(const struct und_series *series, const char *path, bool closed)
+{
+    const struct und_method *method = series->plan->method;
+    struct stat status;
+    struct und_error error;
+    UND_CHECK(stat(path, &status) == 0, "%s: cannot find %s again", method->name, path);
+    if (closed && method->whole && !method->whole(path, &error)) {
+        const char *why = und_space_is_out(path, LITTLE_BYTES) ? strerror(ENOSPC) : error.text;
+        UND_DIE("%s: cannot write all of %s: %s", method->name, path, why);
+    }
+    return (int64_t)status.st_size;
+}
+
 void und_series_look(struct und_series *series, int64_t *files, int64_t *file_bytes)
 {
     *files = 0;
     *file_bytes = 0;
     for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
         struct und_slot *slot = &series->slots[s];
-        struct stat status;
+        int64_t stored = 0, all = 0;
         if (slot->comm == MPI_COMM_NULL)
             continue;
-        *files += slot->stands_for_it;
+        *files += slot->stands_for_it + slot->makes;
         if (series->mode == UND_READ)
             continue;
         /* Not every method's close waits for the other ranks. */
         UND_MPI(MPI_Barrier(slot->comm), "cannot wait for the ranks of %s", slot->path);
-        if (!slot->stands_for_it)
-            continue;
-        UND_CHECK(stat(slot->path, &status) == 0, "%s: cannot find %s again", series->plan->method->name, slot->path);
-        *file_bytes += (int64_t)status.st_size - slot->stored;
-        slot->stored = (int64_t)status.st_size;
+        if (slot->stands_for_it)
+            stored += look_at(series, slot->path, !slot->file);
+        if (slot->makes)
+            stored += look_at(series, slot->part, !slot->file);
+        *file_bytes += stored - slot->stored;
+        all = slot->stored = stored;
+        if (slot->in_parts)
+            UND_MPI(MPI_Reduce(&stored, &all, 1, MPI_INT64_T, MPI_SUM, 0, slot->comm), "cannot add up the parts of %s",
+                    slot->path);
         /* A full disk that the interface did not report shows here at the latest. */
-        if (!slot->file && !series->plan->packs && slot->stored < slot->payload)
+        if (slot->stands_for_it && !slot->file && !series->plan->packs && all < slot->payload)
             UND_DIE("%s: %s has %" PRId64 " bytes on storage, less than the %" PRId64 " written to it",
-                    series->plan->method->name, slot->path, slot->stored, slot->payload);
+                    series->plan->method->name, slot->path, all, slot->payload);
     }
 }

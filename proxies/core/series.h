@@ -38,8 +38,8 @@ void und_series_sync(struct und_series *series);
 void und_series_close(struct und_series *series);
 
 /* Before a timed read: whoever has a file of the dump in its node's memory flushes it and lets it go.
- * Nothing to do with the prepared dump. */
-void und_series_drop_cache(const struct und_series *series, int dump);
+ * Nothing to do with the prepared dump. Collective over the ranks that share files. */
+void und_series_drop_cache(struct und_series *series, int dump);
 
 /* Are the files of the prepared dump there, as large as this workload would have made them? False with
  * a sentence. For each file, the rank that stands for it looks. */

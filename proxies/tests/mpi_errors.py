@@ -20,7 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from mpi_run import METHODS, timed, wait_for
-from mpi_support import HERE, Json, Outcome, Player, Skip, expect, finish, main, sample
+from mpi_support import (
+    HERE,
+    SUFFIXES,
+    Json,
+    Outcome,
+    Player,
+    Skip,
+    expect,
+    finish,
+    main,
+    sample,
+)
 
 SHARED = HERE / "samples" / "shared.json"
 SINGLE = HERE / "samples" / "single.json"
@@ -341,9 +352,9 @@ def failed(outcome: Outcome, *words: str) -> None:
 
 def full_disk(player: Player) -> None:
     """The disk fills up in the middle of the run, through each method, each kind of call."""
-    for method in FILE_METHODS:
+    for method in player.methods(FILE_METHODS):
         for layout in ("shared", "file-per-process"):
-            for kind in ("--independent", "-c")[: 1 if method == "posix" else 2]:
+            for kind in ("--independent", "-c")[: 1 + player.collective(method)]:
                 full_disk_once(player, method, layout, kind)
 
 
@@ -379,7 +390,7 @@ def full_disk_is_named(player: Player) -> None:
     for dump in workload["streams"][0]["dumps"]:
         dump["variables"] = [dump["variables"][1] | {"shape": [1 << 18], "count": 1}]
     path = player.describe(workload)
-    for method in FILE_METHODS:
+    for method in player.methods(FILE_METHODS):
         with small_disk(player, "4m") as disk:
             process = player.start(4, "-w", path, "-o", disk / "data", "-a", method)
             wait_for(disk / "data", 1)
@@ -391,12 +402,12 @@ def full_disk_is_named(player: Player) -> None:
 
 def file_of_another(player: Player) -> None:
     """A file that appears under a name of the run is not overwritten, and survives."""
-    for method in FILE_METHODS:
+    for method in player.methods(FILE_METHODS):
         player.clear()
         path = player.describe(timed([0, 1.2], "shared"))
         process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
         wait_for(player.folder / "data", 2)
-        suffix = ".h5" if method == "hdf5" else ""
+        suffix = SUFFIXES.get(method, "")
         other = player.folder / "data" / f"field.000001.f0{suffix}"
         other.write_text("mine")
         outcome = finish(process, 30)
@@ -408,7 +419,7 @@ def file_of_another(player: Player) -> None:
 
 def lost_rank(player: Player) -> None:
     """A rank is killed: the run ends, and the files that the others made go."""
-    for method in FILE_METHODS:
+    for method in player.methods(FILE_METHODS):
         player.clear()
         path = player.describe(timed([0, 30], "shared"))
         process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
@@ -475,13 +486,13 @@ def short_file(player: Player) -> None:
     stream = workload["streams"][1]
     stream["dumps"][0]["time_s"], stream["dumps"][1]["time_s"] = 0.0, 1.5
     workload["streams"] = [stream]
-    for method in FILE_METHODS:
+    for method in player.methods(FILE_METHODS):
         player.clear()
         path = player.describe(workload)
         process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
         wait_for(player.folder / "data", 8)
         time.sleep(0.7)
-        suffix = ".h5" if method == "hdf5" else ""
+        suffix = SUFFIXES.get(method, "")
         target = player.folder / "data" / f"old.000001.00000002{suffix}"
         os.truncate(target, target.stat().st_size // 2)
         outcome = finish(process, 30)

@@ -17,7 +17,7 @@ from functools import partial
 from mpi_errors import refused
 from mpi_play import METHODS, require
 from mpi_run import dumps_of, timed
-from mpi_support import Json, Player, Skip, dump_bytes, expect, main, sample
+from mpi_support import Json, Player, Skip, dump_bytes, expect, files_below, main, sample
 
 FILE_METHODS = [method for method in METHODS if method != "null"]
 LAYOUTS: dict[str, Json] = {
@@ -154,7 +154,8 @@ def refuses_turns(player: Player) -> None:
 
 def contents(player: Player, layout: str) -> None:
     """Every kind with every method, written in every way, is what it says and can be verified."""
-    for method, kind in itertools.product(FILE_METHODS, ("random", "zero", "constant", "smooth")):
+    methods = player.methods(FILE_METHODS)
+    for method, kind in itertools.product(methods, ("random", "zero", "constant", "smooth")):
         content = {"kind": kind, "compressibility": 0.5 if kind == "random" else 0}
         workload = one_stream(layout, content=content, dumps=1)
         result = player.play(workload, "-a", method, "--verify", "-k")
@@ -424,7 +425,7 @@ def later_job(player: Player, method: str) -> None:
         workload = one_stream(layout, files=files)
         player.play(workload, "-a", method, "-k")
         (player.folder / "data").rename(player.folder / "kept")
-        kept = {p.name: p.read_bytes() for p in sorted((player.folder / "kept").iterdir())}
+        kept = files_below(player.folder / "kept")
         for ranks, dump in itertools.product((4, 1, 2, 3), (0, 1)):
             path = player.describe(
                 for_ranks(workload, ranks, [1, ranks, 1]) if ranks != 4 else workload
@@ -453,7 +454,7 @@ def later_job(player: Player, method: str) -> None:
             expect(names == ["field-restart"], f"streams {names}")
             expect(result["options"]["restart_from"] == "kept", f"{result['options']}")
             (player.folder / "r.json").unlink()
-        now = {p.name: p.read_bytes() for p in sorted((player.folder / "kept").iterdir())}
+        now = files_below(player.folder / "kept")
         expect(list(now) == list(kept), f"kept {list(kept)}, found {list(now)}")
         expect(now == kept, "the kept files were changed")
         shutil.rmtree(player.folder / "kept")

@@ -13,6 +13,7 @@ from functools import partial
 
 from mpi_support import (
     HERE,
+    SUFFIXES,
     TYPE_BYTES,
     Json,
     Player,
@@ -93,7 +94,7 @@ def check_sizes(where: str, stream: Json, dump: Json, method: str) -> None:
 def check_files(player: Player, workload: Json, method: str) -> None:
     """The files in ./data are those of the layout, of the right size."""
     found = player.data()
-    suffix = ".h5" if method == "hdf5" else ""
+    suffix = SUFFIXES.get(method, "")
     expected = expected_files(workload) if method != "null" else {}
     names = sorted(name + suffix for name in expected)
     expect(sorted(found) == names, f"files {sorted(found)}, expected {names}")
@@ -133,7 +134,7 @@ def play(player: Player, name: str, method: str) -> None:
 
     variants = [("--independent", "-t", 64), ("--independent", "-t", "4MiB")]
     takes_turns = any(stream["turns"] for stream in workload["streams"])
-    if method != "posix" and not takes_turns:
+    if player.collective(method) and not takes_turns:
         variants = [("-c", "-t", 100), ("--independent", "-t", "1kB"), ("-c", "-t", "4MiB")]
     for variant in variants:
         player.clear()

@@ -128,7 +128,7 @@ def counts_operations(player: Player) -> None:
         workload["streams"][0]["dumps"][0]["variables"][0]
         | {"type": "byte", "shape": [100_000], "decomposition": {"rule": "even"}}
     ]
-    for method in METHODS:
+    for method in player.methods(METHODS):
         for transfer, calls in ((100_000, 1), (99_999, 2), (1000, 100), (30_000, 4)):
             result = player.play(workload, "-a", method, "-t", transfer)
             phases = {p["phase"]: p for p in dumps_of(result)[0]["phases"]}
@@ -275,7 +275,7 @@ def finds_wrong_bytes(player: Player) -> None:
 def stops_cleanly(player: Player) -> None:
     """SIGINT and SIGTERM to mpiexec, or to one rank: own files go, others' stay, no result."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        for method in METHODS:
+        for method in player.methods(METHODS):
             player.clear()
             (player.folder / "data").mkdir()
             path = player.describe(timed([0, 30], "shared"))

@@ -16,6 +16,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SKIPPED = 77
+SUFFIXES = {"hdf5": ".h5", "adios": ".bp"}
 TYPE_BYTES = {"byte": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8}
 TYPE_BYTES |= {"u64": 8, "f32": 4, "f64": 8}
 
@@ -98,14 +99,30 @@ class Player:
         return path
 
     def data(self) -> dict[str, bytes]:
-        """Names and contents of the files in ./data; without files it need not be there."""
-        folder = self.folder / "data"
-        files = sorted(folder.iterdir()) if folder.is_dir() else []
-        return {p.name: p.read_bytes() for p in files}
+        """Names and contents of the files below ./data; without files it need not be there."""
+        return files_below(self.folder / "data")
+
+    def methods(self, names: list[str], word: str = "available") -> list[str]:
+        """Those methods that this build can use, and of which --list says the word."""
+        listed = self.run(0, "--list").out.splitlines()
+        said = {line.split()[0]: line.split(maxsplit=1)[1] for line in listed if line.strip()}
+        return [
+            name for name in names if said[name].startswith("available") and word in said[name]
+        ]
+
+    def collective(self, method: str) -> bool:
+        """Has the method collective calls?"""
+        return self.methods([method], "collective calls") == [method]
 
     def clear(self) -> None:
         """Removes ./data."""
         shutil.rmtree(self.folder / "data", ignore_errors=True)
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """Paths in the folder and contents of all files below it."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
 def finish(process: "subprocess.Popen[str]", timeout_s: float = 60) -> Outcome:
