@@ -14,16 +14,15 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.support import sides
+from understudy.result import load
+from understudy.workload import Dump, Stream, Variable
+
 PASSES = 4
 IOR_NAMES = {"posix": "POSIX", "mpiio": "MPIIO", "hdf5": "HDF5"}
 
@@ -43,53 +42,22 @@ class Pattern:
 
     def single(self) -> "Pattern":
         """One transfer per rank: what a run costs besides its operations."""
-        return Pattern(
-            ranks=self.ranks,
-            layout=self.layout,
-            transfer_bytes=self.transfer_bytes,
-            block_bytes=self.transfer_bytes,
-        )
+        return replace(self, block_bytes=self.transfer_bytes)
 
-    def workload(self) -> dict[str, Any]:
-        """The same as a workload with one dump."""
-        variable = {
-            "name": "data",
-            "label": "",
-            "count": 1,
-            "type": "byte",
-            "shape": [self.ranks * self.block_bytes],
-            "decomposition": {"rule": "even"},
-            "file": 0,
-        }
-        dump = {"time_s": 0, "duration_s": None, "overhead_bytes": None, "variables": [variable]}
-        stream = {
-            "name": "bench",
-            "label": "",
-            "role": "checkpoint",
-            "operation": "write",
-            "files": "new",
-            "layout": self.layout,
-            "groups": None,
-            "method": "posix",
-            "transfer_bytes": self.transfer_bytes,
-            "collective": False,
-            "sync": False,
-            "turns": False,
-            "content": {"kind": "random", "compressibility": 0},
-            "dumps": [dump],
-        }
-        return {
-            "schema": "understudy/workload/1",
-            "name": "bench",
-            "description": "The pattern of a benchmark.",
-            "ranks": self.ranks,
-            "scaling": {"rule": "none", "from_ranks": self.ranks},
-            "runtime_s": None,
-            "compute": "sleep",
-            "streams": [stream],
-            "source": {"format": "hand", "version": "", "reader": "", "notes": []},
-            "provenance": [],
-        }
+    def workload(self) -> str:
+        """The same as the text of a workload with one dump."""
+        data = Variable(name="data", type="byte", shape=(self.ranks * self.block_bytes,))
+        stream = Stream(
+            name="bench",
+            role="checkpoint",
+            operation="write",
+            files="new",
+            layout=self.layout,
+            method="posix",
+            transfer_bytes=self.transfer_bytes,
+            dumps=(Dump(time_s=0, variables=(data,)),),
+        )
+        return sides.workload(self.ranks, stream)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,48 +80,38 @@ class Bench:
     mpiexec: str
     folder: Path
 
-    def run(self, ranks: int, command: list[str | Path]) -> tuple[str, float]:
-        """Standard output and CPU seconds of a command on so many ranks."""
-        start = [self.mpiexec, "-n", str(ranks)] if ranks > 1 else []
-        before = os.times()
-        done = subprocess.run(
-            [*start, *command],
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        after = os.times()
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stderr}")
-        cpu_s = after.children_user - before.children_user
-        return done.stdout, cpu_s + after.children_system - before.children_system
+    def run(self, ranks: int, command: Sequence[str | Path]) -> sides.Usage:
+        """A command on so many ranks."""
+        return sides.run(self.folder, [*sides.on_ranks(self.mpiexec, ranks), *command])
 
     def play(self, pattern: Pattern, method: str, read: bool = True) -> Cost:
         """The player, on fresh files."""
         workload, result = self.folder / "workload.json", self.folder / "result.json"
-        workload.write_text(json.dumps(pattern.workload()))
+        workload.write_text(pattern.workload())
         command: list[str | Path] = [self.replay, "-w", workload, "-o", "data", "-a", method]
         command += ["-O", result, "--restart"] if read else ["-O", result]
-        _, cpu_s = self.run(pattern.ranks, command)
-        streams = json.loads(result.read_text())["repetitions"][0]["streams"]
-        phases = [p for s in streams for d in s["dumps"] for p in d["phases"] if p["bytes"]]
-        seconds = {p["phase"]: p["last_end_s"] - p["first_start_s"] for p in phases}
-        operations = sum(p["operations"] for p in phases)
-        reads = [seconds["read"]] if read else []
-        return Cost(write_s=[seconds["write"]], read_s=reads, cpu_s=cpu_s, operations=operations)
+        usage = self.run(pattern.ranks, command)
+        streams = load(result).repetitions[0].streams
+        phases = [p for s in streams for d in s.dumps for p in d.phases if p.bytes]
+        seconds = {p.phase: p.elapsed_s for p in phases}
+        return Cost(
+            write_s=[seconds["write"]],
+            read_s=[seconds["read"]] if read else [],
+            cpu_s=usage.cpu_s,
+            operations=sum(p.operations for p in phases),
+        )
 
     def overwrite(self, pattern: Pattern, method: str) -> Cost:
         """The player's loop over files that exist."""
         workload = self.folder / "workload.json"
-        workload.write_text(json.dumps(pattern.workload()))
+        workload.write_text(pattern.workload())
         (self.folder / "data").mkdir(exist_ok=True)
         command: list[str | Path] = [self.rewrite, "-w", workload, "-o", "data", "-a", method]
         command += ["-k", "-i", str(PASSES)]
-        out, cpu_s = self.run(pattern.ranks, command)
-        passes = [json.loads(line)["write_s"] for line in out.splitlines()]
+        usage = self.run(pattern.ranks, command)
+        passes = [json.loads(line)["write_s"] for line in usage.out.splitlines()]
         shutil.rmtree(self.folder / "data")
-        return Cost(write_s=passes[1:], read_s=[], cpu_s=cpu_s)
+        return Cost(write_s=passes[1:], read_s=[], cpu_s=usage.cpu_s)
 
     def play_ior(self, pattern: Pattern, method: str, overwrite: bool = False) -> Cost:
         """IOR with the same pattern."""
@@ -164,7 +122,7 @@ class Bench:
         command += ["--hdf5.noFill"] if method == "hdf5" else []
         command += ["-E", "-k", "-i", str(PASSES)] if overwrite else ["-r"]
         command += ["-O", "summaryFormat=JSON", "-O", "summaryFile=ior.json"]
-        _, cpu_s = self.run(pattern.ranks, [*command])
+        usage = self.run(pattern.ranks, command)
         results = json.loads((self.folder / "ior.json").read_text())["tests"][0]["Results"]
         seconds: dict[str, list[float]] = {"write": [], "read": []}
         for row in results:
@@ -172,12 +130,7 @@ class Bench:
         for path in self.folder.glob("ior.data*"):
             path.unlink()
         writes = seconds["write"][1:] if overwrite else seconds["write"]
-        return Cost(write_s=writes, read_s=seconds["read"], cpu_s=cpu_s)
-
-
-def spread(values: list[float], digits: int = 2) -> str:
-    """Median and range of some ratios."""
-    return f"{median(values):.{digits}f} ({min(values):.{digits}f}…{max(values):.{digits}f})"
+        return Cost(write_s=writes, read_s=seconds["read"], cpu_s=usage.cpu_s)
 
 
 def null_overhead(bench: Bench, rounds: int, operations: int) -> None:
@@ -190,16 +143,8 @@ def null_overhead(bench: Bench, rounds: int, operations: int) -> None:
         wall.append(cost.write_s[0] / cost.operations)
         cpu.append((cost.cpu_s - base.cpu_s) / operations)
     print(f"null, 1 rank, {operations} operations of 4 KiB, {rounds} rounds")
-    print(f"  elapsed per operation  {spread([s * 1e9 for s in wall], 0)} ns")
-    print(f"  CPU per operation      {spread([s * 1e9 for s in cpu], 0)} ns")
-
-
-def in_turn(turn: int, ours: Callable[[], Cost], theirs: Callable[[], Cost]) -> tuple[Cost, Cost]:
-    """Both, in alternating order: the second finds the memory that the first gave back."""
-    if turn % 2 == 0:
-        return ours(), theirs()
-    other = theirs()
-    return ours(), other
+    print(f"  elapsed per operation  {sides.spread([s * 1e9 for s in wall], 0)} ns")
+    print(f"  CPU per operation      {sides.spread([s * 1e9 for s in cpu], 0)} ns")
 
 
 def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int) -> None:
@@ -219,7 +164,7 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int) -> None
 
     one = pattern.single()
     for turn in range(rounds):
-        ours, theirs = in_turn(
+        ours, theirs = sides.in_turn(
             turn, lambda: bench.play(pattern, method), lambda: bench.play_ior(pattern, method)
         )
         note("fresh write", ours.write_s, theirs.write_s)
@@ -228,7 +173,7 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int) -> None
         note_cpu("IOR write and read", theirs.cpu_s - bench.play_ior(one, method).cpu_s, 2)
         if not rewrites:
             continue
-        ours, theirs = in_turn(
+        ours, theirs = sides.in_turn(
             turn,
             lambda: bench.overwrite(pattern, method),
             lambda: bench.play_ior(pattern, method, True),
@@ -239,57 +184,62 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int) -> None
         note_cpu("IOR overwrite", theirs.cpu_s - base.cpu_s, PASSES)
 
     for kind, values in ratios.items():
-        print(f"  {method:6} {kind:15} {median(rates[kind]):8.0f} MiB/s, x IOR {spread(values)}")
+        text = f"{median(rates[kind]):8.0f} MiB/s, x IOR {sides.spread(values)}"
+        print(f"  {method:6} {kind:15} {text}")
     for kind in [k for k in cpu if not k.startswith("IOR")]:
         own, other = cpu[kind], cpu[f"IOR {kind}"]
         of = [a / b for a, b in zip(own, other, strict=True)]
         text = f"{median(own) * 1e6:8.2f} µs CPU per operation, IOR {median(other) * 1e6:.2f}"
-        print(f"  {method:6} {kind:15} {text}, x IOR {spread(of)}")
-
-
-@contextmanager
-def folder_in(parent: Path) -> Iterator[Path]:
-    """A folder of our own."""
-    made = Path(tempfile.mkdtemp(prefix="understudy-bench-", dir=parent))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
+        print(f"  {method:6} {kind:15} {text}, x IOR {sides.spread(of)}")
 
 
 def arguments() -> argparse.Namespace:
     """What was asked for."""
-    memory = Path("/dev/shm")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="CMake's build folder")
+    parser.add_argument(
+        "--build", type=Path, default=sides.ROOT / "build", help="CMake's build folder"
+    )
     parser.add_argument("--rounds", type=int, default=6, help="how often all is done in turn")
-    parser.add_argument("--operations", type=int, default=131072, help="of 4 KiB on one rank")
+    parser.add_argument("--operations", type=int, default=131072, help="of 4 KiB, on all ranks")
     parser.add_argument("--block-mib", type=int, default=256, help="per rank, for 1 MiB transfers")
-    parser.add_argument("--ranks", type=int, default=4, help="for 1 MiB transfers")
+    parser.add_argument("--ranks", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument(
         "--directory",
         type=Path,
-        default=memory if memory.is_dir() else Path(tempfile.gettempdir()),
+        default=sides.memory_folder(),
         help="the file system to write to",
     )
     return parser.parse_args()
 
 
+def patterns(asked: argparse.Namespace) -> dict[str, Pattern]:
+    """Small transfers of one rank; small and large ones of all ranks, in two layouts."""
+    ranks, each = asked.ranks, asked.operations // asked.ranks
+    few = asked.block_mib
+    made = {
+        f"1 rank, {asked.operations} transfers of 4 KiB": Pattern(
+            ranks=1, layout="shared", transfer_bytes=4096, block_bytes=4096 * asked.operations
+        )
+    }
+    for layout in ("shared", "file-per-process"):
+        for size, count, name in ((4096, each, "4 KiB"), (1 << 20, few, "1 MiB")):
+            made[f"{ranks} ranks, {layout}, {count} transfers of {name} each"] = Pattern(
+                ranks=ranks, layout=layout, transfer_bytes=size, block_bytes=size * count
+            )
+    return made
+
+
 def main() -> None:
     """Everything, one line per figure."""
     asked = arguments()
-    programs = [
-        asked.build.resolve() / "bin" / name for name in ("understudy-replay", "mpi_rewrite")
-    ]
-    mpiexec = shutil.which("mpiexec") or shutil.which("mpirun")
-    missing = [str(path) for path in programs if not path.exists()]
-    if missing or not mpiexec:
-        sys.exit(f"replay.py: missing {', '.join(missing) or 'mpiexec'}: run `make build` first")
+    replay, rewrite = (
+        sides.program(asked.build, name) for name in ("understudy-replay", "mpi_rewrite")
+    )
+    mpiexec = sides.launcher()
     ior = shutil.which(os.environ.get("UNDERSTUDY_IOR", "ior"))
-    with folder_in(asked.directory) as folder:
-        replay, rewrite = programs
+    with sides.folder_in(asked.directory) as folder:
         bench = Bench(replay=replay, rewrite=rewrite, ior=ior, mpiexec=mpiexec, folder=folder)
         null_overhead(bench, asked.rounds, asked.operations)
         if not ior:
@@ -297,16 +247,7 @@ def main() -> None:
             return
         apis = subprocess.run([ior, "-h"], capture_output=True, text=True).stdout
         listed = subprocess.run([replay, "--list"], capture_output=True, text=True).stdout
-        small = Pattern(
-            ranks=1, layout="shared", transfer_bytes=4096, block_bytes=4096 * asked.operations
-        )
-        block = asked.block_mib << 20
-        patterns = {f"1 rank, {asked.operations} transfers of 4 KiB": small}
-        for layout in ("shared", "file-per-process"):
-            patterns[f"{asked.ranks} ranks, {layout}, {asked.block_mib} of 1 MiB each"] = Pattern(
-                ranks=asked.ranks, layout=layout, transfer_bytes=1 << 20, block_bytes=block
-            )
-        for title, pattern in patterns.items():
+        for title, pattern in patterns(asked).items():
             print(f"{title}, {asked.directory}, {asked.rounds} rounds")
             for method, name in IOR_NAMES.items():
                 if name not in apis:

@@ -1,0 +1,89 @@
+"""The benchmarks: what their runs cost, and the workload made from MACSio's datasets."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import macsio
+from benchmarks.macsio import Dataset
+from benchmarks.support import sides
+from understudy.workload import runs
+
+MIB = 1 << 20
+BURN = """
+import os, sys
+data = bytearray(int(sys.argv[1]))
+for at in range(0, len(data), 4096):
+    data[at] = 1
+while sum(os.times()[:2]) < float(sys.argv[2]):
+    pass
+print("done")
+"""
+
+
+def test_a_command_is_metered(tmp_path: Path) -> None:
+    small = sides.run(tmp_path, [sys.executable, "-S", "-c", BURN, "0", "0"])
+    large = sides.run(tmp_path, [sys.executable, "-S", "-c", BURN, str(64 * MIB), "0.3"])
+    assert large.out == "done\n"
+    assert 0.3 <= large.cpu_s < small.cpu_s + 1
+    assert large.elapsed_s >= 0.29
+    assert 60 * MIB < large.peak_bytes - small.peak_bytes < 68 * MIB
+    # Not the peak of the process that started it.
+    assert small.peak_bytes < 40 * MIB
+
+
+def test_a_command_that_fails_ends_the_benchmark(tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.write('no room'); sys.exit(3)"
+    with pytest.raises(SystemExit, match="status 3\nno room"):
+        sides.run(tmp_path, [sys.executable, "-S", "-c", code])
+
+
+def test_the_interval_is_that_of_the_median() -> None:
+    # Of 9 values the 2nd and the 8th enclose the median with 96 %, the 3rd and 7th with 82 %.
+    assert sides.spread([9, 1, 8, 2, 7, 3, 6, 4, 5]) == "5.00 (2.00…8.00)"
+    assert sides.spread([3, 1, 2], 0) == "2 (1…3)"
+
+
+def test_cells_tell_the_parts_of_a_shared_file() -> None:
+    nodes = Dataset(name="xramp", rank=None, type="f64", shape=(1024, 512))
+    cells = Dataset(name="xlayers", rank=None, type="i32", shape=(1022, 511))
+    made = macsio.shared_variables([cells, nodes])
+    assert [(v.name, v.type, v.shape) for v in made] == [
+        ("xlayers", "i32", (1022, 511)),
+        ("xramp", "f64", (1024, 512)),
+    ]
+    assert all(v.decomposition.grid == (2, 1) for v in made)
+
+
+def test_ranks_of_unlike_datasets_keep_their_bytes() -> None:
+    found = [
+        Dataset(name="xramp", rank=0, type="f64", shape=(4, 8)),
+        Dataset(name="expansion_000", rank=0, type="f64", shape=(3, 7)),
+        Dataset(name="xramp", rank=1, type="f64", shape=(4, 8)),
+        Dataset(name="expansion_000", rank=1, type="f64", shape=(2, 5)),
+        Dataset(name="expansion_001", rank=2, type="f64", shape=(1, 9)),
+        Dataset(name="xramp", rank=2, type="f64", shape=(4, 8)),
+    ]
+    like, unlike, lone = macsio.own_variables(found, 3)
+    assert (like.shape, like.decomposition.rule) == ((12, 8), "even")
+    assert (unlike.shape, unlike.decomposition) == ((31,), runs([(1, 21), (1, 10), (1, 0)]))
+    assert (lone.shape, lone.decomposition) == ((9,), runs([(2, 0), (1, 9)]))
+
+
+@pytest.mark.parametrize("name", ["macsio", "replay"])
+def test_a_missing_peer_is_said(name: str, tmp_path: Path) -> None:
+    if not (sides.ROOT / "build" / "bin" / "mpi_rewrite").exists():
+        pytest.skip("the player is not built in build/")
+    few = ["--operations", "10"] if name == "replay" else []
+    gone = {"UNDERSTUDY_IOR": str(tmp_path / "gone"), "UNDERSTUDY_MACSIO": str(tmp_path / "gone")}
+    done = subprocess.run(
+        [sys.executable, sides.ROOT / "benchmarks" / f"{name}.py", "--rounds", "1", *few],
+        env={**os.environ, **gone, "PYTHONPATH": str(sides.ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "SKIPPED: " in done.stdout.splitlines()[-1]
