@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support import results as samples
-from understudy import cli
+from understudy import cli, workload
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.report import cases, figures, metrics, page, show
@@ -68,6 +69,13 @@ def sample_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Cas
     folder = samples.write_tree(tmp_path_factory.mktemp("tree"), WORKLOADS.values(), repetitions=3)
     found = cases.group(cases.load(cases.find([folder])))
     return page.render(found), found
+
+
+def stated_page(tmp_path: Path, **options: Any) -> str:
+    """The page of a result of simulation A, as plain text."""
+    row = samples.result(workload.get("mphys-a"), method="hdf5", **options)
+    case = case_of(tmp_path, row)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.render([case])))
 
 
 # Cases
@@ -202,6 +210,34 @@ def test_container_overhead(tmp_path: Path) -> None:
     assert overhead is not None and overhead.median == 3 * 2048
 
 
+def test_a_simulation_s_sizes_stand_beside_those_published(tmp_path: Path) -> None:
+    """Each of the 49 checkpoints of 213 MB and of the 50 states has a container of 2,048 B."""
+    text = stated_page(tmp_path)
+    assert "Table II 0.17 % 0.43 % 8.29 % 0.16 %" in text
+    assert "sample-host:ext4 hdf5 0.00096 % 0.00096 % 0.0059 % 0.00012 %" in text
+
+
+def test_other_sizes_are_not_held_against_those_stated(tmp_path: Path) -> None:
+    assert "Table II" not in stated_page(tmp_path, bytes_scale=0.5)
+    assert (
+        metrics.against_stated(case_of(tmp_path / "b", samples.result(samples.growing()))) is None
+    )
+
+
+def test_pauses_are_those_of_the_worst_repetition(tmp_path: Path) -> None:
+    row = samples.result(samples.per_process(), repetitions=2, time_scale=1.0)
+    dumps = row["repetitions"][1]["streams"][0]["dumps"]
+    for repetition in row["repetitions"]:
+        for dump in repetition["streams"][0]["dumps"]:
+            dump["start_s"] = dump["scheduled_s"]
+    dumps[2]["start_s"] += 0.22  # of 0.2 s to 2.4 s
+    [found] = metrics.kept_pauses(case_of(tmp_path, row))
+    assert found.pauses.asked_s == pytest.approx(2.2)
+    assert found.pauses.error == pytest.approx(0.1)
+    none = samples.result(samples.per_process(), time_scale=0.0)
+    assert list(metrics.kept_pauses(case_of(tmp_path / "b", none))) == []
+
+
 def test_slowest_phase_is_the_one_with_the_slowest_rank(tmp_path: Path) -> None:
     row = samples.result(samples.per_process())
     statistics = row["repetitions"][0]["streams"][0]["dumps"][1]["phases"][1]["rank_s"]
@@ -236,6 +272,9 @@ def test_origins_counts_each_number_once_and_the_last_entry_wins() -> None:
         (show.percent(0), "0 %"),
         (show.percent(0.125), "+12.5 %"),
         (show.percent(-0.00002), "\N{MINUS SIGN}0.002 %"),
+        (show.share(0), "0 %"),
+        (show.share(0.00000069271), "0.000069 %"),
+        (show.share(0.1627), "16.27 %"),
         (show.shorten("abcdefghij", 5), "ab…ij"),
     ],
 )

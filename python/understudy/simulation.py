@@ -5,8 +5,8 @@ bytes when, on which meshes with which variables. `workload_of` composes the des
 payload is exactly the stated bytes. `accuracy` holds what a replica left on storage against them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from itertools import pairwise
 from typing import Literal
 
@@ -138,6 +138,9 @@ class Accuracy:
     checkpoint_max_error: float
     total_error: float
     state_error: float
+
+
+_ERRORS = tuple(f.name for f in fields(Accuracy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +354,12 @@ def accuracy(simulation: Simulation, played: Repetition) -> Accuracy:
         stated["checkpoint"], sum(stated["visualization"]),
         found["checkpoint"], found["visualization"],
     )  # fmt: skip
+
+
+def largest(errors: Iterable[Accuracy]) -> Accuracy:
+    """The largest of each error, of one or more repetitions."""
+    columns = zip(*map(astuple, errors), strict=True)
+    return Accuracy(**dict(zip(_ERRORS, map(max, columns), strict=True)))
 
 
 def _on_storage(stream: StreamResult) -> list[int]:

@@ -476,12 +476,12 @@ class Accurate(Played):
             | {"payload_error": (0, 0, 0, "%")}
         }
 
-    def _accuracies(self) -> list[simulation.Accuracy]:
-        return [simulation.accuracy(self.stated, r) for r in self.played.repetitions]
+    def _accuracy(self) -> simulation.Accuracy:
+        made = (simulation.accuracy(self.stated, r) for r in self.played.repetitions)
+        return simulation.largest(made)
 
     def _error_percent(self, name: str) -> float:
-        """The largest of all repetitions."""
-        return max(100 * float(getattr(made, name)) for made in self._accuracies())
+        return 100 * float(getattr(self._accuracy(), name))
 
     def _payload_error_percent(self) -> float:
         streams = [s for r in self.played.repetitions for s in r.streams]
@@ -492,13 +492,13 @@ class Accurate(Played):
         fault = super()._first_fault()
         if fault is None:
             try:
-                self._accuracies()
+                self._accuracy()
             except UnderstudyError as error:
                 return str(error)
         return fault
 
     def _verdict(self) -> str:
-        words = f"{super()._verdict()}; {_errors(self._accuracies()[0])}"
+        words = f"{super()._verdict()}; {_errors(self._accuracy())}"
         if self.stated.published is None:
             return words
         return f"{words}; {self.stated.published.where}: {_errors(self.stated.published.accuracy)}"

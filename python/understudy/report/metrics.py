@@ -2,10 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from understudy import schedule, simulation
+from understudy.errors import UnderstudyError
 from understudy.report.cases import Case, Setting, described
 from understudy.result import DumpResult, StreamResult
 from understudy.workload import Workload, numbers, provenance_of
@@ -156,6 +159,56 @@ def slowest_phases(setting: Setting) -> Iterator[RankRow]:
                 seconds=(s.min, s.q25, s.median, s.q75, s.q95, s.max),
                 imbalance=s.max / s.median if s.median > 0 else None,
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedRow:
+    """A setting against what the text of its simulation states."""
+
+    setting: Setting
+    accuracy: simulation.Accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What the text says of its own replica, and what the settings came to."""
+
+    published: simulation.Published | None
+    rows: list[StatedRow]
+
+
+def against_stated(case: Case) -> Stated | None:
+    """None where the workload is not that of a simulation, or nothing left files of its sizes."""
+    stated = simulation.played_by(case.workload)
+    if stated is None:
+        return None
+    rows = []
+    for setting in (s for s in case.settings if s.bytes_scale == 1):
+        played = (r for run in setting.runs for r in run.result.repetitions)
+        with suppress(UnderstudyError):  # a method without files, a text without states
+            made = simulation.largest(simulation.accuracy(stated, r) for r in played)
+            rows.append(StatedRow(setting=setting, accuracy=made))
+    return Stated(published=stated.published, rows=rows) if rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PausesRow:
+    """The repetition of a setting whose total of the pauses is farthest off."""
+
+    setting: Setting
+    pauses: schedule.Pauses
+
+
+def kept_pauses(case: Case) -> Iterator[PausesRow]:
+    """Nothing of settings that were played without pauses."""
+    for setting in case.settings:
+        found = [
+            schedule.pauses(d for s in r.streams for d in s.dumps)
+            for run in setting.runs for r in run.result.repetitions
+        ]  # fmt: skip
+        asked = [pauses for pauses in found if pauses.asked_s > 0]
+        if asked:
+            yield PausesRow(setting=setting, pauses=max(asked, key=lambda p: abs(p.error)))
 
 
 def original_bandwidth(workload: Workload, name: str) -> dict[int, float]:

@@ -67,6 +67,8 @@ class Section:
     case: Case
     pictures: list[Picture]
     verdicts: list[metrics.Verdict]
+    stated: metrics.Stated | None
+    pauses: list[metrics.PausesRow]
     streams: list[StreamRow]
     dumps: list[DumpRow]
     ranks: list[metrics.RankRow]
@@ -102,8 +104,8 @@ def render(cases: Sequence[Case], progress: Callable[[str], None] = lambda _: No
     )
     environment.filters |= {
         "size": show.size, "exact": show.exact, "rate": show.rate, "seconds": show.seconds,
-        "percent": show.percent, "layout": _layout, "sizes": _sizes, "interval": _interval,
-        "breakable": _breakable,
+        "percent": show.percent, "share": show.share, "layout": _layout, "sizes": _sizes,
+        "interval": _interval, "breakable": _breakable,
     }  # fmt: skip
     runs = [run for case in cases for setting in case.settings for run in setting.runs]
     root = os.path.commonpath([run.path.parent for run in runs]) if runs else ""
@@ -148,6 +150,8 @@ def _section(
         case=case,
         pictures=pictures,
         verdicts=[metrics.verdict(s, case) for s in case.settings],
+        stated=metrics.against_stated(case),
+        pauses=list(metrics.kept_pauses(case)),
         streams=[_stream_row(case, s, n) for s in case.settings for n in s.stream_names()],
         dumps=_dump_rows(case),
         ranks=[row for s in case.settings for row in metrics.slowest_phases(s)],

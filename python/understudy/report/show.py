@@ -1,6 +1,7 @@
 """How the page writes numbers and which colours it uses."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import humanize
 
@@ -83,6 +84,13 @@ def percent(fraction: float) -> str:
         return "0 %"
     text = f"{fraction * 100:+.2g}" if abs(fraction) < 0.1 else f"{fraction * 100:+.1f}"
     return text.replace("-", "\N{MINUS SIGN}") + " %"
+
+
+def share(fraction: float) -> str:
+    """An error without sign: 0 %, 0.000069 %, 0.0087 %, 16.27 %."""
+    if fraction < 1e-4:
+        return f"{Decimal(f'{fraction * 100:.2g}'):f} %"
+    return f"{fraction * 100:.4g} %"
 
 
 def unit(largest: float) -> tuple[float, str]:
