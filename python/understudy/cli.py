@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+from types import ModuleType
+from typing import Any
 
 import click
 
@@ -10,16 +12,21 @@ from understudy.errors import UnderstudyError
 
 
 class CommandRoom(click.Group):
-    """The commands are a folder's listing; a module is imported when it is called or listed."""
+    """The commands are the listing of the folder `room`, a package; a module is imported when it
+    is called or listed."""
+
+    def __init__(self, *args: Any, room: ModuleType = commands, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.room = room
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        modules = (module.name for module in pkgutil.iter_modules(commands.__path__))
+        modules = (module.name for module in pkgutil.iter_modules(self.room.__path__))
         return sorted(name.replace("_", "-") for name in modules if not name.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(f"{commands.__name__}.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(f"{self.room.__name__}.{cmd_name.replace('-', '_')}")
         command = module.command
         assert isinstance(command, click.Command), f"{module.__name__}.command is no click.Command"
         return command

@@ -582,13 +582,14 @@ def _stretched(pairs: Sequence[tuple[int, int]], old: int, new: int) -> Iterator
 def _factor_grid(ranks: int, shape: Sequence[int]) -> tuple[int, ...]:
     """A grid for that many ranks: prime factors, largest first, go where blocks are longest."""
     grid = [1] * len(shape)
-    for factor in sorted(_primes(ranks), reverse=True):
+    for factor in sorted(primes(ranks), reverse=True):
         longest = max(range(len(shape)), key=lambda d: (shape[d] / grid[d], -d))
         grid[longest] *= factor
     return tuple(grid)
 
 
-def _primes(n: int) -> Iterator[int]:
+def primes(n: int) -> Iterator[int]:
+    """The prime factors, the smallest first."""
     divisor = 2
     while divisor * divisor <= n:
         while n % divisor == 0:

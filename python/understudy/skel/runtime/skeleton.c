@@ -1420,6 +1420,58 @@ void skeleton_finish(struct skeleton *run)
 
 /* ---- Arrays ------------------------------------------------------------------------------------------ */
 
+enum { MAX_DIMENSIONS = 8 };
+
+static void make_grid(int64_t ranks, int dimensions, int64_t *sides)
+{
+    int64_t factors[64];
+    int count = 0;
+    for (int64_t factor = 2; ranks > 1; ++factor) {
+        if (factor * factor > ranks)
+            factor = ranks;
+        for (; ranks % factor == 0; ranks /= factor)
+            factors[count++] = factor;
+    }
+    for (int d = 0; d < dimensions; ++d)
+        sides[d] = 1;
+    while (count > 0) {
+        int shortest = 0;
+        for (int d = 1; d < dimensions; ++d)
+            if (sides[d] < sides[shortest])
+                shortest = d;
+        sides[shortest] *= factors[--count];
+    }
+    for (int d = 1; d < dimensions; ++d) /* the longest first */
+        for (int e = d; e > 0 && sides[e] > sides[e - 1]; --e) {
+            const int64_t side = sides[e];
+            sides[e] = sides[e - 1];
+            sides[e - 1] = side;
+        }
+}
+
+int64_t skeleton_grid(int64_t ranks, int dimensions, int index)
+{
+    int64_t sides[MAX_DIMENSIONS];
+    make_grid(ranks, dimensions, sides);
+    return sides[index];
+}
+
+int64_t skeleton_coordinate(int64_t rank, int64_t ranks, int dimensions, int index)
+{
+    int64_t sides[MAX_DIMENSIONS];
+    make_grid(ranks, dimensions, sides);
+    for (int d = dimensions - 1; d > index; --d)
+        rank /= sides[d];
+    return rank % sides[index];
+}
+
+void skeleton_check_part(const struct skeleton *run, const char *variable, int64_t offset, int64_t part, int64_t whole)
+{
+    if (part < 1 || offset < 0 || offset > whole - part)
+        skeleton_die(run, "%s: a part of size %lld at offset %lld does not lie in a global size of %lld", variable,
+                     (long long)part, (long long)offset, (long long)whole);
+}
+
 void *skeleton_array(const struct skeleton *run, const char *name, size_t count, size_t element_bytes)
 {
     if (count == 0)

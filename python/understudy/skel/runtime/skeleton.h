@@ -128,6 +128,15 @@ void skeleton_close(struct skeleton *run, int64_t file);
 /* Fetches the last timers, ends ADIOS, writes the result, frees the run. Collective. */
 void skeleton_finish(struct skeleton *run);
 
+/* Ranks along dimension `index` of a balanced Cartesian grid, and where a rank stands in it; the last
+ * dimension is the fastest. Prime factors, the largest first, go to the side that is shortest so far; then the
+ * longest side is put first. */
+int64_t skeleton_grid(int64_t ranks, int dimensions, int index);
+int64_t skeleton_coordinate(int64_t rank, int64_t ranks, int dimensions, int index);
+
+/* Ends the run with the variable's name where its part is empty or sticks out of the whole. */
+void skeleton_check_part(const struct skeleton *run, const char *variable, int64_t offset, int64_t part, int64_t whole);
+
 /* count elements of the given size, or the end of the run with a sentence; NULL for none. Frees: the caller. */
 void *skeleton_array(const struct skeleton *run, const char *name, size_t count, size_t element_bytes);
 

@@ -1,0 +1,21 @@
+"""understudy skel: from an ADIOS descriptor to a skeletal application."""
+
+import click
+
+from understudy.cli import CommandRoom
+from understudy.skel import commands
+
+
+@click.group(cls=CommandRoom, room=commands)
+def command() -> None:
+    """Make a skeletal application from an ADIOS descriptor (adios-config XML): a program that
+    writes what the application writes, and measures each process.
+
+    \b
+    understudy skel xml gts.xml              gts_skel.xml, as ADIOS 1.13.1 takes it
+    understudy skel params gts_skel.xml      gts_params.xml: sizes, methods; to be edited
+    understudy skel source gts_skel.xml      gts_skel_restart_write.c and what measures it
+    understudy skel build gts_skel.xml       Makefile and CMakeLists.txt, and the program
+    understudy skel submit gts_skel.xml      a job script for Slurm, PBS or Torque
+    understudy skel replay restart.bp        all of these from a BP file
+    """

@@ -1,0 +1,1 @@
+"""The subcommands of `understudy skel`; each module has a click.Command called `command`."""

@@ -1,0 +1,60 @@
+"""understudy skel build: the files that build the programs, and the programs."""
+
+import subprocess
+from pathlib import Path
+
+import click
+
+from understudy.errors import UnderstudyError
+from understudy.skel import generate
+from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
+
+
+@click.command()
+@DESCRIPTOR
+@PARAMETERS
+@click.option(
+    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    help="The folder with the sources; it gets the files [the current one].",
+)  # fmt: skip
+@click.option("--make/--no-make", "makes", default=True, show_default=True,
+              help="Build the programs too, in build/.")  # fmt: skip
+@FORCE
+def command(
+    descriptor_file: Path, parameters_file: Path | None, directory: Path, makes: bool, force: bool
+) -> None:
+    """Write Makefile, CMakeLists.txt and adios.cmake for the programs that understudy skel source
+    wrote, and build them.
+
+    Example: understudy skel build gts_skel.xml
+    """
+    found, values = load(descriptor_file, parameters_file)
+    check(found, values)
+    files = generate.build_files(values)
+    names = generate.Names(application=values.application)
+    groups = dict.fromkeys(test.group for batch in values.batches for test in batch.tests)
+    for name in [f"{names.program(group)}.c" for group in groups] if makes else []:
+        if not (directory / name).exists():
+            raise UnderstudyError(
+                f"{directory / name}: not there; make it with: understudy skel source "
+                f"{descriptor_file}"
+            )
+    write({directory / name: text for name, text in files.items()}, force)
+    if makes:
+        make(directory)
+
+
+def make(directory: Path) -> None:
+    """Build the programs; what the compiler says is shown where it fails, or warns."""
+    try:
+        done = subprocess.run(
+            ["make", "-C", str(directory)], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise UnderstudyError("make: not found; install it, or build with CMake") from None
+    said = done.stdout + done.stderr
+    if done.returncode != 0 or "warning:" in said:
+        click.echo(said, err=True, nl=False)
+    if done.returncode != 0:
+        raise UnderstudyError(f"{directory}: the programs could not be built, see above")
+    click.echo(f"understudy: built {directory / 'build'}", err=True)

@@ -1,0 +1,46 @@
+"""understudy skel params: what the descriptor leaves open."""
+
+from pathlib import Path
+
+import click
+
+from understudy.skel import descriptor, generate, parameters
+from understudy.skel.project import (
+    DESCRIPTOR,
+    FORCE,
+    SETTINGS,
+    application_of,
+    check,
+    settings_of,
+    write,
+)
+
+
+@click.command()
+@DESCRIPTOR
+@click.option("-n", "--cores", type=click.IntRange(min=1), default=4, show_default=True,
+              help="Processes of the batch.")  # fmt: skip
+@SETTINGS
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    help="Write to this file [<application>_params.xml in the current folder].",
+)  # fmt: skip
+@FORCE
+def command(
+    descriptor_file: Path, cores: int, settings: tuple[str, ...], output: Path | None, force: bool
+) -> None:
+    """Write parameters for DESCRIPTOR, to be edited: a value for each scalar, the filling of each
+    array, and a batch with a test for each group.
+
+    Scalars that hold ranks, offsets and global sizes are recognised by the global bounds and get
+    expressions that fit any number of processes; local sizes are 128, or 32 in three dimensions.
+
+    Example: understudy skel params gts_skel.xml --set mimax=820000 --set mgrid=200000
+    """
+    found = descriptor.read(descriptor_file)
+    names = generate.Names(application=application_of(descriptor_file))
+    values = parameters.default(found, names.application, cores)
+    values = parameters.with_values(found, values, settings_of(settings))
+    check(found, values)
+    text = generate.parameters_text(found, values)
+    write({output or Path(names.parameters): text}, force)

@@ -1,0 +1,43 @@
+"""understudy skel source: the programs."""
+
+from pathlib import Path
+
+import click
+
+from understudy.skel import generate
+from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
+
+
+@click.command()
+@DESCRIPTOR
+@PARAMETERS
+@click.option(
+    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    help="Write into this folder [the current one].",
+)  # fmt: skip
+@FORCE
+def command(
+    descriptor_file: Path, parameters_file: Path | None, directory: Path, force: bool
+) -> None:
+    """Write a program in C for each group of DESCRIPTOR that the parameters test, with the files
+    that measure it (skeleton.c, skeleton.h) and the descriptor that it gives ADIOS.
+
+    What each process will write is worked out first; parts that stick out of their global bounds
+    are refused. The bytes are said on standard error.
+
+    Example: understudy skel source gts_skel.xml
+    """
+    found, values = load(descriptor_file, parameters_file)
+    bytes_of = check(found, values)
+    names = generate.Names(application=values.application)
+    files = {names.config: generate.config(found, values.application)}
+    for batch in values.batches:
+        for test in batch.tests:
+            name = f"{names.program(test.group)}.c"
+            if name not in files:
+                files[name] = generate.source(found, values, found.group(test.group), test)
+    files |= generate.runtime_files()
+    write({directory / name: text for name, text in files.items()}, force)
+    for (group, cores), (least, most) in bytes_of.items():
+        each = f"{most} bytes" if least == most else f"{least} to {most} bytes"
+        click.echo(f"understudy: {group}: {each} of each of {cores} processes a step", err=True)

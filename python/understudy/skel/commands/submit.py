@@ -1,0 +1,59 @@
+"""understudy skel submit: a job script."""
+
+from pathlib import Path
+
+import click
+
+from understudy.errors import UnderstudyError
+from understudy.skel import generate
+from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
+
+
+@click.command()
+@DESCRIPTOR
+@PARAMETERS
+@click.option("-s", "--system", type=click.Choice(generate.submit_systems()), default="slurm",
+              show_default=True, help="The batch system.")  # fmt: skip
+@click.option("-b", "--batch", "batch_name", default=None, help="Only this batch [all].")
+@click.option("-t", "--target", default="out", show_default=True,
+              help="Folder on the file system to be measured.")  # fmt: skip
+@click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("-A", "--account", default="", help="Account of the job.")
+@click.option("--launcher", default="", help="What starts MPI programs [srun or mpirun].")
+@click.option(
+    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    help="Write into this folder [the current one].",
+)  # fmt: skip
+@FORCE
+def command(
+    descriptor_file: Path,
+    parameters_file: Path | None,
+    system: str,
+    batch_name: str | None,
+    target: str,
+    cores_per_node: int,
+    account: str,
+    launcher: str,
+    directory: Path,
+    force: bool,
+) -> None:
+    """Write a job script for each batch of the parameters: submit_<system>_<batch>.
+
+    Each test is given its method and the parameters of it, and leaves a result (JSON).
+
+    Example: understudy skel submit gts_skel.xml --system slurm --cores-per-node 16
+    """
+    found, values = load(descriptor_file, parameters_file)
+    check(found, values)
+    batches = [b for b in values.batches if batch_name in (None, b.name)]
+    if not batches:
+        known = ", ".join(b.name for b in values.batches)
+        raise UnderstudyError(f"--batch {batch_name}: expected one of {known}")
+    texts = {
+        directory / f"submit_{system}_{batch.name}": generate.submit(
+            values, batch, system, cores_per_node=cores_per_node, target=target, account=account,
+            launcher=launcher,
+        )
+        for batch in batches
+    }  # fmt: skip
+    write(texts, force)

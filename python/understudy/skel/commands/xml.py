@@ -1,0 +1,27 @@
+"""understudy skel xml: the descriptor as ADIOS takes it."""
+
+from pathlib import Path
+
+import click
+
+from understudy.skel import descriptor, generate
+from understudy.skel.project import DESCRIPTOR, FORCE, application_of, write
+
+
+@click.command()
+@DESCRIPTOR
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    help="Write to this file [<application>_skel.xml in the current folder].",
+)  # fmt: skip
+@FORCE
+def command(descriptor_file: Path, output: Path | None, force: bool) -> None:
+    """Check DESCRIPTOR, an application's adios-config XML, and write it as ADIOS 1.13.1 takes it:
+    with the XML declaration, and dimensions by their full names.
+
+    Example: understudy skel xml gts.xml
+    """
+    found = descriptor.read(descriptor_file)
+    names = generate.Names(application=application_of(descriptor_file))
+    text = generate.config(found, names.application)
+    write({output or Path(names.config): text}, force)

@@ -1,0 +1,361 @@
+"""An application's ADIOS descriptor: the adios-config XML as groups, variables and methods.
+
+Reading checks everything that ADIOS 1.13.1 would say of it, and what that library passes over in
+silence: one sentence with file, line and element. What it refuses although only one meaning is
+possible (a dimension named without its path, a missing XML declaration) is set right.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from understudy.errors import UnderstudyError
+from understudy.skel.types import BY_NAME, TYPES, UNFIT, ElementType
+from understudy.skel.xmlfile import Element, load
+
+ROOT = "adios-config"
+# Methods of ADIOS 1.13.1 that write files and work.
+METHODS = ("POSIX", "MPI", "MPI_LUSTRE", "MPI_AMR", "MPI_AGGREGATE")
+BROKEN_METHODS = {
+    "VAR_MERGE": "in ADIOS 1.13.1 it loses data or aborts",
+    "PHDF5": "in ADIOS 1.13.1 it drops arrays without global bounds and does not say so",
+    "NC4": "in ADIOS 1.13.1 it fails on arrays without global bounds",
+    "NULL": "it writes nothing",
+}
+LANGUAGES = {"c": "C", "fortran": "Fortran"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """A condition around variables, from <gwrite src="if (...)"/>."""
+
+    name: str
+    source: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A scalar (no dimensions) or an array.
+
+    `name` is the full name, path and all. Dimensions, global dimensions and offsets are numbers or
+    full names of scalars or attributes, in the order of the file (Fortran: fastest first); the
+    time dimension is left out and noted in `over_time`. `when` lists the switches (name, value)
+    that must hold for it to be written.
+    """
+
+    name: str
+    path: str
+    type: ElementType
+    element: Element
+    dimensions: tuple[str, ...] = ()
+    global_dimensions: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    over_time: bool = False
+    gwrite: str = ""
+    when: tuple[tuple[str, bool], ...] = ()
+
+    @property
+    def leaf(self) -> str:
+        """The name without its path, as it stands in the file."""
+        return self.name[len(self.path) + 1 :] if self.path else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribute:
+    """`value` or `variable`, the other is empty."""
+
+    name: str
+    path: str
+    type: str
+    value: str
+    variable: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    name: str
+    element: Element
+    communicator: str
+    time_index: str
+    stats: str
+    variables: tuple[Variable, ...]
+    attributes: tuple[Attribute, ...]
+    switches: tuple[Switch, ...]
+
+    @property
+    def scalars(self) -> tuple[Variable, ...]:
+        return tuple(v for v in self.variables if not v.dimensions)
+
+    @property
+    def arrays(self) -> tuple[Variable, ...]:
+        return tuple(v for v in self.variables if v.dimensions)
+
+    def constant(self, token: str) -> int | None:
+        """The number that a dimension states by itself or by an attribute's value; None for one
+        that a scalar holds."""
+        if token.isdecimal():
+            return int(token)
+        for attribute in self.attributes:
+            if full_name(attribute.path, attribute.name) == token and attribute.value:
+                return int(attribute.value)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    group: str
+    name: str
+    parameters: str
+    element: Element
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descriptor:
+    file: str
+    language: str
+    groups: tuple[Group, ...]
+    methods: tuple[Method, ...]
+    buffer_mb: int | None
+
+    def group(self, name: str) -> Group:
+        for group in self.groups:
+            if group.name == name:
+                return group
+        known = ", ".join(g.name for g in self.groups)
+        raise UnderstudyError(f"{self.file}: there is no group {name!r}; expected one of {known}")
+
+    def method(self, group: str) -> Method | None:
+        return next((m for m in self.methods if m.group == group), None)
+
+
+def read(path: Path) -> Descriptor:
+    """The descriptor in an adios-config XML file."""
+    root = load(path, ROOT)
+    language = root.get("host-language", "Fortran")
+    if language.lower() not in LANGUAGES:
+        raise root.fault(f"host-language {language!r}: expected C or Fortran")
+    groups: dict[str, Group] = {}
+    for element in root.all("adios-group"):
+        group = _Reader(element).group()
+        if group.name in groups:
+            first = groups[group.name].element.line
+            raise element.fault(f"a group of this name stands in line {first} already")
+        groups[group.name] = group
+    if not groups:
+        raise root.fault("no <adios-group> in it")
+    methods = tuple(_method(e, groups) for e in root.all("method", "transport"))
+    return Descriptor(
+        file=str(path), language=LANGUAGES[language.lower()], groups=tuple(groups.values()),
+        methods=methods, buffer_mb=_buffer(root),
+    )  # fmt: skip
+
+
+def full_name(path: str, name: str) -> str:
+    """ADIOS' name of a variable: the path without a slash at its end, a slash, the name."""
+    path = path.rstrip("/")
+    return f"{path}/{name}" if path else name
+
+
+def check_method(name: str, element: Element | None = None) -> str:
+    """The method's name as ADIOS writes it; a fault names the element, or the option --method."""
+    upper = name.upper()
+    if upper in METHODS:
+        return upper
+    if upper in BROKEN_METHODS:
+        sentence = f"method {name}: {BROKEN_METHODS[upper]}; use one of {', '.join(METHODS)}"
+    else:
+        sentence = (
+            f"method {name!r} writes no files in ADIOS 1.13.1; expected one of "
+            f"{', '.join(METHODS)}"
+        )
+    if element is not None:
+        raise element.fault(sentence)
+    raise UnderstudyError(f"--method: {sentence}")
+
+
+def _method(element: Element, groups: dict[str, Group]) -> Method:
+    group = element.need("group")
+    if group not in groups:
+        raise element.fault(f"there is no group {group!r}; expected one of {', '.join(groups)}")
+    name = check_method(element.need("method"), element)
+    parameters = " ".join(element.text.split())
+    return Method(group=group, name=name, parameters=parameters, element=element)
+
+
+def _buffer(root: Element) -> int | None:
+    for element in root.all("buffer"):
+        text = element.get("max-size-MB") or element.get("size-MB")
+        if text.strip().isdecimal():
+            return int(text)
+        raise element.fault(f"max-size-MB {text!r}: expected a whole number")
+    return None
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """The comma-separated parts of a list of dimensions."""
+    return tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+
+
+@dataclass(kw_only=False)
+class _Reader:
+    """Reads one group; what has been read so far is what a dimension may name."""
+
+    element: Element
+    variables: dict[str, Variable] = field(default_factory=dict)
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    switches: list[Switch] = field(default_factory=list)
+    open: list[tuple[str, bool]] = field(default_factory=list)
+
+    def group(self) -> Group:
+        name = self.element.need("name")
+        for child in self.element.children:
+            self._child(child)
+        if self.open:
+            opened = next(s for s in self.switches if s.name == self.open[-1][0])
+            raise self.element.fault(
+                f"the condition of line {opened.line}, {opened.source!r}, is never ended"
+            )
+        if not self.variables:
+            raise self.element.fault("no <var> in it")
+        return Group(
+            name=name, element=self.element,
+            communicator=self.element.get("coordination-communicator", "comm"),
+            time_index=self.element.get("time-index"), stats=self.element.get("stats"),
+            variables=tuple(self.variables.values()), attributes=tuple(self.attributes.values()),
+            switches=tuple(self.switches),
+        )  # fmt: skip
+
+    def _child(self, child: Element) -> None:
+        tag = child.tag.lower()
+        if tag == "var":
+            self._variable(child, (), ())
+        elif tag == "global-bounds":
+            self._bounds(child)
+        elif tag == "attribute":
+            self._attribute(child)
+        elif tag == "gwrite":
+            self._condition(child)
+        elif tag not in ("mesh", "multilink"):  # they describe the variables, and write none
+            raise child.fault("unknown element; expected var, global-bounds, attribute or gwrite")
+
+    def _bounds(self, bounds: Element) -> None:
+        keys = ("dimensions", "dimension", "global-dimensions", "global-dimension")
+        dimensions = next((bounds.get(key) for key in keys if bounds.get(key)), "")
+        if not dimensions.strip():
+            raise bounds.fault("the dimensions of the global bounds are missing")
+        offsets = bounds.need("offsets")
+        for child in bounds.children:
+            if child.tag.lower() == "gwrite":
+                self._condition(child)
+            elif child.tag.lower() == "var":
+                self._variable(child, tokens(dimensions), tokens(offsets))
+            else:
+                raise child.fault("unknown element in <global-bounds>; expected var")
+
+    def _variable(
+        self, element: Element, bounds: tuple[str, ...], offsets: tuple[str, ...]
+    ) -> None:
+        path = element.get("path").rstrip("/")
+        name = full_name(path, element.need("name"))
+        if name in self.variables:
+            line = self.variables[name].element.line
+            raise element.fault(f"a variable of this name stands in line {line} already")
+        local = tokens(element.get("dimensions") or element.get("dimension"))
+        time = self.element.get("time-index")
+        timeless = tuple(t for t in local if not time or t.lower() != time.lower())
+        if bounds and (len(bounds), len(offsets)) != (len(timeless), len(timeless)):
+            raise element.fault(
+                f"{len(timeless)} dimensions ({', '.join(timeless)}) in global bounds of "
+                f"{len(bounds)} dimensions ({', '.join(bounds)}) and {len(offsets)} offsets"
+            )
+        self.variables[name] = Variable(
+            name=name, path=path, type=self._type(element), element=element,
+            dimensions=self._names(element, timeless),
+            global_dimensions=self._names(element, bounds), offsets=self._names(element, offsets),
+            over_time=timeless != local, gwrite=element.get("gwrite"), when=tuple(self.open),
+        )  # fmt: skip
+
+    def _type(self, element: Element) -> ElementType:
+        text = " ".join(element.need("type").lower().split())
+        if text in UNFIT:
+            raise element.fault(f"type {text}: {UNFIT[text]}; expected one with a fixed size")
+        if text not in BY_NAME:
+            known = ", ".join(kind.names[0] for kind in TYPES)
+            raise element.fault(f"unknown type {element.get('type')!r}; expected one of {known}")
+        return BY_NAME[text]
+
+    def _names(self, element: Element, parts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self._dimension(element, part) for part in parts)
+
+    def _dimension(self, element: Element, token: str) -> str:
+        """The number, or the full name of what holds it. ADIOS 1.13.1 takes full names only; a
+        name without its path is meant where only one variable or attribute has it."""
+        if not token:
+            raise element.fault("a dimension is missing between two commas")
+        if token.isdecimal():
+            return token
+        known = (*self.variables, *self.attributes)
+        fitting = [name for name in known if name == token]
+        fitting = fitting or [name for name in known if name.rsplit("/", 1)[-1] == token]
+        if len(fitting) != 1:
+            why = (
+                f"could be {' or '.join(fitting)}"
+                if fitting
+                else "is no number, nor an integer scalar that stands before it in the group"
+            )
+            raise element.fault(f"dimension {token!r} {why}")
+        [name] = fitting
+        attribute = self.attributes.get(name)
+        if attribute is not None and attribute.variable:
+            name = self._dimension(element, attribute.variable)
+        elif attribute is not None and not attribute.value.isdecimal():
+            raise element.fault(f"dimension {token!r}: the attribute's value is no number")
+        held = self.variables.get(name)
+        if held is not None and (held.dimensions or not held.type.integer):
+            raise element.fault(f"dimension {token!r}: expected an integer scalar")
+        return name
+
+    def _attribute(self, element: Element) -> None:
+        name, value, variable = element.need("name"), element.get("value"), element.get("var")
+        if bool(value) == bool(variable):
+            raise element.fault("expected either a value or a var")
+        path = element.get("path").rstrip("/")
+        self.attributes[full_name(path, name)] = Attribute(
+            name=name,
+            path=path,
+            type=element.get("type", "string"),
+            value=value,
+            variable=variable,
+        )
+
+    def _condition(self, element: Element) -> None:
+        source = element.need("src")
+        text = source.strip().lower()
+        if re.match(r"(\}\s*)?else\b", text) and self.open:
+            name, value = self.open.pop()
+            self.open.append((name, not value))
+        elif re.match(r"end\s*if\b|\}|#\s*endif\b", text):
+            if not self.open:
+                raise element.fault(f"{source!r} ends a condition that was not begun")
+            self.open.pop()
+        elif re.match(r"#?\s*if(n?def)?\b", text):
+            switch = Switch(name=self._switch_name(source), source=source, line=element.line)
+            self.switches.append(switch)
+            self.open.append((switch.name, True))
+        # Any other statement is the application's own and writes nothing.
+
+    def _switch_name(self, source: str) -> str:
+        words = re.findall(r"\w+", re.sub(r"^\W*#?\s*if(n?def)?\b|\bthen\b", "", source.strip()))
+        name = "_".join(words) or "condition"
+        taken = [s.name for s in self.switches]
+        return next(n for n in _numbered(name) if n not in taken)
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}_{number}"
+        number += 1

@@ -1,0 +1,348 @@
+"""Texts of a skeletal application's files, from the templates in templates/."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT
+from understudy.skel import expressions, identifiers, parameters
+from understudy.skel.descriptor import Attribute, Descriptor, Group, Variable
+from understudy.skel.expressions import RANK, RANKS, Expression
+from understudy.skel.parameters import Batch, GroupParameters, Parameters, Test
+
+HERE = Path(__file__).parent
+RUNTIME = HERE / "runtime"
+TEMPLATES = HERE / "templates"
+SUBMIT = TEMPLATES / "submit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What the files of an application are called, as Skel called them."""
+
+    application: str
+
+    @property
+    def config(self) -> str:
+        return f"{self.application}_skel.xml"
+
+    @property
+    def parameters(self) -> str:
+        return f"{self.application}_params.xml"
+
+    def program(self, group: str) -> str:
+        """The program (and its source, without .c) that writes a group."""
+        return f"{self.application}_skel_{identifiers.of([group])[group]}_write"
+
+
+def _environment(escaping: bool) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=escaping,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"comment": _comment, "quoted": _quoted, "shell": shlex.quote}
+    environment.globals |= {"optional": _optional, "parts": _parts, "dimensions": _dimensions}
+    return environment
+
+
+def _comment(text: str) -> str:
+    """Text that cannot end a comment of C."""
+    return " ".join(text.replace("*/", "* /").split())
+
+
+def _quoted(text: str) -> str:
+    """A string literal of C."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _optional(key: str, value: str) -> str:
+    """An XML attribute, or nothing where it has no value."""
+    return Markup(' {}="{}"').format(key, value) if value else ""
+
+
+def _dimensions(descriptor: Descriptor, group: Group, variable: Variable) -> str:
+    """The time dimension is the slowest: ADIOS cannot read back what has it elsewhere."""
+    time = (group.time_index,) if variable.over_time else ()
+    if descriptor.language == "Fortran":
+        return ",".join((*variable.dimensions, *time))
+    return ",".join((*time, *variable.dimensions))
+
+
+# ---- The descriptor as ADIOS takes it
+
+
+def config(descriptor: Descriptor, application: str) -> str:
+    """The adios-config of the skeletal application."""
+    template = _environment(True).get_template("skel.xml")
+    return template.render(descriptor=descriptor, application=application)
+
+
+def _parts(group: Group) -> Iterator[dict[str, Any]]:
+    """A group's elements: attributes that a dimension may name; conditions and variables in the
+    order of the file, those under the same global bounds together; attributes of variables."""
+
+    def like(variable: Variable) -> tuple[Any, ...]:
+        return variable.when, variable.global_dimensions, variable.offsets
+
+    sources = {switch.name: switch.source for switch in group.switches}
+    for attribute in group.attributes:
+        if attribute.value:
+            yield _part(attribute=attribute)
+    conditions: tuple[tuple[str, bool], ...] = ()
+    for (when, bounds, _), members in groupby(group.variables, like):
+        yield from _conditions(sources, conditions, when)
+        conditions = when
+        variables = list(members)
+        yield _part(bounds=variables[0] if bounds else None, variables=variables)
+    yield from _conditions(sources, conditions, ())
+    for attribute in group.attributes:
+        if attribute.variable:
+            yield _part(attribute=attribute)
+
+
+def _part(
+    gwrite: str = "", attribute: Attribute | None = None, bounds: Variable | None = None,
+    variables: list[Variable] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "gwrite": gwrite, "attribute": attribute, "bounds": bounds, "variables": variables or [],
+    }  # fmt: skip
+
+
+def _conditions(
+    sources: dict[str, str], old: tuple[tuple[str, bool], ...], new: tuple[tuple[str, bool], ...]
+) -> Iterator[dict[str, Any]]:
+    """What ends and begins between two variables: else, ends, and begins."""
+    same = 0
+    while same < min(len(old), len(new)) and old[same] == new[same]:
+        same += 1
+    if same < min(len(old), len(new)) and old[same][0] == new[same][0]:
+        for _ in old[same + 1 :]:
+            yield _part(gwrite="endif")
+        yield _part(gwrite="else")
+        same += 1
+    else:
+        for _ in old[same:]:
+            yield _part(gwrite="endif")
+    for name, value in new[same:]:
+        yield _part(gwrite=sources[name])
+        if not value:
+            yield _part(gwrite="else")
+
+
+def parameters_text(descriptor: Descriptor, values: Parameters) -> str:
+    """The file of parameters."""
+    template = _environment(True).get_template("params.xml")
+    return template.render(descriptor=descriptor, parameters=values)
+
+
+# ---- The program
+
+
+def source(descriptor: Descriptor, values: Parameters, group: Group, test: Test) -> str:
+    """The program that writes a group, in C."""
+    names = Names(application=values.application)
+    made = _Program(descriptor, group, values.groups[group.name])
+    text = _environment(False).get_template("write.c").render(
+        application=values.application, group=group, config=names.config, test=test,
+        program=f"{values.application}-{group.name}", **made.parts(),
+    )  # fmt: skip
+    return text
+
+
+class _Program:
+    """A group's variables as texts of C."""
+
+    def __init__(self, descriptor: Descriptor, group: Group, values: GroupParameters) -> None:
+        self.group = group
+        self.values = values
+        self.names = identifiers.of(v.name for v in group.variables)
+        self.ordered = parameters.parsed(group, values)
+        self.macros = identifiers.of(f"WITH_{s.name.upper()}" for s in group.switches)
+        self.fortran = descriptor.language == "Fortran"
+
+    def parts(self) -> dict[str, Any]:
+        scalars = {v.name: self._scalar(v) for v in self.group.scalars}
+        arrays = {v.name: self._array(v) for v in self.group.arrays}
+        rows = scalars | arrays
+        ordered = [*self.ordered, *(name for name in scalars if name not in self.ordered)]
+        values = [scalars[name]["value"] for name in ordered]
+        bounds = [text for array in arrays.values() for bound in array["bounds"] for text in bound]
+        return {
+            "scalars": list(scalars.values()),
+            "arrays": list(arrays.values()),
+            "ordered": [scalars[name] for name in ordered],
+            "uses_rank": any(re.search(r"\brank\b", value) for value in values),
+            "uses_ranks": any(re.search(r"\branks\b", value) for value in values),
+            "uses_data_in_bounds": any("data->" in text for text in bounds),
+            "switches": [
+                {"macro": self._macro(s.name), "source": s.source,
+                 "value": int(self.values.switches[s.name])}
+                for s in self.group.switches
+            ],
+            "runs": [
+                {"variables": [rows[v.name] for v in members], **block}
+                for members, block in self._runs(self.group.variables)
+            ],
+            "by_condition": [
+                {"arrays": [rows[v.name] for v in members], **block}
+                for members, block in self._runs(self.group.arrays)
+            ],
+        }  # fmt: skip
+
+    def _macro(self, switch: str) -> str:
+        return self.macros[f"WITH_{switch.upper()}"]
+
+    def _runs(
+        self, variables: tuple[Variable, ...]
+    ) -> Iterator[tuple[list[Variable], dict[str, str]]]:
+        """Variables under the same conditions, with the text of these in C."""
+        for when, members in groupby(variables, lambda v: v.when):
+            words = [f"{'' if value else '!'}{self._macro(name)}" for name, value in when]
+            condition = " && ".join(words)
+            yield list(members), {"condition": condition, "indent": "    " if condition else ""}
+
+    def _scalar(self, variable: Variable) -> dict[str, Any]:
+        name = variable.name
+        value = self._code(self.ordered[name]) if name in self.ordered else self._real(variable)
+        parts = variable.type.parts
+        if parts > 1:
+            # A complex scalar is its real part, with no imaginary one.
+            raise variable.element.fault("complex scalars are not generated; expected an array")
+        return {
+            "name": name, "id": self.names[name], "c": variable.type.c, "value": value,
+            "note": self._note(variable),
+        }  # fmt: skip
+
+    def _real(self, variable: Variable) -> str:
+        text = self.values.scalars[variable.name]
+        try:
+            return repr(float(text))
+        except ValueError:
+            raise self.values.fault(variable.name, f"{text!r}: expected a number") from None
+
+    def _code(self, expression: Expression) -> str:
+        def name(of: str) -> str:
+            known = {RANK: "rank", RANKS: "ranks"}
+            return known.get(of) or f"(int64_t)data->{self.names[of]}"
+
+        def function(kind: str, dimensions: int, index: int) -> str:
+            if kind == "grid":
+                return f"skeleton_grid(ranks, {dimensions}, {index})"
+            return f"skeleton_coordinate(rank, ranks, {dimensions}, {index})"
+
+        return expression.to_code(name, function)
+
+    def _token(self, token: str) -> str:
+        number = self.group.constant(token)
+        return str(number) if number is not None else f"(int64_t)data->{self.names[token]}"
+
+    def _array(self, variable: Variable) -> dict[str, Any]:
+        local = [self._token(t) for t in variable.dimensions]
+        if variable.global_dimensions:
+            whole = [self._token(t) for t in variable.global_dimensions]
+            offsets = [self._token(t) for t in variable.offsets]
+        else:
+            whole, offsets = local, ["0"] * len(local)
+        parts = ["2"] if variable.type.parts > 1 else []
+        product = " * ".join(f"(size_t){text.removeprefix('(int64_t)')}" for text in local + parts)
+        return {
+            "name": variable.name, "id": self.names[variable.name], "c": variable.type.c,
+            "c_enum": variable.type.c_enum, "elements": product,
+            "fill": f"SKELETON_FILL_{self.values.fills[variable.name].upper()}",
+            "bounds": list(zip(offsets, local, whole, strict=True)),
+            "note": self._note(variable),
+        }  # fmt: skip
+
+    def _note(self, variable: Variable) -> str:
+        """The source's own names, where the identifier does not tell them."""
+        words = []
+        if self.names[variable.name] != variable.name:
+            words.append(variable.name)
+        if variable.dimensions:
+            words.append(f"[{', '.join(variable.dimensions)}]")
+        if variable.gwrite and variable.gwrite != variable.name:
+            words.append(f"from {variable.gwrite}")
+        return f" /* {_comment(' '.join(words))} */" if words else ""
+
+
+# ---- Building and running it
+
+
+def build_files(values: Parameters) -> dict[str, str]:
+    """Name and text of the files that build the programs: CMake's, make's, and what both use."""
+    names = Names(application=values.application)
+    groups = dict.fromkeys(test.group for batch in values.batches for test in batch.tests)
+    programs = [names.program(group) for group in groups]
+    environment = _environment(False)
+    project = identifiers.of([values.application])[values.application]
+    made = {
+        name: environment.get_template(name).render(
+            application=values.application, programs=programs, project=project
+        )
+        for name in ("CMakeLists.txt", "Makefile")
+    }
+    return made | {"adios.cmake": (ROOT / "cmake" / "adios.cmake").read_text(encoding="utf-8")}
+
+
+def runtime_files() -> dict[str, str]:
+    """Name and text of the files that measure, which every program carries."""
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(RUNTIME.glob("*.[ch]"))}
+
+
+def submit_systems() -> list[str]:
+    """The batch systems that there is a template for: the listing of templates/submit/."""
+    return sorted(path.stem for path in SUBMIT.glob("*.sh"))
+
+
+def submit(
+    values: Parameters, batch: Batch, system: str, *, cores_per_node: int, target: str,
+    account: str, launcher: str,
+) -> str:  # fmt: skip
+    """The job script of a batch. `target` is the directory that the tests write under."""
+    names = Names(application=values.application)
+    tests = [
+        {
+            "program": names.program(test.group),
+            "name": f"{names.program(test.group)}-{number}-{test.method}",
+            "method": test.method,
+            "parameters": method_parameters(test, batch.cores),
+            "steps": test.steps,
+            "iterations": test.iterations,
+        }
+        for number, test in enumerate(batch.tests)
+    ]
+    template = _environment(False).get_template(f"submit/{system}.sh")
+    return template.render(
+        job=f"{values.application}_{batch.name}", cores=batch.cores, walltime=batch.walltime,
+        nodes=-(-batch.cores // cores_per_node), cores_per_node=min(cores_per_node, batch.cores),
+        account=account, launcher=launcher, target=target, config=names.config, tests=tests,
+    )  # fmt: skip
+
+
+def method_parameters(test: Test, cores: int) -> str:
+    """A test's method parameters with the expressions in braces worked out: at least 1 each."""
+
+    def value(found: re.Match[str]) -> str:
+        try:
+            expression = expressions.parse(found.group(1))
+            if expression.names or RANK in expression.text:
+                raise ValueError(f"{expression.text!r}: expected only skel_mpi_size")
+            return str(max(1, int(expression.evaluate({}, cores)[0])))
+        except ValueError as error:
+            raise UnderstudyError(f"method_params {test.method_parameters!r}: {error}") from None
+
+    return re.sub(r"\{([^{}]*)\}", value, test.method_parameters)

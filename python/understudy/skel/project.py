@@ -1,0 +1,79 @@
+"""The files of a skeletal application in one folder: found by their names, written whole or not at
+all."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from understudy.errors import UnderstudyError
+from understudy.files import write_text
+from understudy.skel import blocks, descriptor, parameters
+from understudy.skel.descriptor import Descriptor
+from understudy.skel.generate import Names
+from understudy.skel.parameters import Parameters
+
+DESCRIPTOR = click.argument(
+    "descriptor_file", metavar="DESCRIPTOR", type=click.Path(path_type=Path)
+)
+PARAMETERS = click.option(
+    "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
+    help="Parameters [beside DESCRIPTOR: <application>_params.xml].",
+)  # fmt: skip
+FORCE = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
+SETTINGS = click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True,
+    help="Another value of a scalar, or of a switch (yes, no); may be given again.",
+)  # fmt: skip
+
+
+def application_of(path: Path) -> str:
+    """The application's name: that of its descriptor's file."""
+    return path.stem.removesuffix("_skel")
+
+
+def load(descriptor_file: Path, parameters_file: Path | None) -> tuple[Descriptor, Parameters]:
+    """A descriptor and its parameters."""
+    found = descriptor.read(descriptor_file)
+    if parameters_file is None:
+        names = Names(application=application_of(descriptor_file))
+        parameters_file = descriptor_file.with_name(names.parameters)
+        if not parameters_file.exists():
+            raise UnderstudyError(
+                f"{parameters_file}: not there; make it with: understudy skel params "
+                f"{descriptor_file}"
+            )
+    return found, parameters.read(parameters_file, found)
+
+
+def settings_of(words: tuple[str, ...]) -> dict[str, str]:
+    """The words NAME=VALUE of the command line."""
+    for word in words:
+        if "=" not in word.strip("="):
+            raise UnderstudyError(f"--set {word}: expected NAME=VALUE")
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[int, int]]:
+    """Works out every group that a batch writes on the batch's cores, so that nothing is made that
+    could not run; gives the least and most bytes of a process by group and cores."""
+    bytes_of = {}
+    for batch in values.batches:
+        for test in batch.tests:
+            group = found.group(test.group)
+            made = blocks.of_group(found, group, values.groups[group.name], batch.cores)
+            here = (int(made.bytes.min()), int(made.bytes.max()))
+            bytes_of[group.name, batch.cores] = here
+    return bytes_of
+
+
+def write(files: Mapping[Path, str], force: bool) -> None:
+    """All files, or none where one is there that differs and `force` is not given."""
+    for path, text in files.items():
+        if not force and path.exists() and path.read_text(encoding="utf-8") != text:
+            raise UnderstudyError(f"{path}: exists already; use --force to replace it")
+        if not path.parent.is_dir():
+            raise UnderstudyError(f"{path}: cannot be written: there is no folder {path.parent}")
+    for path, text in files.items():
+        write_text(path, text)
+        click.echo(f"understudy: wrote {path}", err=True)

@@ -1,0 +1,13 @@
+#!/bin/bash
+#SBATCH --job-name={{ job }}
+#SBATCH --nodes={{ nodes }}
+#SBATCH --ntasks={{ cores }}
+#SBATCH --ntasks-per-node={{ cores_per_node }}
+#SBATCH --time={{ walltime }}
+{% if account %}
+#SBATCH --account={{ account }}
+{% endif %}
+{% set launcher = launcher or "srun -n " ~ cores %}
+{% set id = "${SLURM_JOB_ID}" %}
+{% set start = "${SLURM_SUBMIT_DIR}" %}
+{% include "submit/common/tests.sh" %}

@@ -1,0 +1,95 @@
+"""XML files as elements that know their line. Document types, and with them entities, are refused.
+
+An `UnderstudyError` names the file, the line and the element.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+from understudy.errors import UnderstudyError
+
+
+@dataclass(kw_only=True)
+class Element:
+    """One element: its attributes in order of the file, the text in it and the elements below."""
+
+    file: str
+    line: int
+    tag: str
+    attributes: dict[str, str]
+    children: list["Element"] = field(default_factory=list)
+    text: str = ""
+
+    def __str__(self) -> str:
+        named = [f' {key}="{self.attributes[key]}"' for key in ("name", "group")
+                 if key in self.attributes]  # fmt: skip
+        return f"<{self.tag}{''.join(named[:1])}>"
+
+    def fault(self, sentence: str) -> UnderstudyError:
+        return UnderstudyError(f"{self.file}: line {self.line}: {self}: {sentence}")
+
+    def get(self, key: str, default: str = "") -> str:
+        return self.attributes.get(key, default)
+
+    def need(self, key: str) -> str:
+        """The attribute's value without blanks around it, which must not be empty."""
+        value = self.get(key).strip()
+        if not value:
+            raise self.fault(f'the attribute {key}="..." is missing or empty')
+        return value
+
+    def all(self, *tags: str) -> Iterator["Element"]:
+        """The elements directly below with one of these tags; upper and lower case are alike."""
+        return (child for child in self.children if child.tag.lower() in tags)
+
+
+def load(path: Path, root: str) -> Element:
+    """The file's root element, which must be <root>."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    return parse(data, str(path), root)
+
+
+def parse(data: bytes, file: str, root: str) -> Element:
+    """The same of the bytes of a file; `file` names it in messages."""
+    found: list[Element] = []
+    above: list[Element] = []
+    parser = expat.ParserCreate()
+
+    def begin(tag: str, attributes: dict[str, str]) -> None:
+        line = parser.CurrentLineNumber
+        element = Element(file=file, line=line, tag=tag, attributes=attributes)
+        (above[-1].children if above else found).append(element)
+        above.append(element)
+
+    def end(tag: str) -> None:
+        above.pop()
+
+    def text(more: str) -> None:
+        above[-1].text += more
+
+    def refuse(*about: object) -> NoReturn:
+        raise UnderstudyError(
+            f"{file}: line {parser.CurrentLineNumber}: <!DOCTYPE>: a document type is not read; "
+            "expected a file without one"
+        )
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    parser.StartDoctypeDeclHandler = refuse
+    parser.buffer_text = True
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        inside = f"{above[-1]}: " if above else ""
+        what = expat.errors.messages[error.code]
+        raise UnderstudyError(f"{file}: line {error.lineno}: {inside}not XML: {what}") from None
+    if found[0].tag.lower() != root:
+        raise found[0].fault(f"not the right kind of file; expected <{root}>")
+    return found[0]
