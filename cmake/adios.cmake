@@ -3,6 +3,8 @@
 # What pkg-config and adios_config say of Debian's package names another directory and libraries whose development
 # files are not installed with it. So the library is looked for (Debian keeps one per MPI; Spack's prefix comes by
 # CMAKE_PREFIX_PATH or ADIOS_ROOT) and linked with whatever it may have been built with and is here.
+option(UND_ADIOS "Play through ADIOS where it is here" ON)
+
 include(CheckCSourceCompiles)
 include(CMakePushCheckState)
 
@@ -35,7 +37,7 @@ foreach(names
 endforeach()
 
 unset(UND_ADIOS_LINKS CACHE)
-if(ADIOS_LIBRARY AND ADIOS_INCLUDE_DIR)
+if(UND_ADIOS AND ADIOS_LIBRARY AND ADIOS_INCLUDE_DIR)
   find_package(Threads REQUIRED)
   add_library(adios_candidate INTERFACE IMPORTED GLOBAL)
   target_include_directories(adios_candidate SYSTEM INTERFACE "${ADIOS_INCLUDE_DIR}")
@@ -59,8 +61,8 @@ endif()
 if(UND_ADIOS_LINKS)
   add_library(adios::mpi ALIAS adios_candidate)
   message(STATUS "ADIOS ${ADIOS_LIBRARY}")
-elseif(ADIOS_LIBRARY)
+elseif(UND_ADIOS AND ADIOS_LIBRARY)
   message(STATUS "No method adios: ${ADIOS_LIBRARY} does not link with this MPI, HDF5 and NetCDF")
 else()
-  message(STATUS "No method adios: ADIOS 1.13 is not here")
+  message(STATUS "No method adios: ADIOS 1.13 is not here, or UND_ADIOS is off")
 endif()

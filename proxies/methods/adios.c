@@ -515,7 +515,7 @@ const struct und_method und_method_adios = {
 const struct und_method und_method_adios = {
     .name = "adios",
     .suffix = ".bp",
-    .unavailable = "ADIOS 1.13 was not found when this program was built",
+    .unavailable = "this program was built without ADIOS 1.13",
     .has_files = true,
 };
 

@@ -1,11 +1,11 @@
-# The player with all that belongs to it. mpi_play.py, mpi_run.py, mpi_errors.py and mpi_modes.py name their own cases.
+# The player with all that belongs to it. mpi_play.py, mpi_run.py, mpi_errors.py, mpi_modes.py and mpi_adios.py name their own cases.
 find_program(UND_PYTHON3 python3)
 if(NOT UND_PYTHON3)
   message(FATAL_ERROR "The tests of the player need python3; configure with -DBUILD_TESTING=OFF to leave them out")
 endif()
 # The samples and the methods are cases too.
 file(GLOB und_rooms CONFIGURE_DEPENDS samples/*.json ../methods/*.c)
-foreach(suite play run errors modes)
+foreach(suite play run errors modes adios)
   set(script "${CMAKE_CURRENT_SOURCE_DIR}/mpi_${suite}.py")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${script}")
   execute_process(COMMAND "${UND_PYTHON3}" -B "${script}" --list OUTPUT_VARIABLE names RESULT_VARIABLE status

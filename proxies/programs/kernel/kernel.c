@@ -1,0 +1,138 @@
+#include "kernel/kernel.h"
+
+#include "core/error.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, FAILURE = 1, MISTAKE = 2 };
+
+static int refuse(const struct und_kernel *kernel, const char *sentence)
+{
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0)
+        fprintf(stderr, "%s: %s\n", kernel->name, sentence);
+    return MISTAKE;
+}
+
+#ifdef UND_HAVE_ADIOS
+
+#include "skeleton.h"
+
+/* The row that the text names, and the value behind a '=', if there is one. */
+static int find(const struct und_kernel_option *options, const char *text, const char **value)
+{
+    for (int i = 0; options[i].name; ++i) {
+        const size_t length = strlen(options[i].name);
+        if (strncmp(text, "--", 2) != 0 || strncmp(text + 2, options[i].name, length) != 0)
+            continue;
+        *value = text[2 + length] == '=' ? text + 3 + length : NULL;
+        if (*value || text[2 + length] == '\0')
+            return i;
+    }
+    return -1;
+}
+
+static bool read_value(const struct und_kernel_option *option, const char *text, int64_t *value,
+                       struct und_error *error)
+{
+    char *end = NULL;
+    errno = 0;
+    *value = text ? strtoll(text, &end, 10) : 0;
+    if (text && end != text && *end == '\0' && errno == 0 && *value >= option->least && *value <= option->most)
+        return true;
+    return und_fail(error, "--%s%s%s: expected a whole number from %" PRId64 " to %" PRId64, option->name,
+                    text ? " " : "", text ? text : "", option->least, option->most);
+}
+
+/* Takes the kernel's options; `rest` gets those of the measuring layer. */
+static bool read_own(const struct und_kernel *kernel, int argc, char **argv, int64_t *values, int *count, char **rest,
+                     struct und_error *error)
+{
+    for (int i = 0; kernel->options[i].name; ++i)
+        values[i] = kernel->options[i].standard;
+    rest[0] = argv[0];
+    *count = 1;
+    for (int i = 1; i < argc; ++i) {
+        const char *value;
+        const int option = find(kernel->options, argv[i], &value);
+        if (option < 0) {
+            rest[(*count)++] = argv[i];
+            continue;
+        }
+        if (!value && i + 1 < argc)
+            value = argv[++i];
+        if (!read_value(&kernel->options[option], value, &values[option], error))
+            return false;
+    }
+    return true;
+}
+
+static void help(const struct und_kernel *kernel)
+{
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; rank == 0 && kernel->options[i].name; ++i)
+        printf("      --%-24s %s [%" PRId64 "]\n", kernel->options[i].name, kernel->options[i].help,
+               kernel->options[i].standard);
+}
+
+static int run(const struct und_kernel *kernel, int argc, char **argv, char **rest)
+{
+    int64_t values[UND_KERNEL_OPTIONS];
+    struct und_error error;
+    int count;
+    struct skeleton_settings settings = skeleton_defaults(kernel->name, SKELETON_KIND_APPLICATION, kernel->config);
+    if (!read_own(kernel, argc, argv, values, &count, rest, &error))
+        return refuse(kernel, error.text);
+    const int answer = skeleton_options(count, rest, MPI_COMM_WORLD, &settings);
+    if (answer == SKELETON_HELP)
+        help(kernel);
+    if (answer != SKELETON_GO)
+        return answer == SKELETON_HELP ? SUCCESS : MISTAKE;
+    settings.argc = argc;
+    settings.argv = argv;
+    kernel->play(&settings, values);
+    return SUCCESS;
+}
+
+#else
+
+static int run(const struct und_kernel *kernel, int argc, char **argv, char **rest)
+{
+    (void)argc;
+    (void)argv;
+    (void)rest;
+    return refuse(kernel, "cannot write: this program was built without ADIOS 1.13");
+}
+
+#endif
+
+int und_kernel_main(int argc, char **argv, const struct und_kernel *kernel)
+{
+    int status = FAILURE;
+    MPI_Init(&argc, &argv);
+    char **rest = calloc((size_t)argc + 1, sizeof *rest);
+    if (rest)
+        status = run(kernel, argc, argv, rest);
+    else
+        refuse(kernel, "no memory for the options");
+    free(rest);
+    MPI_Finalize();
+    return status;
+}
+
+void und_kernel_plane(int64_t n, int64_t *a, int64_t *b)
+{
+    *b = 1;
+    for (int64_t factor = 1; factor * factor <= n; ++factor)
+        if (n % factor == 0)
+            *b = factor;
+    *a = n / *b;
+}
