@@ -28,7 +28,7 @@ def draw(case: Case) -> Figure | None:
     played = [n for n in case.played_streams() if case.stream_bytes(n)]
     names = played[:MOST_ROWS]
     places = case.places[:MOST_COLUMNS]
-    if not names:
+    if case.programs or not names:  # of programs, steps are samples of one thing
         return None
     figure = Figure(figsize=(10.5, 0.75 + 1.85 * len(names)))
     grid = figure.subplots(len(names), len(places), squeeze=False, sharey="row")

@@ -28,8 +28,8 @@ def draw(case: Case) -> Figure | None:
     settings = case.settings[:MOST_COLUMNS]
     played = [n for n in case.played_streams() if any(_data(s, n) for s in settings)]
     names = played[:MOST_ROWS]
-    if case.workload.ranks < 2 or not names:
-        return None
+    if case.programs or case.workload.ranks < 2 or not names:
+        return None  # of programs, each process is known
     figure = Figure(figsize=(10.5, 0.8 + 1.6 * len(names)))
     grid = figure.subplots(len(names), len(settings), squeeze=False, sharey="row")
     for row, name in zip(grid, names, strict=True):

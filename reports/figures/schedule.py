@@ -23,7 +23,7 @@ def draw(case: Case) -> Figure | None:
     paced = [s for s in case.settings if s.runs[0].result.options.time_scale > 0]
     everywhere = list(dict.fromkeys(s.place for s in paced))
     places = everywhere[:MOST_COLUMNS]
-    if not places:
+    if case.programs or not places:
         return None
     events = {id(s): _events(s) for s in paced}
     divisor, unit = time_unit(max(t for e in events.values() for t, _ in e))

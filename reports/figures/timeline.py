@@ -39,7 +39,9 @@ class Lane:
     sizes: Floats
 
 
-def draw(case: Case) -> Figure:
+def draw(case: Case) -> Figure | None:
+    if case.programs:  # they have no schedule
+        return None
     lanes = lanes_of(case.workload.streams)
     end_s = max([case.workload.runtime_s or 0.0, *(lane.times_s.max() for lane in lanes)]) or 1.0
     divisor, unit = time_unit(end_s)

@@ -247,6 +247,111 @@ def _phase(
     }  # fmt: skip
 
 
+def program_result(
+    *,
+    name: str = "kernel-star",
+    kind: str = "application",
+    ranks: int = 4,
+    method: str = "POSIX",
+    parameters: str | None = None,
+    speeds: Iterable[float] = (100 * MIB, 110 * MIB),
+    process_bytes: int = 10 * MIB,
+    slow_rank: tuple[int, float] | None = None,
+    collective_s: float = 0.0,
+    file_system: str = "ext4",
+    started: str = "2026-01-01T00:00:00Z",
+) -> dict[str, Any]:
+    """A result that a program could have written: a step for each of `speeds`, in bytes/s.
+
+    I/O takes half the time of a process, the slow rank's `slow_rank[1]` seconds more, and
+    communication a tenth, `collective_s` more.
+    """
+    dumps = []
+    at_s = 0.0
+    for step, speed in enumerate(speeds):
+        length_s = ranks * process_bytes / speed
+        extra_s = [slow_rank[1] if slow_rank and r == slow_rank[0] else 0.0 for r in range(ranks)]
+        io_s = [0.5 * length_s + more for more in extra_s]
+        communication_s = [0.1 * length_s + collective_s] * ranks
+        rest_s = [0.4 * length_s] * ranks
+        total_s = [sum(parts) for parts in zip(io_s, communication_s, rest_s, strict=True)]
+        took_s = max(total_s)
+        phases = [
+            {"phase": phase, "bytes": ranks * process_bytes * (phase == "write"),
+             "operations": ranks, "first_start_s": at_s + start * took_s,
+             "last_end_s": at_s + end * took_s,
+             "rank_s": dict.fromkeys(
+                 ("min", "q25", "median", "q75", "q95", "max", "mean"), (end - start) * took_s)}
+            for phase, start, end in (("open", 0, 0.1), ("write", 0.1, 0.2), ("close", 0.2, 1))
+        ]  # fmt: skip
+        dumps.append({
+            "dump": step, "scheduled_s": at_s, "start_s": at_s, "lateness_s": 0,
+            "described_bytes": ranks * process_bytes, "bytes": ranks * process_bytes,
+            "file_bytes": ranks * process_bytes + 2048, "files": 1, "phases": phases,
+            "processes": {
+                "bytes": [process_bytes] * ranks, "open_s": [0.1 * t for t in total_s],
+                "write_s": [0.1 * t for t in total_s], "close_s": [0.8 * t for t in total_s],
+                "total_s": total_s, "communication_s": communication_s, "io_s": io_s,
+                "rest_s": rest_s, "library": None,
+            },
+        })  # fmt: skip
+        at_s += 1.1 * took_s
+    made = result(per_process(), file_system=file_system)
+    stream = {
+        "name": "restart", "operation": "write", "method": "adios", "dumps": dumps,
+        "transfer_bytes": process_bytes, "collective": False, "sync": False,
+    }  # fmt: skip
+    return made | {
+        "workload": None, "workload_sha256": None, "verification": None,
+        "program": {
+            "kind": kind, "name": name, "method": method, "parameters": parameters,
+            "config": "<adios-config/>", "steps": len(dumps), "append": False, "pause_s": 0,
+            "barriers": ["open"],
+            "slow_rank": slow_rank and {"rank": slow_rank[0], "seconds": slow_rank[1]},
+            "extra_collective_bytes": 8 if collective_s else 0,
+        },
+        "options": made["options"] | {"method": "adios", "verify": False, "time_scale": 1.0},
+        "environment": made["environment"] | {"ranks": ranks, "started": started},
+        "repetitions": [{"repetition": 0, "elapsed_s": at_s, "streams": [stream]}],
+    }  # fmt: skip
+
+
+STAR_METHODS = {
+    "POSIX": (None, 1.0), "MPI_LUSTRE": ("stripe_count=160;stripe_size=10485760", 0.6),
+    "MPI_AMR": ("num_aggregators={};merging_pgs=0", 0.8),
+}  # fmt: skip
+
+
+def write_study(
+    folder: Path, *, pairs: int = 11, ranks: Iterable[int] = (4, 16, 64), places: int = 2
+) -> Path:
+    """Pairs of an application and its skeleton, by three methods, on as many ranks, in ReFrame's
+    output tree; the skeleton is 2 % faster, but 30 % with MPI_LUSTRE on the fewest ranks."""
+    ranks = list(ranks)
+    for place in ("disk", "memory")[:places]:
+        for method, (parameters, factor) in STAR_METHODS.items():
+            for n in ranks:
+                text = parameters and parameters.format(max(1, n // 4))
+                gain = 1.3 if (method, n) == ("MPI_LUSTRE", ranks[0]) else 1.02
+                test = folder / "output/sample" / place / f"gnu/Skel_{method}_{n}"
+                for pair in range(pairs):
+                    for kind, name, gained in (
+                        ("application", "kernel-star", 1.0), ("skeleton", "star-restart", gain)
+                    ):  # fmt: skip
+                        dice = random.Random(f"{place} {method} {n} {pair} {kind}")
+                        speeds = [
+                            120 * MIB * n**0.8 * factor * gained * dice.lognormvariate(0, 0.03)
+                            for _ in range(4)
+                        ]
+                        row = program_result(
+                            name=name, kind=kind, ranks=n, method=method, parameters=text,
+                            speeds=speeds, started=f"2026-01-01T00:{pair:02d}:00Z",
+                            file_system="tmpfs" if place == "memory" else "ext4",
+                        )  # fmt: skip
+                        write(row, test / kind / f"{pair:02d}" / "result.json")
+    return folder
+
+
 def write(row: dict[str, Any], path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(row), encoding="utf-8")

@@ -1,16 +1,21 @@
-"""What the page is made of: result files, put together by workload, place and settings."""
+"""What the page is made of: result files, put together by workload, place and settings.
+
+Programs that write by themselves play no workload: an application and its skeletons, on whatever
+numbers of ranks, are put together by the application's name.
+"""
 
 import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from understudy import result
 from understudy.errors import UnderstudyError
-from understudy.result import DumpResult, Options, Result, StreamResult
-from understudy.workload import Stream, Workload
+from understudy.result import DumpResult, Program, Result, StreamResult
+from understudy.workload import Stream, Workload, identifier
 
 AS_DESCRIBED = "as described"
 RESTART_SUFFIX = "-restart"
@@ -37,12 +42,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One workload played one way in one place; all repetitions of all its runs."""
+    """One workload played one way in one place; all repetitions of all its runs.
+
+    `facts` are the words on it in which it may differ from others of the case."""
 
     method: str
-    variant: str
+    facts: tuple[str, ...]
     place: str
     runs: tuple[Run, ...]
+
+    @property
+    def variant(self) -> str:
+        return " ".join(self.facts)
 
     @property
     def label(self) -> str:
@@ -56,6 +67,20 @@ class Setting:
     @property
     def bytes_scale(self) -> float:
         return self.runs[0].result.options.bytes_scale
+
+    @property
+    def ranks(self) -> int:
+        return self.runs[0].result.environment.ranks
+
+    @property
+    def program(self) -> Program | None:
+        """What ran; None where the player played a workload."""
+        return self.runs[0].result.program
+
+    @property
+    def workload(self) -> Workload:
+        """What was played, or what the first run of the program wrote."""
+        return self.runs[0].result.workload
 
     @property
     def elapsed_s(self) -> list[float]:
@@ -87,7 +112,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One workload and every setting it was played in. `methods` are those of the whole page."""
+    """One workload and every setting it was played in. `methods` are those of the whole page.
+
+    Or one application: itself and its skeletons; `workload` then is what a run on the fewest
+    ranks wrote, under the application's name.
+    """
 
     workload: Workload
     sha256: str
@@ -98,6 +127,20 @@ class Case:
     def key(self) -> str:
         """Unique on the page, usable as an anchor."""
         return f"{self.workload.name}-{self.sha256[:8]}"
+
+    @property
+    def programs(self) -> bool:
+        """Whether programs ran that write by themselves."""
+        return self.settings[0].program is not None
+
+    @property
+    def ranks(self) -> list[int]:
+        return sorted({s.ranks for s in self.settings})
+
+    @property
+    def process_bytes(self) -> list[int]:
+        """Payloads of the process that writes most in a step, of programs."""
+        return sorted({_most_bytes(run.result) for s in self.settings for run in s.runs})
 
     @property
     def places(self) -> list[str]:
@@ -161,24 +204,26 @@ def load(paths: Iterable[Path], progress: Callable[[Path], None] = lambda _: Non
 
 
 def _place(path: Path, loaded: Result) -> tuple[str, str]:
-    """…/output/<system>/<partition>/<environment>/<test>/result.json, or host and file system."""
+    """output/<system>/<partition>/<environment>/<test>/…/result.json, or host and file system."""
     parts = path.parts
-    if len(parts) > 6 and parts[-6] in ("output", "stage"):
-        return parts[-5], parts[-4]
+    for root in range(len(parts) - 6, 0, -1):
+        if parts[root] in ("output", "stage"):
+            return parts[root + 1], parts[root + 2]
     return loaded.environment.host, loaded.environment.file_system
 
 
 def group(runs: Iterable[Run]) -> list[Case]:
-    """Cases by name of the workload; two descriptors with one name are two cases."""
-    runs = sorted(runs, key=_case_key)
+    """Cases by name of the workload, or of the application; two descriptors with one name are two
+    cases."""
+    runs = sorted(runs, key=lambda run: (*_case_key(run), run.result.environment.ranks))
     methods = tuple(sorted({_method(run.result) for run in runs}))
     cases = []
-    for (_, sha256), same in groupby(runs, key=_case_key):
+    for (name, _), same in groupby(runs, key=_case_key):
         members = list(same)
         cases.append(
             Case(
-                workload=members[0].result.workload,
-                sha256=sha256,
+                workload=replace(members[0].result.workload, name=name),
+                sha256=members[0].result.workload_sha256,
                 settings=_settings(members),
                 methods=methods,
             )
@@ -187,42 +232,99 @@ def group(runs: Iterable[Run]) -> list[Case]:
 
 
 def _case_key(run: Run) -> tuple[str, str]:
+    if run.result.program is not None:
+        return application(run.result), ""
     return run.result.workload.name, run.result.workload_sha256
+
+
+def application(loaded: Result) -> str:
+    """The application that a program is, or is a skeleton of: the program's name without the word
+    kernel before it, or the group that it writes behind it."""
+    assert loaded.program is not None, "a program's result"
+    groups = [stream.name for stream in loaded.repetitions[0].streams]
+    return identifier(loaded.program.name.removeprefix("kernel-").removesuffix(f"-{groups[0]}"))
 
 
 def _settings(runs: list[Run]) -> tuple[Setting, ...]:
     varying = _varying(runs)
 
-    def key(run: Run) -> tuple[str, str, str]:
-        return run.place, _method(run.result), _variant(run.result.options, varying)
+    def key(run: Run) -> tuple[str, str, int, tuple[str, ...]]:
+        loaded = run.result
+        method = _method(loaded)
+        facts = tuple(filter(None, (fact(loaded) for fact in varying[method])))
+        return run.place, method, loaded.environment.ranks, facts
 
     return tuple(
-        Setting(place=place, method=method, variant=variant, runs=tuple(same))
-        for (place, method, variant), same in groupby(sorted(runs, key=key), key=key)
+        Setting(place=place, method=method, facts=facts, runs=tuple(same))
+        for (place, method, _, facts), same in groupby(sorted(runs, key=key), key=key)
     )
 
 
 def _method(loaded: Result) -> str:
-    """The one method of all streams, or that each kept its own."""
+    """The one method of all streams, or that each kept its own; of a program, that of ADIOS."""
+    if loaded.program is not None:
+        return loaded.program.method or AS_DESCRIBED
     return loaded.options.method or AS_DESCRIBED
 
 
-_VARIANT: dict[str, Callable[[Any], str]] = {
-    "transfer_bytes": lambda v: "" if v is None else f"transfer {v} B",
-    "collective": lambda v: "" if v is None else ("collective" if v else "independent"),
-    "fsync": lambda v: "fsync" if v else "",
-    "time_scale": "time \N{MULTIPLICATION SIGN}{:g}".format,
-    "bytes_scale": "bytes \N{MULTIPLICATION SIGN}{:g}".format,
-    "restart": lambda v: "restart" if v else "",
-}
+def _of_program(show: Callable[[Program], str]) -> Callable[[Result], str]:
+    return lambda loaded: "" if loaded.program is None else show(loaded.program)
 
 
-def _varying(runs: list[Run]) -> list[str]:
-    """Options that differ among the runs of a workload: they stand in the label of a setting."""
-    return [
-        name for name in _VARIANT if len({getattr(run.result.options, name) for run in runs}) > 1
-    ]
+def parameters(program: Program) -> dict[str, str]:
+    """The method's parameters, key=value;key=value, by key."""
+    pairs = (part.partition("=") for part in re.split("[;,]", program.parameters or "") if part)
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _variant(options: Options, varying: list[str]) -> str:
-    return " ".join(filter(None, (_VARIANT[n](getattr(options, n)) for n in varying)))
+def _of_options(name: str, show: Callable[[Any], str]) -> Callable[[Result], str]:
+    return lambda loaded: show(getattr(loaded.options, name))
+
+
+# What a setting may differ in from the others of its place and method, as words of its label.
+_VARIANT: tuple[Callable[[Result], str], ...] = (
+    _of_options("transfer_bytes", lambda v: "" if v is None else f"transfer {v} B"),
+    _of_options(
+        "collective", lambda v: "" if v is None else ("collective" if v else "independent")
+    ),
+    _of_options("fsync", lambda v: "fsync" if v else ""),
+    _of_options("time_scale", "time \N{MULTIPLICATION SIGN}{:g}".format),
+    _of_options("bytes_scale", "bytes \N{MULTIPLICATION SIGN}{:g}".format),
+    _of_options("restart", lambda v: "restart" if v else ""),
+    lambda loaded: "" if loaded.program is None else f"{loaded.environment.ranks} ranks",
+    _of_program(lambda program: program.kind),
+    _of_program(lambda program: f"{program.steps} steps"),
+    lambda loaded: "" if loaded.program is None else f"{_most_bytes(loaded)} B a process",
+    _of_program(lambda program: "appended" if program.append else ""),
+    _of_program(lambda program: f"pause {program.pause_s:g} s"),
+    _of_program(lambda program: f"rank {s.rank} slow" if (s := program.slow_rank) else ""),
+    _of_program(lambda program: "collective put in" if program.extra_collective_bytes else ""),
+)
+
+
+def _most_bytes(loaded: Result) -> int:
+    """Payload of the process that writes most in a step."""
+    dumps = (d for stream in loaded.repetitions[0].streams for d in stream.dumps)
+    return max(max(d.processes.bytes) for d in dumps if d.processes is not None)
+
+
+def _varying(runs: list[Run]) -> dict[str, list[Callable[[Result], str]]]:
+    """By method: in what the runs of a case differ, which stands in the label of a setting, and
+    the parameters in which those of the method do."""
+    facts = [fact for fact in _VARIANT if len({fact(run.result) for run in runs}) > 1]
+    by_method: dict[str, list[Result]] = {}
+    for run in runs:
+        by_method.setdefault(_method(run.result), []).append(run.result)
+    return {method: [*facts, *_parameters(same)] for method, same in by_method.items()}
+
+
+def _parameters(same: list[Result]) -> Iterator[Callable[[Result], str]]:
+    """The parameters in which results of one method differ."""
+    sets = [parameters(loaded.program) for loaded in same if loaded.program is not None]
+    for name in sorted({name for one in sets for name in one}):
+        if len({one.get(name) for one in sets}) > 1:
+            yield _of_parameter(name)
+
+
+def _of_parameter(name: str) -> Callable[[Result], str]:
+    return _of_program(lambda program: f"{name}={parameters(program).get(name, 'default')}")

@@ -61,10 +61,10 @@ def stream_error(setting: Setting, name: str) -> float:
     return worst(dump_error(dumps, setting) for dumps in setting.dumps(name).values())
 
 
-def setting_error(setting: Setting, workload: Workload) -> float:
+def setting_error(setting: Setting) -> float:
     """Worst payload error over all dumps; a described dump that was not played counts -100 %."""
     errors = [stream_error(setting, name) for name in setting.stream_names()]
-    for stream in workload.streams:
+    for stream in setting.workload.streams:
         played = setting.dumps(stream.name)
         if any(len(played.get(i, ())) < setting.repetitions for i in range(len(stream.dumps))):
             errors.append(-1.0)
@@ -116,11 +116,11 @@ class Verdict:
         return "pass" if self.verified_runs == len(self.setting.runs) else "undecided"
 
 
-def verdict(setting: Setting, case: Case) -> Verdict:
+def verdict(setting: Setting) -> Verdict:
     checked = [v for run in setting.runs if (v := run.result.verification) is not None]
     return Verdict(
         setting=setting,
-        error=setting_error(setting, case.workload),
+        error=setting_error(setting),
         compared_bytes=sum(v.bytes for v in checked),
         wrong_bytes=sum(v.wrong_bytes for v in checked),
         verified_runs=sum(v.bytes > 0 for v in checked),

@@ -1,5 +1,6 @@
 """The page itself: cases, figures and tables put into one template."""
 
+import math
 import os
 import re
 from collections import Counter
@@ -12,10 +13,10 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
-from understudy import __version__
+from understudy import __version__, accuracy
 from understudy.errors import UnderstudyError
 from understudy.paths import REPORTS
-from understudy.report import figures, metrics, show
+from understudy.report import figures, metrics, programs, show
 from understudy.report.cases import Case, Setting
 from understudy.workload import Stream
 
@@ -72,6 +73,9 @@ class Section:
     streams: list[StreamRow]
     dumps: list[DumpRow]
     ranks: list[metrics.RankRow]
+    accuracies: list[programs.AccuracyRow]
+    share: programs.Share | None
+    winners: list[programs.WinnerRow]
     origins: Counter[str]
 
 
@@ -105,7 +109,8 @@ def render(cases: Sequence[Case], progress: Callable[[str], None] = lambda _: No
     environment.filters |= {
         "size": show.size, "exact": show.exact, "rate": show.rate, "seconds": show.seconds,
         "percent": show.percent, "share": show.share, "layout": _layout, "sizes": _sizes,
-        "interval": _interval, "breakable": _breakable,
+        "interval": _interval, "breakable": _breakable, "estimate": _estimate,
+        "state": accuracy.state,
     }  # fmt: skip
     runs = [run for case in cases for setting in case.settings for run in setting.runs]
     root = os.path.commonpath([run.path.parent for run in runs]) if runs else ""
@@ -117,6 +122,7 @@ def render(cases: Sequence[Case], progress: Callable[[str], None] = lambda _: No
         runs=[(run.path.relative_to(root), run) for run in runs],
         role_colours=show.ROLE_COLOURS,
         tolerance=metrics.TOLERANCE,
+        accuracy=accuracy,
     )
 
 
@@ -137,6 +143,7 @@ def _section(
     case: Case, room: Sequence[figures.Drawer], progress: Callable[[str], None]
 ) -> Section:
     pictures = []
+    accuracies = list(programs.accuracies(case))
     for drawer in room:
         progress(f"{case.workload.name}: {drawer.name}")
         if (svg := figures.svg(drawer, case)) is not None:
@@ -149,12 +156,15 @@ def _section(
     return Section(
         case=case,
         pictures=pictures,
-        verdicts=[metrics.verdict(s, case) for s in case.settings],
+        verdicts=[metrics.verdict(s) for s in case.settings],
         stated=metrics.against_stated(case),
         pauses=list(metrics.kept_pauses(case)),
         streams=[_stream_row(case, s, n) for s in case.settings for n in s.stream_names()],
         dumps=_dump_rows(case),
         ranks=[row for s in case.settings for row in metrics.slowest_phases(s)],
+        accuracies=accuracies,
+        share=programs.share(accuracies),
+        winners=list(programs.winners(case)),
         origins=metrics.origins(case.workload),
     )
 
@@ -258,6 +268,13 @@ def _natural(text: str) -> list[tuple[int, str]]:
 def _breakable(name: str) -> Markup:
     """A name that may go to the next line after _ and -."""
     return Markup(re.sub(r"([_-])", r"\1<wbr>", str(escape(name))))
+
+
+def _estimate(found: accuracy.Estimate, write: Callable[[float], str] = show.percent) -> str:
+    """A value with its interval; by default an error."""
+    if not math.isfinite(found.low + found.high):
+        return f"{write(found.value)} (one run has no interval)"
+    return f"{write(found.value)} ({write(found.low)} \N{EN DASH} {write(found.high)})"
 
 
 def _layout(stream: Stream) -> str:
