@@ -138,13 +138,14 @@ def _words() -> Iterator[str]:
 
 
 def _player() -> Iterator[Path]:
-    """The source of the player, without its tests."""
+    """The source of the player, without its tests and the programs beside it."""
     yield from (ROOT / "CMakeLists.txt", ROOT / "LICENSE")
     yield ROOT / "python" / "understudy" / "__init__.py"  # has the version
     yield from sorted((ROOT / "cmake").iterdir())
     yield from sorted(SCHEMAS.glob("*.json"))
     yield PROXIES / "CMakeLists.txt"
-    for room in ("core", "methods", "programs"):
+    yield PROXIES / "programs" / "replay.c"
+    for room in ("core", "methods"):
         yield from sorted(
             p for p in (PROXIES / room).iterdir() if p.suffix in (".c", ".h", ".cmake")
         )
