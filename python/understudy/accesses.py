@@ -42,7 +42,7 @@ TOUCH = np.dtype(
     ]
 )  # fmt: skip
 
-# The same of one HDF5 dataset; points: its elements when it was opened first.
+# The same of one HDF5 dataset; points: its elements when it was opened last.
 DATASET = np.dtype(
     [
         ("file", "u8"), ("record", "u8"), ("rank", "i4"), ("write", "?"), ("bytes", "i8"),

@@ -178,7 +178,8 @@ def compose(
     made = variables(mesh, fields, parts, name)
     rest = dump_bytes - sum(v.bytes for v in made)
     if rest:
-        made += (Variable(name=f"{name}_rest", type="byte", shape=(rest,)),)
+        # In an appended file another mesh has datasets of its own; so does what it leaves.
+        made += (Variable(name=f"{name}_rest_{mesh.nodes}", type="byte", shape=(rest,)),)
     return made
 
 

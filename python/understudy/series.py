@@ -42,6 +42,7 @@ ACCESS = np.dtype(
         ("bytes", "i8"),  # payload
         ("extent", "i8"),  # size of the file on storage, on the first row of a file; else 0
         ("element", "i2"),  # bytes of an element
+        ("points", "i8"),  # elements of an HDF5 dataset when it was opened last; else 0
         ("start_s", "f8"),
         ("end_s", "f8"),
         ("transfer", "i8"),  # bytes of the most important call size
@@ -197,6 +198,7 @@ class Cell:
     shared_bytes: int = 0
     even: bool = False
     element: int = 1
+    points: int = 0  # elements of an HDF5 dataset when it was opened last
     start_s: float = np.inf
     end_s: float = 0.0
     extent: int = 0  # size of the files on storage
@@ -517,6 +519,7 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
         bins = single["rank"].astype(np.int64) * family.bins // ranks
         np.add.at(cell.rank_bytes, bins, single["bytes"])
     cell.element = int(rows["element"].max())
+    cell.points = max(cell.points, int(rows["points"].max()))
     cell.start_s = min(cell.start_s, float(rows["start_s"].min()))
     cell.end_s = max(cell.end_s, float(rows["end_s"].max()))
     cell.file = int(rows["file"][0])

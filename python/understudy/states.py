@@ -76,10 +76,17 @@ class States:
         states = hint.states if hint else None
         several = len(series.rank_spans) > 1  # ranks have files of their own
         counted = f"{hint.counter} = {hint.states}; " if hint else ""
-        if parts := self._by_dataset(dump, states):
+        bursts = self._from_trace(file, series.method, states, dump.bytes)
+        if grown := _by_growth(dump, bursts):
+            how = (
+                "H5D_BYTES_WRITTEN in equal shares of the states that a dataset spans; times from "
+                "the DXT segments, divided at the largest gaps"
+            )
+            series.dumps = grown
+        elif parts := self._by_dataset(dump, states):
             how = "H5D_F_WRITE_START_TIMESTAMP and H5D_BYTES_WRITTEN of the datasets of each state"
             series.dumps = [_dump_of(cells, dump) for cells in parts]
-        elif bursts := self._from_trace(file, series.method, states, dump.bytes):
+        elif bursts:
             how = "times and sizes from the DXT segments, divided at the largest gaps"
             series.dumps = _divide(dump, bursts)
             if several:
@@ -171,6 +178,37 @@ class States:
         if hint is None or "NPOINTS" not in hint.counter:
             return bursts
         return [Burst(start_s=b.start_s, end_s=b.end_s, bytes=1) for b in bursts]
+
+
+def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
+    """Datasets that grew by one shape again and again, in equal shares over the states that they
+    span; nothing where none did, or one grew in another way: there the trace knows more."""
+    between = [(a.end_s + b.start_s) / 2 for a, b in pairwise(bursts)]
+    made = [DumpFacts(cells={}, start_s=b.start_s, end_s=b.end_s) for b in bursts]
+    grew = False
+    for key, cell in dump.cells.items() if made else ():
+        if _grew(cell, len(made)):  # it is in every state, wherever the gaps are
+            first, last = 0, len(made) - 1
+        else:
+            first, last = np.searchsorted(between, (cell.start_s, cell.end_s)).tolist()
+        spans = last - first + 1
+        if spans > 1 and not _grew(cell, spans):
+            return []
+        grew = grew or spans > 1
+        for k in range(spans):
+            made[first + k].cells[key] = _share(cell, k, k + 1, spans)
+    return made if grew and all(state.bytes for state in made) else []
+
+
+def _grew(cell: Cell, times: int) -> bool:
+    """Whether a dataset took one shape so many times, up to an element each. Darshan knows its
+    elements when it was opened last: its first shape if it stayed open, else all but the last."""
+    size = cell.shared_bytes + (0 if cell.rank_bytes is None else int(cell.rank_bytes.sum()))
+    opened = cell.points * cell.element
+    return any(
+        0 < shape < size and abs(size - times * shape) <= times * cell.element
+        for shape in (opened, size - opened)
+    )
 
 
 def _too_fine(states: int, size: int) -> bool:
