@@ -181,8 +181,9 @@ def _variables(made: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...
     names = identifiers.of(block.variable.name for block in made.blocks)
     for number, block in enumerate(made.blocks):
         source = block.variable
-        shape, rule = _shape(block)
-        parted += block.whole is not None and shape != block.whole
+        tiling = _tiling(block)
+        shape, rule = tiling or _one_behind_the_other(block)
+        parted += block.whole is not None and tiling is None
         parts = (source.type.parts,) if source.type.parts > 1 else ()
         kind = "array" if source.dimensions else "scalar"
         name = names[source.name] if keep_names else f"{kind}-{number}"
@@ -197,16 +198,18 @@ def _variables(made: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...
     return tuple(variables), parted
 
 
-def _shape(block: Blocks) -> tuple[tuple[int, ...], Decomposition]:
-    """Global shape and decomposition. Parts that tile the global array in the ranks' order do so;
-    others, and arrays without global bounds, stand one behind the other."""
-    ranks = len(block.local)
-    if block.whole is not None:
-        rule = _slabs(block, block.whole) or _grid(block, block.whole)
-        if rule is not None:
-            return block.whole, rule
+def _tiling(block: Blocks) -> tuple[tuple[int, ...], Decomposition] | None:
+    """Global shape and decomposition of parts that tile the global array in the ranks' order."""
+    if block.whole is None:
+        return None
+    rule = _slabs(block, block.whole) or _grid(block, block.whole)
+    return None if rule is None else (block.whole, rule)
+
+
+def _one_behind_the_other(block: Blocks) -> tuple[tuple[int, ...], Decomposition]:
+    """Shape and decomposition of each rank's part as an array of its own."""
     if (block.local == block.local[0]).all():
-        return (ranks, *(int(n) for n in block.local[0])), EVEN
+        return (len(block.local), *(int(n) for n in block.local[0])), EVEN
     if (block.local[:, 1:] == block.local[0, 1:]).all():
         rows = block.local[:, 0]
         tail = tuple(int(n) for n in block.local[0, 1:])

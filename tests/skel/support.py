@@ -1,0 +1,99 @@
+"""Where ADIOS is, and small descriptors to be spoiled."""
+
+import re
+import shutil
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.player import needs
+from understudy.cli import main
+from understudy.paths import ROOT
+
+TRACES = ROOT / "traces"
+EXAMPLES = Path("/usr/share/doc/libadios-examples/examples/skel")
+
+DESCRIPTOR = """\
+<?xml version="1.0"?>
+<adios-config host-language="C">
+  <adios-group name="g">
+    <var name="nx" type="integer"/>
+    <var name="gx" type="integer"/>
+    <var name="ox" type="integer"/>
+    <var name="t" type="double"/>
+    <global-bounds dimensions="gx" offsets="ox">
+      <var name="a" type="double" dimensions="nx"/>
+    </global-bounds>
+    <var name="l" type="real" dimensions="2,nx"/>
+  </adios-group>
+  <method group="g" method="POSIX"/>
+</adios-config>
+"""
+
+
+def understudy(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+
+
+def succeed(*words: object) -> Result:
+    done = understudy(*words)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def descriptor(folder: Path, old: str = "", new: str = "", text: str = DESCRIPTOR) -> Path:
+    """The descriptor with a spot changed, in a file app.xml."""
+    assert old in text
+    path = folder / "app.xml"
+    path.write_text(textwrap.dedent(text).replace(old, new, 1))
+    return path
+
+
+def bpls_path() -> str:
+    """ADIOS' program that lists BP files, or a skip."""
+    found = shutil.which("bpls") or shutil.which("bpls.openmpi")
+    if found is None:
+        pytest.skip("there is no bpls here")
+    return found
+
+
+def make(source: Path, folder: Path, *settings: str) -> Path:
+    """The program of a descriptor with one group, built in a folder; compiler warnings fail, and
+    where there is no ADIOS the test is skipped."""
+    needs("adios")
+    app = source.stem
+    config, values = folder / f"{app}_skel.xml", folder / f"{app}_params.xml"
+    succeed("skel", "xml", source, "-o", config)
+    words = [word for setting in settings for word in ("--set", setting)]
+    succeed("skel", "params", config, "-o", values, *words)
+    succeed("skel", "source", config, "-d", folder)
+    built = succeed("skel", "build", config, "-d", folder)
+    assert "warning" not in built.stderr
+    [program] = (folder / "build").glob(f"{app}_skel_*_write")
+    return program
+
+
+def run(program: Path, ranks: int, *words: object) -> subprocess.CompletedProcess[str]:
+    """Starts a program in the folder of its descriptor."""
+    command = ["mpirun", "-n", str(ranks), str(program), *(str(word) for word in words)]
+    return subprocess.run(
+        ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT), *command],
+        cwd=program.parent.parent, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def bpls(path: Path, *words: str) -> str:
+    """What bpls says of a BP file, without ADIOS' own variables."""
+    done = subprocess.run([bpls_path(), path, *words], capture_output=True, text=True, check=True)
+    return "\n".join(line for line in done.stdout.splitlines() if "/__adios__/" not in line)
+
+
+def shapes(path: Path) -> dict[str, str]:
+    """Name and shape of each variable: scalar, or {2, 3}."""
+    rows = re.findall(
+        r"^\s+\S.*?\s+(\S+)\s+(?:\d+\*)?(scalar|\{[^}]*\})", bpls(path), re.MULTILINE
+    )
+    return dict(rows)

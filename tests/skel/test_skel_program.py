@@ -1,0 +1,230 @@
+"""Skeletal applications that are built and run, where ADIOS is; the others are skipped by name."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.skel.support import (
+    EXAMPLES,
+    TRACES,
+    bpls,
+    bpls_path,
+    descriptor,
+    make,
+    run,
+    shapes,
+    succeed,
+)
+from tests.support.player import needs, play
+from understudy import result, workload
+from understudy.result import Processes, Result
+from understudy.skel import blocks, parameters
+from understudy.skel.descriptor import read
+
+NAMES = ("gts", "s3d", "geos5", "grapes", "picongpu", "genarray3d")
+METHODS = {
+    "POSIX": "",
+    "MPI": "",
+    "MPI_LUSTRE": "stripe_count=2;stripe_size=65536;block_size=65536",
+    "MPI_AMR": "num_aggregators=2;num_ost=2;merging_pgs=0",
+}
+FILES = {"POSIX": 5, "MPI": 1, "MPI_LUSTRE": 1, "MPI_AMR": 3}
+
+
+def example(name: str) -> Path:
+    path = EXAMPLES / name / f"{name}.xml"
+    if not path.exists():
+        pytest.skip(f"{path} is not there: the package libadios-examples")
+    return path
+
+
+def expected(config: Path, values: Path, ranks: int) -> tuple[dict[str, str], list[int]]:
+    """Name and shape of every variable as bpls shows it, and the bytes of each process."""
+    found = read(config)
+    [group] = found.groups
+    made = blocks.of_group(found, group, parameters.read(values, found).groups[group.name], ranks)
+    shown = {}
+    for block in made.blocks:
+        shape = block.whole or tuple(block.local[0].tolist())
+        text = "{" + ", ".join(map(str, shape)) + "}" if block.variable.dimensions else "scalar"
+        shown[block.variable.name] = text
+    return shown, made.bytes.tolist()
+
+
+def processes(run_of: Result) -> list[Processes]:
+    found = [
+        d.processes for r in run_of.repetitions for s in r.streams for d in s.dumps if d.processes
+    ]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_of_adios_goes_the_whole_way(name: str, tmp_path: Path) -> None:
+    program = make(example(name), tmp_path)
+    config, values = tmp_path / f"{name}_skel.xml", tmp_path / f"{name}_params.xml"
+    for ranks in (4, 8):
+        done = run(program, ranks, "-o", "out", "-k", "-r", "r.json")
+        assert done.returncode == 0, done.stderr
+        shown, sizes = expected(config, values, ranks)
+        [path] = (tmp_path / "out").glob("*.0.bp")
+        assert shapes(path) == shown
+        run_of = result.load(tmp_path / "r.json")
+        assert [list(p.bytes) for p in processes(run_of)] == [sizes]
+        stored = sum(p.stat().st_size for p in (tmp_path / "out").rglob("*.bp*") if p.is_file())
+        assert sum(sizes) <= stored == run_of.repetitions[0].streams[0].dumps[0].file_bytes
+        for made in sorted((tmp_path / "out").rglob("*"), reverse=True):
+            made.rmdir() if made.is_dir() else made.unlink()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program of two million bytes a process."""
+    folder = tmp_path_factory.mktemp("small")
+    return make(descriptor(folder), folder, "nx=130000")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_process_s_time_adds_up(method: str, small: Path) -> None:
+    words = ["-p", METHODS[method]] if METHODS[method] else []
+    done = run(small, 4, "-o", f"out-{method}", "-a", method, *words, "-s", 2, "-i", 2, "-r",
+               f"{method}.json")  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    run_of = result.load(small.parent.parent / f"{method}.json")
+    assert not (small.parent.parent / f"out-{method}").exists()
+    assert run_of.program is not None and run_of.program.method == method
+    for step in processes(run_of):
+        for rank in range(4):
+            parts = step.communication_s[rank] + step.io_s[rank] + step.rest_s[rank]
+            assert parts == pytest.approx(step.total_s[rank], rel=0.02)
+            phases = step.open_s[rank] + step.write_s[rank] + step.close_s[rank]
+            assert phases == pytest.approx(step.total_s[rank], abs=1e-8)
+        assert sum(step.communication_s) > 0 and sum(step.io_s) > 0
+        assert (step.library is None) == (method == "MPI")
+        if step.library is not None:  # the last step's too
+            assert sum(step.library.close_s) > 0
+            # The library's own clock of its I/O starts a little before what is caught, and ends
+            # a little after it.
+            assert sum(step.library.io_s) <= 1.05 * (sum(step.io_s) + sum(step.rest_s))
+    [stream] = run_of.repetitions[1].streams
+    assert [d.files for d in stream.dumps] == [FILES[method]] * 2
+    assert [d.bytes for d in stream.dumps] == [4 * (3 * 4 + 8 + 130000 * 16)] * 2
+
+
+def test_contents_are_the_ranks(small: Path) -> None:
+    done = run(small, 4, "-o", "kept", "-k")
+    assert done.returncode == 0, done.stderr
+    path = small.parent.parent / "kept" / "g.0.bp"
+    said = bpls(path, "-d", "a", "-n", "1", "-s", "260000", "-c", "1")
+    assert re.search(r"\(260000\)\s+2$", said, re.MULTILINE), said
+    assert bpls_path()
+
+
+def test_a_slow_rank_is_seen(small: Path) -> None:
+    """Its I/O is longer by what was put in, and the others wait for it in communication."""
+    done = run(small, 4, "-o", "slow", "-a", "MPI_LUSTRE", "-p", "block_size=65536", "--slow-rank",
+               "2:1.5", "-r", "slow.json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    [step] = processes(result.load(small.parent.parent / "slow.json"))
+    others = [0, 1, 3]
+    assert step.io_s[2] >= 1.5 and step.io_s[2] == max(step.io_s)
+    assert min(step.communication_s[r] for r in others) > 1 > step.communication_s[2]
+
+
+def test_an_extra_collective_is_seen(small: Path) -> None:
+    medians = {}
+    for bytes_ in (0, 30_000_000):
+        done = run(small, 4, "-o", "more", "-a", "POSIX", "--extra-collective", bytes_, "-i", 3,
+                   "-r", "more.json")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        run_of = result.load(small.parent.parent / "more.json")
+        assert run_of.program is not None
+        assert run_of.program.extra_collective_bytes == bytes_
+        sums = sorted(min(step.communication_s) for step in processes(run_of))
+        medians[bytes_] = sums[1]
+    assert medians[30_000_000] > medians[0] + 0.02
+
+
+def test_steps_can_share_a_file(small: Path) -> None:
+    done = run(small, 4, "-o", "one", "-a", "MPI", "-s", 3, "--append", "-k", "-r", "one.json")
+    assert done.returncode == 0, done.stderr
+    assert "3*{520000}" in bpls(small.parent.parent / "one" / "g.bp", "a")
+    run_of = result.load(small.parent.parent / "one.json")
+    assert [s.files for s in run_of.workload.streams] == ["append"]
+    assert len(run_of.repetitions[0].streams[0].dumps) == 3
+
+
+BAD_OPTIONS = [
+    (["-o", "x", "-s", "0"], 2, "--steps 0: expected a whole number from 1 to 1000000"),
+    (["-o", "x", "-b", "lunch"], 2, "--barrier lunch: expected some of open,write,close"),
+    (["-o", "x", "-p", "a=1"], 2, "--parameters without --method"),
+    (["-o", "x", "--bogus"], 2, "--bogus: unknown option; see --help"),
+    ([], 2, "--directory is missing: expected an empty directory, or one that is not there"),
+    (["-o", "x", "--slow-rank", "9:1"], 1, "--slow-rank 9: expected a rank of 0 to 1"),
+    (["-o", "x", "-c", "none.xml"], 1, "none.xml: the adios-config cannot be read"),
+    (["-o", "x", "-r", "none/r.json"], 1, "none/r.json: cannot be written: No such file"),
+    (["-o", "x", "-a", "BOGUS"], 1, "adios_init of app_skel.xml failed with code"),
+    (["-o", "build"], 1, "build is not empty; expected an empty directory"),
+]
+
+
+@pytest.mark.parametrize(("words", "status", "sentence"), BAD_OPTIONS)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    words: list[str], status: int, sentence: str, small: Path
+) -> None:
+    here = small.parent.parent
+    before = sorted(p.name for p in here.iterdir())
+    done = run(small, 2, *words)
+    assert done.returncode == status
+    own = [line for line in done.stderr.splitlines() if line.startswith("app-g: ")]
+    assert len(own) == 1 and sentence in own[0], done.stderr
+    assert sorted(p.name for p in here.iterdir()) == before
+
+
+def test_a_part_out_of_bounds_ends_the_program(tmp_path: Path) -> None:
+    """The source was edited after it was checked: the program checks again."""
+    program = make(descriptor(tmp_path), tmp_path)
+    source = tmp_path / "app_skel_g_write.c"
+    text = source.read_text()
+    assert "* rank)" in text
+    source.write_text(text.replace("* rank)", "* (rank + 1))"))
+    succeed("skel", "build", tmp_path / "app_skel.xml", "-d", tmp_path)
+    done = run(program, 2, "-o", "x")
+    assert done.returncode != 0
+    assert (
+        "a: a part of size 128 at offset 256 does not lie in a global size of 256" in done.stderr
+    )
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("method", ["POSIX", "MPI_LUSTRE", "MPI_AMR"])
+def test_the_native_point_writes_the_same(method: str, tmp_path: Path) -> None:
+    """Payload equal; what storage holds within 0.1 %, but for what MPI_LUSTRE pads to 64 KiB a
+    process."""
+    source = tmp_path / "s3d.xml"
+    source.write_text((TRACES / "s3d.xml").read_text())
+    values = (TRACES / "s3d_params.xml").read_text()
+    (tmp_path / "s3d_params.xml").write_text(values)
+    program = make_of(source, tmp_path)
+    words = ["-p", METHODS[method]] if METHODS[method] else []
+    done = run(program, 4, "-o", "bp", "-a", method, *words, "-r", "bp.json")
+    assert done.returncode == 0, done.stderr
+    described = tmp_path / "w.json"
+    succeed("describe", source, "-n", 4, "-a", method, "-o", described)
+    native = play(described, 4, tmp_path / "data")
+    [ours] = result.load(tmp_path / "bp.json").repetitions[0].streams[0].dumps
+    [theirs] = native.repetitions[0].streams[0].dumps
+    assert ours.bytes == theirs.bytes == workload.load(described).bytes
+    assert ours.file_bytes is not None and theirs.file_bytes == theirs.bytes
+    padding = 4 * 65536 if method == "MPI_LUSTRE" else 0
+    assert ours.bytes <= ours.file_bytes <= ours.bytes * 1.001 + padding
+
+
+def make_of(source: Path, folder: Path) -> Path:
+    """The program of a descriptor that has its parameters beside it."""
+    needs("adios")
+    succeed("skel", "source", source, "-d", folder)
+    succeed("skel", "build", source, "-d", folder)
+    [program] = (folder / "build").glob("*_write")
+    return program
