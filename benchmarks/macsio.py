@@ -18,7 +18,7 @@ writes from behind the end of its last array.
 The cost of contents is the CPU seconds that making them takes on one rank, per byte: MACSio with
 no dump (--num_dumps 0), less the same with variables of 1 KiB; the player by its method null,
 which counts its bookkeeping too, with many repetitions less one. Ratios above 1 speak for the
-player.
+player. The default number and size of variables are those of the MACSio runs behind mphys-e.
 """
 
 import argparse
@@ -37,10 +37,9 @@ from understudy.result import load
 from understudy.workload import TYPE_BYTES, Decomposition, Dump, Stream, Variable, runs
 
 CASES = ((1, "SIF", 1), (2, "SIF", 1), (4, "SIF", 1), (1, "MIF", 1), (2, "MIF", 2), (4, "MIF", 2))
-KINDS = 8  # of contents, one variable each
 TINY_BYTES = 1024
-HEADERS_BYTES = 32768  # more than HDF5 needs in a file for its headers
-REPETITIONS = 101
+HEADERS_BYTES = 1024  # more than HDF5 needs for the headers of a dataset or a group; 8 of a file
+REPETITIONS = 1001
 SECONDS = {"secs": 1.0, "msecs": 1e-3, "usecs": 1e-6}
 TYPES = {"native double": "f64", "native int": "i32"}
 DATASET = re.compile(r"^(\S+) +Dataset \{(.*)\}(?:.*\n)*? +Type: +(.*)\n", re.M)
@@ -56,6 +55,7 @@ class Case:
     mode: str
     files: int
     dumps: int
+    variables: int
     part_bytes: int
     growth: float
 
@@ -63,7 +63,7 @@ class Case:
         """A line for a person."""
         return (
             f"{self.mode} {self.files}, ranks: {self.ranks}, dumps: {self.dumps}, "
-            f"{KINDS} variables of {self.part_bytes} B per rank, growth {self.growth}"
+            f"{self.variables} variables of {self.part_bytes} B per rank, growth {self.growth}"
         )
 
     def tiny(self) -> "Case":
@@ -142,7 +142,7 @@ class Bench:
         command = [self.macsio, "--interface", "hdf5", "--avg_num_parts", "1"]
         command += ["--parallel_file_mode", case.mode, str(case.files)]
         command += ["--num_dumps", str(case.dumps), "--part_size", str(case.part_bytes)]
-        command += ["--vars_per_part", str(KINDS), "--dataset_growth", str(case.growth)]
+        command += ["--vars_per_part", str(case.variables), "--dataset_growth", str(case.growth)]
         return sides.run(self.folder, [*sides.on_ranks(self.mpiexec, case.ranks), *command])
 
     def play_macsio(self, case: Case) -> Cost:
@@ -164,13 +164,14 @@ class Bench:
     def learn(self, case: Case) -> Stream:
         """The dumps that MACSio writes, as a stream for the player."""
         self.start_macsio(case)
-        dumps, stored = [], 0
+        dumps, stored, headers = [], 0, 0
         for k in range(case.dumps):
             paths = sorted(self.folder.glob(f"macsio_hdf5_*{k:03d}.h5"))
             if len(paths) != case.files:
                 sys.exit(f"{case.title()}: dump {k} has {len(paths)} files")
             stored += sum(path.stat().st_size for path in paths)
             found = [d for path in paths for d in datasets(self.folder, path)]
+            headers += HEADERS_BYTES * (len(found) + case.ranks + 8 * len(paths))
             made = (
                 shared_variables(found) if case.mode == "SIF" else own_variables(found, case.ranks)
             )
@@ -189,7 +190,7 @@ class Bench:
             turns=case.mode == "MIF",
             dumps=tuple(dumps),
         )
-        if not 0 <= stored - stream.bytes < HEADERS_BYTES * case.files * case.dumps:
+        if not 0 <= stored - stream.bytes < headers:
             sys.exit(f"{case.title()}: {stored} B stored, {stream.bytes} B in datasets")
         return stream
 
@@ -254,9 +255,8 @@ def beside_macsio(bench: Bench, case: Case, rounds: int) -> None:
         print(f"  {name:9} {text}, MACSio / ours {ratio}", flush=True)
 
 
-def contents(bench: Bench, part_bytes: int, rounds: int) -> None:
-    """What it costs to make contents."""
-    one = Case(ranks=1, mode="MIF", files=1, dumps=1, part_bytes=part_bytes, growth=1)
+def contents(bench: Bench, one: Case, rounds: int) -> None:
+    """What it costs to make the contents of one dump."""
     none = replace(one, dumps=0)
     stream = bench.learn(one)
     again = ["-a", "null", "-i", str(REPETITIONS)]
@@ -285,8 +285,9 @@ def arguments() -> argparse.Namespace:
         "--build", type=Path, default=sides.ROOT / "build", help="CMake's build folder"
     )
     parser.add_argument("--rounds", type=int, default=6, help="how often all is done in turn")
-    parser.add_argument("--dumps", type=int, default=5)
-    parser.add_argument("--part-mib", type=int, default=4, help="of a variable, per rank")
+    parser.add_argument("--dumps", type=int, default=4)
+    parser.add_argument("--variables", type=int, default=43)
+    parser.add_argument("--part-bytes", type=int, default=2276448, help="of a variable, per rank")
     parser.add_argument("--growth", type=float, default=1.2, help="MACSio's --dataset_growth")
     parser.add_argument(
         "--directory",
@@ -313,20 +314,21 @@ def main() -> None:
         if '"hdf5"' not in sides.run(folder, [macsio, "--interface", "list"]).out:
             print("SKIPPED: all beside MACSio: this macsio was built without HDF5")
             return
-        part = asked.part_mib << 20
-        contents(bench, part, asked.rounds)
+        first = Case(
+            ranks=1,
+            mode="MIF",
+            files=1,
+            dumps=1,
+            variables=asked.variables,
+            part_bytes=asked.part_bytes,
+            growth=1,
+        )
+        contents(bench, first, asked.rounds)
         for ranks, mode, files in CASES:
             # MIF: each rank adds the growth of its whole file.
             growth = 1.0 if mode == "SIF" else 1 + (asked.growth - 1) * files / ranks
-            case = Case(
-                ranks=ranks,
-                mode=mode,
-                files=files,
-                dumps=asked.dumps,
-                part_bytes=part,
-                growth=round(growth, 4),
-            )
-            beside_macsio(bench, case, asked.rounds)
+            case = replace(first, ranks=ranks, mode=mode, files=files, dumps=asked.dumps)
+            beside_macsio(bench, replace(case, growth=round(growth, 4)), asked.rounds)
 
 
 if __name__ == "__main__":

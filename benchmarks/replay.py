@@ -13,51 +13,16 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.support import sides
+from benchmarks.support import ior, sides
+from benchmarks.support.ior import Pattern
 from understudy.result import load
-from understudy.workload import Dump, Stream, Variable
 
 PASSES = 4
-IOR_NAMES = {"posix": "POSIX", "mpiio": "MPIIO", "hdf5": "HDF5"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pattern:
-    """Who moves how much: every rank one block, in transfers."""
-
-    ranks: int
-    layout: str
-    transfer_bytes: int
-    block_bytes: int
-
-    def operations(self) -> int:
-        """Data calls of all ranks in one pass."""
-        return self.ranks * self.block_bytes // self.transfer_bytes
-
-    def single(self) -> "Pattern":
-        """One transfer per rank: what a run costs besides its operations."""
-        return replace(self, block_bytes=self.transfer_bytes)
-
-    def workload(self) -> str:
-        """The same as the text of a workload with one dump."""
-        data = Variable(name="data", type="byte", shape=(self.ranks * self.block_bytes,))
-        stream = Stream(
-            name="bench",
-            role="checkpoint",
-            operation="write",
-            files="new",
-            layout=self.layout,
-            method="posix",
-            transfer_bytes=self.transfer_bytes,
-            dumps=(Dump(time_s=0, variables=(data,)),),
-        )
-        return sides.workload(self.ranks, stream)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +41,7 @@ class Bench:
 
     replay: Path
     rewrite: Path
-    ior: str | None
+    ior: str | None  # where it is
     mpiexec: str
     folder: Path
 
@@ -89,7 +54,8 @@ class Bench:
         workload, result = self.folder / "workload.json", self.folder / "result.json"
         workload.write_text(pattern.workload())
         command: list[str | Path] = [self.replay, "-w", workload, "-o", "data", "-a", method]
-        command += ["-O", result, "--restart"] if read else ["-O", result]
+        command += ["-O", result]
+        command += ["--restart", "--shift-ranks", "0"] if read else []
         usage = self.run(pattern.ranks, command)
         streams = load(result).repetitions[0].streams
         phases = [p for s in streams for d in s.dumps for p in d.phases if p.bytes]
@@ -116,10 +82,7 @@ class Bench:
     def play_ior(self, pattern: Pattern, method: str, overwrite: bool = False) -> Cost:
         """IOR with the same pattern."""
         assert self.ior
-        command = [self.ior, "-a", IOR_NAMES[method], "-t", str(pattern.transfer_bytes)]
-        command += ["-b", str(pattern.block_bytes), "-o", "ior.data", "-w"]
-        command += ["-F"] if pattern.layout == "file-per-process" else []
-        command += ["--hdf5.noFill"] if method == "hdf5" else []
+        command = ior.command(self.ior, pattern, method)
         command += ["-E", "-k", "-i", str(PASSES)] if overwrite else ["-r"]
         command += ["-O", "summaryFormat=JSON", "-O", "summaryFile=ior.json"]
         usage = self.run(pattern.ranks, command)
@@ -127,8 +90,7 @@ class Bench:
         seconds: dict[str, list[float]] = {"write": [], "read": []}
         for row in results:
             seconds[row["access"]].append(row["wrRdTime"])
-        for path in self.folder.glob("ior.data*"):
-            path.unlink()
+        ior.clear(self.folder)
         writes = seconds["write"][1:] if overwrite else seconds["write"]
         return Cost(write_s=writes, read_s=seconds["read"], cpu_s=usage.cpu_s)
 
@@ -238,24 +200,17 @@ def main() -> None:
         sides.program(asked.build, name) for name in ("understudy-replay", "mpi_rewrite")
     )
     mpiexec = sides.launcher()
-    ior = shutil.which(os.environ.get("UNDERSTUDY_IOR", "ior"))
+    found = ior.find()
     with sides.folder_in(asked.directory) as folder:
-        bench = Bench(replay=replay, rewrite=rewrite, ior=ior, mpiexec=mpiexec, folder=folder)
+        bench = Bench(replay=replay, rewrite=rewrite, ior=found, mpiexec=mpiexec, folder=folder)
         null_overhead(bench, asked.rounds, asked.operations)
-        if not ior:
-            print("SKIPPED: every method beside IOR: no ior on PATH nor in $UNDERSTUDY_IOR")
+        if not found:
+            print(f"SKIPPED: every method beside IOR: {ior.MISSING}")
             return
-        apis = subprocess.run([ior, "-h"], capture_output=True, text=True).stdout
-        listed = subprocess.run([replay, "--list"], capture_output=True, text=True).stdout
         for title, pattern in patterns(asked).items():
             print(f"{title}, {asked.directory}, {asked.rounds} rounds")
-            for method, name in IOR_NAMES.items():
-                if name not in apis:
-                    print(f"SKIPPED: {method}: this ior was built without {name}")
-                elif f"{method} " not in listed or "unavailable" in listed.split(method)[1][:20]:
-                    print(f"SKIPPED: {method}: not in this build of the player")
-                else:
-                    beside_ior(bench, pattern, method, asked.rounds)
+            for method in ior.methods(found, replay):
+                beside_ior(bench, pattern, method, asked.rounds)
 
 
 if __name__ == "__main__":

@@ -73,14 +73,14 @@ def test_ranks_of_unlike_datasets_keep_their_bytes() -> None:
     assert (lone.shape, lone.decomposition) == ((9,), runs([(2, 0), (1, 9)]))
 
 
-@pytest.mark.parametrize("name", ["macsio", "replay"])
+@pytest.mark.parametrize("name", ["instructions", "macsio", "replay"])
 def test_a_missing_peer_is_said(name: str, tmp_path: Path) -> None:
     if not (sides.ROOT / "build" / "bin" / "mpi_rewrite").exists():
         pytest.skip("the player is not built in build/")
-    few = ["--operations", "10"] if name == "replay" else []
+    few = ["--rounds", "1", "--operations", "10"] if name == "replay" else []
     gone = {"UNDERSTUDY_IOR": str(tmp_path / "gone"), "UNDERSTUDY_MACSIO": str(tmp_path / "gone")}
     done = subprocess.run(
-        [sys.executable, sides.ROOT / "benchmarks" / f"{name}.py", "--rounds", "1", *few],
+        [sys.executable, sides.ROOT / "benchmarks" / f"{name}.py", *few],
         env={**os.environ, **gone, "PYTHONPATH": str(sides.ROOT)},
         capture_output=True,
         text=True,
