@@ -60,7 +60,7 @@ def bpls_path() -> str:
     return found
 
 
-def make(source: Path, folder: Path, *settings: str) -> Path:
+def make(source: Path, folder: Path, *settings: str, cores: int = 4) -> Path:
     """The program of a descriptor with one group, built in a folder; compiler warnings fail, and
     where there is no ADIOS the test is skipped."""
     needs("adios")
@@ -68,7 +68,7 @@ def make(source: Path, folder: Path, *settings: str) -> Path:
     config, values = folder / f"{app}_skel.xml", folder / f"{app}_params.xml"
     succeed("skel", "xml", source, "-o", config)
     words = [word for setting in settings for word in ("--set", setting)]
-    succeed("skel", "params", config, "-o", values, *words)
+    succeed("skel", "params", config, "-n", cores, "-o", values, *words)
     succeed("skel", "source", config, "-d", folder)
     built = succeed("skel", "build", config, "-d", folder)
     assert "warning" not in built.stderr

@@ -3,7 +3,8 @@
 An expression has numbers, + - * / % (), names of scalars (in braces where a name is not a plain
 word: {mpsi+1}), skel_mpi_rank, skel_mpi_size, and for Cartesian decompositions grid(d, i) and
 coordinate(d, i): the ranks along dimension i of the balanced grid with d dimensions, and where
-this rank stands in it (dimension d-1 is the fastest). Division cuts off, as in C.
+this rank stands in it (dimension d-1 is the fastest); of_rank(n, n, ...) is a number for each
+rank. Division cuts off, as in C.
 """
 
 import ast
@@ -19,11 +20,11 @@ from understudy.errors import UnderstudyError
 from understudy.workload import primes
 
 RANK, RANKS = "skel_mpi_rank", "skel_mpi_size"
-FUNCTIONS = ("grid", "coordinate")
+FUNCTIONS = ("grid", "coordinate", "of_rank")
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%"}
 EXPECTED = (
-    "expected numbers, names of scalars, skel_mpi_rank, skel_mpi_size, + - * / % ( ), grid(d, i) "
-    "or coordinate(d, i)"
+    "expected numbers, names of scalars, skel_mpi_rank, skel_mpi_size, + - * / % ( ), grid(d, i), "
+    "coordinate(d, i) or of_rank(n, ...)"
 )
 Integers = npt.NDArray[np.int64]
 
@@ -41,9 +42,11 @@ class Expression:
         found = _evaluate(self, self.tree, values, ranks)
         return np.broadcast_to(np.asarray(found, dtype=np.int64), (ranks,))
 
-    def to_code(self, name: Callable[[str], str], function: Callable[[str, int, int], str]) -> str:
+    def to_code(
+        self, name: Callable[[str], str], function: Callable[[str, list[int]], str]
+    ) -> str:
         """The same in a language where the operators are those of C; `name` gives a scalar's (or
-        skel_mpi_rank's) text there, `function` that of grid and coordinate."""
+        skel_mpi_rank's) text there, `function` that of a function and its arguments."""
         return _code(self, self.tree, name, function)
 
 
@@ -74,15 +77,14 @@ def parse(text: str) -> Expression:
 
 def _fits(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        numbers = [a.value for a in node.args if isinstance(a, ast.Constant)]
-        return (
-            isinstance(node.func, ast.Name)
-            and node.func.id in FUNCTIONS
-            and not node.keywords
-            and len(numbers) == len(node.args) == 2
-            and all(type(n) is int for n in numbers)
-            and 0 <= int(str(numbers[1])) < int(str(numbers[0])) <= 8
-        )
+        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
+            return False
+        if not all(isinstance(a, ast.Constant) and type(a.value) is int for a in node.args):
+            return False
+        function, numbers = _call(node)
+        if function == "of_rank":
+            return len(numbers) > 0
+        return len(numbers) == 2 and 0 <= numbers[1] < numbers[0] <= 8
     if isinstance(node, ast.Constant):
         return type(node.value) is int
     if isinstance(node, ast.BinOp):
@@ -104,11 +106,7 @@ def _evaluate(
             return np.asarray(ranks, dtype=np.int64)
         return values[whole.names[int(node.id[1:])]]
     if isinstance(node, ast.Call):
-        function, dimensions, index = _call(node)
-        sides = grid(ranks, dimensions)
-        if function == "grid":
-            return np.asarray(sides[index], dtype=np.int64)
-        return np.asarray(np.unravel_index(np.arange(ranks), sides)[index], dtype=np.int64)
+        return _function(whole, *_call(node), ranks)
     if isinstance(node, ast.UnaryOp):
         return -_evaluate(whole, node.operand, values, ranks)
     assert isinstance(node, ast.BinOp), "parse lets nothing else through"
@@ -132,15 +130,30 @@ def _apply(
     return cut if operator is ast.Div else left - cut * right
 
 
-def _call(node: ast.Call) -> tuple[str, int, int]:
+def _call(node: ast.Call) -> tuple[str, list[int]]:
     assert isinstance(node.func, ast.Name), "parse lets nothing else through"
-    first, second = (a.value for a in node.args if isinstance(a, ast.Constant))
-    return node.func.id, int(str(first)), int(str(second))
+    return node.func.id, [int(str(a.value)) for a in node.args if isinstance(a, ast.Constant)]
+
+
+def _function(whole: Expression, function: str, numbers: list[int], ranks: int) -> Integers:
+    if function == "of_rank":
+        if len(numbers) != ranks:
+            raise ValueError(f"{whole.text[:40]!r}: {len(numbers)} numbers for {ranks} ranks")
+        return np.asarray(numbers, dtype=np.int64)
+    sides = grid(ranks, numbers[0])
+    if function == "grid":
+        return np.asarray(sides[numbers[1]], dtype=np.int64)
+    return coordinate(sides, numbers[1])
+
+
+def coordinate(sides: tuple[int, ...], index: int) -> Integers:
+    """Where each rank stands along a dimension of a grid, int64[ranks]."""
+    return np.asarray(np.indices(sides)[index].ravel(), dtype=np.int64)
 
 
 def _code(
     whole: Expression, node: Any, name: Callable[[str], str],
-    function: Callable[[str, int, int], str],
+    function: Callable[[str, list[int]], str],
 ) -> str:  # fmt: skip
     if isinstance(node, ast.Constant):
         return str(node.value)

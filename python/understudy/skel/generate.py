@@ -239,10 +239,12 @@ class _Program:
             known = {RANK: "rank", RANKS: "ranks"}
             return known.get(of) or f"(int64_t)data->{self.names[of]}"
 
-        def function(kind: str, dimensions: int, index: int) -> str:
-            if kind == "grid":
-                return f"skeleton_grid(ranks, {dimensions}, {index})"
-            return f"skeleton_coordinate(rank, ranks, {dimensions}, {index})"
+        def function(kind: str, numbers: list[int]) -> str:
+            words = ", ".join(map(str, numbers))
+            if kind == "of_rank":
+                return f"skeleton_of_rank(rank, {len(numbers)}, (const int64_t[]){{{words}}})"
+            who = "ranks" if kind == "grid" else "rank, ranks"
+            return f"skeleton_{kind}({who}, {words})"
 
         return expression.to_code(name, function)
 

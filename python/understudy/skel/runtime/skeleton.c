@@ -1478,6 +1478,11 @@ int64_t skeleton_coordinate(int64_t rank, int64_t ranks, int dimensions, int ind
     return rank % sides[index];
 }
 
+int64_t skeleton_of_rank(int64_t rank, int64_t count, const int64_t *numbers)
+{
+    return rank < count ? numbers[rank] : -1;
+}
+
 void skeleton_check_part(const struct skeleton *run, const char *variable, int64_t offset, int64_t part, int64_t whole)
 {
     if (part < 1 || offset < 0 || offset > whole - part)

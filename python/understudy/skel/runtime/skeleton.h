@@ -134,6 +134,9 @@ void skeleton_finish(struct skeleton *run);
 int64_t skeleton_grid(int64_t ranks, int dimensions, int index);
 int64_t skeleton_coordinate(int64_t rank, int64_t ranks, int dimensions, int index);
 
+/* The number for a rank in a list, -1 for a rank that has none. */
+int64_t skeleton_of_rank(int64_t rank, int64_t count, const int64_t *numbers);
+
 /* Ends the run with the variable's name where its part is empty or sticks out of the whole. */
 void skeleton_check_part(const struct skeleton *run, const char *variable, int64_t offset, int64_t part, int64_t whole);
 

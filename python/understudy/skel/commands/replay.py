@@ -1,0 +1,52 @@
+"""understudy skel replay: from a file that the application wrote."""
+
+from pathlib import Path
+
+import click
+
+from understudy.skel import bpfile, generate
+from understudy.skel.commands.build import make
+from understudy.skel.project import FORCE, check, write
+
+
+@click.command()
+@click.argument("file", metavar="BP_FILE", type=click.Path(path_type=Path))
+@click.option(
+    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    help="Write into this folder [the current one].",
+)  # fmt: skip
+@click.option("--make/--no-make", "makes", default=True, show_default=True,
+              help="Build the program too, in build/.")  # fmt: skip
+@FORCE
+def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
+    """Make a skeletal application that writes what stands in BP_FILE: descriptor, parameters,
+    program and build files, for as many processes as wrote it.
+
+    Example: understudy skel replay restart.bp -d replay
+    """
+    found = bpfile.read(file)
+    check(found.descriptor, found.parameters)
+    names = generate.Names(application=found.parameters.application)
+    [group] = found.descriptor.groups
+    [batch] = found.parameters.batches
+    files = {
+        names.config: generate.config(found.descriptor, names.application),
+        names.parameters: generate.parameters_text(found.descriptor, found.parameters),
+        f"{names.program(group.name)}.c": generate.source(
+            found.descriptor, found.parameters, group, batch.tests[0]
+        ),
+        **generate.runtime_files(),
+        **generate.build_files(found.parameters),
+    }
+    write({directory / name: text for name, text in files.items()}, force)
+    for name in found.left_out:
+        click.echo(f"understudy: {name} is left out: its type has no fixed size", err=True)
+    if found.added:
+        click.echo(
+            f"understudy: {found.added} integer scalars are added, which hold sizes and offsets "
+            "that differ from process to process",
+            err=True,
+        )
+    click.echo(f"understudy: {group.name}: for {batch.cores} processes", err=True)
+    if makes:
+        make(directory)
