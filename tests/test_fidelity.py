@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 from tests.support import player
 from tests.support.darshanwriter import write_log
-from understudy import calls, workload
+from understudy import calls, simulation, strict, workload
 from understudy.cli import main
 from understudy.errors import UnderstudyError
 from understudy.fidelity import Comparison, Measure, compare
 from understudy.observation import Observation, Seen, observe
-from understudy.paths import ROOT, WORKLOADS
+from understudy.paths import ROOT, SIMULATIONS, WORKLOADS
 from understudy.readers import darshan
 from understudy.reframe import observer
 from understudy.result import Result
@@ -29,6 +29,7 @@ from understudy.workload import Decomposition, Dump, Stream, Variable, Workload
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
 CORNERS = [WORKLOADS / f"{name}.json" for name in ("n-1", "n-m", "n-n")]
+STATED = sorted(SIMULATIONS.glob("*.json"))
 SAMPLES = sorted((ROOT / "proxies" / "tests" / "samples").glob("*.json"))
 SCHEDULE_S = 6.0  # how long the round trip's runs are, as far as the original was
 TRIES = 3  # of a run that a busy machine plays too late to tell its states apart
@@ -374,12 +375,47 @@ def scratch(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-PLAYED = [p for p in [*TRACES, *CORNERS] if p.stem not in REFUSED]
+PLAYED = [p for p in [*TRACES, *CORNERS, *STATED] if p.stem not in REFUSED]
 
 
 def test_the_round_trip_leaves_nothing_out() -> None:
     assert {p.stem for p in TRACES} - {p.stem for p in PLAYED} == REFUSED
-    assert len(PLAYED) >= 12
+    assert {f"mphys-{letter}" for letter in "abcde"} <= {p.stem for p in PLAYED}
+    assert len(PLAYED) >= 17
+
+
+def described(path: Path) -> Workload:
+    """What is played: of a log its workload, of a simulation the part of two of its ranks."""
+    if path.suffix != ".json":
+        return darshan.read(path, name=path.stem)
+    if path not in STATED:
+        return workload.load(path)
+    return smaller(strict.load(simulation.Simulation, path), 2)
+
+
+def smaller(stated: simulation.Simulation, ranks: int) -> Workload:
+    """The workload of a simulation on fewer ranks, with the same bytes on each of them."""
+    divisor = stated.ranks // ranks
+
+    def divided(mesh: simulation.MeshSpec) -> simulation.MeshSpec:
+        sizes = {
+            key: getattr(mesh.sizes, key) // divisor
+            for key in type(mesh.sizes).__dataclass_fields__
+            if key.endswith("_bytes")
+        }
+        return replace(mesh, sizes=replace(mesh.sizes, **sizes))
+
+    series = tuple(replace(s, meshes=tuple(map(divided, s.meshes))) for s in stated.series)
+    return simulation.workload_of(replace(stated, ranks=ranks, series=series), stated.name)
+
+
+def inexact(made: Workload, compared: Comparison, tolerated_bytes: int) -> Iterator[str]:
+    """What differs; a dump may by some bytes, since not all can be divided equally."""
+    for (name, quantity), error in errors(compared).items():
+        least = min(d.bytes for d in made.stream(name).dumps)
+        most = tolerated_bytes / least if quantity == "bytes" else 0
+        if quantity in EXACT and (error is None or abs(error) > most):
+            yield f"{name}: {measures(compared)[name, quantity]}"
 
 
 def kept_its_schedule(made: Workload, result: Result) -> bool:
@@ -398,11 +434,12 @@ def kept_its_schedule(made: Workload, result: Result) -> bool:
 def test_darshan_sees_of_the_replica_what_was_described(
     path: Path, runtime: str, scratch: Path
 ) -> None:
-    made = workload.load(path) if path.suffix == ".json" else darshan.read(path, name=path.stem)
+    made = described(path)
     descriptor, data, log = scratch / "w.json", scratch / "data", scratch / observer.LOG
     descriptor.write_text(made.to_text())
     (scratch / observer.SETTINGS).write_text("\n".join(observer.settings(str(data))) + "\n")
-    scale = min(1.0, SCHEDULE_S / max(d.time_s for s in made.streams for d in s.dumps))
+    length_s = (2 if path in STATED else 1) * SCHEDULE_S
+    scale = min(1.0, length_s / max(d.time_s for s in made.streams for d in s.dumps))
     before = [
         word.replace('"', "").replace("$PWD", str(scratch))
         for line in observer.prefix_of(runtime)
@@ -417,9 +454,10 @@ def test_darshan_sees_of_the_replica_what_was_described(
     compared = compare(original, observe(log, original), time_scale=scale)
     print(f"{path.stem}: {compared.summary}")
     assert not compared.missing and not compared.extra
-    for (name, quantity), error in errors(compared).items():
-        if quantity in EXACT:
-            assert error == 0, (name, quantity, measures(compared)[name, quantity])
+    wrong = list(inexact(made, compared, 1 if path in STATED else 0))
+    if wrong and path in STATED and not kept_its_schedule(made, result):
+        pytest.skip(f"too busy a machine: no pauses were left between the states; {wrong[0]}")
+    assert not wrong
     # A machine that is busy plays late; Darshan then sees what the player itself says.
     dumps = [d for s in result.repetitions[0].streams for d in s.dumps]
     late_s = max(abs(d.lateness_s) for d in dumps) + max(d.elapsed_s for d in dumps)

@@ -52,6 +52,12 @@ def test_an_element_more_or_less_is_still_the_shape() -> None:
     assert set(found) == {800, 808}
 
 
+def test_of_two_unequal_states_the_first_is_known() -> None:
+    """The dataset of the last two states had 130 elements when it was opened for the last one."""
+    found = sizes(dataset(2, 0.1, 10.4), dataset(2, 20.1, 30.4, opened=130))
+    assert found == [800, 800, 8 * 130, 8 * 70]
+
+
 def test_other_growth_is_left_to_the_trace() -> None:
     assert sizes(dataset(4, 0.1, 30.4, more=50)) == []  # unequal shapes
     assert sizes(dataset(3, 0.1, 10.4)) == []  # three shapes in two states

@@ -182,7 +182,8 @@ class States:
 
 def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     """Datasets that grew by one shape again and again, in equal shares over the states that they
-    span; nothing where none did, or one grew in another way: there the trace knows more."""
+    span, and those of two states; nothing where none did, or one grew in another way: there the
+    trace knows more."""
     between = [(a.end_s + b.start_s) / 2 for a, b in pairwise(bursts)]
     made = [DumpFacts(cells={}, start_s=b.start_s, end_s=b.end_s) for b in bursts]
     grew = False
@@ -192,23 +193,29 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
         else:
             first, last = np.searchsorted(between, (cell.start_s, cell.end_s)).tolist()
         spans = last - first + 1
+        ends = list(range(spans + 1))
         if spans > 1 and not _grew(cell, spans):
-            return []
+            ends = [0, cell.points * cell.element, _bytes(cell)]
+            if spans > 2 or not 0 < ends[1] < ends[2]:
+                return []
         grew = grew or spans > 1
-        for k in range(spans):
-            made[first + k].cells[key] = _share(cell, k, k + 1, spans)
+        for k, (low, high) in enumerate(pairwise(ends)):
+            made[first + k].cells[key] = _share(cell, low, high, ends[-1])
     return made if grew and all(state.bytes for state in made) else []
 
 
 def _grew(cell: Cell, times: int) -> bool:
     """Whether a dataset took one shape so many times, up to an element each. Darshan knows its
     elements when it was opened last: its first shape if it stayed open, else all but the last."""
-    size = cell.shared_bytes + (0 if cell.rank_bytes is None else int(cell.rank_bytes.sum()))
-    opened = cell.points * cell.element
+    size, opened = _bytes(cell), cell.points * cell.element
     return any(
         0 < shape < size and abs(size - times * shape) <= times * cell.element
         for shape in (opened, size - opened)
     )
+
+
+def _bytes(cell: Cell) -> int:
+    return cell.shared_bytes + (0 if cell.rank_bytes is None else int(cell.rank_bytes.sum()))
 
 
 def _too_fine(states: int, size: int) -> bool:
