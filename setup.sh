@@ -47,10 +47,13 @@ missing() {
 
 # What apt does not have, of "need|what|packages" rows on stdin that can be done without, is left out from then on.
 known_to_apt() {
-  local need what packages
+  local need what packages package known
   while IFS='|' read -r need what packages; do
-    # shellcheck disable=SC2086  # names, one word each
-    if [[ $need != more* ]] || apt-cache show --no-all-versions $packages >/dev/null 2>&1; then
+    known=yes
+    for package in $packages; do  # one that others only recommend is shown without a word
+      [ -n "$(apt-cache show --no-all-versions "$package" 2>/dev/null)" ] || known=no
+    done
+    if [[ $need != more* || $known = yes ]]; then
       printf '%s|%s|%s\n' "$need" "$what" "$packages"
     else
       printf '%s\n' "$what" >>build/understudy.without

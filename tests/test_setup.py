@@ -141,8 +141,8 @@ def test_apt_gets_what_is_missing_and_only_that(bare: tuple[Path, Path]) -> None
         f'[ "$1" = --version ] || {{ [ -e "{tree}/installed" ] && [ "$2" != hdf5-openmpi ]; }}',
     )
     script(programs / "apt-get", f'echo "$@" >>"{tree}/apt"; touch "{tree}/installed"')
-    # This release has no programs of ADIOS.
-    script(programs / "apt-cache", '[ "${@: -1}" != libadios-bin ]')
+    # This release has no programs of ADIOS, and only says so where nothing else names them.
+    script(programs / "apt-cache", '[ "${@: -1}" = libadios-bin ] || echo "Package: ${@: -1}"')
     script(programs / "good-python", 'case "$*" in *ensurepip*) exit 0 ;; *) exit 3 ;; esac')
 
     done = shell(tree, programs, "bash", "./setup.sh", "run", PYTHON="good-python")
