@@ -60,7 +60,7 @@ def bpls_path() -> str:
     return found
 
 
-def make(source: Path, folder: Path, *settings: str, cores: int = 4) -> Path:
+def make(source: Path, folder: Path, *settings: str, cores: int = 4, language: str = "c") -> Path:
     """The program of a descriptor with one group, built in a folder; compiler warnings fail, and
     where there is no ADIOS the test is skipped."""
     needs("adios")
@@ -69,7 +69,7 @@ def make(source: Path, folder: Path, *settings: str, cores: int = 4) -> Path:
     succeed("skel", "xml", source, "-o", config)
     words = [word for setting in settings for word in ("--set", setting)]
     succeed("skel", "params", config, "-n", cores, "-o", values, *words)
-    succeed("skel", "source", config, "-d", folder)
+    succeed("skel", "source", config, "-d", folder, "-l", language)
     built = succeed("skel", "build", config, "-d", folder)
     assert "warning" not in built.stderr
     [program] = (folder / "build").glob(f"{app}_skel_*_write")

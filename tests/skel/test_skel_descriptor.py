@@ -103,7 +103,7 @@ PARAMS = [
     ('value="nx * skel_mpi_size"', 'value="nx / (nx - 128)"', "divides by 0"),
     ('value="nx * skel_mpi_size"', 'value="99999999999"', "does not fit the type integer"),
     ('fill-method="rank"', 'fill-method="tar"', "fill-method 'tar': expected one of rank, index"),
-    ('method="POSIX"', 'method="NC4"', "line 26: <test group=\"g\">: method NC4: in ADIOS 1.13.1"),
+    ('method="POSIX"', 'method="NC4"', "<test group=\"g\">: method NC4: in ADIOS 1.13.1"),
     ('steps="1"', 'steps="0"', "steps '0': expected a whole number of at least 1"),
     ('walltime="0:30:00"', 'walltime="soon"', "walltime 'soon': expected hours:minutes:seconds"),
     ('<scalar name="t" type="double" value="1"/>', "", "the scalar 't' has no value"),

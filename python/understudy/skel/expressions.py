@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import UnderstudyError
+from understudy.skel.dialects import Dialect
 from understudy.workload import primes
 
 RANK, RANKS = "skel_mpi_rank", "skel_mpi_size"
@@ -42,12 +43,9 @@ class Expression:
         found = _evaluate(self, self.tree, values, ranks)
         return np.broadcast_to(np.asarray(found, dtype=np.int64), (ranks,))
 
-    def to_code(
-        self, name: Callable[[str], str], function: Callable[[str, list[int]], str]
-    ) -> str:
-        """The same in a language where the operators are those of C; `name` gives a scalar's (or
-        skel_mpi_rank's) text there, `function` that of a function and its arguments."""
-        return _code(self, self.tree, name, function)
+    def to_code(self, dialect: Dialect, name: Callable[[str], str]) -> str:
+        """The same in a language; `name` gives the text of a scalar or of the rank there."""
+        return _code(self, self.tree, dialect, name)
 
 
 def parse(text: str) -> Expression:
@@ -151,24 +149,28 @@ def coordinate(sides: tuple[int, ...], index: int) -> Integers:
     return np.asarray(np.indices(sides)[index].ravel(), dtype=np.int64)
 
 
-def _code(
-    whole: Expression, node: Any, name: Callable[[str], str],
-    function: Callable[[str, list[int]], str],
-) -> str:  # fmt: skip
+def _code(whole: Expression, node: Any, dialect: Dialect, name: Callable[[str], str]) -> str:
     if isinstance(node, ast.Constant):
-        return str(node.value)
+        return dialect.number(int(str(node.value)))
     if isinstance(node, ast.Name):
         return name(node.id if node.id in (RANK, RANKS) else whole.names[int(node.id[1:])])
     if isinstance(node, ast.Call):
-        return function(*_call(node))
+        function, numbers = _call(node)
+        if function == "of_rank":
+            before = [name(RANK), dialect.number(len(numbers)), dialect.list_of(numbers)]
+            return dialect.call("skeleton_of_rank", before, [])
+        before = [name(RANKS)] if function == "grid" else [name(RANK), name(RANKS)]
+        return dialect.call(f"skeleton_{function}", before, numbers)
     if isinstance(node, ast.UnaryOp):
-        return f"-({_code(whole, node.operand, name, function)})"
-    left = _code(whole, node.left, name, function)
-    right = _code(whole, node.right, name, function)
+        return f"(-({_code(whole, node.operand, dialect, name)}))"
+    left = _code(whole, node.left, dialect, name)
+    right = _code(whole, node.right, dialect, name)
     left, right = (
         f"({text})" if isinstance(side, ast.BinOp) else text
         for text, side in ((left, node.left), (right, node.right))
     )
+    if isinstance(node.op, ast.Mod):
+        return dialect.modulo(left, right)
     return f"{left} {OPERATORS[type(node.op)]} {right}"
 
 

@@ -1,6 +1,5 @@
 """Texts of a skeletal application's files, from the templates in templates/."""
 
-import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -16,7 +15,8 @@ from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.skel import expressions, identifiers, parameters
 from understudy.skel.descriptor import Attribute, Descriptor, Group, Variable
-from understudy.skel.expressions import RANK, RANKS, Expression
+from understudy.skel.dialects import DIALECTS, Dialect
+from understudy.skel.expressions import RANK, RANKS
 from understudy.skel.parameters import Batch, GroupParameters, Parameters, Test
 
 HERE = Path(__file__).parent
@@ -53,19 +53,9 @@ def _environment(escaping: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"comment": _comment, "quoted": _quoted, "shell": shlex.quote}
+    environment.filters |= {"shell": shlex.quote}
     environment.globals |= {"optional": _optional, "parts": _parts, "dimensions": _dimensions}
     return environment
-
-
-def _comment(text: str) -> str:
-    """Text that cannot end a comment of C."""
-    return " ".join(text.replace("*/", "* /").split())
-
-
-def _quoted(text: str) -> str:
-    """A string literal of C."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _optional(key: str, value: str) -> str:
@@ -152,27 +142,30 @@ def parameters_text(descriptor: Descriptor, values: Parameters) -> str:
 # ---- The program
 
 
-def source(descriptor: Descriptor, values: Parameters, group: Group, test: Test) -> str:
-    """The program that writes a group, in C."""
+def source(
+    descriptor: Descriptor, values: Parameters, group: Group, test: Test, language: str = "c"
+) -> str:
+    """The program that writes a group, in C or Fortran."""
     names = Names(application=values.application)
-    made = _Program(descriptor, group, values.groups[group.name])
-    text = _environment(False).get_template("write.c").render(
+    made = _Program(group, values.groups[group.name], DIALECTS[language])
+    text = _environment(False).get_template(DIALECTS[language].template).render(
         application=values.application, group=group, config=names.config, test=test,
-        program=f"{values.application}-{group.name}", **made.parts(),
+        main=names.program(group.name), program=f"{values.application}-{group.name}",
+        text=made.dialect, **made.parts(),
     )  # fmt: skip
-    return text
+    return DIALECTS[language].folded(text)
 
 
 class _Program:
-    """A group's variables as texts of C."""
+    """A group's variables as texts of a language."""
 
-    def __init__(self, descriptor: Descriptor, group: Group, values: GroupParameters) -> None:
+    def __init__(self, group: Group, values: GroupParameters, dialect: Dialect) -> None:
         self.group = group
         self.values = values
+        self.dialect = dialect
         self.names = identifiers.of(v.name for v in group.variables)
         self.ordered = parameters.parsed(group, values)
         self.macros = identifiers.of(f"WITH_{s.name.upper()}" for s in group.switches)
-        self.fortran = descriptor.language == "Fortran"
 
     def parts(self) -> dict[str, Any]:
         scalars = {v.name: self._scalar(v) for v in self.group.scalars}
@@ -187,7 +180,7 @@ class _Program:
             "ordered": [scalars[name] for name in ordered],
             "uses_rank": any(re.search(r"\brank\b", value) for value in values),
             "uses_ranks": any(re.search(r"\branks\b", value) for value in values),
-            "uses_data_in_bounds": any("data->" in text for text in bounds),
+            "uses_data_in_bounds": any("data" in text for text in bounds),
             "switches": [
                 {"macro": self._macro(s.name), "source": s.source,
                  "value": int(self.values.switches[s.name])}
@@ -209,48 +202,43 @@ class _Program:
     def _runs(
         self, variables: tuple[Variable, ...]
     ) -> Iterator[tuple[list[Variable], dict[str, str]]]:
-        """Variables under the same conditions, with the text of these in C."""
+        """Variables under the same conditions, with the text of these."""
         for when, members in groupby(variables, lambda v: v.when):
-            words = [f"{'' if value else '!'}{self._macro(name)}" for name, value in when]
-            condition = " && ".join(words)
-            yield list(members), {"condition": condition, "indent": "    " if condition else ""}
+            words = self.dialect.condition([(self._macro(name), value) for name, value in when])
+            yield list(members), {"condition": words, "indent": "    " if words else ""}
 
-    def _scalar(self, variable: Variable) -> dict[str, Any]:
-        name = variable.name
-        value = self._code(self.ordered[name]) if name in self.ordered else self._real(variable)
-        parts = variable.type.parts
-        if parts > 1:
-            # A complex scalar is its real part, with no imaginary one.
-            raise variable.element.fault("complex scalars are not generated; expected an array")
+    def _variable(self, variable: Variable) -> dict[str, Any]:
+        kind = variable.type
         return {
-            "name": name, "id": self.names[name], "c": variable.type.c, "value": value,
+            "name": variable.name, "id": self.names[variable.name],
+            "type": self.dialect.type_of(kind), "bytes": kind.bytes // kind.parts,
             "note": self._note(variable),
         }  # fmt: skip
 
-    def _real(self, variable: Variable) -> str:
+    def _scalar(self, variable: Variable) -> dict[str, Any]:
+        if variable.type.parts > 1:
+            raise variable.element.fault("complex scalars are not generated; expected an array")
+        if variable.name in self.ordered:
+            code = self.ordered[variable.name].to_code(self.dialect, self._value)
+            value = self.dialect.integer(variable.type, code)
+        else:
+            value = self.dialect.real(variable.type, self._real(variable))
+        return {**self._variable(variable), "value": value}
+
+    def _real(self, variable: Variable) -> float:
         text = self.values.scalars[variable.name]
         try:
-            return repr(float(text))
+            return float(text)
         except ValueError:
             raise self.values.fault(variable.name, f"{text!r}: expected a number") from None
 
-    def _code(self, expression: Expression) -> str:
-        def name(of: str) -> str:
-            known = {RANK: "rank", RANKS: "ranks"}
-            return known.get(of) or f"(int64_t)data->{self.names[of]}"
-
-        def function(kind: str, numbers: list[int]) -> str:
-            words = ", ".join(map(str, numbers))
-            if kind == "of_rank":
-                return f"skeleton_of_rank(rank, {len(numbers)}, (const int64_t[]){{{words}}})"
-            who = "ranks" if kind == "grid" else "rank, ranks"
-            return f"skeleton_{kind}({who}, {words})"
-
-        return expression.to_code(name, function)
+    def _value(self, name: str) -> str:
+        known = {RANK: "rank", RANKS: "ranks"}
+        return known.get(name) or self.dialect.value(self.names[name])
 
     def _token(self, token: str) -> str:
         number = self.group.constant(token)
-        return str(number) if number is not None else f"(int64_t)data->{self.names[token]}"
+        return self.dialect.number(number) if number is not None else self._value(token)
 
     def _array(self, variable: Variable) -> dict[str, Any]:
         local = [self._token(t) for t in variable.dimensions]
@@ -258,15 +246,13 @@ class _Program:
             whole = [self._token(t) for t in variable.global_dimensions]
             offsets = [self._token(t) for t in variable.offsets]
         else:
-            whole, offsets = local, ["0"] * len(local)
-        parts = ["2"] if variable.type.parts > 1 else []
-        product = " * ".join(f"(size_t){text.removeprefix('(int64_t)')}" for text in local + parts)
+            whole, offsets = local, [self.dialect.number(0)] * len(local)
+        parts = [self.dialect.number(2)] if variable.type.parts > 1 else []
         return {
-            "name": variable.name, "id": self.names[variable.name], "c": variable.type.c,
-            "c_enum": variable.type.c_enum, "elements": product,
+            **self._variable(variable), "c_enum": variable.type.c_enum,
+            "elements": self.dialect.product(local + parts),
             "fill": f"SKELETON_FILL_{self.values.fills[variable.name].upper()}",
             "bounds": list(zip(offsets, local, whole, strict=True)),
-            "note": self._note(variable),
         }  # fmt: skip
 
     def _note(self, variable: Variable) -> str:
@@ -278,31 +264,33 @@ class _Program:
             words.append(f"[{', '.join(variable.dimensions)}]")
         if variable.gwrite and variable.gwrite != variable.name:
             words.append(f"from {variable.gwrite}")
-        return f" /* {_comment(' '.join(words))} */" if words else ""
+        return f" {self.dialect.comment(' '.join(words))}" if words else ""
 
 
 # ---- Building and running it
 
 
-def build_files(values: Parameters) -> dict[str, str]:
+def build_files(values: Parameters, language: str = "c") -> dict[str, str]:
     """Name and text of the files that build the programs: CMake's, make's, and what both use."""
     names = Names(application=values.application)
-    groups = dict.fromkeys(test.group for batch in values.batches for test in batch.tests)
-    programs = [names.program(group) for group in groups]
+    programs = [names.program(group) for group in values.tested]
     environment = _environment(False)
-    project = identifiers.of([values.application])[values.application]
     made = {
         name: environment.get_template(name).render(
-            application=values.application, programs=programs, project=project
+            application=values.application, programs=programs,
+            project=identifiers.of([values.application])[values.application],
+            fortran=language == "fortran", suffix=DIALECTS[language].suffix,
         )
         for name in ("CMakeLists.txt", "Makefile")
-    }
+    }  # fmt: skip
     return made | {"adios.cmake": (ROOT / "cmake" / "adios.cmake").read_text(encoding="utf-8")}
 
 
-def runtime_files() -> dict[str, str]:
+def runtime_files(language: str = "c") -> dict[str, str]:
     """Name and text of the files that measure, which every program carries."""
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(RUNTIME.glob("*.[ch]"))}
+    names = ["skeleton.c", "skeleton.h"]
+    names += ["skeleton.f90", "skeleton_fortran.c"] if language == "fortran" else []
+    return {name: (RUNTIME / name).read_text(encoding="utf-8") for name in names}
 
 
 def submit_systems() -> list[str]:

@@ -76,6 +76,11 @@ class Parameters:
     groups: Mapping[str, GroupParameters]
     batches: tuple[Batch, ...]
 
+    @property
+    def tested(self) -> tuple[str, ...]:
+        """The groups that the batches test, in their order, each once."""
+        return tuple(dict.fromkeys(test.group for b in self.batches for test in b.tests))
+
 
 def default(descriptor: Descriptor, application: str, cores: int = 4) -> Parameters:
     """Parameters for a descriptor of which nothing else is known."""

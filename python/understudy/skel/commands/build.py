@@ -7,6 +7,7 @@ import click
 
 from understudy.errors import UnderstudyError
 from understudy.skel import generate
+from understudy.skel.dialects import DIALECTS
 from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
 
 
@@ -30,18 +31,27 @@ def command(
     """
     found, values = load(descriptor_file, parameters_file)
     check(found, values)
-    files = generate.build_files(values)
     names = generate.Names(application=values.application)
-    groups = dict.fromkeys(test.group for batch in values.batches for test in batch.tests)
-    for name in [f"{names.program(group)}.c" for group in groups] if makes else []:
-        if not (directory / name).exists():
-            raise UnderstudyError(
-                f"{directory / name}: not there; make it with: understudy skel source "
-                f"{descriptor_file}"
-            )
+    programs = [directory / names.program(group) for group in values.tested]
+    language = _language(programs)
+    if language is None and makes:
+        raise UnderstudyError(
+            f"{programs[0]}.c: not there; make it with: understudy skel source {descriptor_file}"
+        )
+    files = generate.build_files(values, language or "c")
     write({directory / name: text for name, text in files.items()}, force)
     if makes:
         make(directory)
+
+
+def _language(programs: list[Path]) -> str | None:
+    """The language of which all sources are there; the program that was made last decides."""
+    whole = {}
+    for language, dialect in DIALECTS.items():
+        sources = [path.with_name(f"{path.name}.{dialect.suffix}") for path in programs]
+        if all(path.exists() for path in sources):
+            whole[language] = max(path.stat().st_mtime for path in sources)
+    return max(whole, key=lambda language: whole[language], default=None)
 
 
 def make(directory: Path) -> None:

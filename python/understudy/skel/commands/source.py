@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from understudy.skel import generate
+from understudy.skel.dialects import DIALECTS
 from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
 
 
@@ -15,12 +16,18 @@ from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, 
     "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
     help="Write into this folder [the current one].",
 )  # fmt: skip
+@click.option("-l", "--language", type=click.Choice(list(DIALECTS)), default="c",
+              show_default=True, help="Language of the program.")  # fmt: skip
 @FORCE
 def command(
-    descriptor_file: Path, parameters_file: Path | None, directory: Path, force: bool
+    descriptor_file: Path,
+    parameters_file: Path | None,
+    directory: Path,
+    language: str,
+    force: bool,
 ) -> None:
-    """Write a program in C for each group of DESCRIPTOR that the parameters test, with the files
-    that measure it (skeleton.c, skeleton.h) and the descriptor that it gives ADIOS.
+    """Write a program in C or Fortran for each group of DESCRIPTOR that the parameters test, with
+    the files that measure it (skeleton.c, skeleton.h) and the descriptor that it gives ADIOS.
 
     What each process will write is worked out first; parts that stick out of their global bounds
     are refused. The bytes are said on standard error.
@@ -33,10 +40,12 @@ def command(
     files = {names.config: generate.config(found, values.application)}
     for batch in values.batches:
         for test in batch.tests:
-            name = f"{names.program(test.group)}.c"
+            name = f"{names.program(test.group)}.{DIALECTS[language].suffix}"
             if name not in files:
-                files[name] = generate.source(found, values, found.group(test.group), test)
-    files |= generate.runtime_files()
+                files[name] = generate.source(
+                    found, values, found.group(test.group), test, language
+                )
+    files |= generate.runtime_files(language)
     write({directory / name: text for name, text in files.items()}, force)
     for (group, cores), (least, most) in bytes_of.items():
         each = f"{most} bytes" if least == most else f"{least} to {most} bytes"

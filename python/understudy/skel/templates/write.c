@@ -1,5 +1,5 @@
 /*
- * What the application {{ application | comment }} writes as its group {{ group.name | comment }}, and nothing of what it computes.
+ * What the application {{ application }} writes as its group {{ group.name }}, and nothing of what it computes.
  *
  * Made by `understudy skel source`; plain C for MPI and ADIOS 1.13, to be read, changed and taken away
  * together with skeleton.h, skeleton.c and {{ config }}. skeleton.h says what is measured; --help, what can
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 {% for switch in switches %}
 
-/* {{ switch.source | comment }} */
+{{ text.comment(switch.source) }}
 #ifndef {{ switch.macro }}
 #define {{ switch.macro }} {{ switch.value }}
 #endif
@@ -20,10 +20,10 @@
 /* The variables of the group. `elements` are the sizes of the arrays. */
 struct data {
 {% for scalar in scalars %}
-    {{ scalar.c }} {{ scalar.id }};{{ scalar.note }}
+    {{ scalar.type }} {{ scalar.id }};{{ scalar.note }}
 {% endfor %}
 {% for array in arrays %}
-    {{ array.c }} *{{ array.id }};{{ array.note }}
+    {{ array.type }} *{{ array.id }};{{ array.note }}
 {% endfor %}
 {% if arrays %}
     struct {
@@ -38,7 +38,7 @@ struct data {
 static void set_scalars(struct data *data{{ ", int64_t rank" if uses_rank }}{{ ", int64_t ranks" if uses_ranks }})
 {
 {% for scalar in ordered %}
-    data->{{ scalar.id }} = ({{ scalar.c }})({{ scalar.value }});
+    data->{{ scalar.id }} = {{ scalar.value }};
 {% endfor %}
 }
 {% if arrays %}
@@ -55,7 +55,7 @@ static void check_bounds(const struct skeleton *run, const struct data *data)
 {% endif %}
 {% for array in block.arrays %}
 {% for bound in array.bounds %}
-    {{ block.indent }}skeleton_check_part(run, {{ array.name | quoted }}, {{ bound[0] }}, {{ bound[1] }}, {{ bound[2] }});
+    {{ block.indent }}skeleton_check_part(run, {{ text.quoted(array.name) }}, {{ bound[0] }}, {{ bound[1] }}, {{ bound[2] }});
 {% endfor %}
 {% endfor %}
 {% if block.condition %}
@@ -72,7 +72,7 @@ static void make_arrays(const struct skeleton *run, struct data *data)
 {% endif %}
 {% for array in block.arrays %}
     {{ block.indent }}data->elements.{{ array.id }} = {{ array.elements }};
-    {{ block.indent }}data->{{ array.id }} = skeleton_array(run, {{ array.name | quoted }}, data->elements.{{ array.id }}, sizeof *data->{{ array.id }});
+    {{ block.indent }}data->{{ array.id }} = skeleton_array(run, {{ text.quoted(array.name) }}, data->elements.{{ array.id }}, sizeof *data->{{ array.id }});
     {{ block.indent }}skeleton_fill(run, data->{{ array.id }}, data->elements.{{ array.id }}, {{ array.c_enum }}, {{ array.fill }});
 {% endfor %}
 {% if block.condition %}
@@ -113,14 +113,14 @@ static uint64_t group_bytes(const struct data *data)
 
 static void write_step(struct skeleton *run, const struct data *data)
 {
-    const int64_t file = skeleton_open(run, {{ group.name | quoted }});
+    const int64_t file = skeleton_open(run, {{ text.quoted(group.name) }});
     skeleton_group_size(run, file, group_bytes(data));
 {% for block in runs %}
 {% if block.condition %}
     if ({{ block.condition }}) {
 {% endif %}
 {% for variable in block.variables %}
-    {{ block.indent }}skeleton_write(run, file, {{ variable.name | quoted }}, {{ "" if variable.bounds is defined else "&" }}data->{{ variable.id }});
+    {{ block.indent }}skeleton_write(run, file, {{ text.quoted(variable.name) }}, {{ "" if variable.bounds is defined else "&" }}data->{{ variable.id }});
 {% endfor %}
 {% if block.condition %}
     }
@@ -132,7 +132,7 @@ static void write_step(struct skeleton *run, const struct data *data)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    struct skeleton_settings settings = skeleton_defaults({{ program | quoted }}, SKELETON_KIND_SKELETON, {{ config | quoted }});
+    struct skeleton_settings settings = skeleton_defaults({{ text.quoted(program) }}, SKELETON_KIND_SKELETON, {{ text.quoted(config) }});
     settings.steps = {{ test.steps }};
     settings.repetitions = {{ test.iterations }};
     const int answer = skeleton_options(argc, argv, MPI_COMM_WORLD, &settings);
