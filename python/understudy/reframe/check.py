@@ -54,7 +54,7 @@ STRIPE_COUNTS = ("default", "nodes", "cores")
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
 OBSERVED_S = 6.0  # the same, where lateness counts
 SCHEDULE_S = 30.0  # the same, where nothing else does
-SLOWEST_BYTES_PER_S = 20e6  # of a file system, for the time limit
+SLOWEST_BYTES_PER_S = 20e6  # of a file system, for time limits and where lateness counts
 PLAYER, DARSHAN = "player", "darshan"
 OBSERVERS = (PLAYER, DARSHAN)
 
@@ -376,7 +376,8 @@ class Faithful(Volume):
     def _time_scale(self, last_s: float) -> float:
         if self.observer != DARSHAN or not last_s:
             return super()._time_scale(last_s)
-        return float(f"{OBSERVED_S / last_s:.4g}")
+        due_s = max(OBSERVED_S, self.described.bytes / SLOWEST_BYTES_PER_S)
+        return float(f"{due_s / last_s:.4g}")
 
     @run_after("setup")
     def skip_without_the_observer(self) -> None:
