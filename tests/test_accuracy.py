@@ -125,6 +125,7 @@ def test_the_winner_is_the_fastest_on_average_where_that_is_decided() -> None:
     ([[1.0]] * 3, [[1.0]] * 2, "3 runs of the application and 2 of the skeleton make no pairs"),
     ([[1.0], [1.0, 2.0]], [[1.0]] * 2, "runs of 1, 2 steps; expected runs with as many steps"),
     ([], [], "runs of no steps"),
+    ([[1.0]] * 2, [[1.0, 1.0]] * 2, "runs of 1 and of 2 steps: the maximum of more steps"),
     ([[1.0]], [[0.0]], "a throughput that is not above 0"),
     ([[1.0]], [[math.nan]], "a throughput that is not above 0"),
 ])  # fmt: skip

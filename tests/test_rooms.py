@@ -100,9 +100,11 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     ran, all_, skipped = map(int, found.groups())
     assert ran + skipped == all_ and ran >= fitting(path.stem) * len(methods())
     assert len(re.findall(r"SKIP \].*\[\d+ (ranks need|bytes are more) ", done.stdout)) == skipped
-    scripts = list((tmp_path / "reframe" / "stage").rglob("rfm_job.sh"))
-    assert len(scripts) == ran
-    assert all("understudy-replay -w workload.json " in s.read_text() for s in scripts)
+    stage = tmp_path / "reframe" / "stage"
+    scripts = [path.read_text() for path in stage.rglob("rfm_job.sh")]
+    assert len(scripts) + len(list(stage.rglob("rfm_build.sh"))) == ran
+    starts = re.compile(r"understudy-replay -w workload\.json |/build/\w+_write -c ")
+    assert all(starts.search(script) for script in scripts)
 
 
 def test_the_example_of_the_how_to_is_a_check(tmp_path: Path) -> None:

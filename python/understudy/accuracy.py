@@ -66,6 +66,11 @@ def errors(application: Runs, skeleton: Runs) -> dict[str, Estimate]:
             "no pairs; expected as many of both"
         )
     theirs, ours = _table(application), _table(skeleton)
+    if theirs.shape != ours.shape:
+        raise UnderstudyError(
+            f"runs of {theirs.shape[1]} and of {ours.shape[1]} steps: the maximum of more steps "
+            "is higher; expected as many in both"
+        )
     return {
         name: _estimate(
             lambda pairs, of=of: of(ours[pairs]) / of(theirs[pairs]) - 1, len(theirs)

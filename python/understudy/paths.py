@@ -7,6 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "schemas"
 SIMULATIONS = ROOT / "simulations"
 WORKLOADS = ROOT / "workloads"
+TRACES = ROOT / "traces"
 PROXIES = ROOT / "proxies"
 REFERENCES = ROOT / "configs" / "references"
 REPORTS = ROOT / "reports"

@@ -71,7 +71,7 @@ def _reframe(system: str, described: Path, ranks: int) -> int:
     _say(f"playing {', '.join(wanted)} on {system}")
     arguments: list[str | Path] = [
         "-c", "checks/", "-r", "--system", system, "--mode", "serial",
-        "--filter-expr", f"workload in {wanted!r}",
+        "--filter-expr", f"'workload' in locals() and workload in {wanted!r}",
         "--output", OUT / "output", "--report-file", OUT / "report.json",
     ]  # fmt: skip
     (OUT / "report.json").unlink(missing_ok=True)

@@ -49,6 +49,7 @@ from understudy.result import DumpResult, Repetition, Result, StreamResult, load
 from understudy.workload import Workload
 
 MIB = 1 << 20
+PLAYER_PROGRAM = "understudy-replay"
 AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
 STRIPE_COUNTS = ("default", "nodes", "cores")
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
@@ -90,12 +91,149 @@ def _offers(player: str) -> str:
     return asked.stdout
 
 
+def lacks(method: str) -> str | None:
+    """Why the player on this host cannot use a method; None where it can."""
+    found = re.search(rf"(?m)^{method} +unavailable: (.+)", _offers(PLAYER_PROGRAM))
+    return f"{method}: {found[1]}" if found else None
+
+
 def ranks_on_a_node(ranks: int, most: int) -> int:
     """The largest number of ranks per node, at most `most`, that fills every node alike."""
     return next(n for n in range(min(ranks, most), 0, -1) if ranks % n == 0)
 
 
-class Played(rfm.RunOnlyRegressionTest):
+class Placed(rfm.RunOnlyRegressionTest):
+    """Runs in a fresh directory of a partition's file system, where it fits, and says a verdict.
+
+    A check below it has `ranks` and `stripe_count`, and tells what else it needs.
+    """
+
+    max_bytes = variable(int, type(None), value=None)
+    ranks_per_node = variable(int, type(None), value=None)
+
+    sourcesdir = None
+    exclusive_access = True
+    valid_systems = [f"+{MPI}"]
+    valid_prog_environs = [f"+{MPI}"]
+
+    @property
+    def bytes_needed(self) -> int:
+        """On the file system, at one time."""
+        raise NotImplementedError
+
+    @property
+    def methods_needed(self) -> set[str]:
+        """Of the player, or of the programs built with it."""
+        raise NotImplementedError
+
+    @run_after("setup")
+    def fit_the_partition(self) -> None:
+        here = self.current_partition
+        most = self.ranks_per_node or here.extras[RANKS_PER_NODE]
+        self.num_tasks_per_node = ranks_on_a_node(self.ranks, most)
+        self.nodes = self.ranks // self.num_tasks_per_node
+        self.skip_if(
+            self.nodes > here.extras[MAX_NODES],
+            f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
+            f"{here.extras[MAX_NODES]} with {most} ranks each; {self.how_to_fit}",
+        )
+
+    how_to_fit = "crowd them with -S ranks_per_node=N"
+
+    @run_after("setup")
+    def spare_the_host(self) -> None:
+        if not self.current_partition.scheduler.is_local:
+            return
+        # Only local tests count against one limit for all partitions (max_local_jobs): two
+        # replays on two file systems of one host would measure each other.
+        self.local = True
+        if not self.is_dry_run():
+            self._skip_without_method()
+            self._skip_without_space(Path(self.current_partition.extras[SCRATCH]))
+
+    @run_after("setup")
+    def leave_out_what_is_too_large(self) -> None:
+        here = self.current_partition
+        most = self.max_bytes or here.extras.get(MAX_BYTES, self.bytes_needed)
+        self.skip_if(
+            self.bytes_needed > most,
+            f"{self.bytes_needed} bytes are more than the {most} that {here.fullname} takes; "
+            "allow them with -S max_bytes=N",
+        )
+
+    def _skip_without_method(self) -> None:
+        for method in self.methods_needed:
+            reason = lacks(method)
+            self.skip_if(reason is not None, reason)
+
+    def _skip_without_space(self, scratch: Path) -> None:
+        self.skip_if(not scratch.is_dir(), f"{scratch} is not a directory")
+        free = shutil.disk_usage(scratch).free
+        self.skip_if(
+            self.bytes_needed > free,
+            f"{scratch}: {self.bytes_needed} bytes are needed, {free} are free",
+        )
+
+    def _need_programs(self) -> None:
+        if not session.asks_to_run(sys.argv[1:]):
+            return
+        system = runtime().system
+        if program := session.missing_program(system.partitions):
+            raise UnderstudyError(
+                f"system {system.name} needs {program}, which is not on this host; "
+                "use --dry-run to see its job scripts"
+            )
+
+    def fresh_directory(self) -> list[str]:
+        """Lines of the job that make $dir, striped as asked, and remove it at the end."""
+        scratch = self.current_partition.extras[SCRATCH]
+        return [
+            "set -e",
+            f'dir=$(mktemp -d "{scratch}/understudy.XXXXXX")',
+            "trap 'rm -rf \"$dir\"' EXIT",
+            *(f'lfs setstripe -c {count} "$dir"' for count in self.stripes()),
+        ]
+
+    def stripes(self) -> Iterator[int]:
+        """The stripe count that is asked for, if one is."""
+        if self.stripe_count != "default":
+            wanted = self.nodes if self.stripe_count == "nodes" else self.ranks
+            yield min(wanted, self.current_partition.extras[STRIPE_COUNT_MAX])
+
+    @sanity_function
+    def all_work_was_done(self) -> bool:
+        fault = self._first_fault()
+        here = self.current_partition.fullname
+        getlogger().info(f"verdict: {self.title} {here}: {fault or self._verdict()}")
+        if fault:
+            raise SanityError(fault)
+        return True
+
+    @property
+    def title(self) -> str:
+        """What ran, in the line of the verdict."""
+        raise NotImplementedError
+
+    def _first_fault(self) -> str | None:
+        raise NotImplementedError
+
+    def _verdict(self) -> str:
+        raise NotImplementedError
+
+    def _last_words(self, *programs: str) -> str:
+        """The sentence of one of the programs, else the end of what was printed."""
+        text = Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
+        # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
+        lines = [line for line in text.replace("\0", "").splitlines() if line.strip()]
+        own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
+        return own[0] if own else lines[-1] if lines else "it printed nothing"
+
+    def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
+        """A performance variable; its name is known before the run, so a dry run knows it too."""
+        self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
+
+
+class Played(Placed):
     """Plays one workload and proves by the result that all of it was done."""
 
     workload = parameter(loggable=True)
@@ -109,17 +247,14 @@ class Played(rfm.RunOnlyRegressionTest):
     verify = variable(typecheck.Bool, value=True, loggable=True)
     scaling = variable(str, value="none", loggable=True)
     ranks = variable(int, value=0, loggable=True)
-    max_bytes = variable(int, type(None), value=None)
-    ranks_per_node = variable(int, type(None), value=None)
     workload_sha256 = variable(str, loggable=True)
 
     time_limit: Any
-    executable = "understudy-replay"
-    sourcesdir = None
-    exclusive_access = True
+    executable = PLAYER_PROGRAM
     keep_files = ["workload.json", "result.json"]
-    valid_systems = [f"+{MPI}"]
-    valid_prog_environs = [f"+{MPI}"]
+    how_to_fit = (
+        "scale it with -S scaling=strong|weak -S ranks=N, or crowd them with -S ranks_per_node=N"
+    )
 
     @run_after("init")
     def read_the_descriptor(self) -> None:
@@ -142,69 +277,19 @@ class Played(rfm.RunOnlyRegressionTest):
         """By default the last dump, described at last_s, is due soon."""
         return float(f"{min(1.0, PAUSES_S / last_s):.4g}") if last_s else 1.0
 
-    def _need_programs(self) -> None:
-        if not session.asks_to_run(sys.argv[1:]):
-            return
-        system = runtime().system
-        if program := session.missing_program(system.partitions):
-            raise UnderstudyError(
-                f"system {system.name} needs {program}, which is not on this host; "
-                "use --dry-run to see its job scripts"
-            )
-
     @run_after("init")
     def stripe_only_where_users_can(self) -> None:
         if self.stripe_count != "default":
             self.valid_systems = [f"+{MPI} +{STRIPING}"]
 
-    @run_after("setup")
-    def fit_the_partition(self) -> None:
-        here = self.current_partition
-        most = self.ranks_per_node or here.extras[RANKS_PER_NODE]
-        self.num_tasks_per_node = ranks_on_a_node(self.ranks, most)
-        self.nodes = self.ranks // self.num_tasks_per_node
-        self.skip_if(
-            self.nodes > here.extras[MAX_NODES],
-            f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
-            f"{here.extras[MAX_NODES]} with {most} ranks each; "
-            "scale it with -S scaling=strong|weak -S ranks=N, or crowd them with "
-            "-S ranks_per_node=N",
-        )
+    @property
+    def bytes_needed(self) -> int:
+        return self.described.bytes
 
-    @run_after("setup")
-    def spare_the_host(self) -> None:
-        if not self.current_partition.scheduler.is_local:
-            return
-        # Only local tests count against one limit for all partitions (max_local_jobs): two
-        # replays on two file systems of one host would measure each other.
-        self.local = True
-        if not self.is_dry_run():
-            self._skip_without_method()
-            self._skip_without_space(Path(self.current_partition.extras[SCRATCH]))
-
-    @run_after("setup")
-    def leave_out_what_is_too_large(self) -> None:
-        here = self.current_partition
-        most = self.max_bytes or here.extras.get(MAX_BYTES, self.described.bytes)
-        self.skip_if(
-            self.described.bytes > most,
-            f"{self.described.bytes} bytes are more than the {most} that {here.fullname} takes; "
-            "allow them with -S max_bytes=N",
-        )
-
-    def _skip_without_method(self) -> None:
+    @property
+    def methods_needed(self) -> set[str]:
         own = {s.method for s in self.described.streams}
-        for method in own if self.method == AS_DESCRIBED else {self.method}:
-            found = re.search(rf"(?m)^{method} +unavailable: (.+)", _offers(self.executable))
-            self.skip_if(found is not None, found and f"{method}: {found[1]}")
-
-    def _skip_without_space(self, scratch: Path) -> None:
-        self.skip_if(not scratch.is_dir(), f"{scratch} is not a directory")
-        free = shutil.disk_usage(scratch).free
-        self.skip_if(
-            self.described.bytes > free,
-            f"{scratch}: {self.described.bytes} bytes are needed, {free} are free",
-        )
+        return own if self.method == AS_DESCRIBED else {self.method}
 
     @run_before("run")
     def write_the_descriptor(self) -> None:
@@ -212,20 +297,8 @@ class Played(rfm.RunOnlyRegressionTest):
 
     @run_before("run")
     def play_in_a_fresh_directory(self) -> None:
-        scratch = self.current_partition.extras[SCRATCH]
-        self.prerun_cmds = [
-            "set -e",
-            f'dir=$(mktemp -d "{scratch}/understudy.XXXXXX")',
-            "trap 'rm -rf \"$dir\"' EXIT",
-            *self._striping(),
-        ]
+        self.prerun_cmds = self.fresh_directory()
         self.executable_opts = [*self._options(), '-o "$dir"', "-O result.json"]
-
-    def _striping(self) -> Iterator[str]:
-        if self.stripe_count != "default":
-            wanted = self.nodes if self.stripe_count == "nodes" else self.ranks
-            count = min(wanted, self.current_partition.extras[STRIPE_COUNT_MAX])
-            yield f'lfs setstripe -c {count} "$dir"'
 
     def _options(self) -> Iterator[str]:
         yield "-w workload.json"
@@ -240,16 +313,9 @@ class Played(rfm.RunOnlyRegressionTest):
         if self.verify:
             yield "--verify"
 
-    @sanity_function
-    def all_work_was_done(self) -> bool:
-        fault = self._first_fault()
-        here = self.current_partition.fullname
-        getlogger().info(
-            f"verdict: {self.workload} {self.method} {here}: {fault or self._verdict()}"
-        )
-        if fault:
-            raise SanityError(fault)
-        return True
+    @property
+    def title(self) -> str:
+        return f"{self.workload} {self.method}"
 
     def _verdict(self) -> str:
         return verdict(self.played)
@@ -257,21 +323,13 @@ class Played(rfm.RunOnlyRegressionTest):
     def _first_fault(self) -> str | None:
         status = self.job.exitcode
         if status not in (0, None):  # Torque does not tell the status of a past job
-            return f"the player ended with status {status}: {self._last_words()}"
+            return f"the player ended with status {status}: {self._last_words('understudy')}"
         try:
             wrong = list(faults(self.played, self._asked()))
         except UnderstudyError as error:
             return str(error)
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         return f"result.json: {wrong[0]}{more}" if wrong else None
-
-    def _last_words(self) -> str:
-        """The player's own sentence, else the end of what was printed."""
-        text = Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
-        # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
-        lines = [line for line in text.replace("\0", "").splitlines() if line.strip()]
-        own = [line for line in lines if line.startswith("understudy: ")]
-        return own[0] if own else lines[-1] if lines else "it printed nothing"
 
     def _asked(self) -> Asked:
         return Asked(
@@ -291,10 +349,6 @@ class Played(rfm.RunOnlyRegressionTest):
         path = Path(self.stagedir) / "result.json"
         changed_ns = path.stat().st_mtime_ns if path.exists() else 0
         return _loaded(path, changed_ns)
-
-    def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
-        """A performance variable; its name is known before the run, so a dry run knows it too."""
-        self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
 
 
 class Bandwidth(Played):

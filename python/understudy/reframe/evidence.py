@@ -53,6 +53,64 @@ def faults(result: Result, asked: Asked) -> Iterator[str]:
             yield f"repetitions[{repetition.repetition}].{fault}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedProgram:
+    """What a program that writes by itself was told to do; `process_bytes` by rank, in a step."""
+
+    kind: str
+    group: str
+    method: str
+    parameters: str | None
+    process_bytes: tuple[int, ...]
+    steps: int
+    repetitions: int
+    file_system: str
+
+
+def program_faults(result: Result, asked: AskedProgram) -> Iterator[str]:
+    """Where a program's result is not what was asked for; nothing if all the work was done."""
+    program = result.program
+    if program is None:
+        yield "program: missing; a workload was played"
+        return
+    yield from _differences(
+        {
+            "program.kind": (program.kind, asked.kind),
+            "program.method": (program.method, asked.method),
+            "program.parameters": (program.parameters, asked.parameters),
+            "environment.ranks": (result.environment.ranks, len(asked.process_bytes)),
+            "repetitions": (len(result.repetitions), asked.repetitions),
+        }
+    )
+    if not _is_on(result.environment.file_system, asked.file_system):
+        yield (
+            f"environment.file_system: {result.environment.file_system}, "
+            f"but the partition says {asked.file_system}"
+        )
+    for repetition in result.repetitions:
+        for fault in _program_repetition_faults(repetition, asked):
+            yield f"repetitions[{repetition.repetition}].{fault}"
+
+
+def _program_repetition_faults(repetition: Repetition, asked: AskedProgram) -> Iterator[str]:
+    have = [s.name for s in repetition.streams]
+    if have != [asked.group]:
+        yield f"streams: expected {asked.group}, got {', '.join(have)}"
+        return
+    dumps = repetition.streams[0].dumps
+    if [d.dump for d in dumps] != list(range(asked.steps)):
+        yield f"{asked.group}.dumps: expected {asked.steps}, got {len(dumps)}"
+    for dump in dumps:
+        assert dump.processes is not None, "the contract demands it where there is a program"
+        where = f"{asked.group}.dumps[{dump.dump}]"
+        pairs = zip(dump.processes.bytes, asked.process_bytes, strict=False)
+        for rank, (got, want) in enumerate(pairs):
+            if got != want:
+                yield f"{where}.processes.bytes[{rank}]: expected {want}, got {got}"
+        if dump.file_bytes is None or dump.file_bytes < sum(asked.process_bytes):
+            yield f"{where}: its files hold {dump.file_bytes} bytes, less than the payload"
+
+
 def _differences(pairs: dict[str, tuple[object, object]]) -> Iterator[str]:
     for key, (have, want) in pairs.items():
         if have != want:

@@ -1,0 +1,15 @@
+"""How fast does each file system take an application's ADIOS output, and does a skeleton tell?"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+from understudy.reframe.check import STRIPE_COUNTS
+from understudy.reframe.skeletal import RANKS, RANKS_PER_AGGREGATOR, Skeletal, methods
+
+
+@rfm.simple_test
+class Skel(Skeletal):
+    method = parameter(methods(), loggable=True)
+    ranks = parameter(RANKS, loggable=True)
+    ranks_per_aggregator = parameter(RANKS_PER_AGGREGATOR, loggable=True)
+    stripe_count = parameter(STRIPE_COUNTS, loggable=True)

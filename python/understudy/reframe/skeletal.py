@@ -1,0 +1,366 @@
+# ReFrame has no type hints: its classes and decorators are Any to the type checker.
+# mypy: disable-error-code="misc,untyped-decorator"
+# ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
+"""Base classes of checks with skeletal applications: one is generated and built for each ADIOS
+descriptor in traces/ that has its parameters beside it, and runs in turn with the application's
+I/O kernel, where proxies/programs/ has one.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import (
+    fixture,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.utility import typecheck
+
+from understudy import accuracy
+from understudy.errors import UnderstudyError
+from understudy.paths import PROXIES, TRACES
+from understudy.reframe.check import MIB, SLOWEST_BYTES_PER_S, Placed, lacks
+from understudy.reframe.evidence import AskedProgram, program_faults
+from understudy.reframe.systems import MPI, STRIPING, TYPE
+from understudy.report.show import percent, size
+from understudy.result import Result, load
+from understudy.skel import listing
+from understudy.skel.blocks import GroupBlocks, of_group
+from understudy.skel.generate import Names, method_parameters
+from understudy.skel.parameters import Parameters, Test
+from understudy.skel.project import load as load_project
+
+RANKS = (2, 4, 8, 128, 1024)  # weak scaling: each process writes the same
+RANKS_PER_AGGREGATOR = (4, 16)
+AGGREGATORS, STRIPES = "num_aggregators", "stripe_count"
+APPLICATION, SKELETON, VERIFIED = "application", "skeleton", "verified"
+SAMPLES, LISTING = "samples.txt", "listing.txt"
+
+
+def names() -> list[str]:
+    """The descriptors of the room traces/ that have parameters beside them."""
+    return sorted(
+        path.stem for path in TRACES.glob("*.xml")
+        if path.with_name(Names(application=path.stem).parameters).exists()
+    )  # fmt: skip
+
+
+@cache
+def _project(application: str) -> tuple[Any, Parameters]:
+    return load_project(TRACES / f"{application}.xml", None)
+
+
+@cache
+def methods() -> list[str]:
+    """The ADIOS methods that the parameters of any application test; a mistake in them ends the
+    session here, in one sentence."""
+    try:
+        found = {test.method for name in names() for test in _tests(name)}
+    except UnderstudyError as error:
+        sys.exit(f"understudy: {error}")
+    return sorted(found)
+
+
+def _tests(application: str) -> list[Test]:
+    return [test for batch in _project(application)[1].batches for test in batch.tests]
+
+
+@cache
+def _blocks(application: str, group: str, ranks: int) -> GroupBlocks:
+    descriptor, parameters = _project(application)
+    return of_group(descriptor, descriptor.group(group), parameters.groups[group], ranks)
+
+
+@lru_cache(maxsize=64)
+def _loaded(path: Path, _changed_ns: int) -> Result:
+    return load(path)
+
+
+class Skeleton(rfm.CompileOnlyRegressionTest):
+    """The program of one descriptor, generated and built by the commands that a person uses."""
+
+    application = parameter(names(), loggable=True)
+    sourcesdir = None
+    build_system: Any = "CustomBuild"
+    valid_systems = [f"+{MPI}"]
+    valid_prog_environs = [f"+{MPI}"]
+
+    @run_after("setup")
+    def need_adios(self) -> None:
+        if self.current_partition.scheduler.is_local and not self.is_dry_run():
+            reason = lacks("adios")
+            self.skip_if(reason is not None, reason)
+
+    @run_before("compile")
+    def generate_and_build(self) -> None:
+        understudy = f"{shlex.quote(sys.executable)} -m understudy skel"
+        descriptor = shlex.quote(str(TRACES / f"{self.application}.xml"))
+        self.build_system.commands = [
+            f"{understudy} source {descriptor}",
+            f"{understudy} build {descriptor}",
+        ]
+
+    @sanity_function
+    def programs_are_there(self) -> Any:
+        return sn.all(
+            sn.assert_true(self.program(test.group).is_file(), f"{self.program(test.group)}")
+            for test in _tests(self.application)
+        )
+
+    def program(self, group: str) -> Path:
+        name = Names(application=self.application).program(group)
+        return Path(self.stagedir) / "build" / name
+
+    @property
+    def config(self) -> Path:
+        return Path(self.stagedir) / Names(application=self.application).config
+
+
+class Skeletal(Placed):
+    """Runs a skeletal application and its application in turn, and holds one against the other.
+
+    Of the method and its parameters, the aggregators are one for so many ranks, and the stripe
+    count is that of the descriptor's parameters unless another is asked for. First the skeleton
+    writes a step, which bpls reads back, outside of what is measured.
+    """
+
+    built = fixture(Skeleton, scope="environment")
+    method = parameter(loggable=True)
+    ranks = parameter(loggable=True)
+    ranks_per_aggregator = parameter(loggable=True)
+    stripe_count = parameter(loggable=True)
+
+    pairs = variable(int, value=11, loggable=True)
+    repetitions = variable(int, value=5, loggable=True)
+    verify = variable(typecheck.Bool, value=True, loggable=True)
+    tolerance = variable(float, value=100 * accuracy.LIMIT, loggable=True)  # %
+    application = variable(str, loggable=True)
+    aggregators = variable(int, value=0, loggable=True)
+
+    time_limit: Any
+    keep_files = [APPLICATION, SKELETON, VERIFIED, LISTING]
+
+    @run_after("init")
+    def leave_out_what_says_nothing_new(self) -> None:
+        """Aggregators are swept for methods that have them, and once for each number of them."""
+        usual = RANKS_PER_AGGREGATOR[0]
+        has = any(
+            AGGREGATORS in test.method_parameters
+            for name in names() for test in _tests(name) if test.method == self.method
+        )  # fmt: skip
+        self.aggregators = max(1, self.ranks // self.ranks_per_aggregator) if has else 0
+        again = self.ranks_per_aggregator != usual
+        if again and (not has or self.aggregators == max(1, self.ranks // usual)):
+            self.valid_systems = []
+        elif self.stripe_count != "default":
+            self.valid_systems = [f"+{MPI} +{STRIPING}"]
+
+    @run_after("init")
+    def need_programs(self) -> None:
+        try:
+            self._need_programs()
+        except UnderstudyError as error:
+            sys.exit(f"understudy: {error}")
+
+    @run_after("setup")
+    def know_the_application(self) -> None:
+        self.application = self.built.application
+        found = [test for test in _tests(self.application) if test.method == self.method]
+        self.skip_if(
+            not found, f"the parameters of {self.application} have no test of {self.method}"
+        )
+        self.described = found[0]
+        self.num_tasks = self.ranks
+        if self.time_limit is None:
+            steps = 1 + 2 * self.pairs * self.repetitions
+            self.time_limit = 600 + round(steps * self.bytes_needed / SLOWEST_BYTES_PER_S)
+
+    @property
+    def expected(self) -> GroupBlocks:
+        """What each process writes in a step."""
+        return _blocks(self.built.application, self._group, self.ranks)
+
+    @property
+    def _group(self) -> str:
+        return next(t for t in _tests(self.built.application) if t.method == self.method).group
+
+    @property
+    def bytes_needed(self) -> int:
+        return int(self.expected.bytes.sum())
+
+    @property
+    def methods_needed(self) -> set[str]:
+        return {"adios"}
+
+    @property
+    def kernel(self) -> str | None:
+        """The program that stands for the application, from the room proxies/programs/."""
+        name = f"kernel-{self.built.application}"
+        there = (PROXIES / "programs" / f"{name}.c").exists()
+        return f"understudy-{name}" if there else None
+
+    @property
+    def kinds(self) -> list[str]:
+        return [APPLICATION, SKELETON] if self.kernel else [SKELETON]
+
+    def _parameters(self) -> str:
+        """Those of the descriptor's test, with the aggregators and stripes that are asked for."""
+        text = method_parameters(self.described, self.ranks)
+        asked = {AGGREGATORS: self.aggregators}
+        for count in self.stripes():
+            asked[STRIPES] = count
+        words = []
+        for word in filter(None, text.split(";")):
+            key = word.partition("=")[0].strip()
+            words.append(f"{key}={asked[key]}" if key in asked else word)
+        return ";".join(words)
+
+    @run_before("run")
+    def one_job_for_all(self) -> None:
+        """The step that is verified, then the pairs, each in the order that the last had not."""
+        self.executable = str(self.built.program(self._group))
+        self.executable_opts = [
+            *self._options(VERIFIED, f"{VERIFIED}/result.json", repetitions=1), "--keep",
+        ]  # fmt: skip
+        self.prerun_cmds = [*self.fresh_directory(), f"mkdir -p {VERIFIED}"]
+        self.postrun_cmds = [*self._verification(), f'rm -rf "$dir/{VERIFIED}"', *self._turns()]
+
+    def _options(self, place: str, result: str, repetitions: int) -> Iterator[str]:
+        config = TRACES / f"{self.application}.xml" if place == APPLICATION else self.built.config
+        yield f"-c {shlex.quote(str(config))}"
+        yield f"-a {self.method}"
+        if parameters := self._parameters():
+            yield f"-p {shlex.quote(parameters)}"
+        yield f"-i {repetitions}"
+        yield f'-o "$dir/{place}"'
+        yield f"-r {result}"
+
+    def _verification(self) -> list[str]:
+        if not self.verify:
+            return []
+        (Path(self.stagedir) / SAMPLES).write_text(listing.table(self._samples), encoding="utf-8")
+        return listing.commands(f"$dir/{VERIFIED}/{self._group}.0.bp", SAMPLES, LISTING)
+
+    @property
+    def _samples(self) -> list[listing.Sample]:
+        fills = _project(self.application)[1].groups[self._group].fills
+        return listing.samples(self.expected, fills)
+
+    def _turns(self) -> Iterator[str]:
+        self.job.num_tasks = self.num_tasks  # the launcher asks the job, which is told later
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        launch = self.job.launcher.run_command(self.job)
+        programs = {APPLICATION: self.kernel, SKELETON: self.executable}
+        for pair in range(self.pairs):
+            for kind in self.kinds if pair % 2 == 0 else reversed(self.kinds):
+                result = self._result(kind, pair)
+                options = " ".join(self._options(kind, str(result), self.repetitions))
+                yield f"mkdir -p {result.parent}"
+                yield f"{launch} {programs[kind]} {options}"
+
+    def _result(self, kind: str, pair: int) -> Path:
+        return Path(kind) / f"{pair:0{len(str(self.pairs - 1))}d}" / "result.json"
+
+    def played(self, path: Path) -> Result:
+        """The result at a path below the stage."""
+        whole = Path(self.stagedir) / path
+        return _loaded(whole, whole.stat().st_mtime_ns if whole.exists() else 0)
+
+    @property
+    def title(self) -> str:
+        return " ".join(
+            [self.application, self.method, *([self._parameters()] if self.aggregators else []),
+             f"{self.ranks} ranks"]
+        )  # fmt: skip
+
+    def _first_fault(self) -> str | None:
+        if self.job.exitcode not in (0, None):
+            programs = [f"{self.application}-{self._group}", f"kernel-{self.application}"]
+            return f"the job ended with status {self.job.exitcode}: {self._last_words(*programs)}"
+        try:
+            return next(self._faults(), None)
+        except UnderstudyError as error:
+            return str(error)
+
+    def _faults(self) -> Iterator[str]:
+        asked = AskedProgram(
+            kind=SKELETON, group=self._group, method=self.method,
+            parameters=self._parameters() or None, steps=1, repetitions=1,
+            process_bytes=tuple(int(n) for n in self.expected.bytes),
+            file_system=self.current_partition.extras[TYPE],
+        )  # fmt: skip
+        path = Path(VERIFIED) / "result.json"
+        yield from (f"{path}: {fault}" for fault in program_faults(self.played(path), asked))
+        if self.verify:
+            text = (Path(self.stagedir) / LISTING).read_text(encoding="utf-8")
+            found = listing.faults(text, self.expected, self._samples)
+            yield from (f"bpls: {fault}" for fault in found)
+        for kind in self.kinds:
+            timed = replace(asked, kind=kind, repetitions=self.repetitions)
+            for pair in range(self.pairs):
+                path = self._result(kind, pair)
+                for fault in program_faults(self.played(path), timed):
+                    yield f"{path}: {fault}"
+
+    def throughputs(self, kind: str) -> list[list[float]]:
+        """Bytes/s of every step of every run, in their order."""
+        return [
+            [
+                d.bandwidth_bytes_per_s
+                for r in self.played(self._result(kind, pair)).repetitions
+                for d in r.streams[0].dumps
+            ]
+            for pair in range(self.pairs)
+        ]
+
+    def errors(self) -> dict[str, accuracy.Estimate]:
+        return accuracy.errors(self.throughputs(APPLICATION), self.throughputs(SKELETON))
+
+    @run_before("performance")
+    def throughput_and_errors(self) -> None:
+        for kind in self.kinds:
+            for name, of in (("mean", fmean), ("min", min), ("max", max)):
+                self.measure(f"{kind}_{name}", "MiB/s", self._throughput, kind, of)
+        if not self.kernel:
+            return
+        for name in accuracy.STATISTICS:
+            self.measure(f"{name}_error", "%", self._error_percent, name, "value")
+            self.measure(f"{name}_error_at_least", "%", self._error_percent, name, "least")
+        # The whole interval must be outside for the check to fail: an undecided case is none.
+        self.reference = {
+            "*": {
+                f"{name}_error_at_least": (0, None, self.tolerance, "%")
+                for name in accuracy.STATISTICS
+            }
+        }
+
+    def _throughput(self, kind: str, of: Any) -> float:
+        return float(of(list(np.ravel(self.throughputs(kind))))) / MIB
+
+    def _error_percent(self, statistic: str, of: str) -> float:
+        return 100 * float(getattr(self.errors()[statistic], of))
+
+    def _verdict(self) -> str:
+        speeds = np.ravel(self.throughputs(SKELETON))
+        words = [
+            f"{self.pairs} runs of {self.repetitions} steps of {self.bytes_needed:,} bytes, "
+            f"skeleton {size(speeds.mean())}/s ({size(speeds.min())} to {size(speeds.max())})"
+        ]
+        for name, error in self.errors().items() if self.kernel else ():
+            words.append(
+                f"error of the {name} {percent(error.value)} ({percent(error.low)} to "
+                f"{percent(error.high)}): {accuracy.state(error, self.tolerance / 100)}"
+            )
+        return "; ".join(words)
