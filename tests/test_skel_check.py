@@ -193,11 +193,12 @@ class Session:
             "RFM_ENABLE_RESULTS_STORAGE": "0",
         }
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, shell: bool = True) -> subprocess.CompletedProcess[str]:
+        """`shell`: with what setup-env.sh puts on PATH."""
         command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks" / "skel.py"]
-        shell = ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT)]
+        before = ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT)] if shell else []
         return subprocess.run(
-            [*shell, *map(str, command), *arguments],
+            [*before, *map(str, command), *arguments],
             cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
@@ -298,3 +299,30 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
     assert values["skeleton_min"] <= values["skeleton_mean"] <= values["skeleton_max"]
     assert {"average_error", "maximum_error", "application_mean"} <= set(values)
     assert not list(Path("/dev/shm").glob("understudy.*/verified"))
+
+
+def test_without_adios_the_cases_are_skipped_and_the_reason_is_told(session: Session) -> None:
+    player = session.folder / "understudy-replay"
+    player.write_text("#!/bin/sh\necho 'adios  unavailable: built without ADIOS 1.13'\n")
+    player.chmod(0o755)
+    name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
+    session.environment["PATH"] = f"{session.folder}:{os.environ['PATH']}"
+    done = session.run("-r", "--system=localhost:tmpfs", "-n", name, shell=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "adios: built without ADIOS 1.13" in done.stdout
+    assert re.search(r"Ran 0/2 test case.*\(0 failure.*, 2 skipped", done.stdout), done.stdout
+
+
+def test_without_bpls_the_cases_are_skipped_and_the_way_on_is_told(session: Session) -> None:
+    needs("adios")
+    programs = session.folder / "bin"
+    programs.mkdir()
+    for folder in (f"{ROOT}/build/bin", *os.environ["PATH"].split(":")):
+        for path in Path(folder).glob("*"):
+            if not path.name.startswith("bpls") and not (programs / path.name).exists():
+                (programs / path.name).symlink_to(path)
+    session.environment["PATH"] = str(programs)
+    name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
+    done = session.run("-r", "--system=localhost:tmpfs", "-n", name, shell=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "bpls is not on this host; -S Skel.verify=0 does without" in done.stdout, done.stdout

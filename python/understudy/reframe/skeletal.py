@@ -7,6 +7,7 @@ I/O kernel, where proxies/programs/ has one.
 """
 
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -46,6 +47,7 @@ RANKS = (2, 4, 8, 128, 1024)  # weak scaling: each process writes the same
 RANKS_PER_AGGREGATOR = (4, 16)
 AGGREGATORS, STRIPES = "num_aggregators", "stripe_count"
 APPLICATION, SKELETON, VERIFIED = "application", "skeleton", "verified"
+BPLS = "bpls"
 SAMPLES, LISTING = "samples.txt", "listing.txt"
 
 
@@ -186,6 +188,14 @@ class Skeletal(Placed):
         if self.time_limit is None:
             steps = 1 + 2 * self.pairs * self.repetitions
             self.time_limit = 600 + round(steps * self.bytes_needed / SLOWEST_BYTES_PER_S)
+
+    @run_after("setup")
+    def need_bpls(self) -> None:
+        if self.verify and self.local and not self.is_dry_run():
+            self.skip_if(
+                shutil.which(BPLS) is None,
+                f"{BPLS} is not on this host; -S Skel.verify=0 does without",
+            )
 
     @property
     def expected(self) -> GroupBlocks:
