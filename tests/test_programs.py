@@ -201,6 +201,22 @@ def test_a_slow_rank_and_a_collective_are_seen_in_the_picture(tmp_path: Path) ->
     assert together["communication"] / together["io"] > 3 * calm["communication"] / calm["io"]
 
 
+def test_the_picture_names_the_process_that_waits_most_for_storage(tmp_path: Path) -> None:
+    """Others may have waited for it, and have the same total."""
+    row = samples.program_result(ranks=8, slow_rank=(3, 0.5))
+    for dump in row["repetitions"][0]["streams"][0]["dumps"]:
+        processes = dump["processes"]
+        longest = max(processes["total_s"])
+        for rank in set(range(8)) - {3}:
+            processes["communication_s"][rank] += longest - processes["total_s"][rank] + 1e-3
+            processes["total_s"][rank] = longest + 1e-3
+    (case,) = cases_of(tmp_path, [row])
+    drawer = next(d for d in figures.drawers() if d.name == "processes")
+    figure = drawer.draw(case)
+    assert figure is not None
+    assert figure.axes[0].get_title(loc="right") == "most I/O: rank 3"
+
+
 @pytest.mark.parametrize("name", [path.stem for path in sorted(figures.ROOM.glob("*.py"))])
 def test_every_figure_bears_a_case_of_programs(name: str, study: Case) -> None:
     drawer = next(d for d in figures.drawers() if d.name == name)

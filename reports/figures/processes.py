@@ -1,9 +1,10 @@
 """Which processes wait for storage, and which for each other?
 
 Seconds of each process in the step of median duration, split into MPI communication, I/O, and the
-rest (copies, statistics, index); processes stand in the order of their totals, slowest right. One
-slow process is a peak at the right, a collective that all must wait in lifts the communication of
-all. On the most ranks that ran in a place; a row is a place and what ran, a column a method.
+rest (copies, statistics, index); processes stand in the order of their totals, slowest right. A
+process that storage keeps waiting has much I/O, and the others may wait for it in communication; a
+collective that all must go through lifts the communication of all. On the most ranks that ran in
+a place; a row is a place and what ran, a column a method.
 """
 
 import numpy as np
@@ -94,5 +95,6 @@ def _panel(axes: Axes, parts: programs.Parts, divisor: float) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
     axes.set_xlabel("processes in order of their totals")
-    axes.set_title(f"slowest: rank {parts.ranks[-1]}", loc="right", fontsize=8, color=MUTED)
+    most = parts.ranks[np.argmax(parts.io_s)]
+    axes.set_title(f"most I/O: rank {most}", loc="right", fontsize=8, color=MUTED)
     axes.grid(axis="x", visible=False)
