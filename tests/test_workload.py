@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,46 @@ def test_a_workload_of_the_room_survives_a_round_trip(path: Path) -> None:
     assert json.loads(text) == json.loads(path.read_text())
     assert parse(text, "again") == first
     assert parse(text, "again").to_text() == text
+
+
+def test_a_variable_may_have_calls_of_its_own() -> None:
+    """Keys that are not there, or null, mean the stream's, and are not written."""
+    row = json.loads((ROOT / "workloads" / "n-1.json").read_text())
+    first, second, *_ = row["streams"][0]["dumps"][0]["variables"]
+    first |= {"transfer_bytes": 96, "collective": False}
+    second |= {"transfer_bytes": None, "collective": None}
+    made = parse(json.dumps(row), "w.json")
+    one, other = made.streams[0].dumps[0].variables[:2]
+    assert (one.transfer_bytes, one.collective) == (96, False)
+    assert (other.transfer_bytes, other.collective) == (None, None)
+    assert parse(made.to_text(), "again") == made
+    assert made.to_text().count('"transfer_bytes": 96') == 1
+    assert "null, " not in made.to_text().split('"variables"')[1]
+    assert list(json.loads(made.to_text())["streams"][0]["dumps"][0]["variables"][1]) == [
+        "name", "label", "count", "type", "shape", "decomposition", "file"
+    ]  # fmt: skip
+    grown = scale(made, 8, "weak").streams[0].dumps[0].variables[0]
+    assert (grown.transfer_bytes, grown.collective) == (96, False)
+
+
+@pytest.mark.parametrize(("key", "value", "sentence"), [
+    ("transfer_bytes", 0, "transfer_bytes: expected at least 1, got 0"),
+    ("transfer_bytes", "4MiB", "transfer_bytes: expected an integer of at most 64 bits or null"),
+    ("collective", 1, "collective: expected true or false or null, got 1"),
+    ("transfers", 1, "key 'transfers' is unknown, expected name, label, count, type, shape"),
+])  # fmt: skip
+def test_bad_calls_of_a_variable_are_one_sentence(key: str, value: object, sentence: str) -> None:
+    row = json.loads((ROOT / "workloads" / "n-1.json").read_text())
+    row["streams"][0]["dumps"][0]["variables"][0][key] = value
+    with pytest.raises(UnderstudyError, match=re.escape(sentence)):
+        parse(json.dumps(row), "w.json")
+
+
+def test_ranks_in_turns_make_no_collective_calls() -> None:
+    row = json.loads((ROOT / "proxies" / "tests" / "samples" / "turns.json").read_text())
+    row["streams"][0]["dumps"][0]["variables"][0]["collective"] = True
+    with pytest.raises(UnderstudyError, match="collective calls are made by all ranks together"):
+        parse(json.dumps(row), "w.json")
 
 
 def test_the_last_matching_entry_counts() -> None:

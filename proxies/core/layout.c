@@ -89,6 +89,7 @@ void und_layout_place(const struct und_variable *variable, int64_t ranks, const 
 {
     const bool all = group->first == 0 && group->end == ranks;
     dataset->type = variable->type;
+    dataset->slabs = variable->rule != UND_GRID || !all;
     if (variable->rule == UND_GRID && !all) {
         place_packed(variable, ranks, group, rank, dataset, block, content);
         return;

@@ -23,7 +23,7 @@ struct und_group und_group_of(int64_t rank, int64_t ranks, int64_t groups);
 struct und_group und_group_at(int64_t index, int64_t ranks, int64_t groups);
 
 /*
- * The part of a variable that stands in a group's file: sets type, ndims and shape of the dataset
+ * The part of a variable that stands in a group's file: sets type, ndims, shape and slabs of the dataset
  * (shape[0] is 0 where the group has none of it), the block of the rank, and `content`, the byte
  * where the dataset begins in the variable as a whole (in global C order, or in the packed order of
  * all ranks), so that contents do not depend on how ranks share files.

@@ -32,6 +32,8 @@ struct und_dataset {
     int ndims;
     int64_t shape[UND_MAX_DIMS]; /* elements, slowest dimension first, of this file's part */
     int64_t file_offset;         /* byte where it starts, for methods that address bytes */
+    bool slabs;                  /* each rank's block is consecutive bytes; false: it may not be */
+    bool collective;             /* calls that move it are collective over the ranks of the file */
     int64_t first_row;           /* rows that earlier states of an appended file hold under this name, with
                                      this type and these trailing dimensions; 0 opens a new name, and where
                                      type or trailing dimensions changed the name is <name>_state<k> */
@@ -57,9 +59,8 @@ struct und_open {
     MPI_Comm comm;
     enum und_mode mode;
     bool turns;              /* comm is this rank alone; others have the file open before and after it */
-    bool collective;         /* data calls are collective over comm */
     bool append;             /* datasets grow along dimension 0 while the file stays open */
-    int64_t transfer_bytes;  /* most bytes of one call */
+    int64_t transfer_bytes;  /* most bytes of any call */
     int64_t bytes;           /* that this rank will write up to the first sync or close; 0: not known */
     const char *part;        /* the file beside `path` that this rank has made, see `part` below; else NULL */
     const int64_t *settings; /* values in the order of the method's rows; NULL: defaults */
@@ -82,7 +83,7 @@ struct und_setting {
 struct und_use {
     bool append;
     bool shares;     /* several ranks have a file open together */
-    bool collective; /* data calls are */
+    bool collective; /* all data calls are */
     bool sync;       /* each dump is flushed; `settle` may say no */
     bool must_sync;  /* the user asks for it */
     bool packs;      /* files may be smaller than the payload; for `settle` to say */

@@ -43,25 +43,67 @@ static bool choose_method(const struct und_stream *stream, int s, const struct u
     return true;
 }
 
-/* A call moves whole elements. */
-static bool check_transfer(const struct und_stream *stream, int s, const struct und_options *options, const char *file,
-                           int64_t transfer_bytes, struct und_error *error)
+int64_t und_plan_transfer_bytes(const struct und_variable *variable, const struct und_options *options)
 {
-    int64_t element = 1;
-    for (int d = 0; d < stream->dump_count; ++d)
-        for (int v = 0; !stream->dumps[d].repeats && v < stream->dumps[d].variable_count; ++v)
-            if (und_type_bytes(stream->dumps[d].variables[v].type) > element)
-                element = und_type_bytes(stream->dumps[d].variables[v].type);
-    if (transfer_bytes >= element)
+    return options->transfer_bytes > 0 ? options->transfer_bytes : variable->transfer_bytes;
+}
+
+static bool is_collective(bool described, const struct und_plan *plan, const struct und_options *options)
+{
+    return plan->method->collective && !options->independent && (options->collective || described);
+}
+
+bool und_plan_collective(const struct und_variable *variable, const struct und_plan *plan,
+                         const struct und_options *options)
+{
+    return is_collective(variable->collective, plan, options);
+}
+
+/* A call moves whole elements. */
+static bool check_transfer(const struct und_stream *stream, int s, int d, int v, const struct und_options *options,
+                           const char *file, struct und_error *error)
+{
+    const struct und_variable *variable = &stream->dumps[d].variables[v];
+    const int64_t element = und_type_bytes(variable->type), bytes = und_plan_transfer_bytes(variable, options);
+    char where[64] = "";
+    if (bytes >= element)
         return true;
     if (options->transfer_bytes > 0)
         return und_fail(error,
                         "--transfer %" PRId64 ": streams[%d] has elements of %" PRId64 " bytes, expected at "
                         "least that",
-                        transfer_bytes, s, element);
-    return und_fail(
-        error, "%s: streams[%d].transfer_bytes: expected at least the %" PRId64 " bytes of an element, found %" PRId64,
-        file, s, element, transfer_bytes);
+                        bytes, s, element);
+    if (bytes != stream->transfer_bytes)
+        snprintf(where, sizeof where, ".dumps[%d].variables[%d]", d, v);
+    return und_fail(error,
+                    "%s: streams[%d]%s.transfer_bytes: expected at least the %" PRId64 " bytes of an element, "
+                    "found %" PRId64,
+                    file, s, where, element, bytes);
+}
+
+/* How the stream and its variables are moved. */
+static bool plan_calls(const struct und_stream *stream, int s, const struct und_options *options, const char *file,
+                       struct und_plan *plan, struct und_error *error)
+{
+    plan->transfer_bytes = options->transfer_bytes > 0 ? options->transfer_bytes : stream->transfer_bytes;
+    plan->least_transfer_bytes = INT64_MAX;
+    plan->most_transfer_bytes = 0;
+    plan->collective = is_collective(stream->collective, plan, options);
+    plan->all_collective = true;
+    plan->some_collective = false;
+    for (int d = 0; d < stream->dump_count; ++d)
+        for (int v = 0; !stream->dumps[d].repeats && v < stream->dumps[d].variable_count; ++v) {
+            const struct und_variable *variable = &stream->dumps[d].variables[v];
+            const int64_t bytes = und_plan_transfer_bytes(variable, options);
+            if (!check_transfer(stream, s, d, v, options, file, error))
+                return false;
+            plan->least_transfer_bytes = bytes < plan->least_transfer_bytes ? bytes : plan->least_transfer_bytes;
+            plan->most_transfer_bytes = bytes > plan->most_transfer_bytes ? bytes : plan->most_transfer_bytes;
+            const bool collective = und_plan_collective(variable, plan, options);
+            plan->all_collective = plan->all_collective && collective;
+            plan->some_collective = plan->some_collective || collective;
+        }
+    return true;
 }
 
 static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks, const struct und_group *group)
@@ -125,7 +167,7 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
     struct und_use use = {
         .append = stream->append,
         .shares = stream->groups < ranks && !stream->turns,
-        .collective = plan->collective,
+        .collective = plan->all_collective,
         .sync = plan->sync,
         .must_sync = options->fsync,
     };
@@ -197,11 +239,8 @@ bool und_plan_make(const struct und_workload *workload, const struct und_options
         struct und_plan *plan = &plans[s];
         if (!choose_method(stream, s, options, file, &plan->method, error))
             return false;
-        plan->transfer_bytes = options->transfer_bytes > 0 ? options->transfer_bytes : stream->transfer_bytes;
-        if (!check_transfer(stream, s, options, file, plan->transfer_bytes, error))
+        if (!plan_calls(stream, s, options, file, plan, error))
             return false;
-        plan->collective =
-            plan->method->collective && !options->independent && (options->collective || stream->collective);
         plan->sync = stream->operation == UND_WRITES && (stream->sync || stream->append || options->fsync);
         if (!settle(stream, s, workload->ranks, options, plan, error))
             return false;
@@ -269,8 +308,8 @@ struct und_totals und_plan_totals(const struct und_workload *workload, const str
             int64_t here = 0;
             for (int v = 0; v < dump->variable_count; ++v) {
                 const int64_t block = und_layout_largest_block(&dump->variables[v], workload->ranks);
-                totals.largest_transfer =
-                    larger(totals.largest_transfer, block < plans[s].transfer_bytes ? block : plans[s].transfer_bytes);
+                const int64_t most = und_plan_transfer_bytes(&dump->variables[v], options);
+                totals.largest_transfer = larger(totals.largest_transfer, block < most ? block : most);
                 here += dump->variables[v].count;
             }
             pieces = larger(pieces, here);

@@ -371,7 +371,8 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     piece->identity = und_pattern_identity((uint64_t)series->run->options->seed, series->index, series->dump, identity);
     piece->dataset.name = piece->name;
     piece->dataset.first_row = 0;
-    und_cut_begin(&piece->cut, &piece->dataset, &piece->block, series->plan->transfer_bytes);
+    piece->dataset.collective = und_plan_collective(variable, series->plan, series->run->options);
+    und_cut_begin(&piece->cut, &piece->dataset, &piece->block, und_plan_transfer_bytes(variable, series->run->options));
     piece->calls = piece->cut.calls;
     if (series->stream->append)
         continue_lineage(series, series->piece_count);
@@ -386,13 +387,15 @@ static void agree_on_calls(struct und_series *series)
         if (series->slots[s].comm == MPI_COMM_NULL)
             continue;
         for (int p = 0; p < series->piece_count; ++p)
-            if (series->pieces[p].slot == s)
+            if (series->pieces[p].slot == s && series->pieces[p].dataset.collective)
                 series->calls[count++] = series->pieces[p].calls;
+        if (count == 0)
+            continue;
         UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->calls, count, MPI_INT64_T, MPI_MAX, series->slots[s].comm),
                 "cannot agree on the number of calls for %s", series->slots[s].path);
         count = 0;
         for (int p = 0; p < series->piece_count; ++p)
-            if (series->pieces[p].slot == s)
+            if (series->pieces[p].slot == s && series->pieces[p].dataset.collective)
                 series->pieces[p].calls = series->calls[count++];
     }
 }
@@ -411,8 +414,7 @@ void und_series_prepare(struct und_series *series, int dump)
     for (int v = 0; v < what->variable_count; ++v)
         for (int64_t number = 0; number < what->variables[v].count; ++number)
             add_piece(series, &what->variables[v], number, identity++);
-    if (series->plan->collective)
-        agree_on_calls(series);
+    agree_on_calls(series);
     for (int p = 0; p < series->piece_count && series->mode == UND_CREATE; ++p)
         und_base_continue(series->pieces[p].base);
 }
@@ -493,9 +495,8 @@ void und_series_open(struct und_series *series)
             .comm = turns ? MPI_COMM_SELF : slot->comm,
             .mode = turns && creates && !slot->stands_for_it ? UND_EXTEND : series->mode,
             .turns = turns,
-            .collective = series->plan->collective,
             .append = series->stream->append,
-            .transfer_bytes = series->plan->transfer_bytes,
+            .transfer_bytes = series->plan->most_transfer_bytes,
             .bytes = bytes_in_slot(series, s),
             .part = slot->makes ? slot->part : NULL,
             .settings = series->plan->settings,

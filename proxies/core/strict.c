@@ -108,14 +108,28 @@ static const char *joined(const char *const *words, const char *last, char *text
 
 bool und_strict_object(struct und_strict *at, const json_t *value, const char *const *keys)
 {
+    static const char *const none[] = {NULL};
+    return und_strict_object_with(at, value, keys, none);
+}
+
+bool und_strict_object_with(struct und_strict *at, const json_t *value, const char *const *keys,
+                            const char *const *optional)
+{
     char list[512];
     if (!json_is_object(value))
         return unexpected(at, value, "an object with the keys %s", joined(keys, " and ", list, sizeof list));
     const char *key;
     json_t *ignored;
     /* jansson's iteration takes a mutable object, but changes nothing. */
-    json_object_foreach((json_t *)(uintptr_t)value, key, ignored) if (!is_listed(key, keys)) return und_strict_fail(
-        at, "unknown key \"%.100s\", expected %s", key, joined(keys, " or ", list, sizeof list));
+    json_object_foreach((json_t *)(uintptr_t)value, key, ignored)
+    {
+        if (is_listed(key, keys) || is_listed(key, optional))
+            continue;
+        char more[256];
+        return und_strict_fail(at, "unknown key \"%.100s\", expected %s%s%s", key,
+                               joined(keys, *optional ? ", " : " or ", list, sizeof list), *optional ? ", " : "",
+                               joined(optional, " or ", more, sizeof more));
+    }
     for (; *keys; ++keys)
         if (!json_object_get(value, *keys))
             return und_strict_fail(at, "the key \"%s\" is missing", *keys);
@@ -211,7 +225,8 @@ bool und_strict_integer(struct und_strict *at, const json_t *object, const char 
 bool und_strict_integer_or_null(struct und_strict *at, const json_t *object, const char *key, int64_t least,
                                 int64_t *number)
 {
-    return json_is_null(json_object_get(object, key)) || und_strict_integer(at, object, key, least, INT64_MAX, number);
+    const json_t *value = json_object_get(object, key);
+    return !value || json_is_null(value) || und_strict_integer(at, object, key, least, INT64_MAX, number);
 }
 
 bool und_strict_seconds(struct und_strict *at, const json_t *object, const char *key, double *seconds)
@@ -251,6 +266,12 @@ bool und_strict_flag(struct und_strict *at, const json_t *object, const char *ke
     *flag = json_is_true(value);
     und_strict_up(at, mark);
     return true;
+}
+
+bool und_strict_flag_or_null(struct und_strict *at, const json_t *object, const char *key, bool *flag)
+{
+    const json_t *value = json_object_get(object, key);
+    return !value || json_is_null(value) || und_strict_flag(at, object, key, flag);
 }
 
 bool und_strict_integers(struct und_strict *at, const json_t *object, const char *key, size_t least, size_t most,

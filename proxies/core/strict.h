@@ -30,8 +30,11 @@ void und_strict_up(struct und_strict *at, size_t mark);
 /* "FILE: PATH: sentence"; always false. */
 bool und_strict_fail(struct und_strict *at, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The value is an object with exactly these keys (a list ending with NULL). */
+/* The value is an object with exactly these keys (a list ending with NULL); with all of the first list
+ * and any of the second. */
 bool und_strict_object(struct und_strict *at, const json_t *value, const char *const *keys);
+bool und_strict_object_with(struct und_strict *at, const json_t *value, const char *const *keys,
+                            const char *const *optional);
 
 /* The value of a key of an object that und_strict_object has passed. */
 bool und_strict_array(struct und_strict *at, const json_t *object, const char *key, size_t least, size_t most,
@@ -42,13 +45,14 @@ bool und_strict_choice(struct und_strict *at, const json_t *object, const char *
                        int *choice);
 bool und_strict_integer(struct und_strict *at, const json_t *object, const char *key, int64_t least, int64_t most,
                         int64_t *number);
-/* null leaves *number as it is. */
+/* null, or an optional key that is not there, leaves *number and *flag as they are. */
 bool und_strict_integer_or_null(struct und_strict *at, const json_t *object, const char *key, int64_t least,
                                 int64_t *number);
 bool und_strict_seconds(struct und_strict *at, const json_t *object, const char *key, double *seconds);
 bool und_strict_seconds_or_null(struct und_strict *at, const json_t *object, const char *key);
 bool und_strict_share(struct und_strict *at, const json_t *object, const char *key, double *share);
 bool und_strict_flag(struct und_strict *at, const json_t *object, const char *key, bool *flag);
+bool und_strict_flag_or_null(struct und_strict *at, const json_t *object, const char *key, bool *flag);
 
 /* The elements of an array of integers; `numbers` holds `most` of them. */
 bool und_strict_integers(struct und_strict *at, const json_t *object, const char *key, size_t least, size_t most,

@@ -137,19 +137,36 @@ static bool read_decomposition(struct und_strict *at, const json_t *object, int6
     return right;
 }
 
-static bool read_variable(struct und_strict *at, const json_t *value, int64_t ranks, struct und_variable *variable)
+/* How the variable is moved: as the rest of the stream, or in its own way. */
+static bool read_calls(struct und_strict *at, const json_t *value, const struct und_stream *stream,
+                       struct und_variable *variable)
+{
+    variable->transfer_bytes = stream->transfer_bytes;
+    variable->collective = stream->collective;
+    if (!und_strict_integer_or_null(at, value, "transfer_bytes", 1, &variable->transfer_bytes) ||
+        !und_strict_flag_or_null(at, value, "collective", &variable->collective))
+        return false;
+    if (!variable->collective || !stream->turns)
+        return true;
+    und_strict_key(at, "collective");
+    return und_strict_fail(at, "expected false, since the ranks of the stream take turns");
+}
+
+static bool read_variable(struct und_strict *at, const json_t *value, int64_t ranks, const struct und_stream *stream,
+                          struct und_variable *variable)
 {
     static const char *const keys[] = {"name", "label", "count", "type", "shape", "decomposition", "file", NULL};
+    static const char *const optional[] = {"transfer_bytes", "collective", NULL};
     const char *name, *label;
     int64_t file;
     int type;
     size_t ndims;
-    if (!und_strict_object(at, value, keys) || !und_strict_identifier(at, value, "name", &name) ||
+    if (!und_strict_object_with(at, value, keys, optional) || !und_strict_identifier(at, value, "name", &name) ||
         !und_strict_text(at, value, "label", &label) ||
         !und_strict_integer(at, value, "count", 1, INT64_MAX, &variable->count) ||
         !und_strict_choice(at, value, "type", type_names, &type) ||
         !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
-        !und_strict_integer(at, value, "file", 0, 1023, &file))
+        !und_strict_integer(at, value, "file", 0, 1023, &file) || !read_calls(at, value, stream, variable))
         return false;
     variable->name = copy(name);
     if (!variable->name)
@@ -196,7 +213,8 @@ static bool check_names(struct und_strict *at, const struct und_dump *dump)
     return right;
 }
 
-static bool read_variables(struct und_strict *at, const json_t *array, int64_t ranks, struct und_dump *dump)
+static bool read_variables(struct und_strict *at, const json_t *array, int64_t ranks, const struct und_stream *stream,
+                           struct und_dump *dump)
 {
     dump->variables = calloc(json_array_size(array), sizeof *dump->variables);
     if (!dump->variables)
@@ -204,7 +222,7 @@ static bool read_variables(struct und_strict *at, const json_t *array, int64_t r
     dump->variable_count = (int)json_array_size(array);
     for (int v = 0; v < dump->variable_count; ++v) {
         const size_t here = und_strict_element(at, (size_t)v);
-        if (!read_variable(at, json_array_get(array, (size_t)v), ranks, &dump->variables[v]))
+        if (!read_variable(at, json_array_get(array, (size_t)v), ranks, stream, &dump->variables[v]))
             return false;
         und_strict_up(at, here);
     }
@@ -212,7 +230,7 @@ static bool read_variables(struct und_strict *at, const json_t *array, int64_t r
 }
 
 static bool read_dump(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
-                      struct und_dump *dump)
+                      const struct und_stream *stream, struct und_dump *dump)
 {
     static const char *const keys[] = {"time_s", "duration_s", "overhead_bytes", "variables", NULL};
     const json_t *array;
@@ -229,7 +247,7 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
         dump->variable_count = dump[-1].variable_count;
     } else {
         const size_t mark = und_strict_key(at, "variables");
-        if (!read_variables(at, array, ranks, dump))
+        if (!read_variables(at, array, ranks, stream, dump))
             return false;
         und_strict_up(at, mark);
     }
@@ -251,7 +269,7 @@ static bool read_dumps(struct und_strict *at, const json_t *array, int64_t ranks
         struct und_dump *dump = &stream->dumps[i];
         const json_t *value = json_array_get(array, (size_t)i);
         const size_t here = und_strict_element(at, (size_t)i);
-        if (!read_dump(at, value, before, ranks, dump))
+        if (!read_dump(at, value, before, ranks, stream, dump))
             return false;
         if (i > 0 && dump->time_s < dump[-1].time_s)
             return und_strict_fail(at, "time_s is %g, expected at least the %g of the dump before", dump->time_s,

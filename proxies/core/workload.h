@@ -42,6 +42,8 @@ struct und_variable {
     int run_count;
     struct und_rows *runs; /* rule runs */
     int file;
+    int64_t transfer_bytes; /* the stream's, unless the variable has its own */
+    bool collective;        /* likewise */
 };
 
 struct und_dump {

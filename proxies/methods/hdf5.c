@@ -57,7 +57,8 @@ static const struct und_setting settings[] = {
 struct und_file {
     int64_t settings[UND_MAX_SETTINGS];
     hid_t handle;
-    hid_t transfer; /* property list: collective or independent */
+    hid_t transfer; /* property list: independent calls, but for filters */
+    hid_t together; /* property list: collective calls */
     hid_t type;     /* of the current dataset; a predefined one, never closed */
     hid_t dataset;  /* the one that `define` named last; negative before */
     hid_t space;    /* its extent, and the hyperslab of the box in hand */
@@ -210,11 +211,14 @@ static struct und_file *open_file(const struct und_open *how)
     /* Filters are for collective calls, which a rank alone can make as well. */
     int size;
     MPI_Comm_size(how->comm, &size);
-    const bool collective = how->collective || (size == 1 && filters(file->settings));
+    const bool filtered = size == 1 && filters(file->settings);
     file->transfer = made(H5Pcreate(H5P_DATASET_XFER), file, "open ", NULL);
-    if (!how->turns)
-        check(H5Pset_dxpl_mpio(file->transfer, collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT), file,
-              "open ", NULL);
+    file->together = made(H5Pcreate(H5P_DATASET_XFER), file, "open ", NULL);
+    if (!how->turns) {
+        const H5FD_mpio_xfer_t alone = filtered ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT;
+        check(H5Pset_dxpl_mpio(file->transfer, alone), file, "open ", NULL);
+        check(H5Pset_dxpl_mpio(file->together, H5FD_MPIO_COLLECTIVE), file, "open ", NULL);
+    }
     const hsize_t one = 1;
     file->memory = made(H5Screate_simple(1, &one, NULL), file, "open ", NULL);
     file->nothing = made(H5Screate_simple(1, &one, NULL), file, "open ", NULL);
@@ -360,7 +364,8 @@ static void write_box(struct und_file *file, const struct und_dataset *dataset, 
                       const void *data)
 {
     hid_t memory = select_box(file, dataset, box);
-    check(H5Dwrite(file->dataset, file->type, memory, file->space, file->transfer, data), file, "write dataset ",
+    const hid_t transfer = dataset->collective ? file->together : file->transfer;
+    check(H5Dwrite(file->dataset, file->type, memory, file->space, transfer, data), file, "write dataset ",
           dataset->name);
     ++*file->operations;
 }
@@ -368,7 +373,8 @@ static void write_box(struct und_file *file, const struct und_dataset *dataset, 
 static void read_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data)
 {
     hid_t memory = select_box(file, dataset, box);
-    check(H5Dread(file->dataset, file->type, memory, file->space, file->transfer, data), file, "read dataset ",
+    const hid_t transfer = dataset->collective ? file->together : file->transfer;
+    check(H5Dread(file->dataset, file->type, memory, file->space, transfer, data), file, "read dataset ",
           dataset->name);
     ++*file->operations;
 }
@@ -385,6 +391,7 @@ static void close_file(struct und_file *file)
     check(H5Sclose(file->memory), file, "close ", NULL);
     check(H5Sclose(file->nothing), file, "close ", NULL);
     check(H5Pclose(file->transfer), file, "close ", NULL);
+    check(H5Pclose(file->together), file, "close ", NULL);
     check(H5Fclose(file->handle), file, "close ", NULL);
     ++*file->operations;
     free(file);

@@ -12,16 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int write_call(MPI_File, MPI_Offset, const void *, int, MPI_Datatype, MPI_Status *);
-typedef int read_call(MPI_File, MPI_Offset, void *, int, MPI_Datatype, MPI_Status *);
-
 struct und_file {
     MPI_File handle;
     MPI_Comm comm;
     int64_t transfer_bytes;
     int64_t *operations;
-    write_call *write_at;
-    read_call *read_at;
     bool writing;
     bool viewed;                  /* the view is not the default one */
     int64_t base;                 /* byte of the view where the current dataset begins */
@@ -57,8 +52,6 @@ static struct und_file *open_file(const struct und_open *how)
     file->writing = how->mode != UND_READ;
     file->transfer_bytes = how->transfer_bytes;
     file->operations = how->operations;
-    file->write_at = how->collective ? MPI_File_write_at_all : MPI_File_write_at;
-    file->read_at = how->collective ? MPI_File_read_at_all : MPI_File_read_at;
 
     /* Data sieving would read and rewrite what lies between the rows of other ranks. */
     MPI_Info info;
@@ -120,8 +113,8 @@ static void define(struct und_file *file, const struct und_dataset *dataset, con
                 "size with -t",
                 (long long)(bytes < file->transfer_bytes ? bytes : file->transfer_bytes), file->path, INT_MAX);
 
-    int view = dataset->ndims > 1 && is_strided(dataset, block);
-    if (dataset->ndims > 1)
+    int view = !dataset->slabs && is_strided(dataset, block);
+    if (!dataset->slabs)
         MPI_Allreduce(MPI_IN_PLACE, &view, 1, MPI_INT, MPI_MAX, file->comm);
     if (view && bytes > 0) {
         MPI_Datatype type = block_type(file, dataset, block);
@@ -155,7 +148,8 @@ static void write_box(struct und_file *file, const struct und_dataset *dataset, 
     int bytes = (int)und_box_bytes(dataset, box);
     int64_t offset = bytes > 0 ? view_offset(file, dataset->ndims, box) : 0;
     MPI_Status status;
-    int code = file->write_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
+    int code = dataset->collective ? MPI_File_write_at_all(file->handle, offset, data, bytes, MPI_BYTE, &status)
+                                   : MPI_File_write_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
     check_moved(code, &status, bytes, file, "write", offset);
     ++*file->operations;
 }
@@ -165,7 +159,8 @@ static void read_box(struct und_file *file, const struct und_dataset *dataset, c
     int bytes = (int)und_box_bytes(dataset, box);
     int64_t offset = bytes > 0 ? view_offset(file, dataset->ndims, box) : 0;
     MPI_Status status;
-    int code = file->read_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
+    int code = dataset->collective ? MPI_File_read_at_all(file->handle, offset, data, bytes, MPI_BYTE, &status)
+                                   : MPI_File_read_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
     check_moved(code, &status, bytes, file, "read", offset);
     ++*file->operations;
 }

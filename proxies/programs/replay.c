@@ -109,13 +109,17 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
         const struct und_plan *plan = &run->plans[s];
         printf("  stream %s: %s, %s, %s%s\n", stream->name, stream->operation == UND_WRITES ? "writes" : "reads",
                layouts[stream->layout], plan->method->name,
-               plan->collective ? ", collective"
-               : stream->turns  ? ", in turns"
-                                : "");
+               plan->all_collective    ? ", collective"
+               : plan->some_collective ? ", collective and independent"
+               : stream->turns         ? ", in turns"
+                                       : "");
         printf("    dumps           %d%s\n", stream->dump_count, stream->append ? ", appended" : "");
         printf("    files           %" PRId64 "\n", plan->files);
         printf("    bytes           %" PRId64 "\n", plan->bytes);
-        printf("    transfer_bytes  %" PRId64 "\n", plan->transfer_bytes);
+        printf("    transfer_bytes  %" PRId64, plan->least_transfer_bytes);
+        if (plan->most_transfer_bytes > plan->least_transfer_bytes)
+            printf(" to %" PRId64 " by variable", plan->most_transfer_bytes);
+        printf("\n");
         printf("    sync            %s\n", plan->sync ? "after each dump" : "no");
     }
     printf("  %" PRId64 " repetition%s, each\n", run->options->repetitions, run->options->repetitions == 1 ? "" : "s");

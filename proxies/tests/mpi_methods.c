@@ -136,7 +136,8 @@ static int64_t fill_or_compare(const struct scenario *scenario, const struct und
     return wrong;
 }
 
-static void describe(const struct scenario *scenario, int variable, int state, struct und_dataset *dataset)
+static void describe(const struct scenario *scenario, int variable, int state, bool collective,
+                     struct und_dataset *dataset)
 {
     static const char *const names[VARIABLES] = {"first", "second"};
     int64_t bytes = und_type_bytes(scenario->type);
@@ -145,6 +146,7 @@ static void describe(const struct scenario *scenario, int variable, int state, s
         bytes *= dataset->shape[d] = scenario->shape[d];
     dataset->file_offset = (state * VARIABLES + variable) * bytes;
     dataset->first_row = state * scenario->shape[0];
+    dataset->collective = collective;
 }
 
 /* One pass over all states and variables of an open file; returns the wrong bytes found in reading. */
@@ -160,7 +162,7 @@ static int64_t pass(const struct und_method *method, struct und_file *file, cons
         for (int v = 0; v < VARIABLES; ++v) {
             struct und_dataset dataset;
             struct und_box block, box;
-            describe(scenario, v, state, &dataset);
+            describe(scenario, v, state, collective, &dataset);
             block_of(scenario, reading ? (rank + 1) % size : rank, size, &block);
             if (method->define)
                 method->define(file, &dataset, &block);
@@ -242,7 +244,6 @@ static void play(const struct und_method *method, const struct scenario *scenari
     struct und_open how = {.path = path,
                            .comm = comm,
                            .mode = UND_CREATE,
-                           .collective = collective,
                            .append = scenario->states > 1,
                            .transfer_bytes = scenario->transfer_bytes,
                            .created = &created,

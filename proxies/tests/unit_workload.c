@@ -118,6 +118,36 @@ static void test_base(void **state)
     json_decref(root);
 }
 
+/* A variable is moved as its stream, unless it says otherwise. */
+static void test_calls_of_a_variable(void **state)
+{
+    struct und_error error;
+    json_t *root = parse(base);
+    change(root, "streams/0/dumps/0/variables/0/transfer_bytes", "512");
+    change(root, "streams/0/dumps/0/variables/0/collective", "true");
+    change(root, "streams/0/dumps/0/variables/1/transfer_bytes", "null");
+    change(root, "streams/0/dumps/0/variables/1/collective", "null");
+    struct und_workload *workload = read_value(root, &error);
+    (void)state;
+    if (!workload)
+        fail_msg("%s", error.text);
+    const struct und_dump *dumps = workload->streams[0].dumps;
+    assert_int_equal(dumps[0].variables[0].transfer_bytes, 512);
+    assert_true(dumps[0].variables[0].collective);
+    assert_int_equal(dumps[0].variables[1].transfer_bytes, 4096);
+    assert_false(dumps[0].variables[1].collective);
+    assert_false(dumps[1].repeats);
+    assert_int_equal(dumps[1].variables[0].transfer_bytes, 4096);
+    assert_true(workload->streams[1].dumps[0].variables[0].collective);
+    und_workload_free(workload);
+
+    change(root, "streams/0/turns", "true");
+    assert_null(read_value(root, &error));
+    assert_string_equal(error.text, "w.json: streams[0].dumps[0].variables[0].collective: expected false, since the "
+                                    "ranks of the stream take turns");
+    json_decref(root);
+}
+
 #define VARIABLE "streams/0/dumps/0/variables/0/"
 #define IN_VARIABLE "w.json: streams[0].dumps[0].variables[0]"
 #define NAME_RULE \
@@ -218,6 +248,12 @@ static void test_mistakes(void **state)
          IN_VARIABLE ".decomposition.runs[0]: expected two integers, [ranks, rows of each]"},
         {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[0, 8]]}",
          IN_VARIABLE ".decomposition.runs[0]: expected at least 1 rank and at least 0 rows, found [0, 8]"},
+        {VARIABLE "transfer_bytes", "0", IN_VARIABLE ".transfer_bytes: expected an integer of at least 1, found 0"},
+        {VARIABLE "transfer_bytes", "4.5", IN_VARIABLE ".transfer_bytes: expected an integer of at least 1, found 4.5"},
+        {VARIABLE "collective", "1", IN_VARIABLE ".collective: expected true or false, found 1"},
+        {VARIABLE "transfer", "1",
+         IN_VARIABLE ": unknown key \"transfer\", expected name, label, count, type, shape, decomposition, file, "
+                     "transfer_bytes or collective"},
         {VARIABLE "file", "1024", IN_VARIABLE ".file: expected an integer from 0 to 1023, found 1024"},
         {VARIABLE "name", "'b'",
          "w.json: streams[0].dumps[0].variables[1]: the name b is taken by a variable before it"},
@@ -344,8 +380,10 @@ static void test_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base),  cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_not_json),
-        cmocka_unit_test(test_turns), cmocka_unit_test(test_similar_names), cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_base),     cmocka_unit_test(test_calls_of_a_variable),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_turns),    cmocka_unit_test(test_similar_names),
+        cmocka_unit_test(test_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,20 +22,27 @@ from understudy.workload import TYPE_BYTES, Decomposition, Stream, Variable
 BIN_BYTES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
 BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M",
         "100M_1G", "1G_PLUS")  # fmt: skip
-MODULES = {"hdf5": ("H5D",), "mpiio": ("MPI-IO",), "posix": ("POSIX", "STDIO")}
-_HISTOGRAM = {"POSIX": ("POSIX", ""), "MPI-IO": ("MPIIO", "_AGG"), "H5D": ("H5D", "_AGG")}
+# Whose calls are the application's own; a file that it moves by MPI-IO may have a header by stdio.
+MODULES = {"hdf5": ("H5D",), "mpiio": ("MPI-IO", "STDIO"), "posix": ("POSIX", "STDIO")}
+HISTOGRAM = {"POSIX": ("POSIX", ""), "MPI-IO": ("MPIIO", "_AGG"), "H5D": ("H5D", "_AGG")}
 
 Whole = npt.NDArray[np.int64]
 Owner = Callable[[npt.NDArray[np.uint64]], Whole]
 
 
+def bin_of(size: float) -> int:
+    """Index of the bin of `BINS` that a call of so many bytes is in."""
+    return sum(size > end for end in BIN_BYTES)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """`sizes` has a count per bin of `BINS`; None where the source keeps no sizes (STDIO)."""
+    """`sizes` has a count per bin of `BINS`; of the calls that are in none the source keeps no
+    sizes (STDIO)."""
 
     count: int
     collective: int = 0
-    sizes: tuple[int, ...] | None = None
+    sizes: tuple[int, ...] = (0,) * len(BINS)
 
     @property
     def collective_share(self) -> float:
@@ -44,11 +51,10 @@ class Calls:
 
 def total(parts: list[Calls]) -> Calls:
     """The sum of calls of several kinds of files."""
-    sizes = [p.sizes for p in parts if p.sizes is not None]
     return Calls(
         count=sum(p.count for p in parts),
         collective=sum(p.collective for p in parts),
-        sizes=tuple(map(sum, zip(*sizes, strict=True))) if len(sizes) == len(parts) else None,
+        sizes=tuple(map(sum, zip(*(p.sizes for p in parts), strict=True))),
     )
 
 
@@ -63,22 +69,18 @@ def of_log(log: Log, owner: Owner, owners: int) -> dict[tuple[int, str, str], Ca
     found: dict[tuple[int, str, str], Calls] = {}
     for method, modules in MODULES.items():
         sums = np.zeros((owners, 2, 2 + len(BINS)), np.int64)
-        unsized = np.zeros((owners, 2), np.bool_)
         for module in (m for m in modules if m in log.modules):
             for block in log.records(module):
                 which = owner(block["file_rec_id" if module == "H5D" else "id"])
                 mine, which = block[which >= 0], which[which >= 0]
                 for way, word in enumerate(("READ", "WRITE")):
-                    rows = _counters(mine, module, word)
-                    np.add.at(sums[:, way], which, rows)
-                    if module == "STDIO":
-                        unsized[which[rows[:, 0] > 0], way] = True
+                    np.add.at(sums[:, way], which, _counters(mine, module, word))
         for who, way in zip(*map(np.ndarray.tolist, np.nonzero(sums[:, :, 0])), strict=True):
             count, collective, *sizes = sums[who, way].tolist()
             found[who, ("read", "write")[way], method] = Calls(
                 count=count,
                 collective=collective,
-                sizes=None if unsized[who, way] else tuple(sizes),
+                sizes=tuple(sizes),
             )
     return found
 
@@ -94,8 +96,8 @@ def _counters(block: Any, module: str, word: str) -> Whole:
         rows[:, 0] = np.maximum(block[f"{module}_{word}S"], 0)
     if module == "H5D":
         rows[:, 1] = np.where(block["H5D_USE_MPIIO_COLLECTIVE"] > 0, rows[:, 0], 0)
-    if module in _HISTOGRAM:
-        prefix, suffix = _HISTOGRAM[module]
+    if module in HISTOGRAM:
+        prefix, suffix = HISTOGRAM[module]
         for k, name in enumerate(BINS):
             rows[:, 2 + k] = np.maximum(block[f"{prefix}_SIZE_{word}{suffix}_{name}"], 0)
     return rows
@@ -106,8 +108,8 @@ def _counters(block: Any, module: str, word: str) -> Whole:
 
 def of_stream(stream: Stream, ranks: int) -> Calls:
     """The calls by which the player moves a stream with the stream's own method."""
-    collective = stream.collective and stream.method != "posix"
     sizes: Counter[int] = Counter()
+    collectives = 0
     groups = 1 if stream.layout == "shared" else stream.groups or ranks
     if stream.turns:
         groups = ranks  # each has a dataset of its own
@@ -116,19 +118,19 @@ def of_stream(stream: Stream, ranks: int) -> Calls:
         opened = _opened(tuple(dict.fromkeys(appended or dump.variables)), ranks)
         for variable in dump.variables:
             alike = replace(variable, name="v", label="", count=1, file=0)
-            each, made = _transfers(
-                alike, ranks, groups, stream.transfer_bytes, stream.method == "posix"
-            )
+            most = variable.transfer_bytes or stream.transfer_bytes
+            each, made = _transfers(alike, ranks, groups, most, stream.method == "posix")
             for size, times in made:
                 sizes[size] += times * variable.count
-            if collective:
+            own = stream.collective if variable.collective is None else variable.collective
+            if own and stream.method != "posix":
                 idle = _idle(each, opened[variable.file], groups)
                 sizes[0] += idle * variable.count
+                collectives += (int(each.sum()) + idle) * variable.count
     bins = [0] * len(BINS)
     for size, times in sizes.items():
-        bins[sum(size > end for end in BIN_BYTES)] += times
-    count = sum(bins)
-    return Calls(count=count, collective=count if collective else 0, sizes=tuple(bins))
+        bins[bin_of(size)] += times
+    return Calls(count=sum(bins), collective=collectives, sizes=tuple(bins))
 
 
 @lru_cache(maxsize=256)

@@ -271,14 +271,19 @@ def _calls(a: Calls | None, b: Calls | None) -> Iterator[Measure]:
 
 
 def _sizes(a: Calls, b: Calls) -> Measure:
-    """The share of calls that would have to change their bin of access sizes."""
-    if a.sizes is None or b.sizes is None:
+    """The share of calls that would have to change their bin of access sizes; a call without a
+    size may be in any."""
+    if not any(a.sizes) or not any(b.sizes):
         reason = "Darshan keeps no access sizes of stdio calls"
         return Measure(quantity="access sizes", original="", replica="", error=None, reason=reason)
     x, y = np.array(a.sizes) / a.count, np.array(b.sizes) / b.count
+    wrong = (
+        np.maximum(x - y, 0).sum() - (1 - y.sum()),
+        np.maximum(y - x, 0).sum() - (1 - x.sum()),
+    )
     return Measure(
         quantity="access sizes", original=_mode(a.sizes), replica=_mode(b.sizes),
-        error=float(np.abs(x - y).sum() / 2),
+        error=round(max(0.0, *map(float, wrong)), 12),
     )  # fmt: skip
 
 

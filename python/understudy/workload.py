@@ -79,6 +79,8 @@ class Variable:
     label: str = ""
     count: int = 1
     file: int = 0
+    transfer_bytes: int | None = None  # None: the stream's
+    collective: bool | None = None  # None: the stream's
 
     @property
     def row_bytes(self) -> int:
@@ -203,11 +205,15 @@ class Workload:
         return _layout(_ordered(row), 0) + "\n"
 
 
+_OPTIONAL = ("transfer_bytes", "collective")  # keys of a variable that are left out where None
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         if "rule" in value and "runs" in value:
             return {k: _plain(v) for k, v in value.items() if k == "rule" or v}
-        return {k: _plain(v) for k, v in value.items()}
+        optional = _OPTIONAL if "decomposition" in value else ()
+        return {k: _plain(v) for k, v in value.items() if v is not None or k not in optional}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
@@ -218,14 +224,16 @@ def _ordered(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     parts = [_schema(), *_schema()["$defs"].values()]
-    order = next((p["required"] for p in parts if set(p.get("required", ())) == set(value)), value)
-    return {key: _ordered(value[key]) for key in order}
+    known = (p["properties"] for p in parts if "required" in p
+             and set(p["required"]) <= set(value) <= set(p["properties"]))  # fmt: skip
+    return {key: _ordered(value[key]) for key in next(known, value) if key in value}
 
 
 def _layout(value: Any, depth: int) -> str:
     """JSON that a person can read: what fits a line stays on it."""
     line = json.dumps(value, ensure_ascii=False)
-    if len(line) + 2 * depth <= 200 or not isinstance(value, dict | list) or not value:
+    most = 280 if isinstance(value, dict) and "decomposition" in value else 200  # a variable
+    if len(line) + 2 * depth <= most or not isinstance(value, dict | list) or not value:
         return line
     pad = "\n" + "  " * (depth + 1)
     end = "\n" + "  " * depth
@@ -430,7 +438,8 @@ def _turns_fault(stream: Stream) -> str:
         return "no ranks share a file in the layout file-per-process"
     if stream.files == "append":
         return "files that are appended to stay open"
-    return "collective calls are made by all ranks together" if stream.collective else ""
+    together = stream.collective or any(v.collective for d in stream.dumps for v in d.variables)
+    return "collective calls are made by all ranks together" if together else ""
 
 
 def _twice(names: Iterable[str]) -> str:
