@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.calls import BINS, HISTOGRAM
 from understudy.darshanlog import Log
 from understudy.series import ACCESS, ALL_RANKS, MAX_FIELDS, METHODS, NAMELESS, Rows, Templates
+from understudy.transfers import MAX_TRANSFER, of_average, sizes_of
 
-FILES_AT_ONCE = 32_768  # files put together in memory at a time
+FILES_AT_ONCE = 16_384  # files put together in memory at a time
 MAX_PARTS = 256
-ROWS_AT_ONCE = 32_768  # rows held before they go to a temporary file
-MAX_TRANSFER = 64 << 20
+ROWS_AT_ONCE = 16_384  # rows held before they go to a temporary file
 MAX_HINTS = 10_000
+MOST_CALLS = (1 << 31) - 1  # of one record
 
 _JUNK = re.compile(
     rb"\.locktest\.\d+$|_cid-.*\.sm$|^<STD(IN|OUT|ERR)>$|^(/dev(?!/shm/)|/proc|/sys|/etc|/usr/lib|/lib)/|\.shfp\.\d+$"
@@ -31,14 +33,16 @@ JUNK = -1
 
 NAME = np.dtype([("file", "u8"), ("template", "i4"), ("numbers", "i8", (MAX_FIELDS,))])
 
+_SIZED = (("calls", "i4", (len(BINS),)), ("sizes", "f4", (len(BINS),)), ("collectives", "i4"))
+
 # One rank's (or all ranks') use of one file in one direction, as one module saw it.
 TOUCH = np.dtype(
     [
         ("file", "u8"), ("rank", "i4"), ("write", "?"), ("bytes", "i8"), ("top", "i8"),
         ("start_s", "f8"), ("end_s", "f8"), ("transfer", "i8"), ("collective", "?"),
-        ("syncs", "i8"), ("even", "?"), ("opens", "i8"), ("calls", "i8"), ("call_bytes", "i8"),
+        ("syncs", "i8"), ("even", "?"), ("opens", "i8"), ("count", "i8"), ("call_bytes", "i8"),
         ("opened_s", "f8"), ("closed_s", "f8"), ("busy_s", "f8"),
-        ("by_handle", "?"), ("mended", "?"),
+        ("by_handle", "?"), ("mended", "?"), *_SIZED,
     ]
 )  # fmt: skip
 
@@ -47,7 +51,7 @@ DATASET = np.dtype(
     [
         ("file", "u8"), ("record", "u8"), ("rank", "i4"), ("write", "?"), ("bytes", "i8"),
         ("element", "i2"), ("points", "i8"), ("start_s", "f8"), ("end_s", "f8"),
-        ("transfer", "i8"), ("collective", "?"), ("even", "?"),
+        ("transfer", "i8"), ("collective", "?"), ("even", "?"), *_SIZED,
     ]
 )  # fmt: skip
 
@@ -256,7 +260,7 @@ class Accesses:
         for n, twin in both:
             row, times = posix[n], int(twin["opens"])
             once = int(row["call_bytes"])
-            if row["calls"] == times > 1 and once * times == row["bytes"] == row["top"]:
+            if row["count"] == times > 1 and once * times == row["bytes"] == row["top"]:
                 self.remarks.add("reopened", 1, int(row["bytes"]) - once)
                 row["bytes"] = row["top"] = once
                 row["mended"] = True
@@ -278,19 +282,23 @@ class Accesses:
             home = row_of.get((int(twin["file"]), int(twin["rank"])))
             if home is not None and home != n:
                 target = posix[home]
-                if target["calls"] == 0:
+                both = target["calls"] + row["calls"]
+                moved = target["calls"] * target["sizes"] + row["calls"] * row["sizes"]
+                target["calls"], target["sizes"] = both, moved / np.maximum(both, 1)
+                if target["count"] == 0:
                     for name in ("start_s", "end_s", "call_bytes", "transfer"):
                         target[name] = row[name]
                 elif target["call_bytes"] != size:
                     target["call_bytes"] = 0
                 target["mended"] = True
-                for name in ("bytes", "top", "calls"):
-                    target[name] += size if name != "calls" else row["calls"]
+                for name in ("bytes", "top", "count"):
+                    target[name] += size if name != "count" else row["count"]
                 self.remarks.add("moved", 1, size)
                 break
         else:
             self.remarks.add("stale", 1, size)
-        row["bytes"] = row["calls"] = 0
+        row["bytes"] = row["count"] = 0
+        row["calls"] = 0
 
     def _mpiio_rows(
         self, mpiio: Rows, posix: Rows, stdio: Rows, extents: "_Extents"
@@ -338,7 +346,7 @@ class Accesses:
         rows["method"] = METHODS.index(method)
         rows["element"] = 1
         for name in ("rank", "write", "start_s", "end_s", "transfer", "collective", "even",
-                     "mended"):  # fmt: skip
+                     "mended", "calls", "sizes", "collectives"):  # fmt: skip
             rows[name] = touches[name]
         rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
         size = touches["bytes"]
@@ -380,7 +388,7 @@ class Accesses:
             mine = touches["write"] & (touches["bytes"] > 0) & apart
             for column, counter, fit in (
                 ("syncs", syncs, mine),
-                ("calls", "MPIIO_COLL_WRITES", mine & touches["collective"]),
+                ("count", "MPIIO_COLL_WRITES", mine & touches["collective"]),
             ):
                 states, rest = np.divmod(touches[column], each)
                 for n in np.flatnonzero(fit & (states > 1) & (rest == 0)).tolist():
@@ -450,6 +458,7 @@ def _posix(block: Any, ranks: int) -> list[Rows]:
     touches = []
     for write in (True, False):
         touch = _touch(block, "POSIX", write, ranks)
+        _size(touch, block, "POSIX", "WRITE" if write else "READ", touch["count"])
         touch["syncs"] = np.maximum(block["POSIX_FSYNCS"], 0) + np.maximum(
             block["POSIX_FDSYNCS"], 0
         )
@@ -468,7 +477,10 @@ def _mpiio(block: Any, ranks: int) -> list[Rows]:
         word = "WRITES" if write else "READS"
         kinds = [block[f"MPIIO_{k}_{word}"] for k in ("COLL", "INDEP", "SPLIT", "NB")]
         touch["collective"] = (kinds[0] > 0) | (kinds[2] > 0)
-        touch["calls"] = np.where(kinds[0] > 0, kinds[0], sum(np.maximum(k, 0) for k in kinds))
+        every = sum(np.maximum(k, 0) for k in kinds)
+        touch["collectives"] = np.maximum(kinds[0], 0) + np.maximum(kinds[2], 0)
+        touch["count"] = np.where(kinds[0] > 0, kinds[0], every)
+        _size(touch, block, "MPI-IO", word[:-1], every)
         touch["syncs"] = block["MPIIO_SYNCS"]
         touches.append(_spread(touch, block, "MPIIO", ranks))
     return touches
@@ -478,6 +490,7 @@ def _stdio(block: Any, ranks: int) -> list[Rows]:
     touches = []
     for write in (True, False):
         touch = _touch(block, "STDIO", write, ranks)
+        _size(touch, block, "STDIO", "WRITE" if write else "READ", touch["count"])
         touch["syncs"] = block["STDIO_FLUSHES"]
         touch["opens"] = block["STDIO_OPENS"]
         touches.append(touch)
@@ -501,7 +514,7 @@ def _touch(block: Any, module: str, write: bool, ranks: int) -> Rows:
     if f"{module}_MAX_BYTE_{past}" in names:
         touch["top"] = np.where(touch["bytes"] > 0, block[f"{module}_MAX_BYTE_{past}"] + 1, 0)
     if f"{module}_{verb}S" in names:
-        touch["calls"] = block[f"{module}_{verb}S"]
+        touch["count"] = block[f"{module}_{verb}S"]
     start = block[f"{module}_F_{verb}_START_TIMESTAMP"]
     touch["start_s"] = np.where(start > 0, start, block[f"{module}_F_OPEN_START_TIMESTAMP"])
     touch["end_s"] = np.maximum(block[f"{module}_F_{verb}_END_TIMESTAMP"], touch["start_s"])
@@ -531,15 +544,32 @@ def _who(block: Any, module: str, ranks: int) -> npt.NDArray[np.int64]:
 
 def _transfers(block: Any, module: str, touch: Rows) -> tuple[Any, Any]:
     """Per record: the call size that moved most bytes, and the only call size (0: several)."""
-    average = touch["bytes"] // np.maximum(touch["calls"], 1)
+    average = touch["bytes"] // np.maximum(touch["count"], 1)
     if f"{module}_ACCESS1_ACCESS" not in block.dtype.names:
         return np.clip(average, 1, MAX_TRANSFER), np.zeros(len(block), np.int64)
     sizes = np.column_stack([block[f"{module}_ACCESS{k}_ACCESS"] for k in range(1, 5)])
     counts = np.column_stack([block[f"{module}_ACCESS{k}_COUNT"] for k in range(1, 5)])
     best = np.argmax(sizes * counts, axis=1)[:, None]
     main = np.take_along_axis(sizes, best, axis=1)[:, 0]
-    only = np.where(counts[:, 0] == touch["calls"], sizes[:, 0], 0)
+    only = np.where(counts[:, 0] == touch["count"], sizes[:, 0], 0)
     return np.clip(np.where(main > 0, main, average), 1, MAX_TRANSFER), only
+
+
+def _size(rows: Rows, block: Any, module: str, word: str, count: Any) -> None:
+    """Calls by their sizes; all alike where the histogram does not tell of as many."""
+    moved = np.maximum(rows["bytes"], 0)
+    rows["calls"], rows["sizes"] = of_average(np.clip(count, 0, MOST_CALLS), moved)
+    if module in HISTOGRAM:
+        prefix, suffix = HISTOGRAM[module]
+        histogram = np.column_stack([block[f"{prefix}_SIZE_{word}{suffix}_{b}"] for b in BINS])
+        values, times = (
+            np.column_stack([block[f"{prefix}_ACCESS{k}_{what}"] for k in range(1, 5)])
+            for what in ("ACCESS", "COUNT")
+        )
+        told = (histogram.sum(axis=1) == count) & (histogram >= 0).all(axis=1)
+        told &= count <= MOST_CALLS
+        rows["calls"][told] = histogram[told]
+        rows["sizes"][told] = sizes_of(histogram[told], values[told], times[told], moved[told])
 
 
 def _spread(touch: Rows, block: Any, module: str, ranks: int) -> Rows:
@@ -566,7 +596,9 @@ def _spread(touch: Rows, block: Any, module: str, ranks: int) -> Rows:
                 rows["bytes"][rank] = size
                 left.remove(size)
         rows["bytes"][rows["bytes"] < 0] = left
-        rows["calls"] = touch["calls"][n] // ranks
+        rows["count"] = touch["count"][n] // ranks
+        rows["collectives"] = touch["collectives"][n] // ranks
+        rows["calls"], rows["sizes"] = of_average(np.ones(ranks, np.int64), rows["bytes"])
         rows["syncs"] = touch["syncs"][n] // ranks
         rows["busy_s"] = touch["busy_s"][n] / ranks
         parts.append(rows)
@@ -585,7 +617,8 @@ def _datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
             rows["file"][n] = files.get(int(rows["record"][n]), int(rows["record"][n]))
         rows["write"], rows["rank"] = write, _who(used, "H5D", ranks)
         rows["bytes"] = touch["bytes"] = used[f"H5D_BYTES_{past}"]
-        touch["calls"] = used[f"H5D_{verb}S"]
+        touch["count"] = used[f"H5D_{verb}S"]
+        _size(rows, used, "H5D", verb, touch["count"])
         size = used["H5D_DATATYPE_SIZE"]
         whole = np.isin(size, (1, 2, 4, 8)) & (rows["bytes"] % np.maximum(size, 1) == 0)
         rows["element"] = np.where(whole, size, 1)
@@ -595,6 +628,7 @@ def _datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
         rows["end_s"] = np.maximum(rows["start_s"], used[f"H5D_F_{verb}_END_TIMESTAMP"])
         rows["transfer"] = _transfers(used, "H5D", touch)[0]
         rows["collective"] = used["H5D_USE_MPIIO_COLLECTIVE"] > 0
+        rows["collectives"] = np.where(rows["collective"], rows["calls"].sum(axis=1), 0)
         rows["even"] = (rows["rank"] == ALL_RANKS) & (used["H5D_F_VARIANCE_RANK_BYTES"] == 0)
         parts.append(rows)
     return np.concatenate(parts)

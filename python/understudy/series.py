@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.calls import BINS
+from understudy.transfers import Tally
+
 MAX_FIELDS = 6
 ALL_RANKS = -1
 CELLS = 4_000_000  # most numbers (dumps x ranks) kept per family: 32 MB
@@ -46,6 +49,9 @@ ACCESS = np.dtype(
         ("start_s", "f8"),
         ("end_s", "f8"),
         ("transfer", "i8"),  # bytes of the most important call size
+        ("calls", "i4", (len(BINS),)),  # in each of Darshan's bins of sizes
+        ("sizes", "f4", (len(BINS),)),  # their mean size in each, bytes
+        ("collectives", "i4"),  # calls that are collective
         ("collective", "?"),
         ("synced", "?"),
         ("even", "?"),  # the log says that all ranks moved the same
@@ -195,7 +201,9 @@ class Cell:
     """One part of one file of one dump: bytes per rank (or bin of ranks), and of all together."""
 
     rank_bytes: npt.NDArray[np.int64] | None = None
+    rank_calls: Tally = field(default_factory=Tally)  # of as many bins, or of one
     shared_bytes: int = 0
+    shared_calls: Tally = field(default_factory=Tally)
     even: bool = False
     element: int = 1
     points: int = 0  # elements of an HDF5 dataset when it was opened last
@@ -269,7 +277,16 @@ class _Family:
     )
     calls: "_Calls" = field(default_factory=lambda: _Calls())
     bins: int = 0
+    call_bins: int = 1  # as many, where there is room
+    kinds: set[tuple[bool, int]] = field(default_factory=set)  # of calls, by collective and bin
     mended: bool = False
+
+    def learn(self, rows: Rows) -> None:
+        """Note which kinds of calls there are."""
+        some = set(np.flatnonzero(rows["calls"].any(axis=0)).tolist())
+        collective = bool((rows["collectives"] > 0).any())
+        alone = bool((rows["calls"].sum(axis=1) > rows["collectives"]).any())
+        self.kinds |= {(c, b) for b in some for c in (False, True) if (collective if c else alone)}
 
     def places(self, *roles: str) -> list[int]:
         return [i for i, role in enumerate(self.roles) if role in roles]
@@ -319,6 +336,7 @@ def find_series(
             if family is None:
                 count = _NUMBERS if key[0] < 0 else templates.names[key[0]].count(b"\x00")
                 family = families[key] = _Family(spans=[_Spans(most) for _ in range(count)])
+            family.learn(part)
             seen = _Spans.seen(part, ranks)
             for place, spans in enumerate(family.spans):
                 spans.add(part["numbers"][:, place], seen)
@@ -331,6 +349,8 @@ def find_series(
             family.bursts = family.spans[place].bursts()
             cells *= len(family.bursts) + 1
         family.bins = min(ranks, max(1, CELLS // max(1, cells)))
+        numbers = 2 * len(family.kinds) * family.bins
+        family.call_bins = family.bins if cells * numbers <= CELLS else 1
     for rows in blocks():
         for key, part in _by_family(rows):
             _add(families[key], part, ranks)
@@ -513,11 +533,14 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     if shared.any():
         cell.even = bool(rows["even"][shared].all()) and (cell.even or not cell.shared_bytes)
         cell.shared_bytes += int(rows["bytes"][shared].sum())
+        cell.shared_calls.add(rows[shared], np.zeros(int(shared.sum()), np.int64))
     if len(single):
         if cell.rank_bytes is None:
             cell.rank_bytes = np.zeros(family.bins, np.int64)
+            cell.rank_calls = Tally(bins=family.call_bins)
         bins = single["rank"].astype(np.int64) * family.bins // ranks
         np.add.at(cell.rank_bytes, bins, single["bytes"])
+        cell.rank_calls.add(single, bins if family.call_bins > 1 else 0 * bins)
     cell.element = int(rows["element"].max())
     cell.points = max(cell.points, int(rows["points"].max()))
     cell.start_s = min(cell.start_s, float(rows["start_s"].min()))
@@ -636,6 +659,7 @@ def _together(
         home = merged.setdefault(((), part), cell)
         if home is not cell and home.rank_bytes is not None and cell.rank_bytes is not None:
             home.rank_bytes = home.rank_bytes + cell.rank_bytes
+            home.rank_calls = home.rank_calls + cell.rank_calls
             home.start_s = min(home.start_s, cell.start_s)
             home.end_s = max(home.end_s, cell.end_s)
             home.extent += cell.extent

@@ -7,7 +7,7 @@ time, and, where a counter says how many states there are and nothing says when,
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -199,8 +199,8 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
             if spans > 2 or not 0 < ends[1] < ends[2]:
                 return []
         grew = grew or spans > 1
-        for k, (low, high) in enumerate(pairwise(ends)):
-            made[first + k].cells[key] = _share(cell, low, high, ends[-1])
+        for k in range(spans):
+            made[first + k].cells[key] = _share(cell, k, ends)
     return made if grew and all(state.bytes for state in made) else []
 
 
@@ -297,19 +297,22 @@ def _dump_of(cells: list[tuple[int, Cell]], whole: DumpFacts) -> DumpFacts:
 
 def _divide(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     """The dump in as many as there are bursts, each rank's bytes in proportion to theirs."""
-    total = sum(b.bytes for b in bursts)
-    made, before = [], 0
-    for burst in bursts:
-        cells = {
-            key: _share(cell, before, before + burst.bytes, total)
-            for key, cell in dump.cells.items()
-        }
-        before += burst.bytes
-        made.append(DumpFacts(cells=cells, start_s=burst.start_s, end_s=burst.end_s))
-    return made
+    edges = [0, *accumulate(b.bytes for b in bursts)]
+    return [
+        DumpFacts(
+            cells={key: _share(cell, k, edges) for key, cell in dump.cells.items()},
+            start_s=burst.start_s,
+            end_s=burst.end_s,
+        )
+        for k, burst in enumerate(bursts)
+    ]
 
 
-def _share(cell: Cell, low: int, high: int, total: int) -> Cell:
+def _share(cell: Cell, k: int, edges: Sequence[int]) -> Cell:
+    """State k of a cell, whose bytes are in proportion to what lies between edges k and k + 1."""
+    low, high, total = edges[k], edges[k + 1], edges[-1]
+    states, share = len(edges) - 1, (high - low) / total
+
     def part(size: int) -> int:
         rows = size // cell.element
         return (rows * high // total - rows * low // total) * cell.element
@@ -319,7 +322,9 @@ def _share(cell: Cell, low: int, high: int, total: int) -> Cell:
         rank_bytes=None
         if ranks is None
         else np.array([part(n) for n in ranks.tolist()], np.int64),
+        rank_calls=cell.rank_calls.state(k, states, share),
         shared_bytes=part(cell.shared_bytes),
+        shared_calls=cell.shared_calls.state(k, states, share),
         even=cell.even,
         element=cell.element,
         start_s=cell.start_s,

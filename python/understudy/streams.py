@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.series import BURST, Cell, DumpFacts, Series, bin_edges
+from understudy.transfers import MAX_PIECES, Piece, Tally, pieces
 from understudy.workload import (
     EVEN,
     MAX_RUNS,
@@ -145,9 +146,10 @@ class Composer:
     def _stream(self, draft: Draft, name: str, role: str, index: int) -> Stream:
         layout, groups = self._layout(draft, name)
         main = max(draft.series, key=lambda s: s.bytes)
+        usual = _Usual(main.transfer_bytes, main.collective and draft.method != "posix")
         at = f"/streams/{index}"
-        dumps = tuple(self._dump(draft, k) for k in range(draft.dumps))
-        self._prove(draft, at, main)
+        dumps = tuple(self._dump(draft, k, usual) for k in range(draft.dumps))
+        self._prove(draft, at, main, any(v.transfer_bytes for d in dumps for v in d.variables))
         self.templates.append(draft.templates)
         label = main.template.replace(b"\x00", b"*").decode("utf-8", "replace")
         return Stream(
@@ -159,8 +161,8 @@ class Composer:
             layout=layout,
             groups=groups,
             method=draft.method,
-            transfer_bytes=main.transfer_bytes,
-            collective=main.collective and draft.method != "posix",
+            transfer_bytes=usual.transfer_bytes,
+            collective=usual.collective,
             sync=any(s.synced for s in draft.series) and draft.write,
             dumps=dumps,
         )
@@ -183,9 +185,8 @@ class Composer:
             )
         return "grouped", count
 
-    def _dump(self, draft: Draft, k: int) -> Dump:
-        files: dict[tuple[int, tuple[int, ...]], int] = {}
-        variables: list[Variable] = []
+    def _dump(self, draft: Draft, k: int, usual: "_Usual") -> Dump:
+        files: dict[tuple[int, tuple[int, ...]], list[list[Variable]]] = {}
         cells_in_all = sum(len(d.cells) for s in draft.series for d in s.dumps)
         most = max(LEAST_RUNS, min(MAX_RUNS, STREAM_RUNS // cells_in_all))
         for n, series in enumerate(draft.series):
@@ -193,8 +194,10 @@ class Composer:
             for (item, _), cell in sorted(
                 cells.items(), key=lambda c: (c[0][0], c[1].start_s, c[0][1])
             ):
-                file = files.setdefault((n, item), len(files)) % MAX_FILES
-                variables += self._variables(cell, file, most)
+                parts = files.setdefault((n, item), [])
+                file = (len(files) - 1) % MAX_FILES
+                parts += self._variables(cell, file, most, usual)
+        variables = [v for parts in files.values() for v in _by_size(parts)]
         facts = [s.dumps[k] for s in draft.series]
         payload = sum(v.bytes for v in variables)
         extent = sum(f.extent for f in facts)
@@ -206,29 +209,41 @@ class Composer:
             variables=tuple(_named(variables)),
         )
 
-    def _variables(self, cell: Cell, file: int, most: int) -> Iterable[Variable]:
-        element = cell.element
+    def _variables(
+        self, cell: Cell, file: int, most: int, usual: "_Usual"
+    ) -> Iterable[list[Variable]]:
+        """The variables of what one record tells of all ranks, and of what each rank's tells."""
         if cell.shared_bytes:
-            yield _variable(cell.shared_bytes, element, EVEN, file)
-        if cell.rank_bytes is not None and (total := int(cell.rank_bytes.sum())):
-            if np.any(cell.rank_bytes % element):
-                element = 1
-            rule = self._runs(cell.rank_bytes // element, most)
-            yield _variable(total, element, rule, file)
+            shared = np.array([cell.shared_bytes])
+            yield self._cut(shared, cell.shared_calls, cell, file, most, usual)
+        if cell.rank_bytes is not None and cell.rank_bytes.any():
+            yield self._cut(cell.rank_bytes, cell.rank_calls, cell, file, most, usual)
 
-    def _runs(self, rows: npt.NDArray[np.int64], most: int) -> Decomposition:
-        """Rows of each rank, or bin of ranks, as at most so many runs."""
-        ranks = np.diff(bin_edges(self.ranks, len(rows)))
-        low, extra = np.divmod(rows, ranks)
-        pairs = np.column_stack([extra, low + 1, ranks - extra, low]).reshape(-1, 2)
-        rule = runs_at_most(map(tuple, pairs.tolist()), most)
-        if len(rows) < self.ranks or _differ(rows, rule):
-            note = "Ranks of many sizes were put into blocks of equal ones with the same total."
-            if note not in self.notes:
-                self.notes.append(note)
-        return rule
+    def _cut(
+        self, moved: npt.NDArray[np.int64], calls: Tally, cell: Cell, file: int, most: int,
+        usual: "_Usual",
+    ) -> list[Variable]:  # fmt: skip
+        ranks = np.diff(bin_edges(self.ranks, len(moved)))
+        element = 1 if np.any(moved % cell.element) else cell.element
+        if 1 < len(moved) < self.ranks:
+            self._note_blocks()
+        if np.count_nonzero(np.diff(moved)) >= most:
+            self._note_blocks()
+            first = bin_edges(len(moved), most // 4)[:-1]  # each becomes four runs at most
+            calls = calls.blocks(first) if calls.bins == len(moved) else calls
+            moved, ranks = np.add.reduceat(moved, first), np.add.reduceat(ranks, first)
+        made = pieces(
+            moved, ranks, calls, element=element, even=cell.even,
+            transfer_bytes=usual.transfer_bytes, collective=usual.collective,
+        )  # fmt: skip
+        return [_variable(piece, _rule(piece), file, usual) for piece in made]
 
-    def _prove(self, draft: Draft, at: str, main: Series) -> None:
+    def _note_blocks(self) -> None:
+        note = "Ranks of many sizes were put into blocks of equal ones with the same total."
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def _prove(self, draft: Draft, at: str, main: Series, sized: bool) -> None:
         module = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "H5D"}[main.method]
         verb, past = ("WRITE", "WRITTEN") if draft.write else ("READ", "READ")
         size = f"{module}_BYTES_{past}"
@@ -276,23 +291,55 @@ class Composer:
             else f"{size} / STDIO_{verb}S"
         )
         entry("/transfer_bytes", "derived", f"{how}, at most 64 MiB")
+        if sized:
+            how = (
+                f"{size} over {module}_{verb}S, all calls alike"
+                if main.method == "stdio"
+                else f"{module}_SIZE_{verb}_* and {module}_ACCESS*_ACCESS and _COUNT: calls of "
+                f"each size, the largest of which are the collective ones; at most {MAX_PIECES} "
+                "sizes for a file of a dump"
+            )
+            entry("/dumps/*/variables/*/transfer_bytes", "derived", how)
         entry("/content", "assumed", "random bytes: a log does not hold what was written")
         if len(draft.spans) > 1:
             entry("/groups", "derived", "files whose ranks are disjoint")
 
 
-def _variable(size: int, element: int, rule: Decomposition, file: int) -> Variable:
-    if size % element:
-        element = 1
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """What the variables of a stream have in common unless they say otherwise."""
+
+    transfer_bytes: int
+    collective: bool
+
+
+def _rule(piece: Piece) -> Decomposition:
+    """Rows of blocks of ranks as runs."""
+    if len(piece.rows) == 1:
+        return EVEN
+    low, extra = np.divmod(piece.rows, piece.ranks)
+    pairs = np.column_stack([extra, low + 1, piece.ranks - extra, low]).reshape(-1, 2)
+    return runs_at_most(map(tuple, pairs.tolist()))
+
+
+def _variable(piece: Piece, rule: Decomposition, file: int, usual: _Usual) -> Variable:
+    rows, transfer_bytes = int(piece.rows.sum()), piece.transfer_bytes
     return Variable(
-        name="v", type=TYPES[element], shape=(size // element,), decomposition=rule, file=file
+        name="v",
+        type=TYPES[piece.element],
+        shape=(rows, piece.row_elements) if piece.row_elements > 1 else (rows,),
+        decomposition=rule,
+        file=file,
+        transfer_bytes=None if transfer_bytes == usual.transfer_bytes else transfer_bytes,
+        collective=None if piece.collective == usual.collective else piece.collective,
     )
 
 
-def _differ(rows: npt.NDArray[np.int64], rule: Decomposition) -> bool:
-    """Whether the runs say something else than the rows of each rank."""
-    said = np.repeat([size for _, size in rule.runs], [n for n, _ in rule.runs])
-    return bool(np.any(said != rows))
+def _by_size(parts: Sequence[list[Variable]]) -> Iterable[Variable]:
+    """The parts of a file by the size of their calls, the main ones last: what is alike in many
+    parts then stands together."""
+    for left in range(max(map(len, parts), default=0), 0, -1):
+        yield from (part[-left] for part in parts if len(part) >= left)
 
 
 def _named(variables: list[Variable]) -> Iterable[Variable]:

@@ -34,7 +34,7 @@ def peak_mib(log: Path, out: Path) -> int:
 
 @pytest.mark.parametrize("form", [b"/s/ck.%05d/part.%06d", b"/s/t%06d_r%d.bin"])
 def test_memory_does_not_grow_with_records(form: bytes, tmp_path: Path) -> None:
-    """1,000 ranks, 100 and 1,000 files each: 10^5 and 10^6 records, in 4 and 31 parts."""
+    """1,000 ranks, 100 and 1,000 files each: 10^5 and 10^6 records, in 7 and 62 parts."""
     peaks = []
     for dumps in (100, 1000):
         log, out = tmp_path / f"{dumps}.darshan", tmp_path / f"{dumps}.json"

@@ -1,0 +1,296 @@
+"""From counters of calls to variables that make them: sizes, states, ranks, exact bytes."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.darshanwriter import write_log
+from understudy import calls
+from understudy.calls import BIN_BYTES, BINS, bin_of
+from understudy.readers import darshan
+from understudy.series import ACCESS
+from understudy.transfers import MAX_PIECES, Kind, Piece, Tally, of_average, pieces, sizes_of
+from understudy.workload import Workload
+
+
+def whole(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
+# -- sizes from counters --------------------------------------------------------------------------
+
+
+def counters(sizes: list[int]) -> tuple[Any, Any, Any, Any]:
+    """The histogram, the most common sizes and the bytes of such calls, as Darshan has them."""
+    histogram = np.zeros((1, len(BINS)), np.int64)
+    for size in sizes:
+        histogram[0, bin_of(size)] += 1
+    common = sorted(set(sizes), key=lambda s: (-sizes.count(s), s))[:4]
+    common += [0] * (4 - len(common))
+    return (
+        histogram,
+        whole(*common)[None],
+        whole(*map(sizes.count, common))[None],
+        whole(sum(sizes)),
+    )
+
+
+def test_a_bin_ends_where_darshan_ends_it() -> None:
+    assert [bin_of(end) for end in BIN_BYTES] == list(range(9))
+    assert [bin_of(end + 1) for end in BIN_BYTES] == list(range(1, 10))
+
+
+@pytest.mark.parametrize("sizes", [
+    [65536] * 8, [96] * 3 + [272] * 3 + [1 << 20] * 12, [1, 46602, 44108], [1001, 1001], [0, 5],
+])  # fmt: skip
+def test_common_sizes_are_exact(sizes: list[int]) -> None:
+    found = sizes_of(*counters(sizes))[0]
+    for place in range(len(BINS)):
+        mine = [s for s in sizes if bin_of(s) == place]
+        assert found[place] == pytest.approx(sum(mine) / len(mine) if mine else 0)
+
+
+def test_other_sizes_lie_in_their_bins_and_add_up() -> None:
+    rng = random.Random(5)
+    for _ in range(200):
+        sizes = [int(10 ** rng.uniform(0, 7.5)) for _ in range(rng.randint(5, 60))]
+        histogram, values, times, moved = counters(sizes)
+        found = sizes_of(histogram, values, times, moved)[0]
+        assert (found * histogram[0]).sum() == pytest.approx(moved[0], rel=1e-9)
+        for place in np.flatnonzero(histogram[0]).tolist():
+            assert bin_of(found[place]) == place
+
+
+def test_common_sizes_of_the_other_direction_are_not_believed() -> None:
+    """A file that was read in calls of 8,191 B and written in one of 1,030 B."""
+    histogram, _, _, _ = counters([1030])
+    values, times = whole(8191, 1030, 0, 0)[None], whole(2, 1, 0, 0)[None]
+    found = sizes_of(histogram, values, times, whole(1030))[0]
+    assert found[2] == pytest.approx(1030)
+
+
+def test_calls_without_sizes_are_alike() -> None:
+    histogram, sizes = of_average(whole(6, 0), whole(600_000, 0))
+    assert histogram[0].tolist() == [0, 0, 0, 6, 0, 0, 0, 0, 0, 0]
+    assert sizes[0][3] == 100_000 and not histogram[1].any()
+
+
+# -- adding up ------------------------------------------------------------------------------------
+
+
+def tally(*records: tuple[int, list[int], int], bins: int = 1) -> Tally:
+    """Of records (bin of ranks, sizes of calls, how many of them are collective)."""
+    made = Tally(bins=bins)
+    for where, sizes, collectives in records:
+        rows = np.zeros(1, ACCESS)
+        histogram, values, times, moved = counters(sizes)
+        rows["calls"], rows["sizes"] = histogram, sizes_of(histogram, values, times, moved)
+        rows["collectives"] = collectives
+        made.add(rows, whole(where))
+    return made
+
+
+def test_the_largest_calls_are_the_collective_ones() -> None:
+    made = tally((0, [96] * 3 + [272] * 6 + [2 << 20] * 12, 12))
+    assert {key: int(kind.calls.sum()) for key, kind in made.kinds.items()} == {
+        (True, 5): 12, (False, 0): 3, (False, 1): 6,
+    }  # fmt: skip
+
+
+def test_states_have_as_many_calls_and_large_ones_grow() -> None:
+    """Thirteen states by four ranks, each with a header of 159 B: what differs in size does so
+    because the states grow."""
+    growing = [(k + 1) * 100_000 for k in range(13) for _ in range(4)]
+    made = tally((0, [159] * 13 + growing, 52))
+    share = [(k + 1) / 91 for k in range(13)]
+    for k in range(13):
+        state = made.state(k, 13, share[k])
+        assert state.kinds[False, 1].calls.sum() == 1
+        assert state.kinds[False, 1].size == pytest.approx(159)
+        [large] = [kind for (collective, _), kind in state.kinds.items() if collective]
+        assert large.calls.sum() == 4
+        assert large.size == pytest.approx(sum(growing) * share[k] / 4, rel=1e-6)
+
+
+def test_states_that_can_have_as_many_of_each_size_do() -> None:
+    made = tally((0, ([50_000] * 28 + [200_000] * 16 + [2_000_000] * 4) * 10, 0))
+    state = made.state(3, 10, 0.1)
+    found = {bin_: (kind.calls.sum(), round(kind.size)) for (_, bin_), kind in state.kinds.items()}
+    assert found == {3: (28, 50_000), 4: (16, 200_000), 5: (4, 2_000_000)}
+
+
+def test_calls_that_no_number_of_states_divides_are_all_kept() -> None:
+    made = tally((0, [10] * 61, 0))
+    assert sum(int(made.state(k, 4, 0.25).kinds[False, 0].calls.sum()) for k in range(4)) == 61
+
+
+# -- pieces ---------------------------------------------------------------------------------------
+
+
+def cut(moved: Any, ranks: Any, made: Tally, **more: Any) -> list[Piece]:
+    usual: dict[str, Any] = {
+        "element": 1, "even": False, "transfer_bytes": 1000, "collective": False
+    }  # fmt: skip
+    return pieces(moved, ranks, made, **(usual | more))
+
+
+def of(found: list[Piece]) -> list[tuple[list[int], int, int | None, bool]]:
+    return [
+        (p.rows.tolist(), p.row_elements * p.element, p.transfer_bytes, p.collective)
+        for p in found
+    ]  # fmt: skip
+
+
+def test_without_calls_the_streams_transfer_size_holds() -> None:
+    assert of(cut(whole(8000), whole(4), Tally())) == [([8000], 1, None, False)]
+
+
+def test_calls_of_one_size_that_the_stream_has_need_no_word() -> None:
+    assert of(cut(whole(8000), whole(4), tally((0, [1000] * 8, 0)))) == [([8000], 1, None, False)]
+    assert of(cut(whole(8000), whole(4), tally((0, [500] * 16, 0)))) == [([8000], 1, 500, False)]
+
+
+def test_a_header_before_collective_calls() -> None:
+    made = tally((0, [96] * 2 + [1_000_000] * 4, 4))
+    found = cut(whole(4_000_192), whole(4), made, transfer_bytes=1_000_000, collective=True)
+    assert of(found) == [([2], 96, 96, False), ([4_000_000], 1, None, True)]
+
+
+def test_each_rank_makes_its_own_calls() -> None:
+    made = tally((0, [10] * 3 + [5000], 0), (1, [7000], 0), (3, [10, 6000], 0), bins=4)
+    found = cut(whole(5030, 7000, 0, 6010), whole(1, 1, 1, 1), made)
+    assert of(found) == [([3, 0, 0, 1], 10, 10, False), ([5000, 7000, 0, 6000], 1, 7000, False)]
+
+
+def test_a_rank_without_large_calls_makes_no_more_than_it_made() -> None:
+    made = tally((0, [200] * 2 + [90_000], 0), (1, [150, 350], 0), bins=2)
+    found = cut(whole(90_400, 500), whole(1, 1), made)
+    per_rank = sum(p.rows if p.row_elements > 1 else (p.rows > 0) for p in found)
+    assert per_rank.tolist() == [3, 2]
+
+
+def test_fewer_calls_than_ranks_are_the_first_ones() -> None:
+    found = cut(whole(6000), whole(1000), tally((0, [2000] * 3, 0)), transfer_bytes=4096)
+    [piece] = found
+    assert (piece.ranks.tolist(), piece.rows.tolist()) == ([3, 997], [6000, 0])
+
+
+def test_calls_of_a_few_bytes_come_out_by_two_sizes() -> None:
+    """921 B in 159 calls: 33 of 5 B and 126 of 6 B."""
+    found = cut(whole(921, 0, 0, 0), whole(1, 1, 1, 1), tally((0, [5] * 33 + [6] * 126, 0)))
+    assert of(found) == [([126, 0, 0, 0], 6, 6, False), ([33, 0, 0, 0], 5, 5, False)]
+
+
+def test_elements_stay_whole() -> None:
+    made = tally((0, [24] * 5 + [80_000] * 4, 0))
+    found = cut(whole(320_120), whole(4), made, element=8)
+    assert [p.element for p in found] == [8, 8]
+    assert of(found)[0] == ([5], 24, 24, False)
+
+
+def test_all_ranks_take_part_in_collective_calls_of_several_sizes() -> None:
+    """Of four ranks three made calls of 5 kB and one of 50 kB: one call of each."""
+    made = tally((0, [5_000] * 3 + [50_000], 4))
+    found = cut(whole(65_000), whole(4), made, transfer_bytes=50_000, collective=True)
+    assert of(found) == [([65_000], 1, None, True)]
+
+
+def test_kinds_are_few() -> None:
+    sizes = [50, 500, 5_000, 50_000, 500_000, 3 << 20, 8 << 20, 50 << 20]
+    found = cut(whole(3 * sum(sizes)), whole(3), tally((0, sizes * 3, 0)))
+    assert 2 < len(found) <= MAX_PIECES
+    assert sum(int((p.rows * p.row_elements).sum()) for p in found) == 3 * sum(sizes)
+
+
+def test_the_bytes_of_every_rank_are_exact_whatever_the_counters_say() -> None:
+    rng = random.Random(11)
+    for _ in range(300):
+        blocks = rng.choice([1, 1, 3, 8])
+        ranks = whole(*(rng.choice([1, 4]) if blocks > 1 else 16 for _ in range(blocks)))
+        element = rng.choice([1, 4, 8])
+        moved = whole(*(element * rng.choice([0, 1, 7, 1000, 12345]) for _ in range(blocks)))
+        if not moved.any():
+            continue
+        records = [
+            (rng.randrange(blocks),
+             [int(10 ** rng.uniform(0, 6)) for _ in range(rng.randint(1, 9))], rng.randint(0, 3))
+            for _ in range(rng.randint(0, 12))
+        ]  # fmt: skip
+        found = cut(
+            moved, ranks, tally(*records, bins=blocks), element=element, even=rng.random() < 0.3,
+            transfer_bytes=rng.choice([8, 100, 1 << 20]), collective=rng.random() < 0.5,
+        )  # fmt: skip
+        sums = np.zeros(int(ranks.sum()), np.int64)
+        for piece in found:
+            assert piece.rows.any() and piece.row_elements >= 1
+            assert piece.transfer_bytes is None or piece.transfer_bytes >= piece.element
+            size = piece.rows * piece.row_elements * piece.element
+            edges = np.concatenate([[0], np.cumsum(piece.ranks)])
+            for first, end, part in zip(edges, edges[1:], size, strict=False):
+                sums[first] += part
+                assert end > first
+        edges = np.concatenate([[0], np.cumsum(ranks)])
+        for first, end, part in zip(edges, edges[1:], moved, strict=False):
+            assert sums[first:end].sum() == part
+
+
+def test_kinds_add_up() -> None:
+    a, b = Kind(calls=whole(1, 2), bytes=np.ones(2)), Kind(calls=whole(3, 4), bytes=np.ones(2))
+    assert (a + b).calls.tolist() == [4, 6] and (a + b).bytes.tolist() == [2, 2]
+
+
+# -- from a log -----------------------------------------------------------------------------------
+
+
+def own_files(path: Path, ranks: int, sizes: list[list[int]]) -> Workload:
+    """A dump of a file for each rank, written by calls of such sizes."""
+    names, records = {}, []
+    for rank in range(ranks):
+        mine = sizes[rank % len(sizes)]
+        histogram, values, times, moved = counters(mine)
+        names[rank + 1] = b"/x/state.%08d" % rank
+        records.append({
+            "id": rank + 1, "rank": rank, "POSIX_OPENS": 1, "POSIX_WRITES": len(mine),
+            "POSIX_BYTES_WRITTEN": int(moved[0]), "POSIX_MAX_BYTE_WRITTEN": int(moved[0]) - 1,
+            "POSIX_F_OPEN_START_TIMESTAMP": 1.0, "POSIX_F_WRITE_START_TIMESTAMP": 1.0,
+            "POSIX_F_WRITE_END_TIMESTAMP": 2.0,
+            **{f"POSIX_SIZE_WRITE_{b}": int(n) for b, n in zip(BINS, histogram[0], strict=True)},
+            **{f"POSIX_ACCESS{k + 1}_ACCESS": int(values[0, k]) for k in range(4)},
+            **{f"POSIX_ACCESS{k + 1}_COUNT": int(times[0, k]) for k in range(4)},
+        })  # fmt: skip
+    return darshan.read(write_log(path, nprocs=ranks, names=names, POSIX=records))
+
+
+@pytest.mark.parametrize("sizes", [
+    [[100, 900, 70_000], [100, 900, 70_000]],
+    [[50] * 4 + [70_000], [70_000], [400, 400, 90_000, 90_000]],
+    [[3, 3, 3], [50_000], [2_000] * 5],
+])  # fmt: skip
+def test_a_log_with_a_record_per_rank_gives_each_its_calls(
+    sizes: list[list[int]], tmp_path: Path
+) -> None:
+    made = own_files(tmp_path / "a.darshan", 12, sizes)
+    [stream] = made.streams
+    found = calls.of_stream(stream, 12)
+    wanted = [n for rank in range(12) for n in sizes[rank % len(sizes)]]
+    assert found.count == len(wanted)
+    assert stream.bytes == sum(wanted)
+    wrong = [
+        abs(n - sum(bin_of(w) == k for w in wanted)) for k, n in enumerate(found.sizes)
+    ]  # fmt: skip
+    assert sum(wrong) / 2 <= 0.1 * len(wanted)
+
+
+def test_many_ranks_stay_a_small_file(tmp_path: Path) -> None:
+    """65,536 ranks of three kinds, whose calls are of three sizes."""
+    sizes = [[96] * 3 + [70_000], [96] * 3 + [70_000, 70_000], [70_008]]
+    made = own_files(tmp_path / "a.darshan", 65_536, sizes)
+    text = made.to_text()
+    assert len(text) < 300_000
+    [stream] = made.streams
+    wanted = [n for rank in range(65_536) for n in sizes[rank % 3]]
+    assert stream.bytes == sum(wanted)
+    assert calls.of_stream(stream, 65_536).count == pytest.approx(len(wanted), rel=0.1)
