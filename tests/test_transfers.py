@@ -170,6 +170,8 @@ def test_a_rank_without_large_calls_makes_no_more_than_it_made() -> None:
     found = cut(whole(90_400, 500), whole(1, 1), made)
     per_rank = sum(p.rows if p.row_elements > 1 else (p.rows > 0) for p in found)
     assert per_rank.tolist() == [3, 2]
+    made = tally((0, [40_000] * 4, 0), (1, [90], 0), bins=2)
+    assert of(cut(whole(160_000, 90), whole(1, 1), made)) == [([160_000, 90], 1, 40_000, False)]
 
 
 def test_fewer_calls_than_ranks_are_the_first_ones() -> None:
