@@ -139,6 +139,16 @@ def test_unequal_numbers_of_runs_are_not_compared(tmp_path: Path) -> None:
     assert f"not compared: {row.reason}" in text_of(page.render([case]))
 
 
+def test_runs_of_other_lengths_are_settings_of_their_own(tmp_path: Path) -> None:
+    once = samples.program_result(name="star-restart", kind="skeleton")
+    twice = {**once, "repetitions": once["repetitions"] * 2}
+    (case,) = cases_of(tmp_path, [once, twice, samples.program_result()])
+    assert len(case.settings) == 3
+    (row,) = programs.accuracies(case)
+    assert row.pairs == 1 and row.skeleton.repetitions == 1
+    assert "<svg" in page.render([case])
+
+
 def test_the_fastest_method_of_each_place_and_number_of_ranks(study: Case) -> None:
     found = {(r.place, r.kind, r.ranks): r.winner for r in programs.winners(study)}
     assert len(found) == 2 * 2 * 3

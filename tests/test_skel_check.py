@@ -18,6 +18,7 @@ from tests.support.player import needs
 from understudy import result
 from understudy.paths import ROOT, TRACES
 from understudy.reframe import evidence, skeletal
+from understudy.report import cases, programs
 from understudy.skel import listing
 from understudy.skel.blocks import GroupBlocks, of_group
 from understudy.skel.project import load
@@ -286,7 +287,7 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
     (verdict,) = re.findall(r"verdict: chimera POSIX 2 ranks localhost:tmpfs: (.*)", said)
     assert verdict.startswith("2 runs of 2 steps of 21,210,216 bytes, skeleton "), verdict
     assert re.search(r"error of the average .*: (within|outside|undecided)", verdict)
-    (kept,) = (session.folder / "reframe" / "output").rglob("verified/result.json")
+    (kept,) = (session.folder / "reframe" / "output").rglob("verified.json")
     loaded = result.load(kept)
     (dump,) = loaded.repetitions[0].streams[0].dumps
     assert dump.processes is not None and dump.processes.bytes == (10_605_108, 10_605_108)
@@ -299,6 +300,12 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
     assert values["skeleton_min"] <= values["skeleton_mean"] <= values["skeleton_max"]
     assert {"average_error", "maximum_error", "application_mean"} <= set(values)
     assert not list(Path("/dev/shm").glob("understudy.*/verified"))
+    (study,) = cases.group(cases.load(cases.find([session.folder / "reframe" / "output"])))
+    assert [len(s.runs) for s in study.settings] == [2, 2]
+    (row,) = programs.accuracies(study)
+    assert row.pairs == 2 and row.errors["average"].value * 100 == pytest.approx(
+        values["average_error"]
+    )
 
 
 def test_without_adios_the_cases_are_skipped_and_the_reason_is_told(session: Session) -> None:

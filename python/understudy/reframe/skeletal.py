@@ -47,6 +47,7 @@ RANKS = (2, 4, 8, 128, 1024)  # weak scaling: each process writes the same
 RANKS_PER_AGGREGATOR = (4, 16)
 AGGREGATORS, STRIPES = "num_aggregators", "stripe_count"
 APPLICATION, SKELETON, VERIFIED = "application", "skeleton", "verified"
+VERIFIED_RESULT = "verified.json"  # no result.json: it is no run of the study
 BPLS = "bpls"
 SAMPLES, LISTING = "samples.txt", "listing.txt"
 
@@ -152,7 +153,7 @@ class Skeletal(Placed):
     aggregators = variable(int, value=0, loggable=True)
 
     time_limit: Any
-    keep_files = [APPLICATION, SKELETON, VERIFIED, LISTING]
+    keep_files = [APPLICATION, SKELETON, VERIFIED_RESULT, LISTING]
 
     @run_after("init")
     def leave_out_what_says_nothing_new(self) -> None:
@@ -242,9 +243,9 @@ class Skeletal(Placed):
         """The step that is verified, then the pairs, each in the order that the last had not."""
         self.executable = str(self.built.program(self._group))
         self.executable_opts = [
-            *self._options(VERIFIED, f"{VERIFIED}/result.json", repetitions=1), "--keep",
+            *self._options(VERIFIED, VERIFIED_RESULT, repetitions=1), "--keep",
         ]  # fmt: skip
-        self.prerun_cmds = [*self.fresh_directory(), f"mkdir -p {VERIFIED}"]
+        self.prerun_cmds = self.fresh_directory()
         self.postrun_cmds = [*self._verification(), f'rm -rf "$dir/{VERIFIED}"', *self._turns()]
 
     def _options(self, place: str, result: str, repetitions: int) -> Iterator[str]:
@@ -311,7 +312,7 @@ class Skeletal(Placed):
             process_bytes=tuple(int(n) for n in self.expected.bytes),
             file_system=self.current_partition.extras[TYPE],
         )  # fmt: skip
-        path = Path(VERIFIED) / "result.json"
+        path = Path(VERIFIED_RESULT)
         yield from (f"{path}: {fault}" for fault in program_faults(self.played(path), asked))
         if self.verify:
             text = (Path(self.stagedir) / LISTING).read_text(encoding="utf-8")

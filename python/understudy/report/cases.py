@@ -294,6 +294,7 @@ _VARIANT: tuple[Callable[[Result], str], ...] = (
     lambda loaded: "" if loaded.program is None else f"{loaded.environment.ranks} ranks",
     _of_program(lambda program: program.kind),
     _of_program(lambda program: f"{program.steps} steps"),
+    lambda loaded: "" if loaded.program is None else f"{len(loaded.repetitions)} repetitions",
     lambda loaded: "" if loaded.program is None else f"{_most_bytes(loaded)} B a process",
     _of_program(lambda program: "appended" if program.append else ""),
     _of_program(lambda program: f"pause {program.pause_s:g} s"),
