@@ -108,8 +108,11 @@ DESCRIPTORS: dict[str, tuple[tuple[str | int, ...], Any, tuple[str, ...]]] = {
     "method-unknown": (("streams", 0, "method"), "floppy", ("floppy",)),
     "transfer-0": (("streams", 0, "transfer_bytes"), 0, ("streams[0].transfer_bytes", "0")),
     "transfer-text": (("streams", 0, "transfer_bytes"), "4MiB", ("streams[0].transfer_bytes",)),
-    "transfer-of-variable": (("streams", 0, "dumps", 0, "variables", 0, "transfer_bytes"), 1,
-                             ("streams[0].dumps[0].variables[0].transfer_bytes", "element")),
+    "transfer-of-variable": (
+        ("streams", 0, "dumps", 0, "variables", 0, "transfer_bytes"),
+        1,
+        ("streams[0].dumps[0].variables[0].transfer_bytes", "element"),
+    ),
     "collective-number": (("streams", 0, "collective"), 1, ("streams[0].collective", "true")),
     "time-negative": (("streams", 0, "dumps", 0, "time_s"), -1, ("streams[0].dumps[0].time_s",)),
     "time-text": (("streams", 0, "dumps", 0, "time_s"), "0", ("streams[0].dumps[0].time_s",)),
