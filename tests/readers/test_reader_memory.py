@@ -12,13 +12,15 @@ from understudy.readers import darshan
 from understudy.workload import load
 
 MIB = 1 << 20
-PEAK = """
-import resource, sys
+PEAK = r"""
+import re, sys
+from pathlib import Path
 from click.testing import CliRunner
 from understudy.cli import main
 done = CliRunner().invoke(main, ["describe", *sys.argv[1:]])
 assert done.exit_code == 0, done.output
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+# Not ru_maxrss: a process has that of the one that started it.
+print(int(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024)
 """
 
 
