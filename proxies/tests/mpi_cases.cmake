@@ -18,7 +18,7 @@ foreach(suite play run errors modes adios)
     # python3 is looked up when the test runs: in the virtual environment there is jsonschema.
     add_test(NAME "mpi.${suite}.${name}" COMMAND env python3 -B "${script}" "${name}"
       "$<TARGET_FILE:understudy-replay>" "${MPIEXEC_EXECUTABLE}" "${CMAKE_CURRENT_BINARY_DIR}/cases")
-    set_tests_properties("mpi.${suite}.${name}" PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+    set_tests_properties("mpi.${suite}.${name}" PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
     # These look at the clock; the others mostly wait for ranks to start.
     if(suite STREQUAL "run" OR name STREQUAL "computes")
       set_tests_properties("mpi.${suite}.${name}" PROPERTIES RUN_SERIAL TRUE)

@@ -21,6 +21,7 @@ from mpi_support import (
     expect,
     expected_files,
     finish,
+    in_time,
     main,
     sample,
 )
@@ -46,19 +47,23 @@ def keeps_the_schedule(player: Player) -> None:
     """Dumps begin when they are due, by the time scale, and none waits when it is late."""
     workload = timed([0.0, 0.4, 0.7], "shared")
     for scale in (1, 0.5):
-        result = player.play(workload, "--time-scale", scale)
-        for described, dump in zip((0.0, 0.4, 0.7), dumps_of(result), strict=True):
-            expect(math.isclose(dump["scheduled_s"], described * scale), f"{dump['scheduled_s']}")
-            expect(dump["lateness_s"] < 0.25, f"late by {dump['lateness_s']} s")
-        elapsed = result["repetitions"][0]["elapsed_s"]
-        expect(0.7 * scale <= elapsed < 0.7 * scale + 0.3, f"took {elapsed} s")
+        in_time(lambda scale=scale: keeps_it_once(player, workload, scale))
+
+
+def keeps_it_once(player: Player, workload: Json, scale: float) -> None:
+    result = player.play(workload, "--time-scale", scale)
+    for described, dump in zip((0.0, 0.4, 0.7), dumps_of(result), strict=True):
+        expect(math.isclose(dump["scheduled_s"], described * scale), f"{dump['scheduled_s']}")
+        expect(dump["lateness_s"] < 0.25, f"late by {dump['lateness_s']} s")
+    elapsed = result["repetitions"][0]["elapsed_s"]
+    expect(0.7 * scale <= elapsed < 0.7 * scale + 0.3, f"took {elapsed} s")
 
 
 def does_not_wait_at_scale_0(player: Player) -> None:
     """A time scale of 0 leaves the pauses out."""
     result = player.play(timed([0.0, 1000.0, 2000.0]), "--time-scale", 0)
     elapsed = result["repetitions"][0]["elapsed_s"]
-    expect(elapsed < 5, f"took {elapsed} s")
+    expect(elapsed < 500, f"took {elapsed} s")
     expect(all(dump["scheduled_s"] == 0 for dump in dumps_of(result)), "not all due at 0 s")
 
 
@@ -67,22 +72,28 @@ def subtracts_what_io_takes(player: Player) -> None:
     workload = timed([0.0, 0.0, 0.001, 0.5])
     variable = workload["streams"][0]["dumps"][0]["variables"][0]
     variable["shape"], variable["type"] = [4_000_000, 3], "f64"
-    result = player.play(workload)
-    dumps = dumps_of(result)
-    expect(dumps[2]["lateness_s"] > 0, "two dumps of 96 MB in a millisecond?")
-    late = dumps[3]["lateness_s"]
-    took = dumps[2]["phases"][-1]["last_end_s"]
-    expect(took > 0.5 or late < 0.25, f"late by {late} s although the dump before ended at {took}")
+
+    def once() -> None:
+        dumps = dumps_of(player.play(workload))
+        expect(dumps[2]["lateness_s"] > 0, "two dumps of 96 MB in a millisecond?")
+        late, took = dumps[3]["lateness_s"], dumps[2]["phases"][-1]["last_end_s"]
+        expect(took > 0.5 or late < 0.25, f"late by {late} s, but the dump before ended at {took}")
+
+    in_time(once)
 
 
 def computes_or_sleeps(player: Player) -> None:
     """compute: busy keeps a processor, sleep leaves it idle."""
-    used = {}
-    for compute in ("busy", "sleep"):
-        before = children_cpu_s()
-        player.play(timed([0.0, 1.0]) | {"compute": compute})
-        used[compute] = children_cpu_s() - before
-    expect(used["busy"] > used["sleep"] + 0.25, f"CPU seconds {used}")
+
+    def once() -> None:
+        used = {}
+        for compute in ("busy", "sleep"):
+            before = children_cpu_s()
+            player.play(timed([0.0, 1.0]) | {"compute": compute})
+            used[compute] = children_cpu_s() - before
+        expect(used["busy"] > used["sleep"] + 0.25, f"CPU seconds {used}")
+
+    in_time(once)
 
 
 def children_cpu_s() -> float:
@@ -174,7 +185,7 @@ def keeps_only_its_own(player: Player) -> None:
     player.play(sample("shared"), "--time-scale", 0)
     expect(list((player.folder / "data").iterdir()) == [], "files were left behind")
 
-    process = player.start(4, "-w", player.describe(timed([0, 1.5], "shared")), "-o", "data")
+    process = player.start(4, "-w", player.describe(timed([0, 4], "shared")), "-o", "data")
     wait_for(player.folder / "data", 1)
     (player.folder / "data" / "stranger").write_text("mine")
     outcome = finish(process)
@@ -182,7 +193,7 @@ def keeps_only_its_own(player: Player) -> None:
     expect(list(player.data()) == ["stranger"], f"left are {list(player.data())}")
 
 
-def wait_for(folder: Path, files: int, timeout_s: float = 20) -> None:
+def wait_for(folder: Path, files: int, timeout_s: float = 60) -> None:
     """Waits until the folder holds so many files."""
     end = time.monotonic() + timeout_s
     while not folder.is_dir() or len(list(folder.iterdir())) < files:
@@ -250,13 +261,13 @@ def finds_wrong_bytes(player: Player) -> None:
     """--verify notices one flipped byte, says where, and the run fails."""
     for method in ("posix", "mpiio"):
         player.clear()
-        workload = player.describe(timed([0, 1.5], "shared"))
+        workload = player.describe(timed([0, 4], "shared"))
         process = player.start(
             4, "-w", workload, "-o", "data", "-a", method, "--verify", "-O", "wrong.json"
         )
         target = player.folder / "data" / "field.000000.f0"
         wait_for(player.folder / "data", 2)
-        time.sleep(0.5)
+        time.sleep(1)
         with target.open("r+b") as file:
             file.seek(5000)
             byte = file.read(1)
@@ -282,10 +293,10 @@ def stops_cleanly(player: Player) -> None:
             process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
             if method != "null":
                 wait_for(player.folder / "data", 2)
-            time.sleep(0.5)
+            time.sleep(1)
             (player.folder / "data" / "stranger").write_text("mine")
             process.send_signal(number)
-            outcome = finish(process, 20)
+            outcome = finish(process)
             where = f"{method}, signal {number}"
             expect(outcome.status != 0, f"{where}: status 0")
             expect(list(player.data()) == ["stranger"], f"{where}: left {list(player.data())}")

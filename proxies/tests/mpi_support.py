@@ -70,7 +70,7 @@ class Player:
             text=True,
         )
 
-    def run(self, ranks: int, *arguments: object, timeout_s: float = 60) -> Outcome:
+    def run(self, ranks: int, *arguments: object, timeout_s: float = 120) -> Outcome:
         """Runs the player to its end, which must come within the time."""
         return finish(self.start(ranks, *arguments), timeout_s)
 
@@ -125,13 +125,13 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
-def finish(process: "subprocess.Popen[str]", timeout_s: float = 60) -> Outcome:
+def finish(process: "subprocess.Popen[str]", timeout_s: float = 120) -> Outcome:
     """Waits for the player."""
     try:
         out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         process.terminate()
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         raise AssertionError(
             f"no end within {timeout_s} s: {process.args!r}\n{out}{err}"
         ) from None
@@ -143,6 +143,17 @@ def expect(condition: bool, sentence: str) -> None:
     """Fails the case with the sentence (also under python -O, unlike assert)."""
     if not condition:
         raise AssertionError(sentence)
+
+
+def in_time(attempt: Callable[[], None], attempts: int = 5) -> None:
+    """Makes an attempt that a busy machine can be too late for, until it succeeds; the last one's
+    failure is the case's."""
+    for left in reversed(range(attempts)):
+        try:
+            return attempt()
+        except AssertionError:
+            if not left:
+                raise
 
 
 def sample(name: str) -> Json:
