@@ -685,6 +685,7 @@ static void play(const struct skeleton_settings *settings, const int64_t *values
 
 static const struct und_kernel kernel = {
     .name = "kernel-chimera",
+    .application = "chimera",
     .config = "chimera.xml",
     .options = {[RAYS] = {"rays", 1, 4096, 12, "rays of a process"},
                 [CYCLES] = {"cycles", 1, 1000000, 4, "cycles that are computed before each output"}},

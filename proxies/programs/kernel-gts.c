@@ -371,6 +371,7 @@ static void play(const struct skeleton_settings *settings, const int64_t *values
 
 static const struct und_kernel kernel = {
     .name = "kernel-gts",
+    .application = "gts",
     .config = "gts.xml",
     .options = {[PARTICLES] = {"mimax", 1, 100000000, 820000, "particles that a process has room for"},
                 [GRID] = {"mgrid", 1, 100000000, 200000, "grid points of a process"},

@@ -201,6 +201,7 @@ class Program:
 
     kind: str
     name: str
+    application: str
     method: str | None
     parameters: str | None
     config: str

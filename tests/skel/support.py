@@ -1,5 +1,6 @@
 """Where ADIOS is, and small descriptors to be spoiled."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -76,12 +77,19 @@ def make(source: Path, folder: Path, *settings: str, cores: int = 4, language: s
     return program
 
 
-def run(program: Path, ranks: int, *words: object) -> subprocess.CompletedProcess[str]:
-    """Starts a program in the folder of its descriptor."""
+def launch(program: Path, ranks: int, *words: object) -> list[str]:
+    """The command that starts a program."""
     command = ["mpirun", "-n", str(ranks), str(program), *(str(word) for word in words)]
+    return ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT), *command]
+
+
+def run(
+    program: Path, ranks: int, *words: object, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Starts a program in the folder of its descriptor."""
     return subprocess.run(
-        ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT), *command],
-        cwd=program.parent.parent, capture_output=True, text=True, check=False, timeout=120,
+        launch(program, ranks, *words), cwd=program.parent.parent, capture_output=True, text=True,
+        env=os.environ | (environment or {}), check=False, timeout=120,
     )  # fmt: skip
 
 

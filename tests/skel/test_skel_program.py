@@ -1,6 +1,9 @@
 """Skeletal applications that are built and run, where ADIOS is; the others are skipped by name."""
 
 import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from tests.skel.support import (
     bpls,
     bpls_path,
     descriptor,
+    launch,
     make,
     run,
     shapes,
@@ -228,3 +232,28 @@ def make_of(source: Path, folder: Path) -> Path:
     succeed("skel", "build", source, "-d", folder)
     [program] = (folder / "build").glob("*_write")
     return program
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("method", ["MPI", "POSIX", "MPI_AMR"])
+def test_a_program_that_is_stopped_leaves_nothing(
+    method: str, number: int, tmp_path: Path
+) -> None:
+    program = make(descriptor(tmp_path), tmp_path)
+    words = ["-a", method, *(["-p", METHODS[method]] if METHODS[method] else [])]
+    command = launch(program, 4, "-o", "out", "-r", "r.json", *words, "-s", 2, "--pause", 20)
+    files = tmp_path / "out"
+    mine = launch(program, 4, "-o", "out", "-r", "r.json", *words, "-s", 1000000, "-b", "none")
+    for line, wanted in ((command, 1), (mine, 2)):  # in a pause; while it writes
+        process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and (
+            not files.exists() or len(list(files.rglob("*"))) < wanted
+        ):
+            time.sleep(0.01)
+        assert process.poll() is None, process.stderr
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1]
+        assert process.returncode != 0
+        assert not files.exists(), sorted(str(p) for p in files.rglob("*"))
+        assert not list(tmp_path.glob("r.json*"))
+        assert "Traceback" not in said

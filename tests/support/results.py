@@ -304,7 +304,9 @@ def program_result(
     return made | {
         "workload": None, "workload_sha256": None, "verification": None,
         "program": {
-            "kind": kind, "name": name, "method": method, "parameters": parameters,
+            "kind": kind, "name": name, "method": method,
+            "application": name.removeprefix("kernel-").removesuffix("-restart"),
+            "parameters": parameters,
             "config": "<adios-config/>", "steps": len(dumps), "append": False, "pause_s": 0,
             "barriers": ["open"],
             "slow_rank": slow_rank and {"rank": slow_rank[0], "seconds": slow_rank[1]},

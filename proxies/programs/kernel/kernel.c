@@ -88,7 +88,8 @@ static int run(const struct und_kernel *kernel, int argc, char **argv, char **re
     int64_t values[UND_KERNEL_OPTIONS];
     struct und_error error;
     int count;
-    struct skeleton_settings settings = skeleton_defaults(kernel->name, SKELETON_KIND_APPLICATION, kernel->config);
+    struct skeleton_settings settings =
+        skeleton_defaults(kernel->name, kernel->application, SKELETON_KIND_APPLICATION, kernel->config);
     if (!read_own(kernel, argc, argv, values, &count, rest, &error))
         return refuse(kernel, error.text);
     const int answer = skeleton_options(count, rest, MPI_COMM_WORLD, &settings);

@@ -24,7 +24,8 @@ struct und_kernel_option {
 
 struct und_kernel {
     const char *name;
-    const char *config; /* adios-config, unless --config names another */
+    const char *application; /* that it stands for */
+    const char *config;      /* adios-config, unless --config names another */
     /* At most UND_KERNEL_OPTIONS rows; the first without a name ends them. */
     struct und_kernel_option options[UND_KERNEL_OPTIONS + 1];
     /* The application; `values` are those of the options. NULL: this build has no ADIOS. */

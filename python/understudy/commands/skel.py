@@ -18,4 +18,5 @@ def command() -> None:
     understudy skel build gts_skel.xml       Makefile and CMakeLists.txt, and the program
     understudy skel submit gts_skel.xml      a job script for Slurm, PBS or Torque
     understudy skel replay restart.bp        all of these from a BP file
+    understudy skel measure app.c            the application itself, measured like a skeleton
     """

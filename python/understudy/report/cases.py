@@ -140,7 +140,7 @@ class Case:
     @property
     def process_bytes(self) -> list[int]:
         """Payloads of the process that writes most in a step, of programs."""
-        return sorted({_most_bytes(run.result) for s in self.settings for run in s.runs})
+        return sorted({most_bytes(run.result) for s in self.settings for run in s.runs})
 
     @property
     def places(self) -> list[str]:
@@ -238,11 +238,9 @@ def _case_key(run: Run) -> tuple[str, str]:
 
 
 def application(loaded: Result) -> str:
-    """The application that a program is, or is a skeleton of: the program's name without the word
-    kernel before it, or the group that it writes behind it."""
+    """The application that a program is, or is a skeleton of."""
     assert loaded.program is not None, "a program's result"
-    groups = [stream.name for stream in loaded.repetitions[0].streams]
-    return identifier(loaded.program.name.removeprefix("kernel-").removesuffix(f"-{groups[0]}"))
+    return identifier(loaded.program.application)
 
 
 def _settings(runs: list[Run]) -> tuple[Setting, ...]:
@@ -281,6 +279,7 @@ def _of_options(name: str, show: Callable[[Any], str]) -> Callable[[Result], str
     return lambda loaded: show(getattr(loaded.options, name))
 
 
+A_PROCESS = " B a process"
 # What a setting may differ in from the others of its place and method, as words of its label.
 _VARIANT: tuple[Callable[[Result], str], ...] = (
     _of_options("transfer_bytes", lambda v: "" if v is None else f"transfer {v} B"),
@@ -295,7 +294,7 @@ _VARIANT: tuple[Callable[[Result], str], ...] = (
     _of_program(lambda program: program.kind),
     _of_program(lambda program: f"{program.steps} steps"),
     lambda loaded: "" if loaded.program is None else f"{len(loaded.repetitions)} repetitions",
-    lambda loaded: "" if loaded.program is None else f"{_most_bytes(loaded)} B a process",
+    lambda loaded: "" if loaded.program is None else f"{most_bytes(loaded)}{A_PROCESS}",
     _of_program(lambda program: "appended" if program.append else ""),
     _of_program(lambda program: f"pause {program.pause_s:g} s"),
     _of_program(lambda program: f"rank {s.rank} slow" if (s := program.slow_rank) else ""),
@@ -303,7 +302,7 @@ _VARIANT: tuple[Callable[[Result], str], ...] = (
 )
 
 
-def _most_bytes(loaded: Result) -> int:
+def most_bytes(loaded: Result) -> int:
     """Payload of the process that writes most in a step."""
     dumps = (d for stream in loaded.repetitions[0].streams for d in stream.dumps)
     return max(max(d.processes.bytes) for d in dumps if d.processes is not None)

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 RUNTIME = HERE / "runtime"
 TEMPLATES = HERE / "templates"
 SUBMIT = TEMPLATES / "submit"
+# The calls of ADIOS that application.c in RUNTIME takes.
+MEASURED_CALLS = ("init", "init_noxml", "open", "group_size", "write", "close", "finalize")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,23 +275,40 @@ class _Program:
 def build_files(values: Parameters, language: str = "c") -> dict[str, str]:
     """Name and text of the files that build the programs: CMake's, make's, and what both use."""
     names = Names(application=values.application)
-    programs = [names.program(group) for group in values.tested]
+    return _build_files(
+        contents=f"the skeletal applications of {values.application}", project=values.application,
+        programs=[names.program(group) for group in values.tested],
+        fortran=language == "fortran", suffix=DIALECTS[language].suffix,
+    )  # fmt: skip
+
+
+def measured_files(program: str, sources: Iterable[Path]) -> dict[str, str]:
+    """Name and text of the files that build an application from its own C sources so that its
+    calls of ADIOS are measured."""
+    return _build_files(
+        contents=f"{program}, measured,", project=program,
+        measured={program: [path.resolve().as_posix() for path in sources]}, calls=MEASURED_CALLS,
+    )  # fmt: skip
+
+
+def _build_files(contents: str, project: str, **context: object) -> dict[str, str]:
     environment = _environment(False)
     made = {
         name: environment.get_template(name).render(
-            application=values.application, programs=programs,
-            project=identifiers.of([values.application])[values.application],
-            fortran=language == "fortran", suffix=DIALECTS[language].suffix,
+            contents=contents, project=identifiers.of([project])[project],
+            **({"programs": [], "measured": {}, "fortran": False} | context),
         )
         for name in ("CMakeLists.txt", "Makefile")
     }  # fmt: skip
     return made | {"adios.cmake": (ROOT / "cmake" / "adios.cmake").read_text(encoding="utf-8")}
 
 
-def runtime_files(language: str = "c") -> dict[str, str]:
-    """Name and text of the files that measure, which every program carries."""
+def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
+    """Name and text of the files that measure, which every program carries; one more for an
+    `application` that calls ADIOS itself."""
     names = ["skeleton.c", "skeleton.h"]
     names += ["skeleton.f90", "skeleton_fortran.c"] if language == "fortran" else []
+    names += ["application.c"] if application else []
     return {name: (RUNTIME / name).read_text(encoding="utf-8") for name in names}
 
 

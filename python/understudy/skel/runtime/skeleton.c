@@ -16,7 +16,10 @@
 #include <getopt.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +35,7 @@
 int adios_get_timing_value(int64_t file, int64_t index, double *value);
 
 enum phase { PHASE_OPEN, PHASE_WRITE, PHASE_CLOSE, PHASES };
+enum { PATIENCE_MS = 5000, PAUSE_MS = 5 };
 enum { LIBRARY_TIMERS = 8, LIBRARY_FIRST_TIMER = 16, MAX_GROUPS = 64, PATH_BYTES = 4096 };
 
 static double now_s(void)
@@ -260,6 +264,9 @@ struct group {
 struct skeleton {
     struct skeleton_settings settings;
     MPI_Comm comm, node;
+    MPI_Win window;      /* of what the processes of the node share: */
+    atomic_int *cleaned; /* how many have removed their files; NULL where nothing can be shared */
+    int node_ranks;
     int rank, ranks, nodes;
     char host[256];
     char started[32];
@@ -370,12 +377,102 @@ static void check_adios(const struct skeleton *run, int code, const char *call, 
         skeleton_die(run, "%s of %s failed with code %d: %s", call, what, code, adios_get_last_errmsg());
 }
 
+/* ---- Signals: the end of a run, without its files ---------------------------------------------------- */
+
+static const struct skeleton *interruptible; /* a signal handler gets no argument */
+static pthread_t interruptible_thread;
+
+static void remove_name(const char *path)
+{
+    unlinkat(AT_FDCWD, path, 0); /* not unlink, which is caught above */
+}
+
+/* Every process removes what any may have made, but of the parts in <path>.dir/ its own only: the last to do it leaves
+ * nothing. Only with calls that are safe in a signal handler; snprintf is, as glibc has it, for names and integers. */
+static void remove_path(const struct skeleton *run, const char *path)
+{
+    char other[2 * PATH_BYTES + 64];
+    const char *slash = strrchr(path, '/');
+    remove_name(path);
+    snprintf(other, sizeof other, "%s.locktest.%d", path, run->rank); /* Open MPI's, while it opens a file */
+    remove_name(other);
+    snprintf(other, sizeof other, "%s.dir/%s.%d", path, slash ? slash + 1 : path, run->rank);
+    remove_name(other);
+    snprintf(other, sizeof other, "%s.dir/%s.%d.locktest.0", path, slash ? slash + 1 : path, run->rank);
+    remove_name(other);
+    snprintf(other, sizeof other, "%s.dir", path);
+    rmdir(other);
+}
+
+static void interrupt(int number)
+{
+    const struct skeleton *run = interruptible;
+    char text[PATH_BYTES + 8];
+    if (!pthread_equal(pthread_self(), interruptible_thread)) { /* the one that writes must not go on */
+        pthread_kill(interruptible_thread, number);
+        return;
+    }
+    for (int step = run->step; step >= 0; --step)
+        for (int g = 0; g < run->group_count; ++g)
+            if (step < run->settings.steps && path_of(run, run->groups[g].name, step, text))
+                remove_path(run, text);
+    snprintf(text, sizeof text, "%.*s/timers.bp", PATH_BYTES - 16, run->settings.directory);
+    remove_path(run, text);
+    if (run->made_config)
+        remove_name(run->config);
+    if (run->made_directory)
+        rmdir(run->settings.directory);
+    if (run->rank == 0) {
+        snprintf(text, sizeof text, "%s.part", run->settings.result);
+        remove_name(text);
+    }
+    /* The launcher ends those that are still at it as soon as one has left. */
+    if (run->cleaned)
+        atomic_fetch_add(run->cleaned, 1);
+    for (int waited = 0; run->cleaned && *run->cleaned < run->node_ranks && waited < PATIENCE_MS; waited += PAUSE_MS)
+        nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
+    _exit(128 + number);
+}
+
+static void share_counter(struct skeleton *run)
+{
+    MPI_Aint bytes;
+    int first, unit;
+    PMPI_Comm_rank(run->node, &first);
+    PMPI_Comm_size(run->node, &run->node_ranks);
+    run->window = MPI_WIN_NULL;
+    bytes = first == 0 ? (MPI_Aint)sizeof *run->cleaned : 0;
+    if (PMPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, run->node, &run->cleaned, &run->window) != MPI_SUCCESS ||
+        PMPI_Win_shared_query(run->window, 0, &bytes, &unit, &run->cleaned) != MPI_SUCCESS)
+        run->cleaned = NULL;
+    else if (first == 0)
+        atomic_init(run->cleaned, 0);
+    PMPI_Barrier(run->node);
+}
+
+/* From now on, or with NULL no longer. What somebody else has set for a signal stays. */
+static void catch_signals(const struct skeleton *run)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+    if (run)
+        interruptible = run;
+    interruptible_thread = pthread_self();
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i) {
+        struct sigaction now, next = {.sa_handler = run ? interrupt : SIG_DFL};
+        sigfillset(&next.sa_mask);
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler == (run ? SIG_DFL : interrupt))
+            sigaction(numbers[i], &next, NULL);
+    }
+}
+
 /* ---- Settings ---------------------------------------------------------------------------------------- */
 
-struct skeleton_settings skeleton_defaults(const char *program, enum skeleton_kind kind, const char *config)
+struct skeleton_settings skeleton_defaults(const char *program, const char *application, enum skeleton_kind kind,
+                                           const char *config)
 {
     return (struct skeleton_settings){
         .program = program,
+        .application = application,
         .kind = kind,
         .config = config,
         .result = "result.json",
@@ -412,11 +509,12 @@ static void print_help(const struct skeleton_settings *settings)
         "  -b, --barrier LIST         barriers of the program's own before open, write and close, when closed, and\n"
         "                             after the steps: any of open,write,close,closed,steps, or none [open]\n"
         "      --pause SECONDS        sleep before each step [0]\n"
+        "      --application NAME     what runs are put together by in a report [%s]\n"
         "      --slow-rank RANK:SECONDS     put in: I/O of this rank takes longer in each close\n"
         "      --extra-collective BYTES     put in: an allgather of so many bytes of each rank in each close\n"
         "  -h, --help\n",
         settings->program, settings->result, settings->config ? settings->config : "none", settings->steps,
-        settings->repetitions);
+        settings->repetitions, settings->application);
 }
 
 static bool read_whole(const char *text, int64_t least, int64_t most, int64_t *value)
@@ -478,6 +576,7 @@ static const char *read_option(int option, const char *value, struct skeleton_se
     case 'c': settings->config = value; return NULL;
     case 'a': settings->method = value; return NULL;
     case 'p': settings->parameters = value; return NULL;
+    case 'N': settings->application = value; return NULL;
     case 'k': settings->keep = true; return NULL;
     case 'A': settings->append = true; return NULL;
     case 's':
@@ -509,6 +608,7 @@ int skeleton_options(int argc, char **argv, MPI_Comm comm, struct skeleton_setti
         {"keep", no_argument, NULL, 'k'},
         {"barrier", required_argument, NULL, 'b'},
         {"pause", required_argument, NULL, 'P'},
+        {"application", required_argument, NULL, 'N'},
         {"slow-rank", required_argument, NULL, 'S'},
         {"extra-collective", required_argument, NULL, 'X'},
         {"help", no_argument, NULL, 'h'},
@@ -789,6 +889,8 @@ struct skeleton *skeleton_start(const struct skeleton_settings *settings, MPI_Co
     know_machine(run);
     check_settings(run);
     prepare_places(run);
+    share_counter(run);
+    catch_signals(run);
     prepare_config(run);
     if (settings->extra_collective_bytes > 0)
         run->collected = skeleton_array(run, "the extra collective",
@@ -880,6 +982,11 @@ bool skeleton_step(struct skeleton *run)
     if (run->settings.pause_s > 0)
         sleep_s(run->settings.pause_s);
     return true;
+}
+
+void skeleton_last_step(struct skeleton *run)
+{
+    run->settings.steps = run->step + 1;
 }
 
 int skeleton_step_index(const struct skeleton *run)
@@ -1106,6 +1213,7 @@ static void put_program(FILE *out, const struct skeleton *run)
     fprintf(out, " \"program\": {\"kind\": \"%s\", ",
             settings->kind == SKELETON_KIND_SKELETON ? "skeleton" : "application");
     put_key_text(out, "name", settings->program, ", ");
+    put_key_text(out, "application", settings->application, ", ");
     put_key_text(out, "method", settings->method, ", ");
     put_key_text(out, "parameters", settings->parameters, ", ");
     put_key_text(out, "config", run->config_text, ",\n");
@@ -1423,6 +1531,9 @@ void skeleton_finish(struct skeleton *run)
         unlink(run->config);
     if (run->rank == 0 && run->made_directory && !run->settings.keep)
         rmdir(run->settings.directory);
+    catch_signals(NULL);
+    if (run->window != MPI_WIN_NULL)
+        PMPI_Win_free(&run->window);
     PMPI_Comm_free(&run->node);
     PMPI_Comm_free(&run->comm);
     free(run->collected);

@@ -20,10 +20,10 @@ module skeleton
             skeleton_u32, skeleton_u64, skeleton_f32, skeleton_f64
 
   interface
-    type(c_ptr) function start(program, config, steps, repetitions, argc, arguments, comm, answer) &
-        bind(c, name="skeleton_fortran_start")
+    type(c_ptr) function start(program, application, config, steps, repetitions, argc, arguments, comm, &
+        answer) bind(c, name="skeleton_fortran_start")
       import
-      character(kind=c_char), intent(in) :: program(*), config(*), arguments(*)
+      character(kind=c_char), intent(in) :: program(*), application(*), config(*), arguments(*)
       integer(c_int), value :: steps, repetitions, argc, comm
       integer(c_int), intent(out) :: answer
     end function
@@ -93,8 +93,8 @@ contains
 
   ! Reads the options of the command line, then starts; of a communicator of all processes. Where answer is
   ! not skeleton_go, the program ends: with 0 after skeleton_help, with 2 after skeleton_mistake.
-  type(c_ptr) function skeleton_start(program, config, steps, repetitions, comm, answer) result(run)
-    character(*), intent(in) :: program, config
+  type(c_ptr) function skeleton_start(program, application, config, steps, repetitions, comm, answer) result(run)
+    character(*), intent(in) :: program, application, config
     integer, intent(in) :: steps, repetitions, comm
     integer, intent(out) :: answer
     character(:), allocatable :: arguments, one
@@ -107,7 +107,7 @@ contains
       call get_command_argument(i, one)
       arguments = arguments // one // c_null_char
     end do
-    run = start(program // c_null_char, config // c_null_char, int(steps, c_int), int(repetitions, c_int), &
-                int(command_argument_count() + 1, c_int), arguments, int(comm, c_int), answer)
+    run = start(program // c_null_char, application // c_null_char, config // c_null_char, int(steps, c_int), &
+                int(repetitions, c_int), int(command_argument_count() + 1, c_int), arguments, int(comm, c_int), answer)
   end function
 end module

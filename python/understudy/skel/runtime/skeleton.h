@@ -7,7 +7,8 @@
  * A program is this, with its own arrays and, between the steps, whatever an application does:
  *
  *     MPI_Init(&argc, &argv);
- *     struct skeleton_settings settings = skeleton_defaults("gts", SKELETON_KIND_SKELETON, "gts_skel.xml");
+ *     struct skeleton_settings settings = skeleton_defaults("gts-restart", "gts", SKELETON_KIND_SKELETON,
+ *                                                            "gts_skel.xml");
  *     switch (skeleton_options(argc, argv, MPI_COMM_WORLD, &settings)) ...        (or fill it yourself)
  *     struct skeleton *run = skeleton_start(&settings, MPI_COMM_WORLD);           adios_init
  *     while (skeleton_repetition(run))
@@ -73,7 +74,8 @@ enum skeleton_barrier {
 
 /* Start from skeleton_defaults(). Strings must live as long as the run. */
 struct skeleton_settings {
-    const char *program; /* name in messages and in the result: letters, digits, '_', '.', '-' */
+    const char *program;     /* name in messages and in the result: letters, digits, '_', '.', '-' */
+    const char *application; /* --application: what it is, or stands for; in the result, by which runs are compared */
     enum skeleton_kind kind;
     int argc; /* the command line, for the result; skeleton_options notes it */
     char **argv;
@@ -95,7 +97,8 @@ struct skeleton_settings {
                                          every close, as if the method needed it. 0: none */
 };
 
-struct skeleton_settings skeleton_defaults(const char *program, enum skeleton_kind kind, const char *config);
+struct skeleton_settings skeleton_defaults(const char *program, const char *application, enum skeleton_kind kind,
+                                           const char *config);
 
 /* Reads the options named above; collective over comm. Returns 0: go on; 1: asked for --help, which rank 0
  * has printed; 2: a mistake, which rank 0 has said in one sentence on stderr. End with 0 or 2 then. */
@@ -112,6 +115,9 @@ bool skeleton_repetition(struct skeleton *run);
 
 /* Begins the next step of the repetition (0, 1, ... < steps), or returns false. Pauses. */
 bool skeleton_step(struct skeleton *run);
+
+/* No further step will come: for a program that does not know their number when it starts. */
+void skeleton_last_step(struct skeleton *run);
 
 /* Index of the running step and repetition. */
 int skeleton_step_index(const struct skeleton *run);

@@ -4,21 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct skeleton *skeleton_fortran_start(const char *program, const char *config, int steps, int repetitions, int argc,
-                                        const char *arguments, MPI_Fint comm, int *answer);
+struct skeleton *skeleton_fortran_start(const char *program, const char *application, const char *config, int steps,
+                                        int repetitions, int argc, const char *arguments, MPI_Fint comm, int *answer);
 
 /* `arguments` are argc texts, each with its ending zero. Where *answer is not SKELETON_GO, NULL. */
-struct skeleton *skeleton_fortran_start(const char *program, const char *config, int steps, int repetitions, int argc,
-                                        const char *arguments, MPI_Fint comm, int *answer)
+struct skeleton *skeleton_fortran_start(const char *program, const char *application, const char *config, int steps,
+                                        int repetitions, int argc, const char *arguments, MPI_Fint comm, int *answer)
 {
     /* Fortran's texts go when this returns; the settings point at them until the end of the program. */
     char *const kept_program = strdup(program), *const kept_config = strdup(config);
+    char *const kept_application = strdup(application);
     char **argv = calloc((size_t)argc + 1, sizeof *argv);
-    if (!kept_program || !kept_config || !argv) {
+    if (!kept_program || !kept_application || !kept_config || !argv) {
         MPI_Abort(MPI_Comm_f2c(comm), 1);
         abort();
     }
-    struct skeleton_settings settings = skeleton_defaults(kept_program, SKELETON_KIND_SKELETON, kept_config);
+    struct skeleton_settings settings =
+        skeleton_defaults(kept_program, kept_application, SKELETON_KIND_SKELETON, kept_config);
     settings.steps = steps;
     settings.repetitions = repetitions;
     for (int i = 0; i < argc; ++i) {

@@ -132,7 +132,8 @@ static void write_step(struct skeleton *run, const struct data *data)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    struct skeleton_settings settings = skeleton_defaults({{ text.quoted(program) }}, SKELETON_KIND_SKELETON, {{ text.quoted(config) }});
+    struct skeleton_settings settings = skeleton_defaults({{ text.quoted(program) }}, {{ text.quoted(application) }}, SKELETON_KIND_SKELETON,
+                                                          {{ text.quoted(config) }});
     settings.steps = {{ test.steps }};
     settings.repetitions = {{ test.iterations }};
     const int answer = skeleton_options(argc, argv, MPI_COMM_WORLD, &settings);

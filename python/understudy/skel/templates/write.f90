@@ -35,7 +35,7 @@ program {{ main }}
   rank = my_rank
   ranks = all_ranks
   call set_scalars()
-  run = skeleton_start({{ text.quoted(program) }}, {{ text.quoted(config) }}, {{ test.steps }}, {{ test.iterations }}, &
+  run = skeleton_start({{ text.quoted(program) }}, {{ text.quoted(application) }}, {{ text.quoted(config) }}, {{ test.steps }}, {{ test.iterations }}, &
                        MPI_COMM_WORLD, answer)
   if (answer /= skeleton_go) then
     call mpi_finalize(error)

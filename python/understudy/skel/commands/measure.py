@@ -1,0 +1,46 @@
+"""understudy skel measure: an application as it is, measured like its skeleton."""
+
+from pathlib import Path
+
+import click
+
+from understudy.errors import UnderstudyError
+from understudy.skel import generate
+from understudy.skel.commands.build import make
+from understudy.skel.project import FORCE, write
+
+
+@click.command()
+@click.argument(
+    "sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    help="Write into this folder [the current one].",
+)  # fmt: skip
+@click.option("--make/--no-make", "makes", default=True, show_default=True,
+              help="Build the program too, in build/.")  # fmt: skip
+@FORCE
+def command(sources: tuple[Path, ...], directory: Path, makes: bool, force: bool) -> None:
+    """Build an application from its own C sources so that what it does in ADIOS is measured, as a
+    skeletal application is. The sources stay as they are.
+
+    The program, called like the first SOURCE, takes options from SKELETON_OPTIONS and writes into
+    the folder that they name; its result is that of a skeletal application.
+
+    \b
+    understudy skel measure app.c
+    SKELETON_OPTIONS="-o /scratch/try -r app.json" mpirun -n 4 build/app
+    """
+    for path in sources:
+        if not path.is_file():
+            raise UnderstudyError(f"{path}: not there; expected a source in C")
+        if path.suffix != ".c":
+            raise UnderstudyError(f"{path}: expected a source in C, *.c")
+    files = {
+        **generate.measured_files(sources[0].stem, sources),
+        **generate.runtime_files(application=True),
+    }
+    write({directory / name: text for name, text in files.items()}, force)
+    if makes:
+        make(directory)

@@ -1,0 +1,139 @@
+"""An application that calls ADIOS itself, measured without a change of its source."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.skel.support import bpls, run, shapes, succeed, understudy
+from tests.support.player import needs
+from understudy import result
+
+CONFIG = """\
+<?xml version="1.0"?>
+<adios-config host-language="C">
+  <adios-group name="field">
+    <var name="n" type="integer"/>
+    <var name="all" type="integer"/>
+    <var name="first" type="integer"/>
+    <global-bounds dimensions="all" offsets="first">
+      <var name="t" type="double" dimensions="n"/>
+    </global-bounds>
+  </adios-group>
+  <method group="field" method="MPI"/>
+  <buffer size-MB="10" allocate-time="now"/>
+</adios-config>
+"""
+SOURCE = r"""
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "adios.h"
+int main(int argc, char **argv)
+{
+    int rank, ranks, n = 1000;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    int all = n * ranks, first = n * rank, steps = argc > 1 ? atoi(argv[1]) : 3;
+    double *t = malloc(n * sizeof *t);
+    adios_init("app.xml", MPI_COMM_WORLD);
+    for (int step = 0; step < steps; ++step) {
+        int64_t file;
+        uint64_t total;
+        char name[64];
+        for (int i = 0; i < n; ++i)
+            t[i] = 1e6 * step + first + i;
+        snprintf(name, sizeof name, "mine.%d.bp", step);
+        adios_open(&file, "field", name, step && argc > 2 ? "a" : "w", MPI_COMM_WORLD);
+        adios_group_size(file, 3 * sizeof n + n * sizeof *t, &total);
+        adios_write(file, "n", &n);
+        adios_write(file, "all", &all);
+        adios_write(file, "first", &first);
+        adios_write(file, "t", t);
+        adios_close(file);
+    }
+    adios_finalize(rank);
+    MPI_Finalize();
+    free(t);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    needs("adios")
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "src").mkdir()
+    (folder / "src" / "app.c").write_text(SOURCE)
+    (folder / "app.xml").write_text(CONFIG)
+    succeed("skel", "measure", folder / "src" / "app.c", "-d", folder)
+    assert (folder / "src" / "app.c").read_text() == SOURCE
+    return folder / "build" / "app"
+
+
+def measured(program: Path, options: str, *words: object) -> tuple[int, str]:
+    done = run(program, 4, *words, environment={"SKELETON_OPTIONS": options})
+    said = [line for line in done.stderr.splitlines() if line.startswith("app: ")]
+    return done.returncode, "\n".join(said)
+
+
+def test_its_result_is_that_of_a_skeleton(program: Path, tmp_path: Path) -> None:
+    for method, given in (("MPI", None), ("POSIX", "-a POSIX")):
+        out, made = tmp_path / method, tmp_path / f"{method}.json"
+        status, said = measured(program, f"-o {out} -r {made} -k {given or ''}")
+        assert (status, said) == (0, "")
+        found = result.load(made)
+        assert found.program is not None
+        assert (found.program.kind, found.program.name) == ("application", "app")
+        assert (found.program.steps, found.program.method) == (3, given and method)
+        [stream] = found.repetitions[0].streams
+        assert (stream.name, [d.bytes for d in stream.dumps]) == ("field", [4 * 8012] * 3)
+        for dump in stream.dumps:
+            assert dump.processes is not None and dump.processes.bytes == (8012,) * 4
+            assert [phase.operations for phase in dump.phases] == [8, 16, 4]
+        assert (stream.dumps[0].processes.library is not None) == (method == "POSIX")  # type: ignore[union-attr]
+        assert shapes(out / "field.2.bp")["t"] == "{4000}"
+        listed = bpls(out / "field.2.bp", "-d", "t", "-s", "3999", "-c", "1")
+        assert re.search(r"2.004e\+06|2003999", listed), listed
+    assert not (program.parent.parent / "mine.0.bp").exists()
+
+
+def test_a_file_that_steps_are_appended_to(program: Path, tmp_path: Path) -> None:
+    status, said = measured(program, f"-o {tmp_path / 'out'} -r {tmp_path / 'r'}", 3, "a")
+    assert status != 0
+    assert "mine.1.bp: the application appends; expected --append in SKELETON_OPTIONS" in said
+    assert not (tmp_path / "out").exists() and not (tmp_path / "r").exists()
+    where = f"-o {tmp_path / 'out'} -r {tmp_path / 'r'} -k --append"
+    assert measured(program, where, 3, "a") == (0, "")
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["field.bp"]
+    assert "3*{4000}" in bpls(tmp_path / "out" / "field.bp")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("", "--directory is missing"),
+        ("-o out -s 3", "SKELETON_OPTIONS: the application's own steps are measured, once; "
+                        "expected neither -s nor -i"),
+        ("-o out --fast", "--fast: unknown option"),
+    ],
+)  # fmt: skip
+def test_options_that_make_no_sense(program: Path, options: str, sentence: str) -> None:
+    status, said = measured(program, options)
+    assert status == 2
+    assert said.count("\n") == 0 and sentence in said
+    assert not (program.parent.parent / "out").exists()
+
+
+def test_sources_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "app.f90").touch()
+    for name, sentence in (
+        ("app.c", "app.c: not there; expected a source in C"),
+        ("app.f90", "app.f90: expected a source in C, *.c"),
+    ):
+        done = understudy("skel", "measure", tmp_path / name, "-d", tmp_path)
+        assert done.exit_code == 1 and sentence in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["app.f90"]
