@@ -11,12 +11,10 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-import numpy as np
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import (
@@ -29,14 +27,12 @@ from reframe.core.builtins import (
 )
 from reframe.utility import typecheck
 
-from understudy import accuracy
 from understudy.errors import UnderstudyError
 from understudy.paths import PROXIES, TRACES
-from understudy.reframe.check import MIB, SLOWEST_BYTES_PER_S, Placed, lacks
+from understudy.reframe.check import SLOWEST_BYTES_PER_S, lacks
 from understudy.reframe.evidence import AskedProgram, program_faults
+from understudy.reframe.paired import APPLICATION, SKELETON, Paired
 from understudy.reframe.systems import MPI, STRIPING, TYPE
-from understudy.report.show import percent, size
-from understudy.result import Result, load
 from understudy.skel import listing
 from understudy.skel.blocks import GroupBlocks, of_group
 from understudy.skel.generate import Names, method_parameters
@@ -46,7 +42,7 @@ from understudy.skel.project import load as load_project
 RANKS = (2, 4, 8, 128, 1024)  # weak scaling: each process writes the same
 RANKS_PER_AGGREGATOR = (4, 16)
 AGGREGATORS, STRIPES = "num_aggregators", "stripe_count"
-APPLICATION, SKELETON, VERIFIED = "application", "skeleton", "verified"
+VERIFIED = "verified"
 VERIFIED_RESULT = "verified.json"  # no result.json: it is no run of the study
 BPLS = "bpls"
 SAMPLES, LISTING = "samples.txt", "listing.txt"
@@ -84,11 +80,6 @@ def _tests(application: str) -> list[Test]:
 def _blocks(application: str, group: str, ranks: int) -> GroupBlocks:
     descriptor, parameters = _project(application)
     return of_group(descriptor, descriptor.group(group), parameters.groups[group], ranks)
-
-
-@lru_cache(maxsize=64)
-def _loaded(path: Path, _changed_ns: int) -> Result:
-    return load(path)
 
 
 class Skeleton(rfm.CompileOnlyRegressionTest):
@@ -131,7 +122,7 @@ class Skeleton(rfm.CompileOnlyRegressionTest):
         return Path(self.stagedir) / Names(application=self.application).config
 
 
-class Skeletal(Placed):
+class Skeletal(Paired):
     """Runs a skeletal application and its application in turn, and holds one against the other.
 
     Of the method and its parameters, the aggregators are one for so many ranks, and the stripe
@@ -145,11 +136,8 @@ class Skeletal(Placed):
     ranks_per_aggregator = parameter(loggable=True)
     stripe_count = parameter(loggable=True)
 
-    pairs = variable(int, value=11, loggable=True)
     repetitions = variable(int, value=5, loggable=True)
     verify = variable(typecheck.Bool, value=True, loggable=True)
-    tolerance = variable(float, value=100 * accuracy.LIMIT, loggable=True)  # %
-    application = variable(str, loggable=True)
     aggregators = variable(int, value=0, loggable=True)
 
     time_limit: Any
@@ -246,7 +234,7 @@ class Skeletal(Placed):
             *self._options(VERIFIED, VERIFIED_RESULT, repetitions=1), "--keep",
         ]  # fmt: skip
         self.prerun_cmds = self.fresh_directory()
-        self.postrun_cmds = [*self._verification(), f'rm -rf "$dir/{VERIFIED}"', *self._turns()]
+        self.postrun_cmds = [*self._verification(), f'rm -rf "$dir/{VERIFIED}"', *self.turns()]
 
     def _options(self, place: str, result: str, repetitions: int) -> Iterator[str]:
         config = TRACES / f"{self.application}.xml" if place == APPLICATION else self.built.config
@@ -269,25 +257,9 @@ class Skeletal(Placed):
         fills = _project(self.application)[1].groups[self._group].fills
         return listing.samples(self.expected, fills)
 
-    def _turns(self) -> Iterator[str]:
-        self.job.num_tasks = self.num_tasks  # the launcher asks the job, which is told later
-        self.job.num_tasks_per_node = self.num_tasks_per_node
-        launch = self.job.launcher.run_command(self.job)
-        programs = {APPLICATION: self.kernel, SKELETON: self.executable}
-        for pair in range(self.pairs):
-            for kind in self.kinds if pair % 2 == 0 else reversed(self.kinds):
-                result = self._result(kind, pair)
-                options = " ".join(self._options(kind, str(result), self.repetitions))
-                yield f"mkdir -p {result.parent}"
-                yield f"{launch} {programs[kind]} {options}"
-
-    def _result(self, kind: str, pair: int) -> Path:
-        return Path(kind) / f"{pair:0{len(str(self.pairs - 1))}d}" / "result.json"
-
-    def played(self, path: Path) -> Result:
-        """The result at a path below the stage."""
-        whole = Path(self.stagedir) / path
-        return _loaded(whole, whole.stat().st_mtime_ns if whole.exists() else 0)
+    def command(self, kind: str, result: Path) -> str:
+        program = self.kernel if kind == APPLICATION else self.executable
+        return " ".join([str(program), *self._options(kind, str(result), self.repetitions)])
 
     @property
     def title(self) -> str:
@@ -321,57 +293,6 @@ class Skeletal(Placed):
         for kind in self.kinds:
             timed = replace(asked, kind=kind, repetitions=self.repetitions)
             for pair in range(self.pairs):
-                path = self._result(kind, pair)
+                path = self.result_of(kind, pair)
                 for fault in program_faults(self.played(path), timed):
                     yield f"{path}: {fault}"
-
-    def throughputs(self, kind: str) -> list[list[float]]:
-        """Bytes/s of every step of every run, in their order."""
-        return [
-            [
-                d.bandwidth_bytes_per_s
-                for r in self.played(self._result(kind, pair)).repetitions
-                for d in r.streams[0].dumps
-            ]
-            for pair in range(self.pairs)
-        ]
-
-    def errors(self) -> dict[str, accuracy.Estimate]:
-        return accuracy.errors(self.throughputs(APPLICATION), self.throughputs(SKELETON))
-
-    @run_before("performance")
-    def throughput_and_errors(self) -> None:
-        for kind in self.kinds:
-            for name, of in (("mean", fmean), ("min", min), ("max", max)):
-                self.measure(f"{kind}_{name}", "MiB/s", self._throughput, kind, of)
-        if not self.kernel:
-            return
-        for name in accuracy.STATISTICS:
-            self.measure(f"{name}_error", "%", self._error_percent, name, "value")
-            self.measure(f"{name}_error_at_least", "%", self._error_percent, name, "least")
-        # The whole interval must be outside for the check to fail: an undecided case is none.
-        self.reference = {
-            "*": {
-                f"{name}_error_at_least": (0, None, self.tolerance, "%")
-                for name in accuracy.STATISTICS
-            }
-        }
-
-    def _throughput(self, kind: str, of: Any) -> float:
-        return float(of(list(np.ravel(self.throughputs(kind))))) / MIB
-
-    def _error_percent(self, statistic: str, of: str) -> float:
-        return 100 * float(getattr(self.errors()[statistic], of))
-
-    def _verdict(self) -> str:
-        speeds = np.ravel(self.throughputs(SKELETON))
-        words = [
-            f"{self.pairs} runs of {self.repetitions} steps of {self.bytes_needed:,} bytes, "
-            f"skeleton {size(speeds.mean())}/s ({size(speeds.min())} to {size(speeds.max())})"
-        ]
-        for name, error in self.errors().items() if self.kernel else ():
-            words.append(
-                f"error of the {name} {percent(error.value)} ({percent(error.low)} to "
-                f"{percent(error.high)}): {accuracy.state(error, self.tolerance / 100)}"
-            )
-        return "; ".join(words)
