@@ -83,11 +83,13 @@ def measured(program: Path, options: str, *words: object) -> tuple[int, str]:
 def test_its_result_is_that_of_a_skeleton(program: Path, tmp_path: Path) -> None:
     for method, given in (("MPI", None), ("POSIX", "-a POSIX")):
         out, made = tmp_path / method, tmp_path / f"{method}.json"
-        status, said = measured(program, f"-o {out} -r {made} -k {given or ''}")
+        more = given or "--application other"
+        status, said = measured(program, f"-o {out} -r {made} -k {more}")
         assert (status, said) == (0, "")
         found = result.load(made)
         assert found.program is not None
         assert (found.program.kind, found.program.name) == ("application", "app")
+        assert found.program.application == ("app" if given else "other")
         assert (found.program.steps, found.program.method) == (3, given and method)
         [stream] = found.repetitions[0].streams
         assert (stream.name, [d.bytes for d in stream.dumps]) == ("field", [4 * 8012] * 3)

@@ -241,11 +241,14 @@ def test_a_program_that_is_stopped_leaves_nothing(
 ) -> None:
     program = make(descriptor(tmp_path), tmp_path)
     words = ["-a", method, *(["-p", METHODS[method]] if METHODS[method] else [])]
-    command = launch(program, 4, "-o", "out", "-r", "r.json", *words, "-s", 2, "--pause", 20)
     files = tmp_path / "out"
-    mine = launch(program, 4, "-o", "out", "-r", "r.json", *words, "-s", 1000000, "-b", "none")
-    for line, wanted in ((command, 1), (mine, 2)):  # in a pause; while it writes
-        process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    # Before it writes; between writing and writing, each process at another step.
+    for more, wanted in (
+        (("-s", 2, "--pause", 20), 1),
+        (("-s", 100000, "--pause", 0.01, "-b", "none"), 6),
+    ):
+        command = launch(program, 4, "-o", "out", "-r", "r.json", *words, *more)
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         while process.poll() is None and (
             not files.exists() or len(list(files.rglob("*"))) < wanted
         ):
