@@ -149,6 +149,20 @@ def test_runs_of_other_lengths_are_settings_of_their_own(tmp_path: Path) -> None
     assert "<svg" in page.render([case])
 
 
+@pytest.mark.parametrize(("more", "rows"), [(200, 1), (300, 0)])
+def test_a_skeleton_may_pause_and_have_a_few_scalars_more(
+    more: int, rows: int, tmp_path: Path
+) -> None:
+    skeleton = samples.program_result(
+        name="star-restart", kind="skeleton", process_bytes=10 * MIB + more
+    )
+    skeleton["program"]["pause_s"] = 2
+    application = samples.program_result(process_bytes=10 * MIB)
+    (case,) = cases_of(tmp_path, [skeleton, application])
+    assert len(case.settings) == 2
+    assert len(list(programs.accuracies(case))) == rows
+
+
 def test_the_fastest_method_of_each_place_and_number_of_ranks(study: Case) -> None:
     found = {(r.place, r.kind, r.ranks): r.winner for r in programs.winners(study)}
     assert len(found) == 2 * 2 * 3

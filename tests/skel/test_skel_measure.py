@@ -1,6 +1,7 @@
 """An application that calls ADIOS itself, measured without a change of its source."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,46 @@ int main(int argc, char **argv)
 """
 
 
+FORTRAN = """\
+program app
+  use mpi
+  implicit none
+  integer, parameter :: n = 1000
+  integer :: rank, ranks, all, first, step, i, code
+  integer(8) :: file, bytes, total
+  real(8) :: t(n)
+  character(len=64) :: name = "mine.bp"
+  call MPI_Init(code)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, code)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks, code)
+  all = n * ranks
+  first = n * rank
+  bytes = 3 * 4 + n * 8
+  call adios_init("app.xml", MPI_COMM_WORLD, code)
+  do step = 0, 2
+    t = [(1d6 * step + first + i, i = 0, n - 1)]
+    call adios_open(file, "field", name, "w", MPI_COMM_WORLD, code)
+    call adios_group_size(file, bytes, total, code)
+    call adios_write(file, "n", n, code)
+    call adios_write(file, "all", all, code)
+    call adios_write(file, "first", first, code)
+    call write_array(file, t)
+    call adios_close(file, code)
+  end do
+  call adios_finalize(rank, code)
+  call MPI_Finalize(code)
+contains
+  subroutine write_array(file, values)
+    use adios_write_mod
+    integer(8), intent(in) :: file
+    real(8), intent(in) :: values(:)
+    integer :: code
+    call adios_write(file, "t", values, code)
+  end subroutine
+end program
+"""
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs("adios")
@@ -72,6 +113,29 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     succeed("skel", "measure", folder / "src" / "app.c", "-d", folder)
     assert (folder / "src" / "app.c").read_text() == SOURCE
     return folder / "build" / "app"
+
+
+@pytest.fixture(scope="module")
+def fortran_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """It calls ADIOS with and without its module, by different names."""
+    needs("adios")
+    if not shutil.which("mpif90"):
+        pytest.skip("there is no Fortran compiler here")
+    folder = tmp_path_factory.mktemp("measured_fortran")
+    (folder / "app.F90").write_text(FORTRAN)
+    (folder / "app.xml").write_text(CONFIG.replace('"C"', '"Fortran"'))
+    succeed("skel", "measure", folder / "app.F90", "-d", folder)
+    return folder / "build" / "app"
+
+
+def test_an_application_in_fortran_is_measured_too(fortran_program: Path, tmp_path: Path) -> None:
+    status, said = measured(fortran_program, f"-o {tmp_path / 'out'} -r {tmp_path / 'r'} -k")
+    assert (status, said) == (0, "")
+    [stream] = result.load(tmp_path / "r").repetitions[0].streams
+    assert (stream.name, [d.bytes for d in stream.dumps]) == ("field", [4 * 8012] * 3)
+    assert [phase.operations for phase in stream.dumps[2].phases] == [8, 16, 4]
+    listed = bpls(tmp_path / "out" / "field.2.bp", "-d", "t", "-s", "3999", "-c", "1")
+    assert re.search(r"2.004e\+06|2003999", listed), listed
 
 
 def measured(program: Path, options: str, *words: object) -> tuple[int, str]:
@@ -131,11 +195,11 @@ def test_options_that_make_no_sense(program: Path, options: str, sentence: str) 
 
 
 def test_sources_that_are_none(tmp_path: Path) -> None:
-    (tmp_path / "app.f90").touch()
+    (tmp_path / "app.f").touch()
     for name, sentence in (
-        ("app.c", "app.c: not there; expected a source in C"),
-        ("app.f90", "app.f90: expected a source in C, *.c"),
+        ("app.c", "app.c: not there; expected a source in C or Fortran"),
+        ("app.f", "app.f: expected a source in C or Fortran: *.c, *.f90, *.F90"),
     ):
         done = understudy("skel", "measure", tmp_path / name, "-d", tmp_path)
         assert done.exit_code == 1 and sentence in done.stderr
-    assert [p.name for p in tmp_path.iterdir()] == ["app.f90"]
+    assert [p.name for p in tmp_path.iterdir()] == ["app.f"]

@@ -47,6 +47,8 @@ def test_a_listing_is_understood() -> None:
     assert a.parts == [((0, 4), (0, 3)), ((5, 5), (0, 3)), ((6, 11), (0, 3))]
     with pytest.raises(UnderstudyError, match="bpls says what is not understood: 'what'"):
         bpfile.parse(LISTING + "        what\n", Path("x.bp"))
+    with pytest.raises(UnderstudyError, match=r"x\.bp: a: bpls does not tell which part"):
+        bpfile.parse(LISTING.replace("[ 0: 4, 0:3]", "[null, null]"), Path("x.bp"))
 
 
 @pytest.mark.parametrize(("column", "expected"), [

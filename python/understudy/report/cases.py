@@ -279,7 +279,7 @@ def _of_options(name: str, show: Callable[[Any], str]) -> Callable[[Result], str
     return lambda loaded: show(getattr(loaded.options, name))
 
 
-A_PROCESS = " B a process"
+A_PROCESS, PAUSE = " B a process", "pause "
 # What a setting may differ in from the others of its place and method, as words of its label.
 _VARIANT: tuple[Callable[[Result], str], ...] = (
     _of_options("transfer_bytes", lambda v: "" if v is None else f"transfer {v} B"),
@@ -296,7 +296,7 @@ _VARIANT: tuple[Callable[[Result], str], ...] = (
     lambda loaded: "" if loaded.program is None else f"{len(loaded.repetitions)} repetitions",
     lambda loaded: "" if loaded.program is None else f"{most_bytes(loaded)}{A_PROCESS}",
     _of_program(lambda program: "appended" if program.append else ""),
-    _of_program(lambda program: f"pause {program.pause_s:g} s"),
+    _of_program(lambda program: f"{PAUSE}{program.pause_s:g} s"),
     _of_program(lambda program: f"rank {s.rank} slow" if (s := program.slow_rank) else ""),
     _of_program(lambda program: "collective put in" if program.extra_collective_bytes else ""),
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from understudy import accuracy
 from understudy.errors import UnderstudyError
-from understudy.report.cases import A_PROCESS, Case, Setting, most_bytes, parameters
+from understudy.report.cases import A_PROCESS, PAUSE, Case, Setting, most_bytes, parameters
 from understudy.result import DumpResult, Processes
 
 APPLICATION, SKELETON = "application", "skeleton"
@@ -138,14 +138,15 @@ def accuracies(case: Case) -> Iterator[AccuracyRow]:
 
 
 def _alike(application: Setting, skeleton: Setting) -> bool:
-    """All but the kind is the same; the bytes but for a few scalars."""
+    """All but the kind is the same, and the pauses, since the application computes itself; the
+    bytes but for a few scalars."""
     theirs, ours = (most_bytes(s.runs[0].result) for s in (application, skeleton))
     return _common(application) == _common(skeleton) and abs(theirs - ours) <= SCALARS_BYTES
 
 
 def _common(setting: Setting) -> tuple[str, str, int, tuple[str, ...]]:
     own = {kind(setting), f"{most_bytes(setting.runs[0].result)}{A_PROCESS}"}
-    facts = tuple(fact for fact in setting.facts if fact not in own)
+    facts = tuple(f for f in setting.facts if f not in own and not f.startswith(PAUSE))
     return setting.place, setting.method, setting.ranks, facts
 
 

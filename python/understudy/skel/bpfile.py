@@ -56,7 +56,7 @@ class Found:
 def read(path: Path) -> Found:
     """Descriptor and parameters of a skeletal application that writes such a file."""
     listed = [v for v in parse(_bpls(path), path) if not v.name.startswith(OWN)]
-    fitting = [v for v in listed if v.type in BY_NAME]
+    fitting = [v for v in listed if _can_be_written(v)]
     if not fitting:
         raise UnderstudyError(f"{path}: no variable in it that a skeletal application can write")
     ranks = max(max(v.instances, len(v.parts)) for v in fitting)
@@ -90,9 +90,15 @@ def read(path: Path) -> Found:
     return Found(
         descriptor=descriptor,
         parameters=Parameters(application=name, groups={name: values}, batches=(batch,)),
-        left_out=tuple(v.name for v in listed if v.type not in BY_NAME),
+        left_out=tuple(v.name for v in listed if not _can_be_written(v)),
         added=len(builder.added),
     )
+
+
+def _can_be_written(listed: Listed) -> bool:
+    """Texts have no fixed size, and there are no complex scalars in a skeletal application."""
+    kind = BY_NAME.get(listed.type)
+    return kind is not None and (bool(listed.shape) or kind.parts == 1)
 
 
 def _bpls(path: Path) -> str:
@@ -124,6 +130,10 @@ def parse(text: str, path: Path) -> list[Listed]:
             found[-1].instances = found[-1].instances or int(in_step.group(2) or 0)
         elif (block := BLOCK.fullmatch(line)) and step == 0:
             limits = [part.split(":") for part in block.group(2).split(",")]
+            if any(len(limit) != 2 for limit in limits):
+                raise UnderstudyError(
+                    f"{path}: {found[-1].name}: bpls does not tell which part each process wrote"
+                )
             found[-1].parts.append(tuple((int(low), int(high)) for low, high in limits))
         elif not block:
             raise UnderstudyError(f"{path}: bpls says what is not understood: {line.strip()!r}")

@@ -25,6 +25,9 @@ TEMPLATES = HERE / "templates"
 SUBMIT = TEMPLATES / "submit"
 # The calls of ADIOS that application.c in RUNTIME takes.
 MEASURED_CALLS = ("init", "init_noxml", "open", "group_size", "write", "close", "finalize")
+MEASURED_FORTRAN_CALLS = (*(f"{call}_" for call in MEASURED_CALLS), "write_f2c_")
+# Sources of an application by their suffix: C, and Fortran in free form.
+C_SUFFIXES, FORTRAN_SUFFIXES = (".c",), (".f90", ".F90")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,12 +286,20 @@ def build_files(values: Parameters, language: str = "c") -> dict[str, str]:
 
 
 def measured_files(program: str, sources: Iterable[Path]) -> dict[str, str]:
-    """Name and text of the files that build an application from its own C sources so that its
-    calls of ADIOS are measured."""
+    """Name and text of the files that build an application from its own sources so that its calls
+    of ADIOS are measured."""
+    paths = [path.resolve() for path in sources]
+    fortran = in_fortran(paths)
     return _build_files(
-        contents=f"{program}, measured,", project=program,
-        measured={program: [path.resolve().as_posix() for path in sources]}, calls=MEASURED_CALLS,
+        contents=f"{program}, measured,", project=program, fortran=fortran,
+        measured={program: [path.as_posix() for path in paths]},
+        calls=MEASURED_CALLS + (MEASURED_FORTRAN_CALLS if fortran else ()),
     )  # fmt: skip
+
+
+def in_fortran(sources: Iterable[Path]) -> bool:
+    """Is one of an application's sources in Fortran?"""
+    return any(path.suffix in FORTRAN_SUFFIXES for path in sources)
 
 
 def _build_files(contents: str, project: str, **context: object) -> dict[str, str]:
@@ -304,11 +315,12 @@ def _build_files(contents: str, project: str, **context: object) -> dict[str, st
 
 
 def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
-    """Name and text of the files that measure, which every program carries; one more for an
-    `application` that calls ADIOS itself."""
-    names = ["skeleton.c", "skeleton.h"]
-    names += ["skeleton.f90", "skeleton_fortran.c"] if language == "fortran" else []
-    names += ["application.c"] if application else []
+    """Name and text of the files that measure, which every program carries: a skeleton in that
+    language, or an `application` that calls ADIOS itself."""
+    names = ["skeleton.c", "skeleton.h", *(["application.c"] if application else [])]
+    if language == "fortran":
+        own = ["skeleton.f90", "skeleton_fortran.c"]
+        names += ["application_fortran.c"] if application else own
     return {name: (RUNTIME / name).read_text(encoding="utf-8") for name in names}
 
 

@@ -22,8 +22,8 @@ from understudy.skel.project import FORCE, write
               help="Build the program too, in build/.")  # fmt: skip
 @FORCE
 def command(sources: tuple[Path, ...], directory: Path, makes: bool, force: bool) -> None:
-    """Build an application from its own C sources so that what it does in ADIOS is measured, as a
-    skeletal application is. The sources stay as they are.
+    """Build an application from its own sources, in C or Fortran, so that what it does in ADIOS is
+    measured, as a skeletal application is. The sources stay as they are.
 
     The program, called like the first SOURCE, takes options from SKELETON_OPTIONS and writes into
     the folder that they name; its result is that of a skeletal application.
@@ -34,12 +34,13 @@ def command(sources: tuple[Path, ...], directory: Path, makes: bool, force: bool
     """
     for path in sources:
         if not path.is_file():
-            raise UnderstudyError(f"{path}: not there; expected a source in C")
-        if path.suffix != ".c":
-            raise UnderstudyError(f"{path}: expected a source in C, *.c")
+            raise UnderstudyError(f"{path}: not there; expected a source in C or Fortran")
+        if path.suffix not in generate.C_SUFFIXES + generate.FORTRAN_SUFFIXES:
+            raise UnderstudyError(f"{path}: expected a source in C or Fortran: *.c, *.f90, *.F90")
+    language = "fortran" if generate.in_fortran(sources) else "c"
     files = {
         **generate.measured_files(sources[0].stem, sources),
-        **generate.runtime_files(application=True),
+        **generate.runtime_files(language, application=True),
     }
     write({directory / name: text for name, text in files.items()}, force)
     if makes:
