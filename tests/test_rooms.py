@@ -99,7 +99,10 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     assert found, done.stdout
     ran, all_, skipped = map(int, found.groups())
     assert ran + skipped == all_ and ran >= fitting(path.stem) * len(methods())
-    reasons = r"\d+ ranks need |\d+ bytes are more |\S+: no program that writes by ADIOS"
+    reasons = (
+        r"\d+ ranks need |\d+ bytes are more |\S+: no program that writes by ADIOS"
+        "|skipped due to skipped dependencies"
+    )
     assert len(re.findall(rf"SKIP \].*\[(?:{reasons})", done.stdout)) == skipped
     stage = tmp_path / "reframe" / "stage"
     made = [path for name in ("job", "build") for path in stage.rglob(f"rfm_{name}.sh")]

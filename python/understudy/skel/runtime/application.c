@@ -13,6 +13,7 @@
 #include "skeleton.h"
 
 #include <adios.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,10 @@ int __wrap_adios_init(const char *config, MPI_Comm comm)
     if (theirs != all)
         refuse(": not all processes take part in it; only applications where all do can be measured", "adios_init");
     struct skeleton_settings settings = skeleton_defaults(app.program, app.program, SKELETON_KIND_APPLICATION, config);
+    const int place = optind; /* the application may be reading options of its own */
     const int answer = skeleton_options(split_options(), app.words, comm, &settings);
+    optind = place;
+    opterr = 1;
     if (answer != SKELETON_GO) {
         PMPI_Finalize();
         exit(answer == SKELETON_HELP ? 0 : 2);
