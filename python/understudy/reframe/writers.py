@@ -29,7 +29,7 @@ from understudy.reframe.check import lacks
 from understudy.reframe.evidence import AskedProgram, program_faults
 from understudy.reframe.paired import APPLICATION, SKELETON, Paired
 from understudy.reframe.systems import MPI, TYPE
-from understudy.report.programs import SCALARS_BYTES
+from understudy.report.cases import SCALARS_BYTES
 from understudy.result import DumpResult, Result, load
 from understudy.skel import bpfile
 

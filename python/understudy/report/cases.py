@@ -279,9 +279,13 @@ def _of_options(name: str, show: Callable[[Any], str]) -> Callable[[Result], str
     return lambda loaded: show(getattr(loaded.options, name))
 
 
-A_PROCESS, PAUSE = " B a process", "pause "
+PAUSE = "pause "
+# Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes
+# and offsets that differ from process to process, and leaves out texts.
+SCALARS_BYTES = 256
+Fact = Callable[[Result], str | None]
 # What a setting may differ in from the others of its place and method, as words of its label.
-_VARIANT: tuple[Callable[[Result], str], ...] = (
+_VARIANT: tuple[Fact, ...] = (
     _of_options("transfer_bytes", lambda v: "" if v is None else f"transfer {v} B"),
     _of_options(
         "collective", lambda v: "" if v is None else ("collective" if v else "independent")
@@ -294,9 +298,13 @@ _VARIANT: tuple[Callable[[Result], str], ...] = (
     _of_program(lambda program: program.kind),
     _of_program(lambda program: f"{program.steps} steps"),
     lambda loaded: "" if loaded.program is None else f"{len(loaded.repetitions)} repetitions",
-    lambda loaded: "" if loaded.program is None else f"{most_bytes(loaded)}{A_PROCESS}",
     _of_program(lambda program: "appended" if program.append else ""),
-    _of_program(lambda program: f"{PAUSE}{program.pause_s:g} s"),
+    # An application computes instead, which nobody knows.
+    lambda loaded: (
+        f"{PAUSE}{loaded.program.pause_s:g} s"
+        if loaded.program is not None and loaded.program.kind == "skeleton"
+        else None
+    ),
     _of_program(lambda program: f"rank {s.rank} slow" if (s := program.slow_rank) else ""),
     _of_program(lambda program: "collective put in" if program.extra_collective_bytes else ""),
 )
@@ -308,17 +316,31 @@ def most_bytes(loaded: Result) -> int:
     return max(max(d.processes.bytes) for d in dumps if d.processes is not None)
 
 
-def _varying(runs: list[Run]) -> dict[str, list[Callable[[Result], str]]]:
+def _bytes(runs: list[Run]) -> Fact:
+    """What a process writes; those that differ by a few scalars count as the least of them."""
+    least: dict[int, int] = {}
+    for size in sorted({most_bytes(run.result) for run in runs if run.result.program}):
+        last = next(reversed(least.values()), size)
+        least[size] = last if size - last <= SCALARS_BYTES else size
+    return _of_result(lambda loaded: f"{least[most_bytes(loaded)]} B a process")
+
+
+def _of_result(show: Callable[[Result], str]) -> Fact:
+    return lambda loaded: None if loaded.program is None else show(loaded)
+
+
+def _varying(runs: list[Run]) -> dict[str, list[Fact]]:
     """By method: in what the runs of a case differ, which stands in the label of a setting, and
     the parameters in which those of the method do."""
-    facts = [fact for fact in _VARIANT if len({fact(run.result) for run in runs}) > 1]
+    values = {fact: {fact(run.result) for run in runs} for fact in (*_VARIANT, _bytes(runs))}
+    facts = [fact for fact, of in values.items() if len(of - {None}) > 1]
     by_method: dict[str, list[Result]] = {}
     for run in runs:
         by_method.setdefault(_method(run.result), []).append(run.result)
     return {method: [*facts, *_parameters(same)] for method, same in by_method.items()}
 
 
-def _parameters(same: list[Result]) -> Iterator[Callable[[Result], str]]:
+def _parameters(same: list[Result]) -> Iterator[Fact]:
     """The parameters in which results of one method differ."""
     sets = [parameters(loaded.program) for loaded in same if loaded.program is not None]
     for name in sorted({name for one in sets for name in one}):

@@ -13,14 +13,11 @@ from numpy.typing import NDArray
 
 from understudy import accuracy
 from understudy.errors import UnderstudyError
-from understudy.report.cases import A_PROCESS, PAUSE, Case, Setting, most_bytes, parameters
+from understudy.report.cases import PAUSE, Case, Setting, parameters
 from understudy.result import DumpResult, Processes
 
 APPLICATION, SKELETON = "application", "skeleton"
 AGGREGATORS = "num_aggregators"
-# Of a process in a step: a skeleton that is learned from a file adds the sizes and offsets that
-# differ from process to process, and leaves out texts.
-SCALARS_BYTES = 256
 
 Floats = NDArray[np.float64]
 
@@ -121,10 +118,10 @@ def accuracies(case: Case) -> Iterator[AccuracyRow]:
     """A row for each setting that both the application and a skeleton were run in."""
     if not case.programs:
         return
-    applications = [s for s in case.settings if kind(s) == APPLICATION]
-    for skeleton in (s for s in case.settings if kind(s) == SKELETON):
-        application = next((a for a in applications if _alike(a, skeleton)), None)
-        if application is None:
+    alike = {_alike(s): s for s in case.settings if kind(s) == APPLICATION}
+    for skeleton in case.settings:
+        application = alike.get(_alike(skeleton))
+        if kind(skeleton) != SKELETON or application is None:
             continue
         theirs, ours = throughputs(application), throughputs(skeleton)
         try:
@@ -137,17 +134,11 @@ def accuracies(case: Case) -> Iterator[AccuracyRow]:
         )  # fmt: skip
 
 
-def _alike(application: Setting, skeleton: Setting) -> bool:
-    """All but the kind is the same, and the pauses, since the application computes itself; the
-    bytes but for a few scalars."""
-    theirs, ours = (most_bytes(s.runs[0].result) for s in (application, skeleton))
-    return _common(application) == _common(skeleton) and abs(theirs - ours) <= SCALARS_BYTES
-
-
-def _common(setting: Setting) -> tuple[str, str, int, tuple[str, ...]]:
-    own = {kind(setting), f"{most_bytes(setting.runs[0].result)}{A_PROCESS}"}
-    facts = tuple(f for f in setting.facts if f not in own and not f.startswith(PAUSE))
-    return setting.place, setting.method, setting.ranks, facts
+def _alike(setting: Setting) -> tuple[str, str, int, tuple[str, ...]]:
+    """What an application and its skeleton have in common; a skeleton may pause, where the
+    application computes."""
+    facts = (f for f in setting.facts if f != kind(setting) and not f.startswith(PAUSE))
+    return setting.place, setting.method, setting.ranks, tuple(facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
