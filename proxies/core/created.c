@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static _Atomic(struct entry *) directory;
 static atomic_bool creating;
 static volatile sig_atomic_t noted;
 static atomic_bool speaking;
+static pthread_t creator;
 /* What the MPI library leaves if the process ends while it opens a file. */
 static char lock_test[PATH_MAX];
 static atomic_bool opening;
@@ -50,6 +52,11 @@ static void say(int signal_number)
 
 static void on_signal(int signal_number)
 {
+    /* The thread that creates files must not go on beside this one: it gets the signal instead. */
+    if (!pthread_equal(pthread_self(), creator)) {
+        pthread_kill(creator, signal_number);
+        return;
+    }
     if (creating) {
         noted = signal_number;
         return;
@@ -77,6 +84,7 @@ static void handle(void (*handler)(int))
 void und_created_watch(bool speaks)
 {
     speaking = speaks;
+    creator = pthread_self();
     handle(on_signal);
 }
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SENTENCE = 2048, PATIENCE_MS = 2000, STEP_MS = 5 };
+enum { SENTENCE = 2048, PATIENCE_MS = 10000, STEP_MS = 5 };
 
 /* A rank of this node, as the others can reach it. */
 struct neighbour {

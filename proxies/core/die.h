@@ -36,7 +36,7 @@ void und_die_unshare(void);
 bool und_die_first(void);
 
 /* This rank has removed its files: has the other ranks of the node do the same (SIGTERM, see
- * created.h) and waits for them, at most two seconds. Open MPI kills all ranks of a node, with their
+ * created.h) and waits for them, at most ten seconds. Open MPI kills all ranks of a node, with their
  * files still there, as soon as the first of them has ended. Returns false, at once, where this rank
  * is at it already. Safe in a signal handler. */
 bool und_die_together(void);
