@@ -12,6 +12,7 @@ import numpy as np
 from reframe.core.builtins import run_before, variable
 
 from understudy import accuracy
+from understudy.errors import UnderstudyError
 from understudy.reframe.check import MIB, Placed
 from understudy.report.show import percent, size
 from understudy.result import Result, load
@@ -42,6 +43,23 @@ class Paired(Placed):
     def judged(self) -> bool:
         """Is there an application beside the skeleton?"""
         return APPLICATION in self.kinds
+
+    @property
+    def programs(self) -> list[str]:
+        """What their sentences begin with."""
+        raise NotImplementedError
+
+    def _first_fault(self) -> str | None:
+        if self.job.exitcode not in (0, None):
+            words = self._last_words(*self.programs)
+            return f"the job ended with status {self.job.exitcode}: {words}"
+        try:
+            return next(self._faults(), None)
+        except UnderstudyError as error:
+            return str(error)
+
+    def _faults(self) -> Iterator[str]:
+        raise NotImplementedError
 
     @property
     def step_bytes(self) -> int:

@@ -268,14 +268,9 @@ class Skeletal(Paired):
              f"{self.ranks} ranks"]
         )  # fmt: skip
 
-    def _first_fault(self) -> str | None:
-        if self.job.exitcode not in (0, None):
-            programs = [f"{self.application}-{self._group}", f"kernel-{self.application}"]
-            return f"the job ended with status {self.job.exitcode}: {self._last_words(*programs)}"
-        try:
-            return next(self._faults(), None)
-        except UnderstudyError as error:
-            return str(error)
+    @property
+    def programs(self) -> list[str]:
+        return [f"{self.application}-{self._group}", f"kernel-{self.application}"]
 
     def _faults(self) -> Iterator[str]:
         asked = AskedProgram(

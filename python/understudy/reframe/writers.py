@@ -24,7 +24,6 @@ from reframe.core.builtins import (
     sanity_function,
 )
 
-from understudy.errors import UnderstudyError
 from understudy.reframe.check import lacks
 from understudy.reframe.evidence import AskedProgram, program_faults
 from understudy.reframe.paired import APPLICATION, SKELETON, Paired
@@ -208,14 +207,9 @@ class Written(Paired):
     def title(self) -> str:
         return f"{self.application} {self.method} {self.ranks} ranks"
 
-    def _first_fault(self) -> str | None:
-        if self.job.exitcode not in (0, None):
-            programs = [self.learned.program.name, *(p.name for p in self.learned.skeletons())]
-            return f"the job ended with status {self.job.exitcode}: {self._last_words(*programs)}"
-        try:
-            return next(self._faults(), None)
-        except UnderstudyError as error:
-            return str(error)
+    @property
+    def programs(self) -> list[str]:
+        return [self.learned.program.name, *(p.name for p in self.learned.skeletons())]
 
     def _faults(self) -> Iterator[str]:
         """The program writes in every run what it wrote when it was learned, its skeleton the same

@@ -140,7 +140,7 @@ class Case:
     @property
     def process_bytes(self) -> list[int]:
         """Payloads of the process that writes most in a step, of programs."""
-        return sorted({most_bytes(run.result) for s in self.settings for run in s.runs})
+        return sorted({_most_bytes(run.result) for s in self.settings for run in s.runs})
 
     @property
     def places(self) -> list[str]:
@@ -310,7 +310,7 @@ _VARIANT: tuple[Fact, ...] = (
 )
 
 
-def most_bytes(loaded: Result) -> int:
+def _most_bytes(loaded: Result) -> int:
     """Payload of the process that writes most in a step."""
     dumps = (d for stream in loaded.repetitions[0].streams for d in stream.dumps)
     return max(max(d.processes.bytes) for d in dumps if d.processes is not None)
@@ -319,10 +319,10 @@ def most_bytes(loaded: Result) -> int:
 def _bytes(runs: list[Run]) -> Fact:
     """What a process writes; those that differ by a few scalars count as the least of them."""
     least: dict[int, int] = {}
-    for size in sorted({most_bytes(run.result) for run in runs if run.result.program}):
+    for size in sorted({_most_bytes(run.result) for run in runs if run.result.program}):
         last = next(reversed(least.values()), size)
         least[size] = last if size - last <= SCALARS_BYTES else size
-    return _of_result(lambda loaded: f"{least[most_bytes(loaded)]} B a process")
+    return _of_result(lambda loaded: f"{least[_most_bytes(loaded)]} B a process")
 
 
 def _of_result(show: Callable[[Result], str]) -> Fact:

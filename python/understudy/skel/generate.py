@@ -317,7 +317,11 @@ def _build_files(contents: str, project: str, **context: object) -> dict[str, st
 def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
     """Name and text of the files that measure, which every program carries: a skeleton in that
     language, or an `application` that calls ADIOS itself."""
-    names = ["skeleton.c", "skeleton.h", *(["application.c"] if application else [])]
+    names = [
+        "skeleton.c",
+        "skeleton.h",
+        *(["application.c", "application.h"] if application else []),
+    ]
     if language == "fortran":
         own = ["skeleton.f90", "skeleton_fortran.c"]
         names += ["application_fortran.c"] if application else own

@@ -20,6 +20,14 @@ PARAMETERS = click.option(
     "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
     help="Parameters [beside DESCRIPTOR: <application>_params.xml].",
 )  # fmt: skip
+DIRECTORY = click.option(
+    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    help="Write into this folder [the current one].",
+)  # fmt: skip
+MAKES = click.option(
+    "--make/--no-make", "makes", default=True, show_default=True,
+    help="Build what was written too, in build/.",
+)  # fmt: skip
 FORCE = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 SETTINGS = click.option(
     "--set", "settings", metavar="NAME=VALUE", multiple=True,

@@ -8,7 +8,7 @@ import click
 from understudy.errors import UnderstudyError
 from understudy.skel import generate
 from understudy.skel.dialects import DIALECTS
-from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
+from understudy.skel.project import DESCRIPTOR, FORCE, MAKES, PARAMETERS, check, load, write
 
 
 @click.command()
@@ -18,8 +18,7 @@ from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, 
     "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
     help="The folder with the sources; it gets the files [the current one].",
 )  # fmt: skip
-@click.option("--make/--no-make", "makes", default=True, show_default=True,
-              help="Build the programs too, in build/.")  # fmt: skip
+@MAKES
 @FORCE
 def command(
     descriptor_file: Path, parameters_file: Path | None, directory: Path, makes: bool, force: bool

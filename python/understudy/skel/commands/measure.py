@@ -7,19 +7,15 @@ import click
 from understudy.errors import UnderstudyError
 from understudy.skel import generate
 from understudy.skel.commands.build import make
-from understudy.skel.project import FORCE, write
+from understudy.skel.project import DIRECTORY, FORCE, MAKES, write
 
 
 @click.command()
 @click.argument(
     "sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@click.option(
-    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
-    help="Write into this folder [the current one].",
-)  # fmt: skip
-@click.option("--make/--no-make", "makes", default=True, show_default=True,
-              help="Build the program too, in build/.")  # fmt: skip
+@DIRECTORY
+@MAKES
 @FORCE
 def command(sources: tuple[Path, ...], directory: Path, makes: bool, force: bool) -> None:
     """Build an application from its own sources, in C or Fortran, so that what it does in ADIOS is

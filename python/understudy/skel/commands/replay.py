@@ -6,17 +6,13 @@ import click
 
 from understudy.skel import bpfile, generate
 from understudy.skel.commands.build import make
-from understudy.skel.project import FORCE, check, write
+from understudy.skel.project import DIRECTORY, FORCE, MAKES, check, write
 
 
 @click.command()
 @click.argument("file", metavar="BP_FILE", type=click.Path(path_type=Path))
-@click.option(
-    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
-    help="Write into this folder [the current one].",
-)  # fmt: skip
-@click.option("--make/--no-make", "makes", default=True, show_default=True,
-              help="Build the program too, in build/.")  # fmt: skip
+@DIRECTORY
+@MAKES
 @FORCE
 def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
     """Make a skeletal application that writes what stands in BP_FILE: descriptor, parameters,

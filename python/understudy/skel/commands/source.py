@@ -6,16 +6,13 @@ import click
 
 from understudy.skel import generate
 from understudy.skel.dialects import DIALECTS
-from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
+from understudy.skel.project import DESCRIPTOR, DIRECTORY, FORCE, PARAMETERS, check, load, write
 
 
 @click.command()
 @DESCRIPTOR
 @PARAMETERS
-@click.option(
-    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
-    help="Write into this folder [the current one].",
-)  # fmt: skip
+@DIRECTORY
 @click.option("-l", "--language", type=click.Choice(list(DIALECTS)), default="c",
               show_default=True, help="Language of the program.")  # fmt: skip
 @FORCE

@@ -6,7 +6,7 @@ import click
 
 from understudy.errors import UnderstudyError
 from understudy.skel import generate
-from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, write
+from understudy.skel.project import DESCRIPTOR, DIRECTORY, FORCE, PARAMETERS, check, load, write
 
 
 @click.command()
@@ -20,10 +20,7 @@ from understudy.skel.project import DESCRIPTOR, FORCE, PARAMETERS, check, load, 
 @click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("-A", "--account", default="", help="Account of the job.")
 @click.option("--launcher", default="", help="What starts MPI programs [srun or mpirun].")
-@click.option(
-    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
-    help="Write into this folder [the current one].",
-)  # fmt: skip
+@DIRECTORY
 @FORCE
 def command(
     descriptor_file: Path,

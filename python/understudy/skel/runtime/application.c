@@ -10,6 +10,8 @@
  * of the application's; its config is taken unless -c names another. Each open of a group is its next step. Options are
  * separated by blanks; quotes have no meaning in them.
  */
+#include "application.h"
+
 #include "skeleton.h"
 
 #include <adios.h>
@@ -24,14 +26,6 @@ int __real_adios_group_size(int64_t file, uint64_t bytes, uint64_t *total);
 int __real_adios_write(int64_t file, const char *variable, const void *data);
 int __real_adios_close(int64_t file);
 int __real_adios_finalize(int rank);
-
-int __wrap_adios_init(const char *config, MPI_Comm comm);
-int __wrap_adios_init_noxml(MPI_Comm comm);
-int __wrap_adios_open(int64_t *file, const char *group, const char *name, const char *mode, MPI_Comm comm);
-int __wrap_adios_group_size(int64_t file, uint64_t bytes, uint64_t *total);
-int __wrap_adios_write(int64_t file, const char *variable, const void *data);
-int __wrap_adios_close(int64_t file);
-int __wrap_adios_finalize(int rank);
 
 enum { WORDS = 64, GROUPS = 64 };
 

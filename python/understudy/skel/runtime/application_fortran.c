@@ -3,18 +3,10 @@
  * underscore behind; lengths of texts last). Linked beside it, with --wrap of those names too. Variables that are texts
  * cannot be written through it.
  */
-#include "skeleton.h"
+#include "application.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-int __wrap_adios_init(const char *config, MPI_Comm comm);
-int __wrap_adios_init_noxml(MPI_Comm comm);
-int __wrap_adios_open(int64_t *file, const char *group, const char *name, const char *mode, MPI_Comm comm);
-int __wrap_adios_group_size(int64_t file, uint64_t bytes, uint64_t *total);
-int __wrap_adios_write(int64_t file, const char *variable, const void *data);
-int __wrap_adios_close(int64_t file);
-int __wrap_adios_finalize(int rank);
 
 void __wrap_adios_init_(const char *config, const MPI_Fint *comm, int *code, int config_length);
 void __wrap_adios_init_noxml_(const MPI_Fint *comm, int *code);
