@@ -3,6 +3,7 @@
 #include "core/created.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -101,6 +102,10 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
 {
     char host[256] = "";
     int rank = 0;
+    sigset_t all;
+    /* A rank that has failed too stops its neighbours: not this one between its claim to speak and its sentence. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
     gethostname(host, sizeof host - 1);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (und_die_first())
