@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 struct entry {
@@ -27,11 +28,13 @@ static _Atomic(struct entry *) directory;
 /* While a file is being created nobody can tell yet whose it is: the handler then only takes note. */
 static atomic_bool creating;
 static volatile sig_atomic_t noted;
+/* While the MPI library opens a file it may hold what outlives this process: the handler lets it go on for so long. */
+enum { OPENING_US = 200000 };
+static atomic_bool opening;
 static atomic_bool speaking;
 static pthread_t creator;
 /* What the MPI library leaves if the process ends while it opens a file. */
-static char lock_test[PATH_MAX];
-static atomic_bool opening;
+static char lock_test[PATH_MAX], semaphore[PATH_MAX];
 
 static void say(int signal_number)
 {
@@ -57,8 +60,12 @@ static void on_signal(int signal_number)
         pthread_kill(creator, signal_number);
         return;
     }
-    if (creating) {
+    if (signal_number == SIGALRM && noted)
+        signal_number = noted;
+    else if (creating || opening) {
         noted = signal_number;
+        if (opening)
+            setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = OPENING_US}, NULL);
         return;
     }
     und_created_remove();
@@ -71,7 +78,7 @@ static void on_signal(int signal_number)
 
 static void handle(void (*handler)(int))
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
@@ -129,6 +136,13 @@ static struct entry *find_reserved(const char *path)
     return entry;
 }
 
+/* What the handler did not do when it came. */
+static void catch_up(void)
+{
+    if (noted)
+        on_signal(noted);
+}
+
 static int create(const char *path, enum und_created_kind kind)
 {
     return kind == UND_DATA_DIRECTORY ? mkdir(path, 0777) : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -143,8 +157,7 @@ int und_created_file(const char *path)
     if (created >= 0)
         entry->ours = true;
     creating = false;
-    if (noted)
-        on_signal(noted);
+    catch_up();
     errno = code;
     return created;
 }
@@ -161,13 +174,17 @@ void und_created_share(const char *path)
 
 void und_created_opening(const char *path, int rank)
 {
-    const int length = snprintf(lock_test, sizeof lock_test, "%s.locktest.%d", path, rank);
-    opening = length > 0 && (size_t)length < sizeof lock_test;
+    const char *slash = strrchr(path, '/');
+    if (snprintf(lock_test, sizeof lock_test, "%s.locktest.%d", path, rank) >= (int)sizeof lock_test)
+        lock_test[0] = '\0';
+    snprintf(semaphore, sizeof semaphore, "/dev/shm/sem.OMPIO_%s", slash ? slash + 1 : path);
+    opening = true;
 }
 
 void und_created_opened(void)
 {
     opening = false;
+    catch_up();
 }
 
 void und_created_directory(const char *path)
@@ -215,8 +232,10 @@ void und_created_drop_data(bool removing)
 
 void und_created_remove(void)
 {
-    if (opening)
+    if (opening) {
         unlink(lock_test);
+        unlink(semaphore);
+    }
     for (struct entry *entry = entries; entry; entry = entry->next)
         drop(entry);
     if (directory)

@@ -29,9 +29,14 @@ void und_created_reserve(const char *path, enum und_created_kind kind);
  * writing, or -1 with errno. */
 int und_created_file(const char *path);
 
-/* While it opens `path`, Open MPI makes and removes <path>.locktest.<rank of the file's communicator>;
- * a rank that ends in between would leave it there. Until und_created_opened, it is removed like
- * what this rank created. Not for two files at once. */
+/*
+ * While it opens `path`, Open MPI makes and removes <path>.locktest.<rank of the file's communicator>, and locks the
+ * semaphore /dev/shm/sem.OMPIO_<name of the file>, which all jobs of the node with a file of that name share: a rank
+ * that ends in between would leave the one behind, and the other locked, so that every later open of such a name
+ * waits for ever. Signals therefore wait until und_created_opened, for a fifth of a second at most, since an open
+ * does not return once another rank has ended; then both are removed like what this rank created. Not for two files
+ * at once.
+ */
 void und_created_opening(const char *path, int rank);
 void und_created_opened(void);
 

@@ -11,6 +11,7 @@
 
 #ifdef UND_HAVE_ADIOS
 
+#include "core/created.h"
 #include "core/die.h"
 #include "core/space.h"
 
@@ -301,7 +302,9 @@ static void reserve(struct und_file *file, int64_t bytes)
 static void begin_step(struct und_file *file, const char *mode)
 {
     watch_io(true);
+    und_created_opening(file->path, file->rank);
     check(adios_open(&file->step, group_name(file), file->path, mode, file->comm), file, "open ", NULL);
+    und_created_opened();
     watch_io(false);
     check_io(file, "open ");
     reserve(file, file->bytes);
