@@ -1,8 +1,6 @@
 """The kernel as a witness: system calls of the player, seen by strace, against its result."""
 
 import re
-import shutil
-import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -62,17 +60,6 @@ def test_lines_of_strace_are_understood(tmp_path: Path) -> None:
     assert files == {"/x/d/a": Used(Counter({6008: 1, 12: 1}), Counter({40: 1}), 1)}
 
 
-@pytest.fixture(scope="module")
-def strace() -> str:
-    found = shutil.which("strace")
-    if found is None:
-        pytest.skip("strace is not installed")
-    asked = subprocess.run([found, "-o", "/dev/null", "true"], capture_output=True, text=True)
-    if asked.returncode:
-        pytest.skip(f"strace may not trace here: {asked.stderr.strip().splitlines()[-1]}")
-    return found
-
-
 def small(method: str) -> Workload:
     """Two checkpoints of all ranks, and two reads of a file per rank."""
 
@@ -124,11 +111,20 @@ def operations(result: Result, stream: int, dump: int, phase: str) -> int:
 
 
 @pytest.mark.parametrize("method", ["posix", "mpiio", "hdf5"])
-def test_the_kernel_saw_what_the_player_says(method: str, strace: str, tmp_path: Path) -> None:
+def test_the_kernel_saw_what_the_player_says(method: str, tmp_path: Path) -> None:
     player.needs(method)
     descriptor = tmp_path / "small.json"
     descriptor.write_text(small(method).to_text())
-    before = [strace, "-ff", "-y", "-qq", "-s0", f"-etrace={CALLS}", "-o", str(tmp_path / "trace")]
+    before = [
+        player.strace(),
+        "-ff",
+        "-y",
+        "-qq",
+        "-s0",
+        f"-etrace={CALLS}",
+        "-o",
+        str(tmp_path / "trace"),
+    ]
     result = player.play(descriptor, RANKS, tmp_path / "data", "--time-scale=0.02", before=before)
     files = observed(tmp_path.glob("trace.*"))
     suffix = ".h5" if method == "hdf5" else ""

@@ -1,5 +1,6 @@
 """Skeletal applications that are built and run, where ADIOS is; the others are skipped by name."""
 
+import os
 import re
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.skel.support import (
+    DESCRIPTOR,
     EXAMPLES,
     TRACES,
     bpls,
@@ -20,7 +22,7 @@ from tests.skel.support import (
     shapes,
     succeed,
 )
-from tests.support.player import needs, play
+from tests.support.player import needs, play, strace
 from understudy import result, workload
 from understudy.result import Processes, Result
 from understudy.skel import blocks, parameters
@@ -260,3 +262,29 @@ def test_a_program_that_is_stopped_leaves_nothing(
         assert not files.exists(), sorted(str(p) for p in files.rglob("*"))
         assert not list(tmp_path.glob("r.json*"))
         assert "Traceback" not in said
+
+
+def test_a_program_that_is_stopped_while_it_opens_a_file_leaves_no_lock(tmp_path: Path) -> None:
+    """Open MPI names a semaphore after the file alone: a locked one that is left makes whatever
+    opens a file of that name on this machine wait for ever."""
+    name = f"stopped{os.getpid()}"
+    program = make(descriptor(tmp_path, "", "", DESCRIPTOR.replace('"g"', f'"{name}"')), tmp_path)
+    lock = Path(f"/dev/shm/sem.OMPIO_{name}.0.bp")
+    before = [
+        *(strace(), "-D", "-f", "-o", str(tmp_path / "trace"), "-P", str(lock)),
+        *("-e", "trace=link", "-e", "inject=link:delay_exit=1500000"),
+    ]
+    words = ("-o", "out", "-r", "r.json", "-a", "MPI")
+    command = launch(program, 1, *words)
+    at = command.index(str(program))
+    command[at:at] = before
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not lock.exists():
+        time.sleep(0.01)
+    if process.poll() == 0:
+        pytest.skip("this MPI library has nothing that could be left")
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode != 0, said
+    assert not lock.exists()
+    assert not (tmp_path / "out").exists()

@@ -30,6 +30,17 @@ def needs(method: str) -> None:
             pytest.skip(f"{method}: {words.strip()}")
 
 
+def strace() -> str:
+    """The program that shows system calls, where it may."""
+    found = shutil.which("strace")
+    if found is None:
+        pytest.skip("strace is not installed")
+    asked = subprocess.run([found, "-o", "/dev/null", "true"], capture_output=True, text=True)
+    if asked.returncode:
+        pytest.skip(f"strace may not trace here: {asked.stderr.strip().splitlines()[-1]}")
+    return found
+
+
 def play(
     workload: Path, ranks: int, data: Path, *options: str, before: Sequence[str] = ()
 ) -> Result:

@@ -26,6 +26,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -35,7 +36,7 @@
 int adios_get_timing_value(int64_t file, int64_t index, double *value);
 
 enum phase { PHASE_OPEN, PHASE_WRITE, PHASE_CLOSE, PHASES };
-enum { PATIENCE_MS = 5000, PAUSE_MS = 5 };
+enum { PATIENCE_MS = 5000, PAUSE_MS = 5, OPENING_US = 200000 };
 enum { LIBRARY_TIMERS = 8, LIBRARY_FIRST_TIMER = 16, MAX_GROUPS = 64, PATH_BYTES = 4096 };
 
 static double now_s(void)
@@ -381,6 +382,10 @@ static void check_adios(const struct skeleton *run, int code, const char *call, 
 
 static const struct skeleton *interruptible; /* a signal handler gets no argument */
 static pthread_t interruptible_thread;
+/* While MPI-IO opens a file it may hold a lock that outlives this process: a signal then waits until it is open, but
+ * not for long, since an open does not return once another process has ended. */
+static atomic_bool opening;
+static volatile sig_atomic_t noted;
 
 static void remove_name(const char *path)
 {
@@ -396,6 +401,8 @@ static void remove_path(const struct skeleton *run, const char *path)
     remove_name(path);
     snprintf(other, sizeof other, "%s.locktest.%d", path, run->rank); /* Open MPI's, while it opens a file */
     remove_name(other);
+    snprintf(other, sizeof other, "/dev/shm/sem.OMPIO_%s", slash ? slash + 1 : path); /* so is this */
+    remove_name(other);
     snprintf(other, sizeof other, "%s.dir/%s.%d", path, slash ? slash + 1 : path, run->rank);
     remove_name(other);
     snprintf(other, sizeof other, "%s.dir/%s.%d.locktest.0", path, slash ? slash + 1 : path, run->rank);
@@ -410,6 +417,16 @@ static void interrupt(int number)
     char text[PATH_BYTES + 8];
     if (!pthread_equal(pthread_self(), interruptible_thread)) { /* the one that writes must not go on */
         pthread_kill(interruptible_thread, number);
+        return;
+    }
+    if (number == SIGALRM) {
+        number = noted;
+    } else if (opening) {
+        struct sigaction later = {.sa_handler = interrupt};
+        noted = number;
+        sigfillset(&later.sa_mask);
+        sigaction(SIGALRM, &later, NULL);
+        setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = OPENING_US}, NULL);
         return;
     }
     for (int step = run->step; step >= 0; --step)
@@ -432,6 +449,16 @@ static void interrupt(int number)
     for (int waited = 0; run->cleaned && *run->cleaned < run->node_ranks && waited < PATIENCE_MS; waited += PAUSE_MS)
         nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
     _exit(128 + number);
+}
+
+static int open_file(const struct skeleton *run, int64_t *file, const char *group, const char *path, const char *mode)
+{
+    opening = true;
+    const int code = adios_open(file, group, path, mode, run->comm);
+    opening = false;
+    if (noted)
+        interrupt(noted);
+    return code;
 }
 
 static void share_counter(struct skeleton *run)
@@ -1079,7 +1106,7 @@ int64_t skeleton_open(struct skeleton *run, const char *group)
     struct record *record = new_record(run, g);
     barrier(run, SKELETON_BEFORE_OPEN);
     begin_adios(run, record, PHASE_OPEN);
-    const int code = adios_open(&file, group, path, run->settings.append && run->step > 0 ? "a" : "w", run->comm);
+    const int code = open_file(run, &file, group, path, run->settings.append && run->step > 0 ? "a" : "w");
     end_adios(run, record, PHASE_OPEN);
     check_adios(run, code, "adios_open", path);
     if (run->groups[g].has_timers && previous >= 0)
@@ -1510,7 +1537,7 @@ static void take_last_timers(struct skeleton *run)
         if (!group->has_timers || group->last < 0)
             continue;
         snprintf(path, sizeof path, "%.*s/timers.bp", PATH_BYTES - 16, run->settings.directory);
-        check_adios(run, adios_open(&file, group->name, path, "w", run->comm), "adios_open", path);
+        check_adios(run, open_file(run, &file, group->name, path, "w"), "adios_open", path);
         take_library_timers(run, &run->records[group->last], file);
         check_adios(run, adios_group_size(file, 0, &total), "adios_group_size", path);
         check_adios(run, adios_close(file), "adios_close", path);
