@@ -92,6 +92,7 @@ void und_created_watch(bool speaks)
 {
     speaking = speaks;
     creator = pthread_self();
+    und_die_clean_by(und_created_remove);
     handle(on_signal);
 }
 

@@ -1,7 +1,5 @@
 #include "core/die.h"
 
-#include "core/created.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,11 +27,12 @@ struct node {
     struct neighbour ranks[];
 };
 
-/* Outside of struct und_run for the same reason as the table in created.c: a signal handler needs it. */
+/* Outside of struct und_run for the same reason as the table of what was created: a signal handler needs it. */
 static atomic_int alone;
 static _Atomic(struct node *) shared;
 static atomic_bool clean;
 static MPI_Win window = MPI_WIN_NULL;
+static void (*clean_up)(void);
 
 static struct neighbour myself(void)
 {
@@ -75,6 +74,11 @@ void und_die_unshare(void)
         MPI_Win_free(&window);
 }
 
+void und_die_clean_by(void (*remove_files)(void))
+{
+    clean_up = remove_files;
+}
+
 bool und_die_first(void)
 {
     struct node *node = shared;
@@ -112,7 +116,8 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
         fprintf(stderr, "understudy: rank %d on %s: %s%s%s (%s:%d)\n", rank, host, what, *why ? ": " : "", why, file,
                 line);
     fflush(stderr);
-    und_created_remove();
+    if (clean_up)
+        clean_up();
     und_die_together();
     MPI_Abort(MPI_COMM_WORLD, 1);
     _exit(1);

@@ -8,7 +8,7 @@
 
 #include "core/environment.h"
 #include "core/error.h"
-#include "core/plan.h"
+#include "core/totals.h"
 
 /* The directory must be empty and writable, or is made (its last component only; *made). False with
  * the sentence. */

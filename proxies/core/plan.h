@@ -1,7 +1,4 @@
-/*
- * What a run will do: the settings in force for each stream, after the options had their say, and
- * what they amount to in bytes, files and memory.
- */
+/* What a run will do: the settings in force for each stream, after the options had their say. */
 #ifndef UND_PLAN_H
 #define UND_PLAN_H
 
@@ -29,19 +26,8 @@ bool und_plan_collective(const struct und_variable *variable, const struct und_p
 /* What fills the time between events: as described, or as the options say. */
 enum und_compute und_plan_compute(const struct und_workload *workload, const struct und_options *options);
 
-struct und_totals {
-    int64_t bytes; /* that reach storage in one repetition */
-    int64_t files;
-    int64_t largest_transfer; /* bytes */
-    int64_t memory_per_rank;  /* bytes that the player itself allocates */
-    double scheduled_s;       /* when the last dump is due */
-};
-
 /* One plan per stream into `plans`. `file` is the descriptor's name for messages. */
 bool und_plan_make(const struct und_workload *workload, const struct und_options *options, const char *file,
                    struct und_plan *plans, struct und_error *error);
-
-struct und_totals und_plan_totals(const struct und_workload *workload, const struct und_options *options,
-                                  const struct und_plan *plans);
 
 #endif

@@ -6,6 +6,7 @@
 #include "core/result.h"
 #include "core/run.h"
 #include "core/setting.h"
+#include "core/totals.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -178,7 +179,7 @@ static void finish_result(const struct und_run *run, struct und_result *result,
 /* Plays all repetitions and writes the result. */
 static int play(const struct und_run *run, const struct text *text, int argc, char **argv, struct und_error *error)
 {
-    const struct und_totals totals = und_plan_totals(run->workload, run->options, run->plans);
+    const struct und_totals totals = und_totals(run->workload, run->options, run->plans);
     struct und_environment environment;
     char part[PATH_MAX] = "";
     int descriptor = -1;
@@ -224,7 +225,7 @@ static int with_plans(struct und_run *run, const struct text *text, int argc, ch
                  run->options->workload, run->workload->ranks, run->ranks, run->ranks == 1 ? "was" : "were");
         return MISTAKE;
     }
-    const struct und_totals totals = und_plan_totals(run->workload, run->options, run->plans);
+    const struct und_totals totals = und_totals(run->workload, run->options, run->plans);
     if (run->options->dry_run) {
         if (run->rank == 0)
             print_plan(run, &totals);

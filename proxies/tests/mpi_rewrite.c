@@ -6,9 +6,9 @@
  */
 #include "core/created.h"
 #include "core/die.h"
-#include "core/plan.h"
 #include "core/run.h"
 #include "core/series.h"
+#include "core/totals.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
         UND_DIE("%s", error.text);
     run.workload = workload;
     run.plans = plans;
-    run.pattern = und_pattern_new(1, und_plan_totals(workload, &options, plans).largest_transfer);
+    run.pattern = und_pattern_new(1, und_totals(workload, &options, plans).largest_transfer);
     UND_CHECK(run.pattern, "no memory for a transfer");
 
     struct und_series *series = und_series_new(&run, 0, run.rank, UND_CREATE);
