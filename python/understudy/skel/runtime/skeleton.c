@@ -26,6 +26,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
@@ -262,11 +263,16 @@ struct group {
     int last;        /* its latest record, -1 before the first */
 };
 
+/* How many processes of a node have been stopped and will write no more, and how many are ready to leave. */
+struct stopped {
+    atomic_int writing_no_more, ready;
+};
+
 struct skeleton {
     struct skeleton_settings settings;
     MPI_Comm comm, node;
-    MPI_Win window;      /* of what the processes of the node share: */
-    atomic_int *cleaned; /* how many have removed their files; NULL where nothing can be shared */
+    MPI_Win window; /* of what the processes of the node share: */
+    struct stopped *stopped;
     int node_ranks;
     int rank, ranks, nodes;
     char host[256];
@@ -392,8 +398,8 @@ static void remove_name(const char *path)
     unlinkat(AT_FDCWD, path, 0); /* not unlink, which is caught above */
 }
 
-/* Every process removes what any may have made, but of the parts in <path>.dir/ its own only: the last to do it leaves
- * nothing. Only with calls that are safe in a signal handler; snprintf is, as glibc has it, for names and integers. */
+/* Every process removes what any may have made, but of the parts in <path>.dir/ its own only.
+ * Only with calls that are safe in a signal handler; snprintf is, as glibc has it, for names and integers. */
 static void remove_path(const struct skeleton *run, const char *path)
 {
     char other[2 * PATH_BYTES + 64];
@@ -409,6 +415,42 @@ static void remove_path(const struct skeleton *run, const char *path)
     remove_name(other);
     snprintf(other, sizeof other, "%s.dir", path);
     rmdir(other);
+}
+
+/* Is it a file of a group: GROUP.bp or GROUP.STEP.bp, or what stands beside it? */
+static bool is_ours(const struct skeleton *run, const char *name)
+{
+    for (int g = 0; g < run->group_count; ++g) {
+        const size_t length = strlen(run->groups[g].name);
+        const char *rest = name + length;
+        if (strncmp(name, run->groups[g].name, length) != 0)
+            continue;
+        if (rest[0] == '.' && isdigit((unsigned char)rest[1]))
+            rest += 1 + strspn(rest + 1, "0123456789");
+        if (strncmp(rest, ".bp", 3) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Removes our files from a directory: of all processes, at whatever step they are. */
+static void sweep(const struct skeleton *run, int parent, const char *path)
+{
+    char room[4096] __attribute__((aligned(8)));
+    const int directory = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long length;
+    while (directory >= 0 && (length = syscall(SYS_getdents64, directory, room, sizeof room)) > 0)
+        for (long at = 0; at < length;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(room + at);
+            if (is_ours(run, entry->d_name) && unlinkat(directory, entry->d_name, 0) != 0 &&
+                (errno == EISDIR || errno == EPERM)) {
+                sweep(run, directory, entry->d_name);
+                unlinkat(directory, entry->d_name, AT_REMOVEDIR);
+            }
+            at += entry->d_reclen;
+        }
+    if (directory >= 0)
+        syscall(SYS_close, directory); /* not close, for the same reason */
 }
 
 static void interrupt(int number)
@@ -437,16 +479,20 @@ static void interrupt(int number)
     remove_path(run, text);
     if (run->made_config)
         remove_name(run->config);
-    if (run->made_directory)
-        rmdir(run->settings.directory);
     if (run->rank == 0) {
         snprintf(text, sizeof text, "%s.part", run->settings.result);
         remove_name(text);
     }
+    /* The last of a node sees all that the others still made when this one had looked already. */
+    if (!run->stopped || atomic_fetch_add(&run->stopped->writing_no_more, 1) == run->node_ranks - 1)
+        sweep(run, AT_FDCWD, run->settings.directory);
+    if (run->made_directory)
+        rmdir(run->settings.directory);
     /* The launcher ends those that are still at it as soon as one has left. */
-    if (run->cleaned)
-        atomic_fetch_add(run->cleaned, 1);
-    for (int waited = 0; run->cleaned && *run->cleaned < run->node_ranks && waited < PATIENCE_MS; waited += PAUSE_MS)
+    if (run->stopped)
+        atomic_fetch_add(&run->stopped->ready, 1);
+    for (int waited = 0; run->stopped && run->stopped->ready < run->node_ranks && waited < PATIENCE_MS;
+         waited += PAUSE_MS)
         nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
     _exit(128 + number);
 }
@@ -461,19 +507,21 @@ static int open_file(const struct skeleton *run, int64_t *file, const char *grou
     return code;
 }
 
-static void share_counter(struct skeleton *run)
+static void share_counters(struct skeleton *run)
 {
     MPI_Aint bytes;
     int first, unit;
     PMPI_Comm_rank(run->node, &first);
     PMPI_Comm_size(run->node, &run->node_ranks);
     run->window = MPI_WIN_NULL;
-    bytes = first == 0 ? (MPI_Aint)sizeof *run->cleaned : 0;
-    if (PMPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, run->node, &run->cleaned, &run->window) != MPI_SUCCESS ||
-        PMPI_Win_shared_query(run->window, 0, &bytes, &unit, &run->cleaned) != MPI_SUCCESS)
-        run->cleaned = NULL;
-    else if (first == 0)
-        atomic_init(run->cleaned, 0);
+    bytes = first == 0 ? (MPI_Aint)sizeof *run->stopped : 0;
+    if (PMPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, run->node, &run->stopped, &run->window) != MPI_SUCCESS ||
+        PMPI_Win_shared_query(run->window, 0, &bytes, &unit, &run->stopped) != MPI_SUCCESS) {
+        run->stopped = NULL;
+    } else if (first == 0) {
+        atomic_init(&run->stopped->writing_no_more, 0);
+        atomic_init(&run->stopped->ready, 0);
+    }
     PMPI_Barrier(run->node);
 }
 
@@ -916,7 +964,7 @@ struct skeleton *skeleton_start(const struct skeleton_settings *settings, MPI_Co
     know_machine(run);
     check_settings(run);
     prepare_places(run);
-    share_counter(run);
+    share_counters(run);
     catch_signals(run);
     prepare_config(run);
     if (settings->extra_collective_bytes > 0)
