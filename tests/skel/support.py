@@ -34,6 +34,14 @@ DESCRIPTOR = """\
 </adios-config>
 """
 
+LOCAL = '<var name="l" type="real" dimensions="2,nx"/>'
+WORDS = """\
+<var name="s" type="string"/>
+<var name="c" type="complex"/>
+<var name="d" type="double complex"/>
+"""
+WORDS_VALUES = ('s=a "b" <c> & d/e \u00e9', "c=(1.5,-2)", "d=3")
+
 
 def understudy(*words: object) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)

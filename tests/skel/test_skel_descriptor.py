@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.skel.support import DESCRIPTOR, TRACES, descriptor, succeed, understudy
+from tests.skel.support import DESCRIPTOR, LOCAL, TRACES, descriptor, succeed, understudy
 from understudy.errors import UnderstudyError
 from understudy.skel import blocks, expressions, generate, identifiers, parameters
 from understudy.skel.descriptor import read
@@ -12,7 +12,6 @@ from understudy.skel.descriptor import read
 GROUP = '<adios-group name="g">'
 METHOD = '<method group="g" method="POSIX"/>'
 ARRAY = '<var name="a" type="double" dimensions="nx"/>'
-LOCAL = '<var name="l" type="real" dimensions="2,nx"/>'
 
 REFUSED = [
     ("</adios-config>", "", 'line 15: <adios-config>: not XML: no element found'),
@@ -29,7 +28,10 @@ REFUSED = [
     (LOCAL, ARRAY, 'line 11: <var name="a">: a variable of this name stands in line 9 already'),
     (LOCAL, '<var name="l" type="floot"/>',
      "line 11: <var name=\"l\">: unknown type 'floot'; expected one of byte, short, integer"),
-    (LOCAL, '<var name="l" type="string"/>', "type string: texts have no stated length"),
+    (LOCAL, '<var name="l" type="string" dimensions="nx"/>',
+     "line 11: <var name=\"l\">: type string: ADIOS has no arrays of texts; expected a scalar"),
+    (LOCAL, '<var name="l" type="long double"/>',
+     "type long double: its bytes differ from machine to machine; expected one with a fixed size"),
     (LOCAL, '<var name="l" type="real" dimensions="nope"/>',
      "line 11: <var name=\"l\">: dimension 'nope' is no number, nor an integer scalar that stands "
      "before it in the group"),

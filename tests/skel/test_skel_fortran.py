@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.skel.support import TRACES, descriptor, make, run, shapes, succeed
+from tests.skel.support import (
+    LOCAL,
+    TRACES,
+    WORDS,
+    WORDS_VALUES,
+    bpls,
+    descriptor,
+    make,
+    run,
+    shapes,
+    succeed,
+)
 from understudy import result
 
 SETTINGS = {
@@ -41,6 +52,20 @@ def test_fortran_writes_what_c_writes(name: str, tmp_path: Path) -> None:
             [p.stat().st_size for p in parts],
         )  # fmt: skip
     assert said["c"] == said["fortran"]
+
+
+def test_texts_and_complex_numbers_are_those_of_c(tmp_path: Path) -> None:
+    files = {}
+    for language in ("c", "fortran"):
+        folder = tmp_path / language
+        folder.mkdir()
+        path = descriptor(folder, LOCAL, WORDS)
+        program = make(path, folder, *WORDS_VALUES, language=language)
+        done = run(program, 4, "-o", "out", "-k", "-r", "r.json")
+        assert done.returncode == 0, done.stderr
+        [dump] = result.load(folder / "r.json").repetitions[0].streams[0].dumps
+        files[language] = (bpls(folder / "out" / "g.0.bp", "-l"), dump.bytes, dump.file_bytes)
+    assert files["c"] == files["fortran"]
 
 
 def test_expressions_are_said_in_fortran(tmp_path: Path) -> None:

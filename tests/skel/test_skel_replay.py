@@ -7,7 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.skel.support import bpls_path, descriptor, make, run, shapes, succeed, understudy
+from tests.skel.support import (
+    LOCAL,
+    WORDS,
+    WORDS_VALUES,
+    bpls,
+    bpls_path,
+    descriptor,
+    make,
+    run,
+    shapes,
+    succeed,
+    understudy,
+)
+from understudy import result, workload
 from understudy.errors import UnderstudyError
 from understudy.skel import bpfile, expressions
 from understudy.skel.generate import submit_systems
@@ -42,7 +55,7 @@ def test_a_listing_is_understood() -> None:
         3,
     )
     assert (u.name, u.type, u.value) == ("/p/u", "unsigned integer", "4")
-    assert words.type == "string"
+    assert (words.type, words.value) == ("string", "hm")
     assert (a.shape, a.steps) == ((12, 4), 2)
     assert a.parts == [((0, 4), (0, 3)), ((5, 5), (0, 3)), ((6, 11), (0, 3))]
     with pytest.raises(UnderstudyError, match="bpls says what is not understood: 'what'"):
@@ -96,6 +109,51 @@ def test_a_replayed_file_is_the_same(method: str, words: list[str], tmp_path: Pa
     refused = run(second / "build" / "g_skel_g_write", 4, "-o", "more")
     assert refused.returncode != 0
     assert "does not lie in a global size of 16" in refused.stderr
+
+
+def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path) -> None:
+    """What bpls says of them, their bytes, and a second skeleton from the file of the first."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    source = descriptor(first, LOCAL, WORDS)
+    program = make(source, first, *WORDS_VALUES)
+    done = run(program, 4, "-o", "out", "-k", "-r", "r.json")
+    assert done.returncode == 0, done.stderr
+    said = bpls(first / "out" / "g.0.bp", "-l")
+    for row in (r's +scalar = "a "b" <c> & d/e é"', r"c +scalar = \(1.5,i?-2\)",
+                r"d +scalar = \(3,i?0\)"):  # fmt: skip
+        assert re.search(row, said), said
+    described = tmp_path / "w.json"
+    succeed("describe", source, "-n", 4, "-o", described)
+    [dump] = result.load(first / "r.json").repetitions[0].streams[0].dumps
+    words = len('a "b" <c> & d/e é'.encode()) + 8 + 16
+    arrays = sum(v.bytes for v in workload.load(described).streams[0].dumps[0].variables[:5])
+    assert dump.bytes == workload.load(described).bytes == arrays + 4 * words
+    made = succeed("skel", "replay", first / "out" / "g.0.bp", "-d", second)
+    assert "is left out" not in made.stderr
+    done = run(second / "build" / "g_skel_g_write", 4, "-o", "out", "-k")
+    assert done.returncode == 0, done.stderr
+    again = bpls(second / "out" / "g.0.bp", "-l")
+    assert [row for row in again.splitlines() if "skel_part" not in row] == said.splitlines()
+
+
+@pytest.mark.parametrize(("setting", "sentence"), [
+    ("s=", "--set s=: expected NAME=VALUE"), ("s=a\nb", "expected a text of one line"),
+    ("c=two", "'two': expected a number or two in parentheses, as (1,2)"),
+    ("c=(1,2,3)", "expected a number or two in parentheses"),
+    ("t=(1,2)", "'(1,2)': expected a number\n"),
+])  # fmt: skip
+def test_what_is_no_text_or_number_is_one_sentence(
+    setting: str, sentence: str, tmp_path: Path
+) -> None:
+    path = descriptor(tmp_path, LOCAL, WORDS)
+    done = understudy("skel", "params", path, "--set", setting, "-o", tmp_path / "app_params.xml")
+    if done.exit_code == 0:
+        done = understudy("skel", "source", path, "-d", tmp_path)
+    assert done.exit_code == 1 and sentence in done.stderr, done.stderr
+    assert done.stderr.count("understudy: ") == 1
+    assert not list(tmp_path.glob("*.c"))
 
 
 @pytest.mark.parametrize("name", ["none.bp", "text.bp"])

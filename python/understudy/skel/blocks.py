@@ -18,7 +18,8 @@ from understudy.skel.parameters import GroupParameters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """A variable's parts, dimensions in C order (slowest first). A scalar has no dimensions.
+    """A variable's parts, dimensions in C order (slowest first). A scalar has no dimensions,
+    a text that of its bytes.
 
     `local` and `offsets` are int64[ranks, dimensions], `whole` is the global shape, or None for an
     array without global bounds (then `offsets` are 0).
@@ -68,7 +69,7 @@ def of_group(
         v for v in group.variables
         if all(parameters.switches[name] == value for name, value in v.when)
     ]  # fmt: skip
-    blocks = tuple(_of_variable(descriptor, group, v, values, ranks) for v in written)
+    blocks = tuple(_of_variable(descriptor, group, v, parameters, values, ranks) for v in written)
     return GroupBlocks(group=group, ranks=ranks, blocks=blocks, values=values)
 
 
@@ -84,8 +85,8 @@ def _check_range(group: Group, parameters: GroupParameters, name: str, value: In
 
 
 def _of_variable(
-    descriptor: Descriptor, group: Group, variable: Variable, values: Mapping[str, Integers],
-    ranks: int,
+    descriptor: Descriptor, group: Group, variable: Variable, parameters: GroupParameters,
+    values: Mapping[str, Integers], ranks: int,
 ) -> Blocks:  # fmt: skip
     def numbers(tokens: tuple[str, ...]) -> Integers:
         in_order = tuple(reversed(tokens)) if descriptor.language == "Fortran" else tokens
@@ -98,6 +99,8 @@ def _of_variable(
     local, whole, offsets = map(
         numbers, (variable.dimensions, variable.global_dimensions, variable.offsets)
     )
+    if variable.type.text:
+        local = np.full((ranks, 1), len(parameters_.text_of(variable, parameters).encode()))
     element = variable.element
     if (local < 1).any():
         rank, dimension = np.argwhere(local < 1)[0]

@@ -17,7 +17,7 @@ from understudy.errors import UnderstudyError
 from understudy.skel.descriptor import Descriptor, Group, Method, Variable
 from understudy.skel.expressions import RANK, Integers, coordinate, grid
 from understudy.skel.parameters import Batch, GroupParameters, Parameters, Test
-from understudy.skel.types import BY_NAME
+from understudy.skel.types import BY_NAME, ElementType
 from understudy.skel.xmlfile import Element
 
 PROGRAMS = ("bpls", "bpls.openmpi", "bpls.mpich")
@@ -27,6 +27,9 @@ HEAD = re.compile(
     r"(?P<shape>scalar|\{[^}]*\})(?:\s*= (?P<value>.*))?"
 )
 STEP = re.compile(r"\s+step\s+(\d+):\s*(?:(\d+) instances available)?")
+NUMBER = r"-?[\d.e+-]+"
+COMPLEX = re.compile(rf"\(({NUMBER}),i?({NUMBER})\)")
+TEXTS = re.compile(r'".*"')
 BLOCK = re.compile(r"\s+block\s+(\d+): \[(.*?)\](?: =.*)?")
 
 
@@ -96,9 +99,11 @@ def read(path: Path) -> Found:
 
 
 def _can_be_written(listed: Listed) -> bool:
-    """Texts have no fixed size, and there are no complex scalars in a skeletal application."""
+    """Types of a fixed size, and texts of one line with something in them."""
     kind = BY_NAME.get(listed.type)
-    return kind is not None and (bool(listed.shape) or kind.parts == 1)
+    if kind is not None and kind.text:
+        return not listed.shape and bool(listed.value)
+    return kind is not None
 
 
 def _bpls(path: Path) -> str:
@@ -143,13 +148,25 @@ def parse(text: str, path: Path) -> list[Listed]:
 def _listed(head: re.Match[str]) -> Listed:
     shape = head["shape"].strip("{}")
     sizes = () if shape == "scalar" else tuple(int(n) for n in shape.split(","))
-    value = (head["value"] or "").split("/")[0].strip()
+    value = (head["value"] or "").strip()
+    value = value[1:-1] if TEXTS.fullmatch(value) else value.split("/")[0].strip()
     kind = {"long long": "long", "unsigned long long": "unsigned long"}.get(
         head["type"], head["type"]
     )
     return Listed(
         name=head["name"], type=kind, shape=sizes, steps=int(head["steps"] or 1), value=value
     )
+
+
+def _value(value: str, kind: ElementType) -> str:
+    """A scalar's value as a parameters file has it; 0 for what is no number, as nan."""
+    if kind.text:
+        return value
+    if pair := COMPLEX.fullmatch(value):
+        return f"({pair[1]},{pair[2]})"
+    if not re.fullmatch(NUMBER, value):
+        return "0"
+    return re.sub(r"^-(.*)", r"-(\1)", value) if kind.integer else value
 
 
 def _method(path: Path, ranks: int) -> tuple[str, str]:
@@ -178,10 +195,7 @@ class _Builder:
         kind = BY_NAME[listed.type]
         element = self.element("var", listed.name)
         if not listed.shape:
-            value = listed.value if re.fullmatch(r"-?[\d.e+-]+", listed.value) else "0"
-            self.values[listed.name] = (
-                re.sub(r"^-(.*)", r"-(\1)", value) if kind.integer else value
-            )
+            self.values[listed.name] = _value(listed.value, kind)
             return Variable(name=listed.name, path="", type=kind, element=element)
         limits = np.asarray(listed.parts, dtype=np.int64)
         first, local = limits[..., 0], limits[..., 1] - limits[..., 0] + 1

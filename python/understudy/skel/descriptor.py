@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
-from understudy.skel.types import BY_NAME, TYPES, UNFIT, ElementType
+from understudy.skel.types import BY_NAME, TEXT, TYPES, UNFIT, ElementType
 from understudy.skel.xmlfile import Element, load
 
 ROOT = "adios-config"
@@ -281,6 +281,8 @@ class _Reader:
         text = " ".join(element.need("type").lower().split())
         if text in UNFIT:
             raise element.fault(f"type {text}: {UNFIT[text]}; expected one with a fixed size")
+        if text == TEXT.names[0] and (element.get("dimensions") or element.get("dimension")):
+            raise element.fault("type string: ADIOS has no arrays of texts; expected a scalar")
         if text not in BY_NAME:
             known = ", ".join(kind.names[0] for kind in TYPES)
             raise element.fault(f"unknown type {element.get('type')!r}; expected one of {known}")

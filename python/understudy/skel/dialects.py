@@ -27,6 +27,10 @@ class Dialect(Protocol):
     def type_of(self, kind: ElementType) -> str: ...
     def comment(self, text: str) -> str: ...
     def quoted(self, text: str) -> str: ...
+    def text(self, value: str) -> str: ...
+    def part(self, number: int) -> str: ...
+    def declared(self, kind: ElementType, identifier: str, size: int) -> str: ...
+    def size(self, kind: ElementType, identifier: str, size: int) -> str: ...
     def folded(self, text: str) -> str: ...
 
 
@@ -74,6 +78,20 @@ class C:
 
     def quoted(self, text: str) -> str:
         return json.dumps(text, ensure_ascii=False)
+
+    def text(self, value: str) -> str:
+        return self.quoted(value)
+
+    def part(self, number: int) -> str:
+        return f"[{number}]"
+
+    def declared(self, kind: ElementType, identifier: str, size: int) -> str:
+        if kind.text:
+            return f"{kind.c}{identifier}"
+        return f"{kind.c} {identifier}{f'[{kind.parts}]' if kind.parts > 1 else ''}"
+
+    def size(self, kind: ElementType, identifier: str, size: int) -> str:
+        return f"strlen(data->{identifier})" if kind.text else f"sizeof data->{identifier}"
 
     def folded(self, text: str) -> str:
         return text
@@ -124,6 +142,21 @@ class Fortran:
 
     def quoted(self, text: str) -> str:
         return '"' + text.replace('"', '""') + '"'
+
+    def text(self, value: str) -> str:
+        """ADIOS takes texts as C has them."""
+        return f"{self.quoted(value)} // c_null_char"
+
+    def part(self, number: int) -> str:
+        return f"({number + 1})"
+
+    def declared(self, kind: ElementType, identifier: str, size: int) -> str:
+        if kind.text:
+            return f"character(kind=c_char, len={size + 1}) :: {identifier}"
+        return f"{kind.fortran} :: {identifier}{f'({kind.parts})' if kind.parts > 1 else ''}"
+
+    def size(self, kind: ElementType, identifier: str, size: int) -> str:
+        return str(size)
 
     def folded(self, text: str) -> str:
         """The program with lines of at most 132 characters, as the standard has it."""

@@ -177,7 +177,7 @@ class _Program:
         arrays = {v.name: self._array(v) for v in self.group.arrays}
         rows = scalars | arrays
         ordered = [*self.ordered, *(name for name in scalars if name not in self.ordered)]
-        values = [scalars[name]["value"] for name in ordered]
+        values = [scalars[name]["values"][0][1] for name in self.ordered]
         bounds = [text for array in arrays.values() for bound in array["bounds"] for text in bound]
         return {
             "scalars": list(scalars.values()),
@@ -185,6 +185,7 @@ class _Program:
             "ordered": [scalars[name] for name in ordered],
             "uses_rank": any(re.search(r"\brank\b", value) for value in values),
             "uses_ranks": any(re.search(r"\branks\b", value) for value in values),
+            "uses_text": any(scalar["text"] for scalar in scalars.values()),
             "uses_data_in_bounds": any("data" in text for text in bounds),
             "switches": [
                 {"macro": self._macro(s.name), "source": s.source,
@@ -221,21 +222,25 @@ class _Program:
         }  # fmt: skip
 
     def _scalar(self, variable: Variable) -> dict[str, Any]:
-        if variable.type.parts > 1:
-            raise variable.element.fault("complex scalars are not generated; expected an array")
-        if variable.name in self.ordered:
+        """`values`: which part of the scalar, and what."""
+        kind, name = variable.type, self.names[variable.name]
+        size = kind.bytes
+        if kind.text:
+            text = parameters.text_of(variable, self.values)
+            size = len(text.encode())
+            parts = [self.dialect.text(text)]
+        elif variable.name in self.ordered:
             code = self.ordered[variable.name].to_code(self.dialect, self._value)
-            value = self.dialect.integer(variable.type, code)
+            parts = [self.dialect.integer(kind, code)]
         else:
-            value = self.dialect.real(variable.type, self._real(variable))
-        return {**self._variable(variable), "value": value}
-
-    def _real(self, variable: Variable) -> float:
-        text = self.values.scalars[variable.name]
-        try:
-            return float(text)
-        except ValueError:
-            raise self.values.fault(variable.name, f"{text!r}: expected a number") from None
+            numbers = parameters.numbers_of(variable, self.values)
+            parts = [self.dialect.real(kind, number) for number in numbers]
+        places = [self.dialect.part(n) if len(parts) > 1 else "" for n in range(len(parts))]
+        return {
+            **self._variable(variable), "values": list(zip(places, parts, strict=True)),
+            "declared": self.dialect.declared(kind, name, size),
+            "size": self.dialect.size(kind, name, size), "text": kind.text,
+        }  # fmt: skip
 
     def _value(self, name: str) -> str:
         known = {RANK: "rank", RANKS: "ranks"}

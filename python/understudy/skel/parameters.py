@@ -233,6 +233,8 @@ def _told_by_name(name: str, known: set[str]) -> str | None:
 
 
 def _usual(group: Group, scalar: Variable, values: Mapping[str, str]) -> str:
+    if scalar.type.text:
+        return scalar.leaf
     if not scalar.type.integer:
         return "1"
     if RANKS_NAMES.fullmatch(scalar.leaf):
@@ -353,6 +355,29 @@ def _count(element: Element, key: str, default: int) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise element.fault(f"{key} {text!r}: expected a whole number of at least 1")
     return int(text)
+
+
+def text_of(scalar: Variable, parameters: GroupParameters) -> str:
+    """The text of a scalar of type string."""
+    text = parameters.scalars[scalar.name]
+    if not text or not text.isprintable():
+        raise parameters.fault(scalar.name, f"{text!r}: expected a text of one line")
+    return text
+
+
+def numbers_of(scalar: Variable, parameters: GroupParameters) -> list[float]:
+    """The parts of a scalar that is no integer: one, or the real and the imaginary one, which is
+    0 where it is not stated."""
+    text = parameters.scalars[scalar.name]
+    words = text.strip().removeprefix("(").removesuffix(")").split(",")
+    try:
+        parts = [float(word) for word in words]
+    except ValueError:
+        parts = []
+    if not 1 <= len(parts) <= scalar.type.parts:
+        pair = " or two in parentheses, as (1,2)" if scalar.type.parts > 1 else ""
+        raise parameters.fault(scalar.name, f"{text!r}: expected a number{pair}")
+    return parts + [0.0] * (scalar.type.parts - len(parts))
 
 
 def parsed(group: Group, parameters: GroupParameters) -> dict[str, Expression]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementType:
-    """`workload` is the type of a workload's variable, of which one element has `parts`."""
+    """`workload` is the type of a workload's variable, of which one element has `parts`. A `text`
+    is a scalar of as many elements as it has bytes."""
 
     names: tuple[str, ...]
     bytes: int
@@ -16,6 +17,7 @@ class ElementType:
     c_enum: str
     fortran: str
     integer: bool = False
+    text: bool = False
 
 
 def _of(
@@ -25,6 +27,12 @@ def _of(
         names=tuple(names.split("|")), bytes=size, workload=workload, parts=parts, c=c,
         c_enum=c_enum, fortran=fortran, integer=workload[0] in "iu",
     )  # fmt: skip
+
+
+TEXT = ElementType(
+    names=("string",), bytes=1, workload="i8", parts=1, c="const char *", c_enum="",
+    fortran="character(kind=c_char)", text=True,
+)  # fmt: skip
 
 
 # The first name of each is the one that generated files use. Fortran has no unsigned integers: the
@@ -46,11 +54,11 @@ TYPES = (
     _of("double|real*8|long float", 8, "f64", "double", "SKELETON_F64", "real(c_double)"),
     _of("complex|complex*8", 8, "f32", "float", "SKELETON_F32", "real(c_float)", 2),
     _of("double complex|complex*16", 16, "f64", "double", "SKELETON_F64", "real(c_double)", 2),
+    TEXT,
 )  # fmt: skip
 BY_NAME = {name: kind for kind in TYPES for name in kind.names}
 # What ADIOS has besides, and why a skeleton cannot hold it.
 UNFIT = {
-    "string": "texts have no stated length",
     "real*16": "its bytes differ from machine to machine",
     "long double": "its bytes differ from machine to machine",
 }

@@ -36,7 +36,7 @@ def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
     }
     write({directory / name: text for name, text in files.items()}, force)
     for name in found.left_out:
-        click.echo(f"understudy: {name} is left out: it is a text or a complex scalar", err=True)
+        click.echo(f"understudy: {name} is left out: no bytes, or not of a fixed size", err=True)
     if found.added:
         click.echo(
             f"understudy: {found.added} integer scalars are added, which hold sizes and offsets "

@@ -9,6 +9,9 @@
 
 #include <mpi.h>
 #include <stdlib.h>
+{% if uses_text %}
+#include <string.h>
+{% endif %}
 {% for switch in switches %}
 
 {{ text.comment(switch.source) }}
@@ -20,7 +23,7 @@
 /* The variables of the group. `elements` are the sizes of the arrays. */
 struct data {
 {% for scalar in scalars %}
-    {{ scalar.type }} {{ scalar.id }};{{ scalar.note }}
+    {{ scalar.declared }};{{ scalar.note }}
 {% endfor %}
 {% for array in arrays %}
     {{ array.type }} *{{ array.id }};{{ array.note }}
@@ -38,7 +41,9 @@ struct data {
 static void set_scalars(struct data *data{{ ", int64_t rank" if uses_rank }}{{ ", int64_t ranks" if uses_ranks }})
 {
 {% for scalar in ordered %}
-    data->{{ scalar.id }} = {{ scalar.value }};
+{% for part, value in scalar["values"] %}
+    data->{{ scalar.id }}{{ part }} = {{ value }};
+{% endfor %}
 {% endfor %}
 }
 {% if arrays %}
@@ -101,7 +106,7 @@ static uint64_t group_bytes(const struct data *data)
 {% if variable.bounds is defined %}
     {{ block.indent }}bytes += data->elements.{{ variable.id }} * sizeof *data->{{ variable.id }};
 {% else %}
-    {{ block.indent }}bytes += sizeof data->{{ variable.id }};
+    {{ block.indent }}bytes += {{ variable.size }};
 {% endif %}
 {% endfor %}
 {% if block.condition %}
@@ -120,7 +125,7 @@ static void write_step(struct skeleton *run, const struct data *data)
     if ({{ block.condition }}) {
 {% endif %}
 {% for variable in block.variables %}
-    {{ block.indent }}skeleton_write(run, file, {{ text.quoted(variable.name) }}, {{ "" if variable.bounds is defined else "&" }}data->{{ variable.id }});
+    {{ block.indent }}skeleton_write(run, file, {{ text.quoted(variable.name) }}, {{ "" if variable.bounds is defined or variable.text else "&" }}data->{{ variable.id }});
 {% endfor %}
 {% if block.condition %}
     }

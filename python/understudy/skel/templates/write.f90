@@ -17,7 +17,7 @@ program {{ main }}
   ! The variables of the group.
   type group_data
 {% for scalar in scalars %}
-    {{ scalar.type }} :: {{ scalar.id }}{{ scalar.note }}
+    {{ scalar.declared }}{{ scalar.note }}
 {% endfor %}
 {% for array in arrays %}
     {{ array.type }}, allocatable :: {{ array.id }}(:){{ array.note }}
@@ -59,7 +59,9 @@ contains
   ! Sizes, offsets and all other scalars of this process.
   subroutine set_scalars()
 {% for scalar in ordered %}
-    data%{{ scalar.id }} = {{ scalar.value }}
+{% for part, value in scalar["values"] %}
+    data%{{ scalar.id }}{{ part }} = {{ value }}
+{% endfor %}
 {% endfor %}
   end subroutine
 {% if arrays %}
@@ -110,7 +112,7 @@ contains
 {% if variable.bounds is defined %}
     {{ block.indent }}bytes = bytes + {{ variable.bytes }} * size(data%{{ variable.id }}, kind=c_int64_t)
 {% else %}
-    {{ block.indent }}bytes = bytes + {{ variable.bytes }}
+    {{ block.indent }}bytes = bytes + {{ variable.size }}
 {% endif %}
 {% endfor %}
 {% if block.condition %}
