@@ -142,7 +142,7 @@ def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path)
     ("s=", "--set s=: expected NAME=VALUE"), ("s=a\nb", "expected a text of one line"),
     ("c=two", "'two': expected a number or two in parentheses, as (1,2)"),
     ("c=(1,2,3)", "expected a number or two in parentheses"),
-    ("t=(1,2)", "'(1,2)': expected a number\n"),
+    ("t=(1,2)", "'(1,2)': expected a number\n"), ("t=nan", "'nan': expected a number\n"),
 ])  # fmt: skip
 def test_what_is_no_text_or_number_is_one_sentence(
     setting: str, sentence: str, tmp_path: Path

@@ -281,7 +281,7 @@ def _of_options(name: str, show: Callable[[Any], str]) -> Callable[[Result], str
 
 PAUSE = "pause "
 # Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes
-# and offsets that differ from process to process, and leaves out texts.
+# and offsets that differ from process to process, and has the first one's texts.
 SCALARS_BYTES = 256
 Fact = Callable[[Result], str | None]
 # What a setting may differ in from the others of its place and method, as words of its label.

@@ -6,6 +6,7 @@ Default values are not 128 for everything, as Skel's were: which scalars hold ra
 global sizes shows in the global bounds; they get expressions that hold on any number of ranks.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -374,7 +375,7 @@ def numbers_of(scalar: Variable, parameters: GroupParameters) -> list[float]:
         parts = [float(word) for word in words]
     except ValueError:
         parts = []
-    if not 1 <= len(parts) <= scalar.type.parts:
+    if not 1 <= len(parts) <= scalar.type.parts or not all(map(math.isfinite, parts)):
         pair = " or two in parentheses, as (1,2)" if scalar.type.parts > 1 else ""
         raise parameters.fault(scalar.name, f"{text!r}: expected a number{pair}")
     return parts + [0.0] * (scalar.type.parts - len(parts))
