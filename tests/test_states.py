@@ -1,7 +1,7 @@
 """States of a file that stays open, from its datasets and the bursts of its trace."""
 
 from understudy.series import Cell, DumpFacts
-from understudy.states import Burst, _by_growth
+from understudy.states import Burst, _by_growth, _lasting
 
 SHAPE = 100  # elements of 8 bytes of one state
 
@@ -64,3 +64,19 @@ def test_other_growth_is_left_to_the_trace() -> None:
     assert sizes(dataset(1, 0.1, 0.4), dataset(1, 10.1, 10.4)) == []  # none grew
     assert sizes(dataset(2, 0.1, 10.4)) == []  # and the other states?
     assert sizes(dataset(4, 0.1, 30.4), moments=()) == []
+
+
+def test_what_is_too_small_to_matter_is_divided_equally_too() -> None:
+    """Datasets whose shape changed from state to state, beside one a hundred times as large."""
+    large = Cell(shared_bytes=4 * 8000, element=8, start_s=0.1, end_s=30.4, file=1, points=1000)
+    small = Cell(shared_bytes=8 * 7, element=8, start_s=0.1, end_s=20.4, file=1, points=4)
+    assert sizes(large, small) == [8016, 8016, 8024, 8000]
+    assert sizes(large, dataset(4, 0.1, 30.4, more=50)) == []
+
+
+def test_datasets_that_last_tell_no_states() -> None:
+    short, long = dataset(1, 0.1, 0.4), dataset(2, 0.1, 10.4)
+    times = bursts(0, 10, 20)
+    assert not _lasting(DumpFacts(cells={((), 0): short}), times)
+    assert _lasting(DumpFacts(cells={((), 0): short, ((), 1): long}), times)
+    assert not _lasting(DumpFacts(cells={((), 1): long}), [])

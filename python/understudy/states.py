@@ -83,7 +83,7 @@ class States:
                 "the DXT segments, divided at the largest gaps"
             )
             series.dumps = grown
-        elif parts := self._by_dataset(dump, states):
+        elif not _lasting(dump, bursts) and (parts := self._by_dataset(dump, states)):
             how = "H5D_F_WRITE_START_TIMESTAMP and H5D_BYTES_WRITTEN of the datasets of each state"
             series.dumps = [_dump_of(cells, dump) for cells in parts]
         elif bursts:
@@ -182,11 +182,13 @@ class States:
 
 def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     """Datasets that grew by one shape again and again, in equal shares over the states that they
-    span, and those of two states; nothing where none did, or one grew in another way: there the
-    trace knows more."""
-    between = [(a.end_s + b.start_s) / 2 for a, b in pairwise(bursts)]
+    span, and those of two states; so are those that grew in another way, if they are so small that
+    it makes no difference. Nothing where none grew, or a large one in another way: there the trace
+    knows more."""
+    between = _between(bursts)
     made = [DumpFacts(cells={}, start_s=b.start_s, end_s=b.end_s) for b in bursts]
     grew = False
+    assumed: list[tuple[int, slice]] = []
     for key, cell in dump.cells.items() if made else ():
         if _grew(cell, len(made)):  # it is in every state, wherever the gaps are
             first, last = 0, len(made) - 1
@@ -197,11 +199,28 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
         if spans > 1 and not _grew(cell, spans):
             ends = [0, cell.points * cell.element, _bytes(cell)]
             if spans > 2 or not 0 < ends[1] < ends[2]:
-                return []
+                ends = list(range(spans + 1))
+                assumed.append((_bytes(cell), slice(first, last + 1)))
         grew = grew or spans > 1
         for k in range(spans):
             made[first + k].cells[key] = _share(cell, k, ends)
+    if any(size > NOISE * sum(state.bytes for state in made[span]) for size, span in assumed):
+        return []
     return made if grew and all(state.bytes for state in made) else []
+
+
+def _between(bursts: Sequence[Burst]) -> list[float]:
+    """A time between each burst and the next."""
+    return [(a.end_s + b.start_s) / 2 for a, b in pairwise(bursts)]
+
+
+def _lasting(dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
+    """Was a dataset written in several bursts? Its states are then not told by the datasets."""
+    between = _between(bursts)
+    return any(
+        np.searchsorted(between, c.start_s) != np.searchsorted(between, c.end_s)
+        for c in dump.cells.values()
+    )
 
 
 def _grew(cell: Cell, times: int) -> bool:
