@@ -33,7 +33,7 @@ int und_created_file(const char *path);
  * While it opens `path`, Open MPI makes and removes <path>.locktest.<rank of the file's communicator>, and locks the
  * semaphore /dev/shm/sem.OMPIO_<name of the file>, which all jobs of the node with a file of that name share: a rank
  * that ends in between would leave the one behind, and the other locked, so that every later open of such a name
- * waits for ever. Signals therefore wait until und_created_opened, for a fifth of a second at most, since an open
+ * waits for ever. Signals therefore wait until und_created_opened, for 50 ms at most, since an open
  * does not return once another rank has ended; then both are removed like what this rank created. Not for two files
  * at once.
  */

@@ -37,7 +37,7 @@
 int adios_get_timing_value(int64_t file, int64_t index, double *value);
 
 enum phase { PHASE_OPEN, PHASE_WRITE, PHASE_CLOSE, PHASES };
-enum { PATIENCE_MS = 5000, PAUSE_MS = 5, OPENING_US = 200000 };
+enum { PATIENCE_MS = 5000, PAUSE_MS = 5, OPENING_US = 50000 };
 enum { LIBRARY_TIMERS = 8, LIBRARY_FIRST_TIMER = 16, MAX_GROUPS = 64, PATH_BYTES = 4096 };
 
 static double now_s(void)
