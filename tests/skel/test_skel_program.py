@@ -264,6 +264,21 @@ def test_a_program_that_is_stopped_leaves_nothing(
         assert "Traceback" not in said
 
 
+def test_a_program_that_is_stopped_leaves_what_is_not_its_own(tmp_path: Path) -> None:
+    program = make(descriptor(tmp_path), tmp_path)
+    files = tmp_path / "out"
+    words = ("-o", "out", "-r", "r.json", "-a", "POSIX", "-s", 100000, "--pause", 0.01)
+    process = subprocess.Popen(launch(program, 4, *words), cwd=tmp_path, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list(files.glob("*.bp")):
+        time.sleep(0.01)
+    others = {files / name for name in ("g.0.bp.mine", "g.bp2", "ga.bp", "g.0.bp.1x")}
+    for other in others:
+        other.write_text("mine")
+    process.terminate()
+    assert process.wait(timeout=60) != 0
+    assert set(files.iterdir()) == others
+
+
 def test_a_program_that_is_stopped_while_it_opens_a_file_leaves_no_lock(tmp_path: Path) -> None:
     """Open MPI names a semaphore after the file alone: a locked one that is left makes whatever
     opens a file of that name on this machine wait for ever."""

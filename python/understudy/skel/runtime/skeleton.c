@@ -417,17 +417,28 @@ static void remove_path(const struct skeleton *run, const char *path)
     rmdir(other);
 }
 
-/* Is it a file of a group: GROUP.bp or GROUP.STEP.bp, or what stands beside it? */
+/* The text behind `word` and a number, where it begins with them; else all of it. */
+static const char *behind_number(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    if (strncmp(text, word, length) != 0 || !isdigit((unsigned char)text[length]))
+        return text;
+    return text + length + strspn(text + length, "0123456789");
+}
+
+/* Is it what a group is written to: GROUP.bp or GROUP.STEP.bp, the directory of its parts, a part, or what Open MPI has
+ * beside these? */
 static bool is_ours(const struct skeleton *run, const char *name)
 {
     for (int g = 0; g < run->group_count; ++g) {
         const size_t length = strlen(run->groups[g].name);
-        const char *rest = name + length;
         if (strncmp(name, run->groups[g].name, length) != 0)
             continue;
-        if (rest[0] == '.' && isdigit((unsigned char)rest[1]))
-            rest += 1 + strspn(rest + 1, "0123456789");
-        if (strncmp(rest, ".bp", 3) == 0)
+        const char *rest = behind_number(name + length, ".");
+        if (strncmp(rest, ".bp", 3) != 0)
+            continue;
+        rest += 3;
+        if (strcmp(rest, ".dir") == 0 || *behind_number(behind_number(rest, "."), ".locktest.") == '\0')
             return true;
     }
     return false;
