@@ -37,7 +37,7 @@
 int adios_get_timing_value(int64_t file, int64_t index, double *value);
 
 enum phase { PHASE_OPEN, PHASE_WRITE, PHASE_CLOSE, PHASES };
-enum { PATIENCE_MS = 5000, PAUSE_MS = 5, OPENING_US = 50000 };
+enum { PATIENCE_MS = 5000, PAUSE_MS = 5, LATE_MS = 100, OPENING_US = 50000 };
 enum { LIBRARY_TIMERS = 8, LIBRARY_FIRST_TIMER = 16, MAX_GROUPS = 64, PATH_BYTES = 4096 };
 
 static double now_s(void)
@@ -464,6 +464,13 @@ static void sweep(const struct skeleton *run, int parent, const char *path)
         syscall(SYS_close, directory); /* not close, for the same reason */
 }
 
+static void sweep_all(const struct skeleton *run)
+{
+    sweep(run, AT_FDCWD, run->settings.directory);
+    if (run->made_directory)
+        rmdir(run->settings.directory);
+}
+
 static void interrupt(int number)
 {
     const struct skeleton *run = interruptible;
@@ -496,15 +503,18 @@ static void interrupt(int number)
     }
     /* The last of a node sees all that the others still made when this one had looked already. */
     if (!run->stopped || atomic_fetch_add(&run->stopped->writing_no_more, 1) == run->node_ranks - 1)
-        sweep(run, AT_FDCWD, run->settings.directory);
-    if (run->made_directory)
+        sweep_all(run);
+    else if (run->made_directory)
         rmdir(run->settings.directory);
-    /* The launcher ends those that are still at it as soon as one has left. */
+    /* The launcher ends those that are still at it as soon as one has left, and kills one that never gets so far. */
     if (run->stopped)
         atomic_fetch_add(&run->stopped->ready, 1);
     for (int waited = 0; run->stopped && run->stopped->ready < run->node_ranks && waited < PATIENCE_MS;
-         waited += PAUSE_MS)
+         waited += PAUSE_MS) {
         nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
+        if (waited == LATE_MS)
+            sweep_all(run);
+    }
     _exit(128 + number);
 }
 
@@ -513,8 +523,12 @@ static int open_file(const struct skeleton *run, int64_t *file, const char *grou
     opening = true;
     const int code = adios_open(file, group, path, mode, run->comm);
     opening = false;
-    if (noted)
+    if (noted) {
+        sigset_t all; /* the timer must not come in between: a process counts once */
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, NULL);
         interrupt(noted);
+    }
     return code;
 }
 
