@@ -1,4 +1,4 @@
-# The verbs of the project; each does all the set-up it needs (see setup.sh).
+# The main targets; each does the setup that it needs (see setup.sh).
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,28 +7,28 @@ SHELL := /bin/bash
 
 ENV := source ./setup-env.sh;
 
-help:  ## say what can be made
+help:  ## list the targets
 	@sed -nE 's/^([a-z]+):  ## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-run:  ## learn, replay, check and show: the whole way on this machine
+run:  ## describe, replay, check and show example applications
 	@./setup.sh run
 	@$(ENV) understudy run $(ARGS)
 
-test:  ## run every test; the last line counts them
+test:  ## run all tests; the last line counts them
 	@./setup.sh test
 	@$(ENV) python tests/run.py $(ARGS)
 
-build:  ## set up only: packages, .venv, the player in build/bin
+build:  ## setup only: packages, .venv, the player in build/bin
 	@./setup.sh run
 
-lint:  ## formatting, static checks and types
+lint:  ## check formatting, style and types
 	@./setup.sh test
 	@$(ENV) ruff format --check . && ruff check . && mypy
-	@$(ENV) find proxies python/understudy/skel/runtime -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
+	@$(ENV) find proxies -name '*.[ch]' -print0 | xargs -0 clang-format --dry-run -Werror
 
-bench:  ## side-by-side timings against other programs
+bench:  ## compare the speed with other programs
 	@./setup.sh test
 	@$(ENV) for bench in benchmarks/*.py; do echo "== $$bench"; PYTHONPATH=. python "$$bench"; done
 
-clean:  ## remove what the build and the set-up made: build/ and .venv/
+clean:  ## remove build/ and .venv/
 	rm -rf build .venv python/understudy.egg-info

@@ -35,6 +35,6 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 if [ ! -x "$_und_root/build/bin/understudy-replay" ] || [ ! -x "$_und_root/.venv/bin/understudy" ]; then
-  echo "understudy: nothing is built yet; run \`make build\` in $_und_root" >&2
+  echo "understudy: the player is not built; run \`make build\` in $_und_root" >&2
 fi
 unset _und_root _und_bin

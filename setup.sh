@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Gets everything ready that `make run` or `make test` needs; what is ready already costs next to nothing.
+# Set up what `make run` or `make test` needs. Repeated calls take little time.
 #
 #   ./setup.sh run     system packages, .venv with the package understudy, the player in build/bin
 #   ./setup.sh test    the same, and what the tests and the linters need
 #
 # System packages come from apt where it exists (as root or through sudo); elsewhere the compilers and libraries
-# that are there are used, and what is missing is named. PYTHON=... chooses the interpreter. Logs: build/setup-*.log
+# of the system are used, and missing ones are listed. PYTHON=... chooses the interpreter. Logs: build/setup-*.log
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 PATH=${PATH//"$PWD/.venv/bin:"/}  # the interpreter that .venv is made with is another one
@@ -19,7 +19,7 @@ logged() {
   local log=build/setup-$1.log
   say "$2"
   shift 2
-  "$@" >"$log" 2>&1 </dev/null || { tail -n 30 "$log" >&2; die "failed: $* (the whole output is in $log)"; }
+  "$@" >"$log" 2>&1 </dev/null || { tail -n 30 "$log" >&2; die "failed: $* (full output: $log)"; }
 }
 
 # The first Python that is new enough and can make a virtual environment; fails where there is none.
@@ -77,7 +77,7 @@ system_packages() {
   [ -n "$rows" ] || return 0
   touch build/understudy.without
   if [ -n "$(cut -d'|' -f2 <<<"$rows" | grep -vxFf build/understudy.without || true)" ] && may_install; then
-    logged apt-update "asking apt for its list of packages" as_root apt-get -o DPkg::Lock::Timeout=300 update
+    logged apt-update "updating the package lists" as_root apt-get -o DPkg::Lock::Timeout=300 update
     : >build/understudy.without
     packages=$(known_to_apt <<<"$rows" | cut -d'|' -f3 | xargs)
     # shellcheck disable=SC2086  # names, one word each
@@ -88,10 +88,10 @@ system_packages() {
   must=$(grep -v '^more' <<<"$rows" || true)
   if [ -n "$must" ]; then
     die "missing: $(cut -d'|' -f2 <<<"$must" | paste -sd, | sed 's/,/, /g'). Load the modules or the Spack" \
-      "environment that bring it, or on Debian and Ubuntu:" \
+      "environment that provide it, or on Debian and Ubuntu:" \
       "apt-get install --no-install-recommends $(cut -d'|' -f3 <<<"$must" | xargs)"
   fi
-  [ -z "$rows" ] || say "going on without: $(cut -d'|' -f2 <<<"$rows" | paste -sd, | sed 's/,/, /g')"
+  [ -z "$rows" ] || say "continuing without: $(cut -d'|' -f2 <<<"$rows" | paste -sd, | sed 's/,/, /g')"
 }
 
 # requirements_key FILE: changes with everything that the installed packages depend on.
@@ -106,7 +106,7 @@ python_packages() {
   [ "$(cat .venv/understudy.requirements 2>/dev/null)" = "$(requirements_key requirements-test.txt)" ] && return 0
   [ "$(cat .venv/understudy.requirements 2>/dev/null)" = "$(requirements_key "$requirements")" ] && return 0
   if [ "$(cat .venv/understudy.python 2>/dev/null)" != "$venv_key" ]; then
-    logged venv "making .venv with $("$python" -V)" "$python" -m venv --clear .venv
+    logged venv "creating .venv with $("$python" -V)" "$python" -m venv --clear .venv
   fi
   logged pip "installing the Python packages of $requirements into .venv" \
     .venv/bin/python -m pip install --disable-pip-version-check --no-input -r "$requirements"

@@ -33,8 +33,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.support import sides
-from understudy.result import load
-from understudy.workload import TYPE_BYTES, Decomposition, Dump, Stream, Variable, runs
+from understudy.contracts.workload import TYPE_BYTES, Decomposition, Dump, Stream, Variable, runs
+from understudy.producers import player
 
 CASES = ((1, "SIF", 1), (2, "SIF", 1), (4, "SIF", 1), (1, "MIF", 1), (2, "MIF", 2), (4, "MIF", 2))
 TINY_BYTES = 1024
@@ -201,7 +201,7 @@ class Bench:
         command: list[str | Path] = [self.replay, "-w", workload, "-o", "data", "-O", result]
         command += ["--time-scale", "0", *options]
         usage = sides.run(self.folder, [*sides.on_ranks(self.mpiexec, case.ranks), *command])
-        (played,) = load(result).repetitions[0].streams
+        (played,) = player.read(result).repetitions[0].streams
         if played.bytes != stream.bytes:
             sys.exit(f"{case.title()}: {played.bytes} B played, expected {stream.bytes}")
         phases = [p for d in played.dumps for p in d.phases]

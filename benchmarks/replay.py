@@ -20,7 +20,7 @@ from statistics import median
 
 from benchmarks.support import ior, sides
 from benchmarks.support.ior import Pattern
-from understudy.result import load
+from understudy.producers import player
 
 PASSES = 4
 
@@ -57,7 +57,7 @@ class Bench:
         command += ["-O", result]
         command += ["--restart", "--shift-ranks", "0"] if read else []
         usage = self.run(pattern.ranks, command)
-        streams = load(result).repetitions[0].streams
+        streams = player.read(result).repetitions[0].streams
         phases = [p for s in streams for d in s.dumps for p in d.phases if p.bytes]
         seconds = {p.phase: p.elapsed_s for p in phases}
         return Cost(

@@ -3,12 +3,13 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.check import AS_DESCRIBED, OBSERVERS, Faithful
-from understudy.workload import names
+from understudy.contracts.workload import names
+from understudy.reframe.fidelity import OBSERVERS, ObservedVolume
+from understudy.reframe.played import AS_DESCRIBED
 
 
 @rfm.simple_test
-class Fidelity(Faithful):
+class Fidelity(ObservedVolume):
     workload = parameter(names(), loggable=True)
     method = parameter([AS_DESCRIBED], loggable=True)
     stripe_count = parameter(["default"], loggable=True)

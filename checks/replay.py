@@ -3,12 +3,14 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.check import STRIPE_COUNTS, Bandwidth, methods
-from understudy.workload import names
+from understudy.contracts.workload import names
+from understudy.reframe import methods
+from understudy.reframe.bandwidth import Bandwidth
+from understudy.reframe.placed import STRIPE_COUNTS
 
 
 @rfm.simple_test
 class Replay(Bandwidth):
     workload = parameter(names(), loggable=True)
-    method = parameter(methods(), loggable=True)
+    method = parameter(methods.names(), loggable=True)
     stripe_count = parameter(STRIPE_COUNTS, loggable=True)

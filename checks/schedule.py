@@ -3,12 +3,13 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.check import AS_DESCRIBED, Punctual
-from understudy.simulation import names
+from understudy.model.simulation import names
+from understudy.reframe.played import AS_DESCRIBED
+from understudy.reframe.schedule import Pauses
 
 
 @rfm.simple_test
-class Schedule(Punctual):
+class Schedule(Pauses):
     workload = parameter(names(), loggable=True)
     method = parameter([AS_DESCRIBED], loggable=True)
     stripe_count = parameter(["default"], loggable=True)

@@ -1,14 +1,15 @@
-"""How near does the replica of a simulation come to the sizes that its text states?"""
+"""How close does the replica of a simulation come to the sizes that its publication states?"""
 
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.check import AS_DESCRIBED, Accurate
-from understudy.simulation import names
+from understudy.model.simulation import names
+from understudy.reframe.played import AS_DESCRIBED
+from understudy.reframe.simulation import SimulationSizes
 
 
 @rfm.simple_test
-class Simulation(Accurate):
+class Simulation(SimulationSizes):
     workload = parameter(names(), loggable=True)
     method = parameter([AS_DESCRIBED], loggable=True)
     stripe_count = parameter(["default"], loggable=True)

@@ -3,12 +3,12 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.check import STRIPE_COUNTS
-from understudy.reframe.skeletal import RANKS, RANKS_PER_AGGREGATOR, Skeletal, methods
+from understudy.reframe.placed import STRIPE_COUNTS
+from understudy.reframe.skeleton import RANKS, RANKS_PER_AGGREGATOR, SkeletonAccuracy, methods
 
 
 @rfm.simple_test
-class Skel(Skeletal):
+class Skel(SkeletonAccuracy):
     method = parameter(methods(), loggable=True)
     ranks = parameter(RANKS, loggable=True)
     ranks_per_aggregator = parameter(RANKS_PER_AGGREGATOR, loggable=True)

@@ -1,17 +1,32 @@
-"""ReFrame's configuration: each file of systems/ adds one system, with no edit here."""
+"""ReFrame's configuration: each file of systems/ adds one system, with no edit here.
+
+UNDERSTUDY_PATH lists directories with systems, checks and other files of users. Output goes to the
+directory that UNDERSTUDY_OUTPUT names; by default to reports/out in a checkout, else to
+understudy-out in the working directory.
+"""
 
 import sys
 from pathlib import Path
 
-from understudy.errors import UnderstudyError
-from understudy.paths import ROOT
-from understudy.reframe.systems import load
+# Of a checkout or a prefix of CMake. Appended, since ReFrame 4.10 removes an entry by its index
+# once it has imported this file.
+_package = Path(__file__).resolve().parents[1] / "python"
+if _package.is_dir():
+    sys.path.append(str(_package))
 
-OUT = ROOT / "reports" / "out" / "reframe"
-OUT.mkdir(parents=True, exist_ok=True)  # ReFrame opens its log file at once
+from understudy import paths  # noqa: E402
+from understudy.errors import UnderstudyError  # noqa: E402
+from understudy.reframe.systems import load  # noqa: E402
 
+if paths.where("config") != Path(__file__).resolve():
+    sys.exit(
+        f"understudy: {__file__}: belongs to another installation than {paths.__file__}; "
+        f"expected {paths.where('config')}, as `understudy where config` prints it"
+    )
 try:
-    systems, environments = load(Path(__file__).parent / "systems")
+    systems, environments = load(paths.directories("systems"))
+    checks = sorted({str(path.parent) for path in paths.files("checks", ".py").values()})
+    OUT = paths.made_output("reframe")  # ReFrame opens its log file at once
 except UnderstudyError as error:
     sys.exit(f"understudy: {error}")
 for system in systems:
@@ -26,7 +41,7 @@ site_configuration = {
     ],
     "general": [
         {
-            "check_search_path": [str(ROOT / "checks")],
+            "check_search_path": checks,
             "report_file": str(OUT / "reports" / "{sessionid}.json"),
             "topology_prefix": str(OUT / "topology"),
             "resolve_module_conflicts": False,

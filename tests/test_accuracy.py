@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from understudy import accuracy
-from understudy.accuracy import AVERAGE, MAXIMUM, Estimate
 from understudy.errors import UnderstudyError
+from understudy.judge import accuracy
+from understudy.judge.accuracy import AVERAGE, MAXIMUM, Estimate
 
 # Percent, Skel's tables: CHIMERA on Jaguar (128 ... 4,096 cores) and on Sith (128 ... 1,024).
 PAPER = [
@@ -121,7 +121,7 @@ def test_the_winner_is_the_fastest_on_average_where_that_is_decided() -> None:
     assert (alone.name, alone.second, alone.lead, alone.decided) == ("a", None, None, False)
 
 
-@pytest.mark.parametrize(("application", "skeleton", "sentence"), [
+@pytest.mark.parametrize(("application", "skeleton", "message"), [
     ([[1.0]] * 3, [[1.0]] * 2, "3 runs of the application and 2 of the skeleton make no pairs"),
     ([[1.0], [1.0, 2.0]], [[1.0]] * 2, "runs of 1, 2 steps; expected runs with as many steps"),
     ([], [], "runs of no steps"),
@@ -130,9 +130,9 @@ def test_the_winner_is_the_fastest_on_average_where_that_is_decided() -> None:
     ([[1.0]], [[math.nan]], "a throughput that is not above 0"),
 ])  # fmt: skip
 def test_what_cannot_be_compared_is_refused(
-    application: list[list[float]], skeleton: list[list[float]], sentence: str
+    application: list[list[float]], skeleton: list[list[float]], message: str
 ) -> None:
-    with pytest.raises(UnderstudyError, match=sentence):
+    with pytest.raises(UnderstudyError, match=message):
         accuracy.errors(application, skeleton)
 
 

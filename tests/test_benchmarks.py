@@ -10,7 +10,7 @@ import pytest
 from benchmarks import macsio
 from benchmarks.macsio import Dataset
 from benchmarks.support import sides
-from understudy.workload import runs
+from understudy.contracts.workload import runs
 
 MIB = 1 << 20
 BURN = """

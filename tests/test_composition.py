@@ -6,10 +6,10 @@ from math import prod
 import numpy as np
 import pytest
 
-from understudy import composition
-from understudy.composition import KINDS, Field, Kind, Mesh, macsio_fields, macsio_mesh
+from understudy.contracts.workload import Variable
 from understudy.errors import UnderstudyError
-from understudy.workload import Variable
+from understudy.model import composition
+from understudy.model.composition import KINDS, Field, Kind, Mesh, macsio_fields, macsio_mesh
 
 
 def macsio_bytes(part_bytes: int, count: int, kind: Kind | None) -> int:
@@ -160,7 +160,7 @@ def test_more_variables_on_as_fine_a_mesh() -> None:
     assert after.nodes == pytest.approx(before.nodes, rel=0.01)
 
 
-@pytest.mark.parametrize(("call", "sentence"), [
+@pytest.mark.parametrize(("call", "message"), [
     (lambda: made("unstructured", 2, 500), "71 B a part: expected at least the "),
     (lambda: made("unstructured", 4, 10**6), "4 dimensions: expected 1, 2 or 3"),
     (lambda: composition.parts_of(4, 0.1), "0.1 parts per rank on 4 ranks: expected a part"),
@@ -168,7 +168,7 @@ def test_more_variables_on_as_fine_a_mesh() -> None:
     (lambda: macsio_mesh("rectilinear", 7), "part size 7 B: expected at least 8"),
     (lambda: composition.square_mesh("rectilinear", 31), "part size 31 B: expected at least 32"),
 ])  # fmt: skip
-def test_what_cannot_be_composed_is_one_sentence(call: object, sentence: str) -> None:
+def test_what_cannot_be_composed_is_one_message(call: object, message: str) -> None:
     assert callable(call)
-    with pytest.raises(UnderstudyError, match=sentence):
+    with pytest.raises(UnderstudyError, match=message):
         call()

@@ -13,12 +13,16 @@ from click.testing import CliRunner
 from tests.darshanlog.corpus import real_logs
 from tests.readers.logs import TRACES
 from understudy.cli import main
+from understudy.contracts.workload import load, numbers, parse, provenance_of
 from understudy.darshanlog import open_log
 from understudy.paths import ROOT
-from understudy.workload import load, numbers, parse, provenance_of
 
 HOW_TO = ROOT / "docs" / "how-to" / "describe-a-log.md"
 LOG = str(TRACES / "mphys_dyn.darshan")
+STANDS = (
+    r"The workload stands for [\d.]+ % of the bytes, [\d.]+ % of the calls and [\d.]+ % of the "
+    r"I/O time of the log\.\n"
+)
 REASONS = (
     r"is incomplete: Darshan ran out of memory|holds no records of files|not a Darshan log|"
     r"no file of the application moved a byte"
@@ -29,18 +33,59 @@ def test_it_prints_what_it_would_write(tmp_path: Path) -> None:
     out = tmp_path / "app.json"
     printed = CliRunner().invoke(main, ["describe", LOG, "--name", "app"])
     written = CliRunner().invoke(main, ["describe", LOG, "-o", str(out)])
-    assert (printed.exit_code, written.exit_code, written.output) == (0, 0, "")
+    assert (printed.exit_code, written.exit_code, written.stdout) == (0, 0, "")
     assert printed.stdout == out.read_text()
     assert load(out).name == "app"
 
 
-def test_standard_error_is_empty_where_nobody_looks(tmp_path: Path) -> None:
-    """No progress into a file or a pipe."""
+USUAL = "mkarrels_lmp-gpu_id4817263-90125_11-21-33190-17_1.darshan"  # as Darshan names a log
+
+
+@pytest.mark.parametrize(
+    "stem",
+    [Path(USUAL).stem, f"{Path(USUAL).stem}-small", "mkarrels", "run-of-mkarrels", "lmp-gpu",
+     "gpu", "job4817263", "90125", "LMP_run"],
+)  # fmt: skip
+def test_a_name_that_repeats_the_log_is_not_used(stem: str, tmp_path: Path) -> None:
+    log, out = tmp_path / USUAL, tmp_path / f"{stem}.json"
+    log.write_bytes(Path(LOG).read_bytes())
+    done = CliRunner().invoke(main, ["describe", str(log), "-o", str(out)])
+    assert done.exit_code == 0
+    assert re.fullmatch(
+        rf"understudy: {re.escape(str(out))}: the file name repeats '[^']+' of the log, so the "
+        r"workload is named darshan-4-ranks; choose a name with --name\n" + STANDS,
+        done.stderr,
+    )
+    assert load(out).name == "darshan-4-ranks"
+    assert stem not in out.read_text()
+
+
+def test_a_name_that_repeats_the_log_is_used_where_it_is_asked_for(tmp_path: Path) -> None:
+    log, out = tmp_path / USUAL, tmp_path / f"{Path(USUAL).stem}.json"
+    log.write_bytes(Path(LOG).read_bytes())
+    for options in (["--keep-names"], ["--name", Path(USUAL).stem]):
+        done = CliRunner().invoke(main, ["describe", str(log), "-o", str(out), "-f", *options])
+        assert (done.exit_code, load(out).name) == (0, Path(USUAL).stem)
+        assert re.fullmatch(STANDS, done.stderr)
+
+
+def test_a_name_of_its_own_is_kept(tmp_path: Path) -> None:
+    """Also where a log has been renamed: its executable and user are still in it."""
+    log = tmp_path / "gpu.darshan"
+    log.write_bytes(Path(LOG).read_bytes())
+    for stem, name in (("plume", "plume"), ("gpu", "darshan-4-ranks")):
+        out = tmp_path / f"{stem}.json"
+        assert CliRunner().invoke(main, ["describe", str(log), "-o", str(out)]).exit_code == 0
+        assert load(out).name == name
+
+
+def test_standard_error_has_one_line_where_nobody_looks(tmp_path: Path) -> None:
+    """No progress into a file or a pipe, only what the workload stands for."""
     done = subprocess.run(
         [sys.executable, "-m", "understudy", "describe", LOG],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0 and re.fullmatch(STANDS, done.stderr), done.stderr
     assert json.loads(done.stdout)["ranks"] == 4
 
 
@@ -53,7 +98,7 @@ def test_a_log_by_any_other_name(tmp_path: Path) -> None:
 
 def test_help_says_what_becomes_of_names() -> None:
     text = " ".join(CliRunner().invoke(main, ["describe", "--help"]).stdout.split())
-    assert "nothing of the source's names, paths, users or hosts gets into the workload" in text
+    assert "the workload contains no name, path, user or host of the source" in text
     assert "Example: understudy describe app.darshan -o app.json" in text
 
 
@@ -62,13 +107,15 @@ def test_there_are_real_logs() -> None:
 
 
 @pytest.mark.parametrize("path", real_logs(), ids=lambda p: p.stem)
-def test_every_real_log_is_described_or_refused_in_one_sentence(path: Path) -> None:
+def test_every_real_log_is_described_or_refused_in_one_message(path: Path) -> None:
     done = CliRunner().invoke(main, ["describe", "--partial", str(path)])
     if done.exit_code:
         assert done.exit_code == 1, done.exception
         assert done.stderr.count("\n") == 1 and re.search(REASONS, done.stderr), done.stderr
         return
     made = parse(done.stdout, path.name)
+    assert re.fullmatch(STANDS, done.stderr)
+    assert made.source is not None and made.source.notes[-1] == done.stderr.strip()
     with open_log(path) as log:
         assert made.ranks == log.job.nprocs
         assert (made.source.format, made.source.version) == ("darshan", log.version)

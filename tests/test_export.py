@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from understudy import export, result, workload
+from understudy import export
 from understudy.cli import main
-from understudy.paths import ROOT, WORKLOADS
-from understudy.workload import Workload
+from understudy.contracts import workload
+from understudy.contracts.workload import Workload
+from understudy.paths import ROOT, where
+from understudy.producers import player as reading
 
 # The filter came to Python's later releases of 3.10 and 3.11; the archive is the test's own.
 SAFELY: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 CORNERS = ("n-1", "n-m", "n-n")
-N_1 = WORKLOADS / "n-1.json"
+N_1 = where("workloads") / "n-1.json"
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -58,7 +60,7 @@ def test_the_archive_is_complete_and_its_sums_are_right(tmp_path: Path) -> None:
     files = {p.relative_to(top).as_posix() for p in top.rglob("*") if p.is_file()}
     assert len(done.stdout.splitlines()) == len(files) - 1
     assert files >= {"README.md", "LICENSE", "build.sh", "expected.json", "workloads/n-1.json",
-                     "schemas/result.schema.json", "proxies/programs/replay.c"}  # fmt: skip
+                     "schemas/player.schema.json", "proxies/programs/replay.c"}  # fmt: skip
     assert not any("tests" in f or f.endswith(".md") for f in files - {"README.md"})
     assert workload.load(top / "workloads" / "n-1.json") == workload.load(N_1)
 
@@ -129,7 +131,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", CORNERS)
 def test_it_builds_and_moves_the_expected_bytes(name: str, built: Path, tmp_path: Path) -> None:
-    top = unpacked(WORKLOADS / f"{name}.json", tmp_path)
+    top = unpacked(where("workloads") / f"{name}.json", tmp_path)
     wanted = json.loads((top / "expected.json").read_text())
     command = ["mpirun", "-n", str(wanted["ranks"]), str(built), "-w", f"workloads/{name}.json",
                "-o", "data", "--time-scale", "0", "--verify"]  # fmt: skip
@@ -138,7 +140,7 @@ def test_it_builds_and_moves_the_expected_bytes(name: str, built: Path, tmp_path
         cwd=top, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    made = result.load(top / "result.json")
+    made = reading.read(top / "result.json")
     assert made.workload_sha256 == wanted["workload_sha256"]
     assert made.verification is not None and made.verification.wrong_bytes == 0
     moved = [

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,21 +16,24 @@ from click.testing import CliRunner
 
 from tests.support import player
 from tests.support.darshanwriter import write_log
-from understudy import calls, simulation, strict, workload
 from understudy.cli import main
+from understudy.contracts import strict, workload
+from understudy.contracts.measurement import Played
+from understudy.contracts.workload import Decomposition, Dump, Stream, Variable, Workload
 from understudy.errors import UnderstudyError
-from understudy.fidelity import Comparison, Measure, compare
-from understudy.observation import Observation, Seen, observe
-from understudy.paths import ROOT, SIMULATIONS, WORKLOADS
+from understudy.inference import calls, interfaces
+from understudy.judge.fidelity import Comparison, compare
+from understudy.judge.measures import Measure
+from understudy.judge.observation import Observation, Seen, observe
+from understudy.model import scaling, simulation
+from understudy.paths import ROOT, where
 from understudy.readers import darshan
 from understudy.reframe import observer
-from understudy.result import Result
-from understudy.workload import Decomposition, Dump, Stream, Variable, Workload
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
-CORNERS = [WORKLOADS / f"{name}.json" for name in ("n-1", "n-m", "n-n")]
-STATED = sorted(SIMULATIONS.glob("*.json"))
+CORNERS = [where("workloads") / f"{name}.json" for name in ("n-1", "n-m", "n-n")]
+STATED = sorted(where("simulations").glob("*.json"))
 SAMPLES = sorted((ROOT / "proxies" / "tests" / "samples").glob("*.json"))
 SCHEDULE_S = 6.0  # how long the round trip's runs are, as far as the original was
 TRIES = 3  # of a run that a busy machine plays too late to tell its states apart
@@ -79,6 +83,7 @@ ONE_RANK = Variable(
     # blocks of 5 x 10 elements: one call, but a row of 80 B per POSIX call; packed it is one
     (stream(GRID), 4, 0, {"100_1K": 4}),
     (stream(GRID, method="posix"), 20, 0, {"0_100": 20}),
+    (stream(GRID, method="stdio", collective=True), 20, 0, {"0_100": 20}),
     (stream(GRID, method="posix", layout="file-per-process"), 4, 0, {"100_1K": 4}),
     (stream(GRID, transfer_bytes=200), 12, 0, {"0_100": 4, "100_1K": 8}),  # 2, 2 and 1 rows
     (stream(ONE_RANK, collective=True), 3, 3, {"100_1K": 3}),  # others do not open the file
@@ -116,13 +121,14 @@ def test_the_player_makes_as_many_calls(path: Path, method: str, tmp_path: Path)
 
 
 def sample() -> Workload:
-    return workload.load(WORKLOADS / "n-1.json")
+    return workload.load(where("workloads") / "n-1.json")
 
 
 def seen(made: Workload) -> Observation:
     return Observation(
         ranks=made.ranks,
         streams=tuple(Seen(stream=s, calls=calls.of_stream(s, made.ranks)) for s in made.streams),
+        interfaces=interfaces.of_streams(made.streams, made.ranks),
     )
 
 
@@ -167,7 +173,7 @@ def test_the_same_has_no_error() -> None:
     made = compare(seen(sample()), seen(sample()))
     assert made.passed and set(errors(made).values()) == {0.0}
     assert len(errors(made)) == 2 * (len(EXACT) + 1)
-    assert made.summary == "14 errors of 2 streams, all 0"
+    assert made.summary == "19 errors of 2 streams and 1 interface, all 0"
 
 
 @pytest.mark.parametrize(("changed", "quantity", "error"), [
@@ -194,7 +200,16 @@ def test_a_difference_fails_with_its_error(
 
 def test_a_tenth_is_tolerated_and_no_more() -> None:
     assert compare(seen(sample()), seen(delay(sample(), 0.08))).passed
-    assert not compare(seen(sample()), seen(delay(sample(), 0.08)), tolerance=0.05).passed
+    assert not compare(seen(sample()), seen(delay(sample(), 0.08)), tolerance_fraction=0.05).passed
+
+
+def test_time_steps_of_stdio_are_estimated_and_not_compared() -> None:
+    """Darshan does not trace stdio: a heatmap gives other sizes and times of the same bytes."""
+    made = change(sample(), method="stdio", files="append", collective=False)
+    dumps = made.streams[0].dumps
+    turned = [replace(d, variables=e.variables) for d, e in zip(dumps, dumps[::-1], strict=True)]
+    found = errors(compare(seen(made), seen(delay(change(made, dumps=tuple(turned)), 0.3))))
+    assert (found["checkpoint", "bytes"], found["checkpoint", "timeline"]) == (0, None)
 
 
 def test_times_are_scaled() -> None:
@@ -217,11 +232,11 @@ def test_streams_without_a_counterpart_are_failures_by_name() -> None:
     made = sample()
     less = replace(made, streams=made.streams[1:])
     missing = compare(seen(made), seen(less))
-    assert list(missing.failures()) == [
+    assert [f for f in missing.failures() if f.startswith("checkpoint")] == [
         "checkpoint: not in the replica (write, shared, 3 dumps, 14,023,008 B)"
     ]
     extra = compare(seen(less), seen(made))
-    assert list(extra.failures()) == [
+    assert [f for f in extra.failures() if f.startswith("checkpoint")] == [
         "checkpoint: only in the replica (write, shared, 3 dumps, 14,023,008 B)"
     ]
 
@@ -231,11 +246,12 @@ def test_streams_are_matched_by_what_they_are() -> None:
     turned = replace(made, streams=tuple(reversed(made.streams)))
     assert compare(seen(made), seen(turned)).passed
     reads = change(made, operation="read")
-    assert len(list(compare(seen(made), seen(reads)).failures())) == 2  # never with a write
+    found = compare(seen(made), seen(reads))
+    assert len(found.missing) == len(found.extra) == 1  # never with a write
 
 
 def test_other_ranks_fail() -> None:
-    more = workload.scale(sample(), 8, "strong")
+    more = scaling.scale(sample(), 8, "strong")
     assert "ranks: 4 in the original, 8 in the replica" in list(
         compare(seen(sample()), seen(more)).failures()
     )
@@ -260,7 +276,8 @@ def test_a_log_is_what_its_descriptor_says(path: Path, tmp_path: Path) -> None:
             assert found[pair.name, quantity] in (0, None)
         assert pair.original.calls is not None, pair.name
     if path.stem not in TOO_LARGE:
-        assert list(made.failures()) == []
+        # Files that are opened more often than in each dump that writes them are no stream yet.
+        assert [f for f in made.failures() if ": opens" not in f] == []
         counted = [error for key, error in found.items() if key[1] in CALLS]
         assert len(counted) == 3 * len(made.pairs)
         assert sum(error == 0 for error in counted) >= 0.7 * len(counted)
@@ -353,30 +370,38 @@ def test_the_command_passes_and_fails(tmp_path: Path) -> None:
     status, out, wrong = run(first, first)
     assert (status, wrong) == (0, "")
     assert out.splitlines()[-1] == (
-        "pass: 14 within 10%, 0 above, 0 not compared, 0 streams without a counterpart"
+        "pass: 19 within 10%, 0 above, 0 not compared, 0 streams without a counterpart"
     )
     status, out, wrong = run(first, second, "--json", tmp_path / "c.json")
     assert (status, wrong) == (1, "")
     assert out.splitlines()[-1].startswith("fail: ")
     row = json.loads((tmp_path / "c.json").read_text())
-    assert (row["schema"], row["verdict"]) == ("understudy/fidelity/1", "fail")
+    assert (row["schema"], row["verdict"]) == ("understudy/fidelity/2", "fail")
     [sizes] = [m for m in row["streams"][0]["measures"] if m["quantity"] == "bytes"]
     assert sizes["error"] == pytest.approx(0.2, rel=1e-3) and sizes["verdict"] == "fail"
     assert run(first, second, "--tolerance", "50")[0] == 0
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [
+@pytest.mark.parametrize(("arguments", "message"), [
     (("none.darshan", "none.darshan"), "none.darshan: cannot be opened: No such file"),
     (("none.json", "none.json"), "none.json"),
     ((str(ROOT / "traces" / "trap_partial_1200.darshan"), "x"), "module POSIX is incomplete"),
 ])  # fmt: skip
-def test_a_mistake_is_one_sentence_and_status_2(
-    arguments: tuple[str, str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_error_is_one_message_and_status_2(
+    arguments: tuple[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     status, out, wrong = run(*arguments)
     assert (status, out) == (2, "")
-    assert wrong.startswith("understudy: ") and sentence in wrong and wrong.count("\n") == 1
+    assert wrong.startswith("understudy: ") and message in wrong and wrong.count("\n") == 1
+
+
+def test_the_observer_includes_the_run_directory_itself() -> None:
+    """Below it, Darshan then knows files that are opened relative to a directory."""
+    [include] = [s for s in observer.settings("/x/run") if s.startswith("NAME_INCLUDE")]
+    pattern = include.split()[1]
+    assert all(re.search(pattern, name) for name in ("/x/run", "/x/run/a", "/x/run/d/a"))
+    assert not re.search(pattern, "/x/running")
 
 
 # -- the round trip -------------------------------------------------------------------------------
@@ -443,14 +468,16 @@ def inexact(made: Workload, compared: Comparison, tolerated_bytes: int) -> Itera
     """What differs; a dump may by some bytes, since not all can be divided equally."""
     for (name, quantity), error in errors(compared).items():
         least = min(d.bytes for d in made.stream(name).dumps)
+        if error is None and quantity == "access sizes" and made.stream(name).method == "stdio":
+            continue  # Darshan keeps none
         most = tolerated_bytes / least if quantity == "bytes" else 0
         if quantity in EXACT and (error is None or abs(error) > most):
             yield f"{name}: {measures(compared)[name, quantity]}"
 
 
-def kept_its_schedule(made: Workload, result: Result) -> bool:
+def kept_its_schedule(made: Workload, result: Played) -> bool:
     """Whether the player was late by less than half of the least time between two states."""
-    scale = result.options.time_scale
+    scale = result.options["time_scale"]
     gaps = [
         (b.time_s - a.time_s) * scale
         for s in made.streams if s.files == "append"
@@ -495,6 +522,13 @@ def test_darshan_sees_of_the_replica_what_was_described(
         for (name, quantity), error in errors(against_log).items():
             if quantity in CALLS and error is not None:
                 assert abs(error) <= 0.1, (name, quantity, measures(against_log)[name, quantity])
+        raw = {(layer.name, m.quantity): m for layer in against_log.layers for m in layer.measures}
+        moved = [
+            m for (_, what), m in raw.items() if what.split()[0] in ("bytes", "reads", "writes")
+        ]
+        assert moved
+        for m in moved:
+            assert m.error is None or abs(m.error) <= 0.01, m
     # A machine that is busy plays late; Darshan then sees what the player itself says.
     dumps = [d for s in result.repetitions[0].streams for d in s.dumps]
     late_s = max(abs(d.lateness_s) for d in dumps) + max(d.elapsed_s for d in dumps)

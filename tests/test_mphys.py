@@ -15,13 +15,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support import player, results
-from understudy import cli, result, schedule, simulation, strict, workload
+from understudy import cli
+from understudy.contracts import strict, workload
+from understudy.contracts.measurement import PlayedRepetition
+from understudy.contracts.workload import Stream, Workload
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT, SIMULATIONS, WORKLOADS
-from understudy.report.metrics import origins
-from understudy.schedule import Timesteps
-from understudy.simulation import Accuracy, Simulation
-from understudy.workload import Stream, Workload
+from understudy.judge import stated as judge
+from understudy.judge.metrics import origins
+from understudy.model import scaling, schedule, simulation
+from understudy.model.schedule import Timesteps
+from understudy.model.simulation import Accuracy, Simulation
+from understudy.paths import ROOT, where
+from understudy.producers import player as reading
 
 LETTERS = "abcde"
 MB, GB = 10**6, 10**9
@@ -96,10 +101,12 @@ def stated_checkpoints(letter: str) -> list[int]:
 @pytest.mark.parametrize("letter", LETTERS)
 def test_the_workload_is_what_its_specification_gives(letter: str) -> None:
     made = CliRunner().invoke(
-        cli.main, ["compose", str(SIMULATIONS / f"mphys-{letter}.json")], catch_exceptions=False
+        cli.main,
+        ["compose", str(where("simulations") / f"mphys-{letter}.json")],
+        catch_exceptions=False,
     )
     assert made.exit_code == 0 and made.stderr == ""
-    assert made.stdout_bytes == (WORKLOADS / f"mphys-{letter}.json").read_bytes()
+    assert made.stdout_bytes == (where("workloads") / f"mphys-{letter}.json").read_bytes()
 
 
 def test_every_specification_has_its_workload() -> None:
@@ -114,8 +121,8 @@ def test_every_specification_has_its_workload() -> None:
 def test_a_workload_is_known_as_that_of_its_simulation(letter: str) -> None:
     made, stated = described(letter), simulation.get(f"mphys-{letter}")
     assert simulation.played_by(made) == stated
-    assert simulation.played_by(workload.scale(made, 8, "strong")) == stated
-    assert simulation.played_by(workload.scale(made, 160, "weak")) is None
+    assert simulation.played_by(scaling.scale(made, 8, "strong")) == stated
+    assert simulation.played_by(scaling.scale(made, 160, "weak")) is None
     assert simulation.played_by(replace(made, runtime_s=1.0)) is None
     assert simulation.played_by(replace(made, name="another")) is None
 
@@ -127,15 +134,15 @@ def test_the_paper_s_accuracy_stands_in_the_specification(letter: str) -> None:
     assert (published.where, published.accuracy) == ("Table II", TABLE_II[letter])
 
 
-def on_storage(letter: str, folder: Path, method: str = "hdf5") -> result.Repetition:
+def on_storage(letter: str, folder: Path, method: str = "hdf5") -> PlayedRepetition:
     """A result of which every dump has a container of 2,048 B."""
     row = results.result(described(letter), method=method)
-    return result.load(results.write(row, folder / "result.json")).repetitions[0]
+    return reading.read(results.write(row, folder / "result.json")).repetitions[0]
 
 
 @pytest.mark.parametrize("letter", LETTERS)
 def test_accuracy_is_that_of_the_bytes_on_storage(letter: str, tmp_path: Path) -> None:
-    found = simulation.accuracy(simulation.get(f"mphys-{letter}"), on_storage(letter, tmp_path))
+    found = judge.accuracy(simulation.get(f"mphys-{letter}"), on_storage(letter, tmp_path))
     said = stated_checkpoints(letter)
     total_error = 2048 * STATED[letter].states / STATED[letter].viz_bytes
     assert found.checkpoint_max_error == pytest.approx(2048 / min(said))
@@ -148,11 +155,11 @@ def test_no_files_and_no_states_have_no_accuracy(tmp_path: Path) -> None:
     stated, played = simulation.get("mphys-a"), on_storage("a", tmp_path)
     [checkpoint, *_] = stated.series
     with pytest.raises(UnderstudyError, match="mphys-a: expected a series of checkpoints and one"):
-        simulation.accuracy(replace(stated, series=(checkpoint,)), played)
+        judge.accuracy(replace(stated, series=(checkpoint,)), played)
     [first, *rest] = played.streams
     lost = replace(first, dumps=tuple(replace(d, file_bytes=None) for d in first.dumps))
     with pytest.raises(UnderstudyError, match="checkpoint: the method hdf5 has no files"):
-        simulation.accuracy(stated, replace(played, streams=(lost, *rest)))
+        judge.accuracy(stated, replace(played, streams=(lost, *rest)))
 
 
 @pytest.mark.parametrize("letter", LETTERS)
@@ -171,7 +178,7 @@ def test_stated_numbers_stand_in_the_workload(letter: str) -> None:
 def test_our_table_ii_is_zero(letter: str) -> None:
     """Payload: mean and largest error of the checkpoints, error of all states, per state."""
     checkpoint, visualization = streams(letter)
-    ours = simulation.errors_of(
+    ours = judge.errors_of(
         stated_checkpoints(letter), STATED[letter].viz_bytes, sizes(checkpoint),
         sizes(visualization),
     )  # fmt: skip
@@ -185,15 +192,15 @@ def test_the_paper_s_error_per_state_is_its_total_error_over_the_states(letter: 
     table, states = TABLE_II[letter], STATED[letter].states
     total = STATED[letter].viz_bytes
     made = [0] * (states - 1) + [round(total * (1 + table.total_error))]
-    found = simulation.errors_of([100, 100], total, [100, 101], made)
+    found = judge.errors_of([100, 100], total, [100, 101], made)
     assert found.total_error == pytest.approx(table.total_error, abs=1e-8)
     assert found.state_error == pytest.approx(table.state_error, abs=0.6e-4)
     assert (found.checkpoint_mean_error, found.checkpoint_max_error) == (0.005, 0.01)
 
 
-def test_accuracy_of_nothing_is_one_sentence() -> None:
+def test_accuracy_of_nothing_is_one_message() -> None:
     with pytest.raises(UnderstudyError, match="1 checkpoints against 2 stated, 3 states"):
-        simulation.errors_of([1, 1], 1, [1], [1, 1, 1])
+        judge.errors_of([1, 1], 1, [1], [1, 1, 1])
 
 
 @pytest.mark.parametrize("letter", LETTERS)
@@ -296,7 +303,7 @@ def test_every_number_has_its_origin(letter: str) -> None:
 
 @pytest.mark.parametrize("letter", LETTERS)
 def test_the_descriptor_stays_small(letter: str) -> None:
-    assert (WORKLOADS / f"mphys-{letter}.json").stat().st_size < 90_000
+    assert (where("workloads") / f"mphys-{letter}.json").stat().st_size < 90_000
 
 
 def play(letter: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -305,7 +312,8 @@ def play(letter: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
             pytest.skip(f"{Path(program).name} is not there")
     command = [
         "mpirun", "-n", str(STATED[letter].ranks), program,
-        "-w", str(WORKLOADS / f"mphys-{letter}.json"), "-o", str(folder / "files"), *arguments,
+        "-w", str(where("workloads") / f"mphys-{letter}.json"),
+        "-o", str(folder / "files"), *arguments,
     ]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
 
@@ -324,7 +332,7 @@ def test_the_player_moves_all_of_a(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     done = play("a", tmp_path, "--method", "null", "--time-scale", "0", "--output", str(path))
     assert done.returncode == 0, done.stderr
-    [repetition] = result.load(path).repetitions
+    [repetition] = reading.read(path).repetitions
     for played, said in zip(repetition.streams, streams("a"), strict=True):
         assert [d.bytes for d in played.dumps] == sizes(said)
 
@@ -334,7 +342,7 @@ def test_containers_of_states_that_grow_stay_small(tmp_path: Path) -> None:
     player.needs("hdf5")
     b = described("b")
     only = replace(b, streams=b.streams[1:], provenance=())
-    (tmp_path / "w.json").write_text(workload.scale(only, 4, "strong").to_text())
+    (tmp_path / "w.json").write_text(scaling.scale(only, 4, "strong").to_text())
     played = player.play(tmp_path / "w.json", 4, tmp_path / "data", "--time-scale=0", "--verify")
     [states] = played.repetitions[0].streams
     found = [d.file_bytes for d in states.dumps if d.file_bytes is not None]
@@ -351,7 +359,7 @@ def compose(text: str, folder: Path, *arguments: str) -> Result:
 
 def small() -> dict[str, Any]:
     """A specification of ours: one series, a growth sequence."""
-    row: dict[str, Any] = json.loads((SIMULATIONS / "mphys-a.json").read_text())
+    row: dict[str, Any] = json.loads((where("simulations") / "mphys-a.json").read_text())
     row |= {"name": "small", "ranks": 3}
     row["series"] = row["series"][:1]
     row["series"][0]["times"] = {"rule": "at", "times_s": [1, 2.5, 2.5]}
@@ -388,7 +396,7 @@ def test_the_example_of_the_how_to_is_a_specification(tmp_path: Path) -> None:
 Change = Callable[[dict[str, Any]], object]
 
 
-@pytest.mark.parametrize(("change", "sentence"), [
+@pytest.mark.parametrize(("change", "message"), [
     (lambda s: s.update(ranks=0), "top level: ranks: expected at least 1, found 0"),
     (lambda s: s.update(ranks=True), "ranks: expected a whole number, found true"),
     (lambda s: s.update(runtime_s=0), "top level: runtime_s: expected more than 0, found 0.0"),
@@ -411,7 +419,7 @@ Change = Callable[[dict[str, Any]], object]
      "series[0].meshes[0]: dump 1 of 99 B: 24 B a part: expected at least the "),
     (lambda s: s["series"][0]["meshes"][0].update(
         sizes={"rule": "total", "total_bytes": 10**6, "follows": "restart"}),
-     "series[0].meshes[0]: sizes: follows 'restart', expected a series that stands before it"),
+     "series[0].meshes[0]: sizes: follows 'restart', expected an earlier series"),
     (lambda s: s["series"][0]["meshes"][0].update(
         sizes={"rule": "bounded", "first_bytes": 10**6, "activation_dump": 2, "peak_dump": 3,
                "peak_bytes": 2 * 10**6, "last_bytes": 3 * 10**6}),
@@ -425,28 +433,26 @@ Change = Callable[[dict[str, Any]], object]
     (lambda s: s["series"][0]["meshes"].append(s["series"][0]["meshes"][0]),
      "streams[0].dumps[0].variables: "),
 ])  # fmt: skip
-def test_a_wrong_specification_is_one_sentence(
-    change: Change, sentence: str, tmp_path: Path
+def test_a_wrong_specification_is_one_message(
+    change: Change, message: str, tmp_path: Path
 ) -> None:
     row = small()
     change(row)
     done = compose(json.dumps(row), tmp_path)
     assert done.exit_code == 1 and done.stdout == ""
     assert done.stderr.startswith("understudy: ") and done.stderr.count("\n") == 1
-    assert sentence in done.stderr
+    assert message in done.stderr
     assert f"{tmp_path / 'spec.json'}: " in done.stderr
 
 
-@pytest.mark.parametrize(("text", "sentence"), [
+@pytest.mark.parametrize(("text", "message"), [
     ("{", "not JSON: Expecting property name"),
     ("[]", "top level: expected an object with the keys schema, name"),
     ('{"name": 1, "name": 2}', "key 'name' stands twice in one object"),
 ])  # fmt: skip
-def test_what_is_no_specification_is_one_sentence(
-    text: str, sentence: str, tmp_path: Path
-) -> None:
+def test_what_is_no_specification_is_one_message(text: str, message: str, tmp_path: Path) -> None:
     done = compose(text, tmp_path)
-    assert done.exit_code == 1 and sentence in done.stderr and done.stderr.count("\n") == 1
+    assert done.exit_code == 1 and message in done.stderr and done.stderr.count("\n") == 1
     with pytest.raises(UnderstudyError, match="cannot be read: No such file"):
         strict.load(Simulation, tmp_path / "nowhere.json")
 
@@ -458,7 +464,7 @@ def test_containers_are_predicted_where_asked(tmp_path: Path) -> None:
     row = {"schema": "understudy/sizing/1", "method": "hdf5", "libraries": [], "samples": [],
            "mesh": "unstructured", "file": fit, "container": fit}  # fmt: skip
     (tmp_path / "sizing.json").write_text(json.dumps(row))
-    text = (SIMULATIONS / "mphys-d.json").read_text()
+    text = (where("simulations") / "mphys-d.json").read_text()
     done = compose(text, tmp_path, "--sizing", str(tmp_path / "sizing.json"))
     assert done.exit_code == 0
     checkpoint = streams("d")[0]
@@ -467,4 +473,4 @@ def test_containers_are_predicted_where_asked(tmp_path: Path) -> None:
     first, second = done.stderr.splitlines()
     assert first.endswith(f"containers about {3 * (100 * datasets + 1000)} B more")
     assert second.startswith("understudy: visualization: no prediction; ")
-    assert done.stdout_bytes == (WORKLOADS / "mphys-d.json").read_bytes()
+    assert done.stdout_bytes == (where("workloads") / "mphys-d.json").read_bytes()

@@ -3,15 +3,23 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import player
-from understudy.result import Result
-from understudy.workload import Dump, Provenance, Scaling, Source, Stream, Variable, Workload
+from understudy.contracts.measurement import Played
+from understudy.contracts.workload import (
+    Dump,
+    Provenance,
+    Scaling,
+    Source,
+    Stream,
+    Variable,
+    Workload,
+)
 
 RANKS = 2
 ELEMENTS = (5000, 7001)  # of 8 bytes, per dump; the ranks' halves are no multiple of a transfer
@@ -105,7 +113,7 @@ def of_all_ranks(elements: int) -> Counter[int]:
     return sum((sizes(half + (r < more)) for r in range(RANKS)), Counter())
 
 
-def operations(result: Result, stream: int, dump: int, phase: str) -> int:
+def operations(result: Played, stream: int, dump: int, phase: str) -> int:
     phases = result.repetitions[0].streams[stream].dumps[dump].phases
     return next(p.operations for p in phases if p.phase == phase)
 
@@ -150,3 +158,23 @@ def test_the_kernel_saw_what_the_player_says(method: str, tmp_path: Path) -> Non
             assert method == "hdf5" or own.wrote == own.read  # made before, in the same calls
         assert read == want
         assert read.total() == operations(result, 1, k, "read")
+
+
+@pytest.mark.parametrize("method", ["posix", "stdio", "mpiio"])
+def test_time_steps_reach_storage_only_where_it_is_asked_for(method: str, tmp_path: Path) -> None:
+    """Each time step leaves the buffer of stdio; fsync waits for storage besides."""
+    player.needs(method)
+    made = small(method)
+    [checkpoint, _] = made.streams
+    streams = tuple(
+        replace(checkpoint, name=name, files="append", layout="shared", sync=sync)
+        for name, sync in (("kept", False), ("lasting", True))
+    )
+    descriptor = tmp_path / "small.json"
+    descriptor.write_text(replace(made, streams=streams).to_text())
+    trace = ["-ff", "-y", "-qq", "-s0", f"-etrace={CALLS}", "-o", str(tmp_path / "trace")]
+    player.play(descriptor, RANKS, tmp_path / "data", "--time-scale=0",
+                before=[player.strace(), *trace])  # fmt: skip
+    files = observed(tmp_path.glob("trace.*"))
+    flushes = {s.name: files[f"{tmp_path}/data/{s.name}"].flushes for s in streams}
+    assert flushes == {"kept": 0, "lasting": RANKS * len(ELEMENTS)}

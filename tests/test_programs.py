@@ -1,17 +1,21 @@
 """The page of programs: cases of an application, pairs, winners, processes, figures, HTML."""
 
 import re
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 
 from tests.support import results as samples
-from understudy import accuracy
-from understudy.report import cases, figures, page, programs
-from understudy.report.cases import Case
+from tests.support.results import cases_in
+from understudy.judge import accuracy, programs
+from understudy.judge.conditions import Case
+from understudy.paths import files, where
+from understudy.report import figures, page
 
 MIB = 2**20
 
@@ -19,14 +23,12 @@ MIB = 2**20
 def cases_of(folder: Path, rows: Iterable[dict[str, Any]]) -> list[Case]:
     for i, row in enumerate(rows):
         samples.write(row, folder / "results" / f"{i:03d}" / "result.json")
-    return cases.group(cases.load(cases.find([folder / "results"])))
+    return cases_in(folder / "results")
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    (case,) = cases.group(
-        cases.load(cases.find([samples.write_study(tmp_path_factory.mktemp("study"))]))
-    )
+    (case,) = cases_in(samples.write_study(tmp_path_factory.mktemp("study")))
     return case
 
 
@@ -34,7 +36,7 @@ def test_an_application_and_its_skeletons_on_any_ranks_are_one_case(study: Case)
     assert study.programs and study.workload.name == "star"
     assert study.ranks == [4, 16, 64]
     assert study.places == ["sample:disk", "sample:memory"]
-    assert len(study.settings) == 2 * 3 * 3 * 2  # places, methods, ranks, kinds
+    assert len(study.conditions) == 2 * 3 * 3 * 2  # places, methods, ranks, kinds
     assert study.process_bytes == [10 * MIB]
 
 
@@ -49,7 +51,7 @@ def test_another_application_is_another_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("change", "fact"), [
     ({"ranks": 8}, "8 ranks"), ({"kind": "skeleton", "name": "star-restart"}, "skeleton"),
     ({"speeds": [1e8] * 3}, "3 steps"), ({"process_bytes": 5 * MIB}, "5242880 B a process"),
-    ({"slow_rank": (1, 0.5)}, "rank 1 slow"), ({"collective_s": 0.5}, "collective put in"),
+    ({"slow_rank": (1, 0.5)}, "rank 1 slow"), ({"collective_s": 0.5}, "extra collective"),
     ({"parameters": "stripe_count=8"}, "stripe_count=8"),
 ])  # fmt: skip
 def test_what_programs_differ_in_tells_settings_apart(
@@ -58,8 +60,8 @@ def test_what_programs_differ_in_tells_settings_apart(
     (case,) = cases_of(
         tmp_path, [samples.program_result(), samples.program_result(**change)]
     )  # fmt: skip
-    assert len(case.settings) == 2
-    assert sum(fact in s.facts for s in case.settings) == 1
+    assert len(case.conditions) == 2
+    assert sum(fact in s.facts for s in case.conditions) == 1
 
 
 def test_parameters_of_one_method_are_no_facts_of_another(tmp_path: Path) -> None:
@@ -71,7 +73,7 @@ def test_parameters_of_one_method_are_no_facts_of_another(tmp_path: Path) -> Non
             samples.program_result(method="MPI_AMR", parameters="num_aggregators=2,x=2"),
         ],
     )
-    assert sorted(s.label for s in case.settings) == [
+    assert sorted(s.label for s in case.conditions) == [
         "MPI_AMR num_aggregators=1", "MPI_AMR num_aggregators=2", "POSIX",
     ]  # fmt: skip
 
@@ -85,7 +87,7 @@ def test_series_join_what_has_the_same_ranks_for_an_aggregator(tmp_path: Path) -
             )
         )  # fmt: skip
     (case,) = cases_of(tmp_path, rows)
-    made = programs.series(case.settings)
+    made = programs.series(case.conditions)
     assert {name: [s.ranks for s in same] for name, same in made.items()} == {
         "MPI_AMR": [16], "MPI_AMR, 1 aggregator for 4": [2, 8, 16], "POSIX": [2, 8, 16],
     }  # fmt: skip
@@ -141,9 +143,11 @@ def test_unequal_numbers_of_runs_are_not_compared(tmp_path: Path) -> None:
 
 def test_runs_of_other_lengths_are_settings_of_their_own(tmp_path: Path) -> None:
     once = samples.program_result(name="star-restart", kind="skeleton")
-    twice = {**once, "repetitions": once["repetitions"] * 2}
+    again = once["repetitions"][0] | {"repetition": 1}
+    twice = {**once, "repetitions": [*once["repetitions"], again]}
+    twice["options"] = once["options"] | {"repetitions": 2}
     (case,) = cases_of(tmp_path, [once, twice, samples.program_result()])
-    assert len(case.settings) == 3
+    assert len(case.conditions) == 3
     (row,) = programs.accuracies(case)
     assert row.pairs == 1 and row.skeleton.repetitions == 1
     assert "<svg" in page.render([case])
@@ -159,7 +163,7 @@ def test_a_skeleton_may_pause_and_have_a_few_scalars_more(
     skeleton["program"]["pause_s"] = 2
     application = samples.program_result(process_bytes=10 * MIB)
     (case,) = cases_of(tmp_path, [skeleton, application])
-    assert len(case.settings) == 2
+    assert len(case.conditions) == 2
     assert len(list(programs.accuracies(case))) == rows
 
 
@@ -183,7 +187,7 @@ def test_a_run_with_a_fault_wins_nothing(tmp_path: Path) -> None:
 def test_processes_stand_in_the_order_of_their_totals(tmp_path: Path) -> None:
     row = samples.program_result(ranks=8, speeds=[1e9] * 3, slow_rank=(5, 0.25))
     (case,) = cases_of(tmp_path, [row])
-    found = programs.parts(case.settings[0])
+    found = programs.parts(case.conditions[0])
     assert found.ranks[-1] == 5
     assert (np.diff(found.total_s) >= 0).all()
     assert found.io_s[-1] - found.io_s[0] == pytest.approx(0.25)
@@ -192,7 +196,7 @@ def test_processes_stand_in_the_order_of_their_totals(tmp_path: Path) -> None:
 
 def test_a_typical_step_is_the_one_of_median_duration(tmp_path: Path) -> None:
     (case,) = cases_of(tmp_path, [samples.program_result(speeds=[4e8, 1e8, 2e8])])
-    found = programs.parts(case.settings[0])
+    found = programs.parts(case.conditions[0])
     assert found.total_s.max() == pytest.approx(4 * 10 * MIB / 2e8)
 
 
@@ -241,7 +245,7 @@ def test_the_picture_names_the_process_that_waits_most_for_storage(tmp_path: Pat
     assert figure.axes[0].get_title(loc="right") == "most I/O: rank 3"
 
 
-@pytest.mark.parametrize("name", [path.stem for path in sorted(figures.ROOM.glob("*.py"))])
+@pytest.mark.parametrize("name", list(files("figures", ".py")))
 def test_every_figure_bears_a_case_of_programs(name: str, study: Case) -> None:
     drawer = next(d for d in figures.drawers() if d.name == name)
     drawn = figures.svg(drawer, study)
@@ -258,6 +262,17 @@ def test_figures_of_programs_bear_one_run_and_many_ranks(tmp_path: Path) -> None
     for i, rows in enumerate((alone, crowd)):
         (case,) = cases_of(tmp_path / str(i), rows)
         assert "<svg" in page.render([case])
+
+
+def test_a_figure_of_many_methods_leaves_space_for_its_legend(tmp_path: Path) -> None:
+    rows = [samples.program_result(method=f"METHOD_{m}", ranks=1) for m in range(60)]
+    (case,) = cases_of(tmp_path, rows)
+    drawer = next(d for d in figures.drawers() if d.name == "throughput")
+    with warnings.catch_warnings(), matplotlib.rc_context(fname=str(where("style"))):
+        warnings.simplefilter("error")
+        figure = drawer.draw(case)
+        assert figure is not None
+        figure.draw_without_rendering()
 
 
 def text_of(html: str) -> str:

@@ -1,4 +1,4 @@
-"""The page: cases, metrics with known answers, every figure, the HTML, sentences of errors."""
+"""The page: cases, metrics with known answers, every figure, the HTML, messages of errors."""
 
 import json
 import math
@@ -12,15 +12,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support import results as samples
-from understudy import cli, workload
+from tests.support.results import cases_in
+from understudy import cli, units
+from understudy.contracts import workload
+from understudy.contracts.workload import Provenance, Workload
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT
-from understudy.report import cases, figures, metrics, page, show
-from understudy.report.cases import Case
-from understudy.workload import Provenance, Workload
+from understudy.judge import metrics
+from understudy.judge.conditions import Case
+from understudy.paths import ROOT, files
+from understudy.report import figures, page
 
 OF_PROGRAMS = {"processes", "throughput"}  # those draw no workload: test_programs.py
-FIGURES = sorted({path.stem for path in figures.ROOM.glob("*.py")} - OF_PROGRAMS)
+FIGURES = sorted(set(files("figures", ".py")) - OF_PROGRAMS)
 WORKLOADS = {w.name: w for w in (samples.growing(), samples.per_process(), samples.grouped())}
 
 
@@ -28,7 +31,7 @@ def case_of(tmp_path: Path, *rows: dict[str, Any]) -> Case:
     """The one case that these results make, each in a folder of its own."""
     for i, row in enumerate(rows):
         samples.write(row, tmp_path / "results" / str(i) / "result.json")
-    (case,) = cases.group(cases.load(cases.find([tmp_path / "results"])))
+    (case,) = cases_in(tmp_path / "results")
     return case
 
 
@@ -68,8 +71,20 @@ class Elements(HTMLParser):
 @pytest.fixture(scope="module")
 def sample_page(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Case]]:
     folder = samples.write_tree(tmp_path_factory.mktemp("tree"), WORKLOADS.values(), repetitions=3)
-    found = cases.group(cases.load(cases.find([folder])))
+    found = cases_in(folder)
     return page.render(found), found
+
+
+def test_each_cell_of_the_overview_names_its_method(sample_page: tuple[str, list[Case]]) -> None:
+    """A narrow screen shows no head of the table."""
+    text = sample_page[0]
+    head = re.findall(
+        r"<th>(\w+)</th>", text.partition('class="overview"')[2].partition("</thead>")[0]
+    )
+    named = Elements(text).values("data-method")
+    methods = head[2:]
+    assert len(methods) > 1 and named == methods * (len(named) // len(methods))
+    assert "attr(data-method)" in text
 
 
 def stated_page(tmp_path: Path, **options: Any) -> str:
@@ -82,33 +97,32 @@ def stated_page(tmp_path: Path, **options: Any) -> str:
 # Cases
 
 
-def test_place_comes_from_the_output_tree_of_reframe(tmp_path: Path) -> None:
-    row = samples.result(samples.per_process())
+def test_the_place_comes_from_the_record_and_never_from_folder_names(tmp_path: Path) -> None:
     tree = tmp_path / "output/archer/work/gnu/Replay_1"
-    samples.write(row, tree / "result.json")
-    (run,) = cases.load(cases.find([tmp_path]))
-    assert (run.system, run.partition) == ("archer", "work")
+    samples.write_record(samples.result(samples.per_process()), tree, partition="disk")
+    assert cases_in(tmp_path)[0].places == ["sample:disk"]
+    (tree / "run.json").unlink()
+    assert cases_in(tmp_path)[0].places == ["sample-host:ext4"]
 
 
 def test_place_is_host_and_file_system_elsewhere(tmp_path: Path) -> None:
     samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
-    (run,) = cases.load(cases.find([tmp_path / "result.json"]))
-    assert run.place == "sample-host:ext4"
+    assert cases_in(tmp_path / "result.json")[0].places == ["sample-host:ext4"]
 
 
 def test_a_copy_counts_once(tmp_path: Path) -> None:
     row = samples.result(samples.per_process(), repetitions=2)
     for folder in ("output", "stage"):
         samples.write(row, tmp_path / folder / "s/p/e/t/result.json")
-    (case,) = cases.group(cases.load(cases.find([tmp_path])))
-    assert [s.repetitions for s in case.settings] == [2]
+    (case,) = cases_in(tmp_path)
+    assert [s.repetitions for s in case.conditions] == [2]
 
 
 def test_runs_of_one_setting_pool_their_repetitions(tmp_path: Path) -> None:
     made = samples.per_process()
     case = case_of(tmp_path, *(samples.result(made, repetitions=2, seed=s) for s in (1, 2)))
-    assert [s.repetitions for s in case.settings] == [4]
-    assert len(case.settings[0].dumps("dump")[0]) == 4
+    assert [s.repetitions for s in case.conditions] == [4]
+    assert len(case.conditions[0].dumps("dump")[0]) == 4
 
 
 def test_options_that_differ_tell_settings_apart(tmp_path: Path) -> None:
@@ -118,7 +132,7 @@ def test_options_that_differ_tell_settings_apart(tmp_path: Path) -> None:
         samples.result(made, transfer_bytes=1024, fsync=True),
         samples.result(made, transfer_bytes=None, fsync=True),
     )
-    assert [s.label for s in case.settings] == ["posix", "posix transfer 1024 B"]
+    assert [s.label for s in case.conditions] == ["posix", "posix transfer 1024 B"]
 
 
 def test_one_name_with_two_descriptors_makes_two_cases(tmp_path: Path) -> None:
@@ -126,7 +140,7 @@ def test_one_name_with_two_descriptors_makes_two_cases(tmp_path: Path) -> None:
     other = samples.workload(made.name, made.streams, runtime_s=4.0)
     for i, played in enumerate((made, other)):
         samples.write(samples.result(played), tmp_path / str(i) / "result.json")
-    found = cases.group(cases.load(cases.find([tmp_path])))
+    found = cases_in(tmp_path)
     assert len({c.key for c in found}) == 2
 
 
@@ -163,7 +177,7 @@ def test_bandwidth_is_payload_over_open_to_close(tmp_path: Path) -> None:
         dump["phases"][0] |= {"first_start_s": 10.0, "last_end_s": 10.5}
         dump["phases"][1] |= {"first_start_s": 10.5, "last_end_s": 11.5}
         dump["phases"][2] |= {"first_start_s": 11.5, "last_end_s": 12.0}
-    (setting,) = case_of(tmp_path, row).settings
+    (setting,) = case_of(tmp_path, row).conditions
     total = metrics.total_bandwidth(setting, "write")
     assert total is not None and total.median == 3 * 64 * 2**20 / 6.0
     assert metrics.total_bandwidth(setting, "read") is None
@@ -180,7 +194,7 @@ def test_bandwidth_is_payload_over_open_to_close(tmp_path: Path) -> None:
 )
 def test_verdict(tmp_path: Path, options: dict[str, Any], state: str, error: float) -> None:
     case = case_of(tmp_path, samples.result(samples.per_process(), **options))
-    verdict = metrics.verdict(case.settings[0])
+    verdict = metrics.verdict(case.conditions[0])
     assert verdict.state == state
     assert verdict.error == pytest.approx(error, abs=1e-6)
 
@@ -189,25 +203,25 @@ def test_wrong_contents_fail(tmp_path: Path) -> None:
     row = samples.result(samples.per_process())
     row["verification"]["wrong_bytes"] = 1
     case = case_of(tmp_path, row)
-    assert metrics.verdict(case.settings[0]).state == "fail"
+    assert metrics.verdict(case.conditions[0]).state == "fail"
 
 
 def test_a_dump_that_was_not_played_fails(tmp_path: Path) -> None:
     row = samples.result(samples.per_process(), repetitions=2)
     del row["repetitions"][1]["streams"][0]["dumps"][2]
     case = case_of(tmp_path, row)
-    assert metrics.verdict(case.settings[0]).error == -1.0
+    assert metrics.verdict(case.conditions[0]).error == -1.0
 
 
 def test_bytes_scale_is_part_of_the_plan(tmp_path: Path) -> None:
     row = samples.result(samples.per_process(), bytes_scale=0.5, lost_bytes=32 * 2**20)
     case = case_of(tmp_path, row)
-    assert metrics.verdict(case.settings[0]).error == 0.0
+    assert metrics.verdict(case.conditions[0]).error == 0.0
 
 
 def test_container_overhead(tmp_path: Path) -> None:
     case = case_of(tmp_path, samples.result(samples.per_process(), method="hdf5"))
-    overhead = metrics.container_bytes(case.settings[0].stream("dump"))
+    overhead = metrics.container_bytes(case.conditions[0].stream("dump"))
     assert overhead is not None and overhead.median == 3 * 2048
 
 
@@ -244,7 +258,7 @@ def test_slowest_phase_is_the_one_with_the_slowest_rank(tmp_path: Path) -> None:
     statistics = row["repetitions"][0]["streams"][0]["dumps"][1]["phases"][1]["rank_s"]
     statistics |= {"q95": 80.0, "max": 90.0, "median": 45.0}
     case = case_of(tmp_path, row)
-    (found,) = [r for r in metrics.slowest_phases(case.settings[0]) if r.phase == "write"]
+    (found,) = [r for r in metrics.slowest_phases(case.conditions[0]) if r.phase == "write"]
     assert (found.dump, found.seconds[-1], found.imbalance) == (1, 90.0, 2.0)
 
 
@@ -259,24 +273,24 @@ def test_origins_counts_each_number_once_and_the_last_entry_wins() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (show.size(0), "0 B"),
-        (show.size(37_750_784), "36.0 MiB"),
-        (show.size(10 * 2**30), "10.0 GiB"),
-        (show.size(None), "not measured"),
-        (show.exact(37_750_784), "37,750,784 B"),
-        (show.rate(1.5 * 2**30), "1.50 GiB/s"),
-        (show.seconds(0.0000812), "81.2 µs"),
-        (show.seconds(3.416), "3.42 s"),
-        (show.seconds(9.5), "9.50 s"),
-        (show.seconds(0.123), "123 ms"),
-        (show.seconds(7260), "2 h 01 min"),
-        (show.percent(0), "0 %"),
-        (show.percent(0.125), "+12.5 %"),
-        (show.percent(-0.00002), "\N{MINUS SIGN}0.002 %"),
-        (show.share(0), "0 %"),
-        (show.share(0.00000069271), "0.000069 %"),
-        (show.share(0.1627), "16.27 %"),
-        (show.shorten("abcdefghij", 5), "ab…ij"),
+        (units.size(0), "0 B"),
+        (units.size(37_750_784), "36.0 MiB"),
+        (units.size(10 * 2**30), "10.0 GiB"),
+        (units.size(None), "not measured"),
+        (units.exact(37_750_784), "37,750,784 B"),
+        (units.rate(1.5 * 2**30), "1.50 GiB/s"),
+        (units.seconds(0.0000812), "81.2 µs"),
+        (units.seconds(3.416), "3.42 s"),
+        (units.seconds(9.5), "9.50 s"),
+        (units.seconds(0.123), "123 ms"),
+        (units.seconds(7260), "2 h 01 min"),
+        (units.percent(0), "0 %"),
+        (units.percent(0.125), "+12.5 %"),
+        (units.percent(-0.00002), "\N{MINUS SIGN}0.002 %"),
+        (units.share(0), "0 %"),
+        (units.share(0.00000069271), "0.000069 %"),
+        (units.share(0.1627), "16.27 %"),
+        (units.shorten("abcdefghij", 5), "ab…ij"),
     ],
 )
 def test_numbers_as_a_person_reads_them(text: str, expected: str) -> None:
@@ -337,7 +351,7 @@ def test_a_new_file_is_a_new_figure(tmp_path: Path) -> None:
             f'"""Is {name} found?\n\nYes.\n"""\nORDER = {order}\ndef draw(case):\n    return 7\n'
         )
         (tmp_path / f"{name}.py").write_text(text)
-    found = figures.drawers(tmp_path)
+    found = figures.drawers(tmp_path.glob("*.py"))
     assert [(d.name, d.title, d.caption) for d in found] == [
         ("early", "Is early found?", "Yes."),
         ("later", "Is later found?", "Yes."),
@@ -355,13 +369,13 @@ def test_a_new_file_is_a_new_figure(tmp_path: Path) -> None:
 def test_an_incomplete_figure_is_named(tmp_path: Path, text: str, missing: str) -> None:
     (tmp_path / "odd.py").write_text(text)
     with pytest.raises(UnderstudyError, match=rf"odd\.py: a figure needs .*{missing}"):
-        figures.drawers(tmp_path)
+        figures.drawers(tmp_path.glob("*.py"))
 
 
 def test_example_of_the_how_to_is_a_figure(tmp_path: Path) -> None:
     guide = (ROOT / "docs/how-to/add-a-figure.md").read_text(encoding="utf-8")
     (tmp_path / "example.py").write_text(guide.split("```python\n")[1].split("```")[0])
-    (drawer,) = figures.drawers(tmp_path)
+    (drawer,) = figures.drawers(tmp_path.glob("*.py"))
     case = case_of(tmp_path, samples.result(samples.growing()))
     assert "checkpoint" in (figures.svg(drawer, case) or "")
     alone = case_of(tmp_path / "alone", samples.result(samples.per_process()))
@@ -398,7 +412,7 @@ def test_page_refers_to_nothing_outside_itself(sample_page: tuple[str, list[Case
 def test_overview_has_a_verdict_for_every_setting(sample_page: tuple[str, list[Case]]) -> None:
     text, found = sample_page
     overview = text[: text.index("<section")]
-    settings = sum(len(case.settings) for case in found)
+    settings = sum(len(case.conditions) for case in found)
     assert settings == 3 * 3 * 2
     assert overview.count('class="verdict"') == settings
     assert overview.count("not verified") == settings / 3  # hdf5 runs of the sample
@@ -408,7 +422,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     for played, method in ((samples.growing(), "posix"), (samples.grouped(), "mpiio")):
         row = samples.result(played, method=method, verify=False)
         samples.write(row, tmp_path / method / "result.json")
-    text = page.render(cases.group(cases.load(cases.find([tmp_path]))))
+    text = page.render(cases_in(tmp_path))
     overview = text[: text.index("<section")]
     assert overview.count('<span class="empty">not measured</span>') == 2
     assert "unknown" in text  # run time of the grouped sample
@@ -426,16 +440,32 @@ def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     row["environment"] |= {"mpi": evil, "host": evil, "kernel": evil, "file_system": evil}
     row["environment"]["command_line"] = [evil]
     samples.write(row, tmp_path / "result.json")
-    text = page.render(cases.group(cases.load(cases.find([tmp_path]))))
+    text = page.render(cases_in(tmp_path))
     elements = Elements(text)
     assert not {"script", "img"} & {tag for tag, _ in elements.found}
     assert "onerror" not in {name for _, attrs in elements.found for name in attrs}
     assert evil in "".join(elements.text)
 
 
+def test_control_characters_are_escaped_in_figures_and_on_the_page(tmp_path: Path) -> None:
+    """An SVG with one is no XML, and a terminal that shows the page's text would obey it."""
+    evil = "h\x1b[2J\x00\u202e $\\frac$"
+    made = samples.workload(
+        "hostile", [samples.stream("dump", "output", [1000], [0.0], label=evil)],
+        description=evil,
+    )  # fmt: skip
+    row = samples.result(made, repetitions=2, file_system=evil)
+    samples.write(row, tmp_path / "result.json")
+    undrawn: list[UnderstudyError] = []
+    text = page.render(cases_in(tmp_path), undrawn=undrawn.append)
+    assert undrawn == []
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert r"h\x1b[2J\x00\u202e" in text
+
+
 def test_page_is_the_same_twice(tmp_path: Path) -> None:
     samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
-    found = cases.group(cases.load(cases.find([tmp_path])))
+    found = cases_in(tmp_path)
     assert page.render(found) == page.render(found)
 
 
@@ -450,6 +480,23 @@ def test_command_writes_the_page(tmp_path: Path) -> None:
     assert ran.stdout == ""
     assert "per-process" in output.read_text(encoding="utf-8")
     assert [p.name for p in output.parent.iterdir()] == ["index.html"]
+
+
+def test_a_damaged_record_in_a_folder_does_not_block_the_page(tmp_path: Path) -> None:
+    samples.write(samples.result(samples.per_process()), tmp_path / "in/good/result.json")
+    bad = tmp_path / "in/bad/run.json"
+    bad.parent.mkdir()
+    bad.write_text("")
+    output = tmp_path / "index.html"
+    ran = report(tmp_path / "in", "-o", output)
+    assert ran.exit_code == 1
+    (line,) = [line for line in ran.stderr.splitlines() if "the page lacks this record" in line]
+    assert line.startswith(f"understudy: {bad}: not a run record")
+    text = output.read_text(encoding="utf-8")
+    assert "1 record could not be read" in text and "per-process" in text
+    output.unlink()
+    assert_one_message(report(tmp_path / "in", bad, "-o", output), "not a run record", str(bad))
+    assert not output.exists()
 
 
 def unfinished(row: dict[str, Any]) -> None:
@@ -473,7 +520,7 @@ def no_phases(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "sentence"),
+    ("spoil", "message"),
     [
         (unfinished, "finished: True was expected"),
         (without_end, "'finished' is a required property"),
@@ -482,31 +529,33 @@ def no_phases(row: dict[str, Any]) -> None:
         (no_phases, "phases: [] should be non-empty"),
     ],
 )
-def test_a_bad_result_is_one_sentence(tmp_path: Path, spoil: Any, sentence: str) -> None:
+def test_a_bad_result_is_one_message(tmp_path: Path, spoil: Any, message: str) -> None:
     row = samples.result(samples.per_process())
     spoil(row)
     samples.write(row, tmp_path / "result.json")
     output = tmp_path / "index.html"
     output.write_text("the page before")
-    assert_one_sentence(report(tmp_path, "-o", output), sentence, "result.json")
+    assert_one_message(report(tmp_path, "-o", output), message, "result.json")
     assert output.read_text() == "the page before"
 
 
-def test_nothing_to_show_is_one_sentence(tmp_path: Path) -> None:
-    assert_one_sentence(report(tmp_path), "no result.json in this folder", str(tmp_path))
-    assert_one_sentence(report(tmp_path / "none"), "no such file or folder", "none")
+def test_nothing_to_show_is_one_message(tmp_path: Path) -> None:
+    assert_one_message(
+        report(tmp_path), "no run.json and no result.json in this folder", str(tmp_path)
+    )
+    assert_one_message(report(tmp_path / "none"), "no such file or folder", "none")
     (tmp_path / "result.json").write_text("{")
-    assert_one_sentence(report(tmp_path), "not a result", "result.json")
+    assert_one_message(report(tmp_path), "not a run record", "result.json")
 
 
-def test_an_unwritable_target_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unwritable_target_is_one_message(tmp_path: Path) -> None:
     samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
     (tmp_path / "file").write_text(json.dumps({}))
     ran = report(tmp_path / "result.json", "-o", tmp_path / "file/index.html")
-    assert_one_sentence(ran, "cannot write the page", "index.html")
+    assert_one_message(ran, "cannot write the page", "index.html")
 
 
-def assert_one_sentence(ran: Result, *parts: str) -> None:
+def assert_one_message(ran: Result, *parts: str) -> None:
     assert ran.exit_code == 1
     assert ran.stdout == ""
     assert ran.stderr.startswith("understudy: ") and ran.stderr.count("\n") == 1

@@ -7,10 +7,11 @@ from math import prod
 import numpy as np
 import pytest
 
-from understudy import schedule
+from understudy.contracts.measurement import PlayedDump
 from understudy.errors import UnderstudyError
-from understudy.result import DumpResult
-from understudy.schedule import Timesteps
+from understudy.judge import pauses as judge
+from understudy.model import schedule
+from understudy.model.schedule import Timesteps
 
 SEEDS = range(20)
 
@@ -65,7 +66,7 @@ def test_a_growth_sequence_gives_its_sizes_back(seed: int) -> None:
 
 
 @pytest.mark.parametrize("sizes", [[], [5, 0, 5]])
-def test_sizes_that_cannot_grow_are_one_sentence(sizes: list[int]) -> None:
+def test_sizes_that_cannot_grow_are_one_message(sizes: list[int]) -> None:
     with pytest.raises(UnderstudyError, match="expected one or more above 0 bytes"):
         schedule.growth_factors(sizes)
 
@@ -122,14 +123,14 @@ def test_every_reconstructed_factor_states_its_constraint() -> None:
     assert excess[1:] == pytest.approx([e / 2 for e in excess[:-1]])
 
 
-@pytest.mark.parametrize(("change", "sentence"), [
+@pytest.mark.parametrize(("change", "message"), [
     ({"activation_dump": 10}, "expected 1 < activation_dump < peak_dump < number of dumps"),
     ({"dumps": 10}, "expected 1 < activation_dump < peak_dump < number of dumps"),
     ({"peak_bytes": 2_000_000_000}, "expected 0 < first_bytes < peak_bytes < last_bytes"),
     ({"first_bytes": 1_599_999_999}, "expected it to be faster than the growth after that dump"),
 ])  # fmt: skip
-def test_bounds_that_contradict_are_one_sentence(change: dict[str, int], sentence: str) -> None:
-    with pytest.raises(UnderstudyError, match=sentence):
+def test_bounds_that_contradict_are_one_message(change: dict[str, int], message: str) -> None:
+    with pytest.raises(UnderstudyError, match=message):
         schedule.reconstructed_growth(**{**STATED, **change})
 
 
@@ -163,7 +164,7 @@ def test_absolute_times_are_those_of_the_timesteps(checkpoints: int, states: int
     assert steps.end * by_dt == pytest.approx(runtime_s)
 
 
-def test_no_dump_at_all_is_one_sentence() -> None:
+def test_no_dump_at_all_is_one_message() -> None:
     with pytest.raises(UnderstudyError, match="at least one dump"):
         Timesteps(checkpoints=0, states=0)
     with pytest.raises(UnderstudyError, match="expected >= 0 s in >= 1"):
@@ -207,10 +208,10 @@ def test_pauses_of_less_than_a_second_per_timestep_vanish() -> None:
         schedule.truncated_pauses_s([1.0], steps)
 
 
-def played(*times: tuple[float, float]) -> list[DumpResult]:
+def played(*times: tuple[float, float]) -> list[PlayedDump]:
     """Dumps by (scheduled, started)."""
     return [
-        DumpResult(
+        PlayedDump(
             dump=i, scheduled_s=due, start_s=start, lateness_s=start - due, described_bytes=1,
             bytes=1, file_bytes=1, files=1, phases=(),
         )
@@ -220,7 +221,7 @@ def played(*times: tuple[float, float]) -> list[DumpResult]:
 
 def test_pauses_are_the_gaps_between_the_moments_of_the_schedule() -> None:
     """Two dumps are due at 20 s: the second waits for the first, which is no pause."""
-    found = schedule.pauses(played((0, 0.1), (20, 20.3), (10, 10.1), (20, 25.0)))
+    found = judge.pauses(played((0, 0.1), (20, 20.3), (10, 10.1), (20, 25.0)))
     assert (found.asked_s, found.kept_s) == (20, pytest.approx(20.2))
     assert found.error == pytest.approx(0.01)
     assert found.median_lateness_s == pytest.approx(0.2)
@@ -229,12 +230,12 @@ def test_pauses_are_the_gaps_between_the_moments_of_the_schedule() -> None:
 
 def test_pauses_that_are_cut_short_are_an_error() -> None:
     """What whole seconds leave of 10 pauses of 1.5 s, as in the loop of the paper."""
-    found = schedule.pauses(played(*((1.5 * k, 1.0 * k) for k in range(11))))
+    found = judge.pauses(played(*((1.5 * k, 1.0 * k) for k in range(11))))
     assert found.error == pytest.approx(-1 / 3)
     assert found.max_lateness_s == -5
 
 
 def test_one_moment_has_no_pauses() -> None:
-    assert schedule.pauses(played((3, 3.5))).error == 0
+    assert judge.pauses(played((3, 3.5))).error == 0
     with pytest.raises(UnderstudyError, match="no dumps: expected one or more"):
-        schedule.pauses([])
+        judge.pauses([])

@@ -152,7 +152,7 @@ def test_apt_gets_what_is_missing_and_only_that(bare: tuple[Path, Path]) -> None
     packages = "libjansson-dev libhdf5-openmpi-dev libadios-openmpi-dev hdf5-tools strace"
     assert called[1].endswith(f"install -y --no-install-recommends {packages}")
     assert f"installing the packages {packages}\n" in done.stderr
-    assert "going on without: parallel HDF5, ADIOS 1.13, bpls, h5dump, strace" in done.stderr
+    assert "continuing without: parallel HDF5, ADIOS 1.13, bpls, h5dump, strace" in done.stderr
     assert done.returncode != 0, "the interpreter of this test does nothing"
 
 
@@ -166,7 +166,7 @@ def test_apt_is_not_asked_again_for_what_it_does_not_have(bare: tuple[Path, Path
     script(programs / "good-python", 'case "$*" in *ensurepip*) exit 0 ;; *) exit 3 ;; esac')
     for _ in range(2):
         done = shell(tree, programs, "bash", "./setup.sh", "run", PYTHON="good-python")
-        assert "going on without: ADIOS 1.13, bpls" in done.stderr
+        assert "continuing without: ADIOS 1.13, bpls" in done.stderr
     called = (tree / "apt").read_text(encoding="utf-8").splitlines()
     assert len(called) == 1 and called[0].endswith(" update"), called
 
@@ -206,7 +206,7 @@ def test_setup_env_sourced_twice(bare: tuple[Path, Path], name: str) -> None:
     assert env["OMPI_MCA_mpi_yield_when_idle"] == "0", "what the user sets stays"
     assert ("OMPI_ALLOW_RUN_AS_ROOT" in env) == (os.geteuid() == 0)
     assert not [variable for variable in env if variable.startswith("_und")]
-    assert done.stderr == f"understudy: nothing is built yet; run `make build` in {tree}\n" * 2
+    assert done.stderr == f"understudy: the player is not built; run `make build` in {tree}\n" * 2
 
 
 def test_more_ranks_than_cores_start_in_this_environment() -> None:
@@ -255,14 +255,14 @@ def test_unknown_command() -> None:
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One more folder of commands."""
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
     return tmp_path
 
 
-def test_a_new_file_is_a_new_command(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (room / "take_a_bow.py").write_text(
+def test_a_new_file_is_a_new_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "take_a_bow.py").write_text(
         "import click\n"
         "from understudy.errors import UnderstudyError\n"
         "@click.command()\n"

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from understudy import cli, composition, sizing, strict
+from understudy import cli, paths
+from understudy.contracts import strict
 from understudy.errors import UnderstudyError
+from understudy.model import composition, sizing
+from understudy.model.sizing import Constants, Sample, Sizing, Study
 from understudy.paths import ROOT
-from understudy.sizing import Constants, Sample, Sizing, Study
 
 # Fitted to files of MACSio: its HDF5 plugin (one shared file), and TyphonIO.
 HDF5 = Constants(alpha=0.9273, beta=0.4083, gamma=-679.5, delta=-190.2, psi=352.5, eta=1924)
@@ -73,8 +75,8 @@ def test_the_inverse_gives_the_part_size_back(constants: Constants) -> None:
         assert constants.part_bytes(ranks, size, variables) == pytest.approx(part_bytes)
 
 
-def test_a_file_smaller_than_its_container_is_one_sentence() -> None:
-    with pytest.raises(UnderstudyError, match="than the container alone takes"):
+def test_a_file_smaller_than_its_container_is_one_message() -> None:
+    with pytest.raises(UnderstudyError, match="than these constants give for the container alone"):
         TYPHONIO.part_bytes(1, 1000, 43)
 
 
@@ -118,7 +120,7 @@ def test_held_out_files_that_do_not_follow_show() -> None:
     assert found.held_out.mean == pytest.approx(0.2 / 1.2, rel=1e-3)
 
 
-def test_a_study_that_varies_too_little_is_one_sentence() -> None:
+def test_a_study_that_varies_too_little_is_one_message() -> None:
     with pytest.raises(UnderstudyError, match="values 1 of ranks, 3 of part_bytes, 3 of variab"):
         sizing.fit(list(study(HDF5.file_bytes, (4,))))
     with pytest.raises(UnderstudyError, match="0 samples with different values 0 of ranks"):
@@ -140,7 +142,7 @@ def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
+    ("old", "new", "message"),
     [
         ('"alpha":', '"alfa":', "file.constants: unknown key 'alfa', expected alpha, beta, gamma"),
         ('"method": "hdf5",', "", "top level: the key 'method' is missing"),
@@ -154,8 +156,8 @@ def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("{", "", "not JSON: Extra data at line 2, column 11"),
     ],
 )
-def test_a_wrong_calibration_is_one_sentence(
-    old: str, new: str, sentence: str, tmp_path: Path
+def test_a_wrong_calibration_is_one_message(
+    old: str, new: str, message: str, tmp_path: Path
 ) -> None:
     text = calibration().to_text()
     assert old in text
@@ -163,7 +165,7 @@ def test_a_wrong_calibration_is_one_sentence(
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(UnderstudyError) as error:
         strict.load(Sizing, path)
-    assert str(error.value).startswith(f"{path}: {sentence}")
+    assert str(error.value).startswith(f"{path}: {message}")
     assert "\n" not in str(error.value)
 
 
@@ -231,21 +233,19 @@ def test_the_reason_of_a_failed_run_is_the_player_s(
     assert not (tmp_path / "sizing.json").exists()
 
 
-def test_a_missing_program_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_program_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json")])
     assert done.exit_code == 1 and done.stdout == "" and done.stderr.count("\n") == 1
     assert ": not found on PATH; " in done.stderr
-    monkeypatch.setattr(sizing, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
     done = CliRunner().invoke(cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json")])
-    assert done.stderr.startswith("understudy: understudy-replay: not found on PATH; make build")
+    assert done.stderr.startswith("understudy: understudy-replay: not found on PATH; build it by")
 
 
 @pytest.mark.parametrize("option", ["--ranks", "--part-bytes", "--variables", "--hold-out"])
 @pytest.mark.parametrize("text", ["0", "1,x", "1.5"])
-def test_numbers_that_are_none_are_one_sentence(option: str, text: str, tmp_path: Path) -> None:
+def test_numbers_that_are_none_are_one_message(option: str, text: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(
         cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json"), option, text]
     )

@@ -1,4 +1,4 @@
-"""From counters of calls to variables that make them: sizes, states, ranks, exact bytes."""
+"""From counters of calls to variables that make them: sizes, time steps, ranks, exact bytes."""
 
 import random
 from pathlib import Path
@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 
 from tests.support.darshanwriter import write_log
-from understudy import calls
-from understudy.calls import BIN_BYTES, BINS, bin_of
+from understudy.contracts.workload import Workload
+from understudy.inference import calls
+from understudy.inference.calls import BIN_BYTES, BINS, bin_of
+from understudy.inference.table import ACCESS
+from understudy.inference.transfers import (
+    MAX_PIECES,
+    Kind,
+    Piece,
+    Tally,
+    of_average,
+    pieces,
+    sizes_of,
+)
 from understudy.readers import darshan
-from understudy.series import ACCESS
-from understudy.transfers import MAX_PIECES, Kind, Piece, Tally, of_average, pieces, sizes_of
-from understudy.workload import Workload
 
 
 def whole(*numbers: int) -> Any:
@@ -101,13 +109,13 @@ def test_the_largest_calls_are_the_collective_ones() -> None:
 
 
 def test_states_have_as_many_calls_and_large_ones_grow() -> None:
-    """Thirteen states by four ranks, each with a header of 159 B: what differs in size does so
-    because the states grow."""
+    """Thirteen time steps by four ranks, each with a header of 159 B: what differs in size does so
+    because the time steps grow."""
     growing = [(k + 1) * 100_000 for k in range(13) for _ in range(4)]
     made = tally((0, [159] * 13 + growing, 52))
     share = [(k + 1) / 91 for k in range(13)]
     for k in range(13):
-        state = made.state(k, 13, share[k])
+        state = made.step(k, 13, share[k])
         assert state.kinds[False, 1].calls.sum() == 1
         assert state.kinds[False, 1].size == pytest.approx(159)
         [large] = [kind for (collective, _), kind in state.kinds.items() if collective]
@@ -117,14 +125,14 @@ def test_states_have_as_many_calls_and_large_ones_grow() -> None:
 
 def test_states_that_can_have_as_many_of_each_size_do() -> None:
     made = tally((0, ([50_000] * 28 + [200_000] * 16 + [2_000_000] * 4) * 10, 0))
-    state = made.state(3, 10, 0.1)
+    state = made.step(3, 10, 0.1)
     found = {bin_: (kind.calls.sum(), round(kind.size)) for (_, bin_), kind in state.kinds.items()}
     assert found == {3: (28, 50_000), 4: (16, 200_000), 5: (4, 2_000_000)}
 
 
 def test_calls_that_no_number_of_states_divides_are_all_kept() -> None:
     made = tally((0, [10] * 61, 0))
-    assert sum(int(made.state(k, 4, 0.25).kinds[False, 0].calls.sum()) for k in range(4)) == 61
+    assert sum(int(made.step(k, 4, 0.25).kinds[False, 0].calls.sum()) for k in range(4)) == 61
 
 
 # -- pieces ---------------------------------------------------------------------------------------
@@ -253,7 +261,7 @@ def own_files(path: Path, ranks: int, sizes: list[list[int]]) -> Workload:
     for rank in range(ranks):
         mine = sizes[rank % len(sizes)]
         histogram, values, times, moved = counters(mine)
-        names[rank + 1] = b"/x/state.%08d" % rank
+        names[rank + 1] = b"/x/time step.%08d" % rank
         records.append({
             "id": rank + 1, "rank": rank, "POSIX_OPENS": 1, "POSIX_WRITES": len(mine),
             "POSIX_BYTES_WRITTEN": int(moved[0]), "POSIX_MAX_BYTE_WRITTEN": int(moved[0]) - 1,

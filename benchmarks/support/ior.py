@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.support import sides
-from understudy.workload import Dump, Stream, Variable
+from understudy.contracts.workload import Dump, Stream, Variable
 
 NAMES = {"posix": "POSIX", "mpiio": "MPIIO", "hdf5": "HDF5"}
 MISSING = "no ior on PATH nor in $UNDERSTUDY_IOR"

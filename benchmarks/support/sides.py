@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from scipy import stats
 
-from understudy.workload import Provenance, Source, Stream, Workload
+from understudy.contracts.workload import Provenance, Source, Stream, Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 METER = Path(__file__).with_name("meter.py")

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SENTENCE = 2048, PATIENCE_MS = 10000, STEP_MS = 5 };
+enum { MESSAGE_BYTES = 2048, PATIENCE_MS = 10000, STEP_MS = 5 };
 
 /* A rank of this node, as the others can reach it. */
 struct neighbour {
@@ -107,7 +107,7 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
     char host[256] = "";
     int rank = 0;
     sigset_t all;
-    /* A rank that has failed too stops its neighbours: not this one between its claim to speak and its sentence. */
+    /* A rank that has failed too stops its neighbours: not this one between its claim to speak and its message. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     gethostname(host, sizeof host - 1);
@@ -125,7 +125,7 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
 
 void und_die(const char *file, int line, const char *format, ...)
 {
-    char what[SENTENCE];
+    char what[MESSAGE_BYTES];
     va_list list;
     va_start(list, format);
     vsnprintf(what, sizeof what, format, list);
@@ -136,7 +136,7 @@ void und_die(const char *file, int line, const char *format, ...)
 void und_die_errno(const char *file, int line, const char *format, ...)
 {
     const int code = errno;
-    char what[SENTENCE];
+    char what[MESSAGE_BYTES];
     va_list list;
     va_start(list, format);
     vsnprintf(what, sizeof what, format, list);
@@ -146,7 +146,7 @@ void und_die_errno(const char *file, int line, const char *format, ...)
 
 void und_die_mpi(const char *file, int line, int code, const char *format, ...)
 {
-    char what[SENTENCE], why[MPI_MAX_ERROR_STRING] = "";
+    char what[MESSAGE_BYTES], why[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     va_list list;
     va_start(list, format);

@@ -1,8 +1,8 @@
 /*
- * How a run ends when one rank cannot go on: one sentence on stderr with rank, host and place in
+ * How a run ends when one rank cannot go on: one message on stderr with rank, host and place in
  * the source, the files that this rank made are removed, and MPI_Abort stops the others.
- * The sentence says "subject: what could not be done, with the path and the size".
- * Mistakes of the user that every rank knows of do not come here; see error.h.
+ * The message says "subject: what could not be done, with the path and the size".
+ * Usage errors that every rank knows of do not come here; see error.h.
  */
 #ifndef UND_DIE_H
 #define UND_DIE_H
@@ -39,7 +39,7 @@ void und_die_clean_by(void (*remove_files)(void));
 bool und_die_first(void);
 
 /* This rank has removed its files: has the other ranks of the node do the same (SIGTERM, see
- * created.h) and waits for them, at most ten seconds. Open MPI kills all ranks of a node, with their
+ * stop.h) and waits for them, at most ten seconds. Open MPI kills all ranks of a node, with their
  * files still there, as soon as the first of them has ended. Returns false, at once, where this rank
  * is at it already. Safe in a signal handler. */
 bool und_die_together(void);

@@ -1,28 +1,35 @@
-/* Where a run takes place: what the result states about machine, libraries and file system. */
+/* What the measurement states about program, nodes and libraries. */
 #ifndef UND_ENVIRONMENT_H
 #define UND_ENVIRONMENT_H
-
-#include "core/plan.h"
 
 #include <mpi.h>
 #include <stdint.h>
 
+enum { UND_HOST_BYTES = 256 };
+
+/* Ranks that share memory. */
+struct und_node {
+    char name[UND_HOST_BYTES];
+    int ranks;
+};
+
 struct und_environment {
     char started[32]; /* UTC, ISO 8601 */
-    int nodes;        /* with shared memory */
-    char host[256];
+    int node_count;
+    struct und_node *nodes; /* in the order of their first ranks */
     char kernel[256];
     int64_t processors; /* online */
     char mpi[256];
-    char file_system[32];
-    int64_t total_bytes;
-    int64_t free_bytes; /* for this user */
-    int64_t free_files; /* -1: the file system has no limit of its own */
+    char program_sha256[65]; /* of the executable; empty: it cannot be read */
 };
 
-/* Collective over comm; filled on rank 0. The directory exists. */
-void und_environment_read(const char *directory, MPI_Comm comm, struct und_environment *environment);
+/* Collective over comm; filled on rank 0. */
+void und_environment_read(MPI_Comm comm, struct und_environment *environment);
+void und_environment_free(struct und_environment *environment);
 
 const char *und_version(void);
+
+/* The git commit that was built, with "-dirty" where files differed from it; NULL: not known. */
+const char *und_commit(void);
 
 #endif

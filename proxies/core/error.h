@@ -1,6 +1,6 @@
 /*
- * One sentence about a mistake of the user (options, descriptor, directory). Functions that can
- * meet one return false and leave the sentence here; the program prints it once and ends with
+ * The message of a usage error (options, descriptor, directory). Functions that can
+ * meet one return false and leave the message here; the program prints it once and ends with
  * status 2.
  */
 #ifndef UND_ERROR_H
@@ -12,7 +12,7 @@ struct und_error {
     char text[2048];
 };
 
-/* Writes the sentence; always false, so that `return und_fail(…)` reads well. */
+/* Writes the message; always false, so that `return und_fail(…)` reads well. */
 bool und_fail(struct und_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

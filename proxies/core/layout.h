@@ -4,7 +4,8 @@
  *
  * A file holds the bytes of a group of consecutive ranks. Where the group is all ranks, a variable
  * lies in the file in its global C order. Where it is fewer, slabs (even, runs) lie as the group's
- * consecutive rows, and the blocks of a grid lie packed, rank after rank, as one dimension.
+ * consecutive rows, and the blocks of a grid lie packed, rank after rank, as one dimension. Rows that
+ * are dealt in blocks (cyclic) lie in a group's file as they would if the group were all ranks.
  */
 #ifndef UND_LAYOUT_H
 #define UND_LAYOUT_H
@@ -31,6 +32,27 @@ struct und_group und_group_at(int64_t index, int64_t ranks, int64_t groups);
 void und_layout_place(const struct und_variable *variable, int64_t ranks, const struct und_group *group, int64_t rank,
                       struct und_dataset *dataset, struct und_box *block, int64_t *content);
 
+/* The rows of dimension 0 that a rank has, where the rule is no grid: row k of them is the variable's row
+ * first + k + k / block * leap. */
+struct und_share {
+    int64_t count;
+    int64_t first;
+    int64_t block, leap;
+};
+
+struct und_share und_layout_share(const struct und_variable *variable, int64_t ranks, int64_t rank);
+
+/* The blocks of a rank: one, or several of a cyclic variable. */
+struct und_deal {
+    int64_t blocks;
+    int64_t step;      /* rows from one to the next */
+    int64_t last_rows; /* of the last one */
+};
+
+/* Of the block that und_layout_place gives, which is the first. */
+struct und_deal und_layout_deal(const struct und_variable *variable, int64_t ranks, const struct und_group *group,
+                                int64_t rank, const struct und_box *block);
+
 /* Elements of a dataset. */
 int64_t und_dataset_elements(const struct und_dataset *dataset);
 
@@ -39,22 +61,35 @@ int64_t und_layout_largest_block(const struct und_variable *variable, int64_t ra
 
 /*
  * Cuts a block into transfers: whole trailing dimensions where they fit, then rows of the
- * dimension before. `box` is the current one; each is consecutive in the block.
+ * dimension before. `box` is the current one; each is consecutive in the block. Where a rank has
+ * several blocks, they are cut one after the other, and no transfer is in two of them.
  */
 struct und_cut {
     struct und_box box;
     int64_t element;  /* of the dataset, where the box begins */
-    int64_t calls;    /* transfers of the whole block */
+    int64_t calls;    /* transfers of all blocks */
+    int64_t elements; /* of all blocks */
+    int64_t call;     /* number of the current one */
     bool consecutive; /* every box is consecutive in the dataset too */
-    int dim;          /* dimension that is cut */
-    int64_t rows;     /* of that dimension in one transfer */
+    int ndims;
+    int dim;           /* dimension that is cut */
+    int64_t rows;      /* of that dimension in one transfer, */
+    int64_t last_rows; /* and in the last one along it, */
+    int64_t left;      /* which comes after so many more */
     struct und_box block;
+    struct und_deal deal;
+    int64_t calls_of_block;
     int64_t stride[UND_MAX_DIMS];
 };
 
-/* transfer_bytes is at least one element. */
+/* transfer_bytes is at least one element. und_cut_begin_dealt is for several blocks. */
 void und_cut_begin(struct und_cut *cut, const struct und_dataset *dataset, const struct und_box *block,
                    int64_t transfer_bytes);
+void und_cut_begin_dealt(struct und_cut *cut, const struct und_dataset *dataset, const struct und_box *block,
+                         const struct und_deal *deal, int64_t transfer_bytes);
+
+/* To a transfer by its number, 0 … calls-1, and to the next one. */
+void und_cut_go(struct und_cut *cut, int64_t call);
 void und_cut_next(struct und_cut *cut);
 
 #endif

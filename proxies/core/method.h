@@ -34,6 +34,7 @@ struct und_dataset {
     int64_t file_offset;         /* byte where it starts, for methods that address bytes */
     bool slabs;                  /* each rank's block is consecutive bytes; false: it may not be */
     bool collective;             /* calls that move it are collective over the ranks of the file */
+    bool exists;                 /* an earlier dump made it in this file, and it is overwritten */
     int64_t first_row;           /* rows that earlier states of an appended file hold under this name, with
                                      this type and these trailing dimensions; 0 opens a new name, and where
                                      type or trailing dimensions changed the name is <name>_state<k> */
@@ -48,7 +49,8 @@ struct und_box {
 
 enum und_mode {
     UND_CREATE, /* the machine has just made the file, empty; read and write */
-    UND_EXTEND, /* the file holds what ranks before this one wrote in their turns; read and write */
+    UND_EXTEND, /* the file holds what ranks before this one wrote in their turns, what another stream wrote before
+                   these bytes, or an earlier dump; read and write */
     UND_READ    /* the file exists; read only */
 };
 
@@ -59,11 +61,15 @@ struct und_open {
     MPI_Comm comm;
     enum und_mode mode;
     bool turns;              /* comm is this rank alone; others have the file open before and after it */
+    bool write_through;      /* every write returns with its bytes on storage; only where the method can */
     bool append;             /* datasets grow along dimension 0 while the file stays open */
+    bool lasting;            /* sync waits until storage has the bytes; false: until the system has them */
     int64_t transfer_bytes;  /* most bytes of any call */
     int64_t bytes;           /* that this rank will write up to the first sync or close; 0: not known */
     const char *part;        /* the file beside `path` that this rank has made, see `part` below; else NULL */
     const int64_t *settings; /* values in the order of the method's rows; NULL: defaults */
+    bool creates;            /* UND_CREATE: there is no file yet, the method creates it exclusively, once for comm */
+    MPI_Info hints;          /* for MPI-IO; MPI_INFO_NULL: none */
     int *created;            /* UND_CREATE, rank 0 of comm: descriptor of the new file, open for reading and
                                 writing; a method that keeps it sets -1, else the machine closes it. Else -1 */
     int64_t *operations;     /* the method adds one for every call it makes of its interface */
@@ -75,7 +81,7 @@ struct und_setting {
     const char *const *choices; /* words, ending with NULL: the value is the index; NULL: a number */
     bool bytes;                 /* a number of bytes, with units */
     int64_t most;               /* of a number; the least is 0 */
-    const char *standard;       /* default, read like a given value */
+    const char *default_value;  /* default, read like a given value */
     const char *help;
 };
 
@@ -89,26 +95,47 @@ struct und_use {
     bool packs;      /* files may be smaller than the payload; for `settle` to say */
 };
 
+/* What a rank moves in a stream, at most. */
+struct und_load {
+    int64_t ranks;          /* that share a file */
+    int64_t step_bytes;     /* of a dump */
+    int64_t transfer_bytes; /* of a call */
+    bool append;
+};
+
+struct und_store;
 struct und_file; /* each method has its own */
 
 struct und_method {
     const char *name;
-    const char *unavailable; /* NULL, or one sentence why it cannot be used in this build */
+    const char *unavailable; /* NULL, or why it cannot be used in this build */
     const char *suffix;      /* of its files' names, e.g. ".h5"; NULL: none */
     bool has_files;          /* false: nothing reaches storage (null) */
-    bool collective;         /* the interface has collective data calls; false: -c is refused or meaningless */
+    bool creates;            /* its open creates files, as applications do; not where a layout is asked for */
+    bool replaces;           /* its library replaces the files that it is given: they lose their layout */
+    /* Optional: how files are created, looked at and removed where they are no files of a POSIX tree. */
+    const struct und_store *store;
+    bool buffers;        /* its library keeps bytes of a time step: appended files are flushed after each one */
+    bool collective;     /* the interface has collective data calls; false: -c is refused or meaningless */
+    bool updates;        /* can overwrite datasets of an earlier dump */
+    bool writes_through; /* has write_through of struct und_open */
+    /* Optional, of a method that uses MPI-IO and can create files: the hints that it asks for by default, as
+     * KEY=VALUE, ending with NULL. NULL: the method takes no hints. */
+    const char *const *hints;
     /* Optional: rows of options, ending with a name NULL; at most UND_MAX_SETTINGS - 1. */
     const struct und_setting *settings;
     /* Optional: can the values be used for a stream like this, and what do they change? False with a
-     * sentence that names the options. */
+     * message that names the options. */
     bool (*settle)(const int64_t *values, struct und_use *use, struct und_error *error);
     /* Optional, of a method that may keep the bytes of a file of `size` ranks in parts, the files
      * <path>.dir/<name of the file>.<k>: the k of the part with the bytes of `rank`, counted from 0. The
      * ranks of a part are consecutive, and the first of them makes it. Negative: the values make no parts. */
     int64_t (*part)(const int64_t *values, int64_t rank, int64_t size);
     /* Optional, not timed, on the rank that made it: is the closed file or part whole? For interfaces that
-     * report success whatever became of the bytes. False with a sentence. */
+     * report success whatever became of the bytes. False with an error message. */
     bool (*whole)(const char *path, struct und_error *error);
+    /* Optional: bytes that the method and its library allocate in a rank, at most. */
+    int64_t (*memory)(const int64_t *values, const struct und_load *load);
     /* Optional, on one rank, in the directory that the files go to: can the values be used there? */
     bool (*probe)(const char *directory, const int64_t *values, struct und_error *error);
     /* Writes "library version" into text; NULL where no library beyond MPI and C is used. */
@@ -120,6 +147,11 @@ struct und_method {
      * is about to be moved. `block` is this rank's part, empty where it has none; every box up to the
      * next define lies in it, and is a run of consecutive elements of the block in C order. */
     void (*define)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *block);
+    /* With hints: those in force on an open file. The caller frees them; MPI_INFO_NULL where the file is
+     * not opened by MPI-IO. */
+    void (*hints_in_force)(const struct und_file *file, MPI_Info *hints);
+    /* Optional: the descriptor of an open file, that this rank may flush alone. */
+    int (*descriptor)(const struct und_file *file);
     /* Required. Move the box between `data` and the file. */
     void (*write)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
                   const void *data);
@@ -147,6 +179,13 @@ void und_spans_begin(struct und_spans *spans, const struct und_dataset *dataset,
 
 /* Gives the first element of the next span; false when there is none. */
 bool und_spans_next(struct und_spans *spans, int64_t *element);
+
+/* What kinds of streams ask of a method. */
+enum und_kind_of_stream { UND_KIND_UPDATE, UND_KIND_REWRITE, UND_KIND_EXTENDS, UND_KIND_FLOOD, UND_KIND_WRITE_THROUGH };
+extern const char *const und_kind_names[]; /* as in the workload contract, ending with NULL */
+
+/* Can the method play streams of that kind? */
+bool und_method_plays(const struct und_method *method, enum und_kind_of_stream kind);
 
 /* All methods of this build in the order of their names, ending with NULL (generated from the folder). */
 extern const struct und_method *const und_methods[];

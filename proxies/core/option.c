@@ -7,60 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { FLAG, TEXT, BYTES, COUNT, WHOLE, FACTOR, POSITIVE, COMPUTE, LIST };
+enum kind { FLAG, ON, OFF, TEXT, BYTES, COUNT, WHOLE, TARGETS, FACTOR, POSITIVE, COMPUTE, PAIRS };
 
 struct row {
-    const char *name;
-    char letter; /* 0: none */
     enum kind kind;
-    size_t offset;        /* in struct und_options */
-    const char *argument; /* what it is called in --help */
-    const char *standard; /* default, read like a given value; NULL: none */
+    size_t offset; /* in struct und_options */
+    const char *name;
+    char letter;
+    const char *argument;
+    const char *default_value;
+    const char *key;
     const char *help;
 };
 
-#define AT(member) offsetof(struct und_options, member)
-
 static const struct row rows[] = {
-    {"workload", 'w', TEXT, AT(workload), "FILE", NULL, "descriptor of the workload to play (JSON)"},
-    {"method", 'a', TEXT, AT(method), "NAME", NULL,
-     "play all streams by this method (see --list) instead of each stream's own"},
-    {"method-option", 'm', LIST, AT(settings), "KEY=VALUE", NULL,
-     "option of a method, METHOD.OPTION=VALUE (see --list -v); may be given several times"},
-    {"transfer", 't', BYTES, AT(transfer_bytes), "BYTES", NULL,
-     "most bytes of one call, instead of each stream's transfer_bytes"},
-    {"collective", 'c', FLAG, AT(collective), NULL, NULL, "collective data calls in all streams"},
-    {"independent", 0, FLAG, AT(independent), NULL, NULL, "independent data calls in all streams"},
-    {"directory", 'o', TEXT, AT(directory), "DIR", NULL,
-     "directory for the files; empty, or not there yet: then it is made, and removed at the end"},
-    {"repetitions", 'i', COUNT, AT(repetitions), "N", "1", "how often the whole workload is played"},
-    {"fsync", 'e', FLAG, AT(fsync), NULL, NULL, "flush to storage after each dump of every stream, timed"},
-    {"keep", 'k', FLAG, AT(keep), NULL, NULL, "leave the files of the last repetition in place"},
-    {"time-scale", 0, FACTOR, AT(time_scale), "X", "1", "multiply the times of all dumps; 0 plays without pauses"},
-    {"bytes-scale", 0, POSITIVE, AT(bytes_scale), "X", "1", "multiply the longest dimension of every variable"},
-    {"compute", 0, COMPUTE, AT(compute), "NAME", NULL,
-     "sleep, busy or stencil between the dumps, instead of what the workload says"},
-    {"verify", 0, FLAG, AT(verify), NULL, NULL, "read everything back after each repetition and compare it, untimed"},
-    {"restart", 0, FLAG, AT(restart), NULL, NULL,
-     "after the schedule read the last dump of every checkpoint stream back, timed"},
-    {"restart-stream", 0, TEXT, AT(restart_stream), "NAME", NULL,
-     "with --restart: read back this written stream, and no other"},
-    {"restart-dump", 0, WHOLE, AT(restart_dump), "N", NULL, "with --restart: read back dump N (from 0), not the last"},
-    {"restart-from", 0, TEXT, AT(restart_from), "DIR", NULL,
-     "write nothing, instead of -o: restart from the files that an earlier run kept (-k) in DIR"},
-    {"shift-ranks", 0, WHOLE, AT(shift_ranks), "N", "1", "with --restart: rank r reads what rank r+N wrote"},
-    {"drop-cache", 0, FLAG, AT(drop_cache), NULL, NULL,
-     "with --restart: flush the files and have the kernel forget them before the timed read"},
-    {"output", 'O', TEXT, AT(output), "FILE", "result.json", "where the result goes (JSON)"},
-    {"seed", 0, WHOLE, AT(seed), "N", "1", "what the contents of the files depend on"},
-    {"dry-run", 0, FLAG, AT(dry_run), NULL, NULL, "say what a run would do and move, and write nothing"},
-    {"list", 0, FLAG, AT(list), NULL, NULL, "list the methods, with the reason where one is unavailable"},
-    {"verbose", 'v', FLAG, AT(verbose), NULL, NULL,
-     "say on standard error what is being played; with --list: options of methods too"},
-    {"help", 'h', FLAG, AT(help), NULL, NULL, "print this text"},
-    {"version", 'V', FLAG, AT(version), NULL, NULL, "print the version"},
+#define UND_OPTION(kind, member, name, letter, argument, default_value, key, help) \
+    {kind, offsetof(struct und_options, member), name, letter, argument, default_value, key, help},
+#include "core/option.def"
+#undef UND_OPTION
 };
 enum { ROWS = (int)(sizeof rows / sizeof rows[0]) };
+
+/* In the order of enum und_compute. */
+static const char *const computes[] = {"sleep", "busy", "stencil"};
+enum { COMPUTES = (int)(sizeof computes / sizeof computes[0]) };
 
 int64_t und_bytes_read(const char *text)
 {
@@ -68,8 +38,19 @@ int64_t und_bytes_read(const char *text)
         const char *name;
         int64_t bytes;
     } units[] = {
-        {"", 1},          {"kB", 1000},     {"MB", 1000000},           {"GB", 1000000000},        {"TB", 1000000000000},
-        {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", INT64_C(1) << 30}, {"TiB", INT64_C(1) << 40},
+        {"", 1},
+        {"kB", 1000},
+        {"MB", 1000000},
+        {"GB", 1000000000},
+        {"TB", INT64_C(1000000000000)},
+        {"PB", INT64_C(1000000000000000)},
+        {"EB", INT64_C(1000000000000000000)},
+        {"KiB", 1 << 10},
+        {"MiB", 1 << 20},
+        {"GiB", INT64_C(1) << 30},
+        {"TiB", INT64_C(1) << 40},
+        {"PiB", INT64_C(1) << 50},
+        {"EiB", INT64_C(1) << 60},
     };
     char *unit;
     if (text[0] < '0' || text[0] > '9')
@@ -90,6 +71,11 @@ static bool read_whole(const char *text, int64_t least, int64_t *number)
     return errno == 0 && end != text && *end == '\0' && *number >= least;
 }
 
+bool und_targets_read(const char *text, int64_t *count)
+{
+    return read_whole(text, -1, count) && *count != 0;
+}
+
 static bool read_factor(const char *text, double *factor)
 {
     char *end;
@@ -97,14 +83,29 @@ static bool read_factor(const char *text, double *factor)
     return end != text && *end == '\0' && isfinite(*factor) && *factor >= 0;
 }
 
-/* In the order of enum und_compute. */
 static bool read_compute(const char *text, int *compute)
 {
-    static const char *const names[] = {"sleep", "busy", "stencil"};
-    for (*compute = 0; *compute < 3; ++*compute)
-        if (strcmp(text, names[*compute]) == 0)
+    for (*compute = 0; *compute < COMPUTES; ++*compute)
+        if (strcmp(text, computes[*compute]) == 0)
             return true;
     return false;
+}
+
+/* The other of two flags that exclude each other. */
+static const struct row *opposite(const struct row *row)
+{
+    for (int i = 0; i < ROWS; ++i)
+        if (rows[i].kind == (row->kind == ON ? OFF : ON) && strcmp(rows[i].key, row->key) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static bool add_pair(struct und_pairs *pairs, const struct row *row, const char *text, struct und_error *error)
+{
+    if (pairs->count == UND_MAX_PAIRS)
+        return und_fail(error, "--%s %s: given more than %d times", row->name, text, UND_MAX_PAIRS);
+    pairs->texts[pairs->count++] = text;
+    return true;
 }
 
 static bool set(struct und_options *options, const struct row *row, const char *text, struct und_error *error)
@@ -116,6 +117,8 @@ static bool set(struct und_options *options, const struct row *row, const char *
     double *factor = member;
     const char *expected = NULL;
     switch (row->kind) {
+    case ON:
+    case OFF:
     case FLAG: *flag = true; break;
     case TEXT:
         *string = text;
@@ -123,20 +126,38 @@ static bool set(struct und_options *options, const struct row *row, const char *
         break;
     case BYTES:
         *number = und_bytes_read(text);
-        expected = *number > 0 ? NULL : "bytes such as 4194304, 4MiB (binary) or 4MB (decimal)";
+        expected = *number > 0 ? NULL : UND_BYTES_EXPECTED;
         break;
     case COUNT: expected = read_whole(text, 1, number) ? NULL : "a whole number of at least 1"; break;
     case WHOLE: expected = read_whole(text, 0, number) ? NULL : "a whole number of at least 0"; break;
-    case FACTOR: expected = read_factor(text, factor) ? NULL : "a number of at least 0"; break;
-    case LIST:
-        if (options->setting_count == UND_MOST_GIVEN)
-            return und_fail(error, "--%s %s: expected at most %d of them", row->name, text, UND_MOST_GIVEN);
-        options->settings[options->setting_count++] = text;
+    case TARGETS:
+        expected = und_targets_read(text, number) ? NULL : "a whole number of at least 1, or -1 for all";
         break;
-    case COMPUTE: expected = read_compute(text, member) ? NULL : "sleep, busy or stencil"; break;
+    case FACTOR: expected = read_factor(text, factor) ? NULL : "a number of at least 0"; break;
     case POSITIVE: expected = read_factor(text, factor) && *factor > 0 ? NULL : "a number above 0"; break;
+    case COMPUTE: expected = read_compute(text, member) ? NULL : "sleep, busy or stencil"; break;
+    case PAIRS:
+        if (strchr(text, '=') > text)
+            return add_pair(member, row, text, error);
+        expected = row->argument;
+        break;
     }
     return !expected || und_fail(error, "--%s %s: expected %s", row->name, text, expected);
+}
+
+/* The default, or "not set". */
+static bool initialize(struct und_options *options, const struct row *row, struct und_error *error)
+{
+    void *member = (char *)options + row->offset;
+    if (row->default_value)
+        return set(options, row, row->default_value, error);
+    if (row->kind == COUNT || row->kind == WHOLE)
+        *(int64_t *)member = -1;
+    if (row->kind == FACTOR || row->kind == POSITIVE)
+        *(double *)member = -1;
+    if (row->kind == COMPUTE)
+        *(int *)member = -1;
+    return true;
 }
 
 /* What getopt_long wants: its long options in the order of the rows, and the string of letters. */
@@ -144,7 +165,7 @@ static void describe(struct option *table, char *letters)
 {
     *letters++ = ':';
     for (int i = 0; i < ROWS; ++i) {
-        const int takes = rows[i].kind == FLAG ? no_argument : required_argument;
+        const int takes = rows[i].argument ? required_argument : no_argument;
         table[i] = (struct option){rows[i].name, takes, NULL, 256 + i};
         if (rows[i].letter == 0)
             continue;
@@ -164,6 +185,11 @@ static int row_of(int code)
     return -1;
 }
 
+static bool is_set(const struct und_options *options, const struct row *flag)
+{
+    return *(const bool *)((const char *)options + flag->offset);
+}
+
 static bool check(const struct und_options *options, struct und_error *error)
 {
     if (options->help || options->version || options->list)
@@ -181,8 +207,16 @@ static bool check(const struct und_options *options, struct und_error *error)
         return und_fail(error, "--drop-cache: expected together with --restart or --restart-from");
     if (!options->directory && !options->restart_from && !options->dry_run)
         return und_fail(error, "no directory given: expected -o DIR, see --help");
-    if (options->collective && options->independent)
-        return und_fail(error, "--collective and --independent exclude each other");
+    if (options->restart_from &&
+        (options->stripe_count != 0 || options->stripe_size > 0 || options->stripe_targets || options->stripe_pool))
+        return und_fail(error, "--restart-from and --stripe-%s exclude each other: nothing is written",
+                        options->stripe_count != 0 ? "count"
+                        : options->stripe_size > 0 ? "size"
+                        : options->stripe_targets  ? "targets"
+                                                   : "pool");
+    for (int i = 0; i < ROWS; ++i)
+        if (rows[i].kind == ON && is_set(options, &rows[i]) && is_set(options, opposite(&rows[i])))
+            return und_fail(error, "--%s and --%s exclude each other", rows[i].name, opposite(&rows[i])->name);
     return true;
 }
 
@@ -192,10 +226,8 @@ bool und_options_read(struct und_options *options, int argc, char **argv, struct
     char letters[2 * ROWS + 2];
     describe(table, letters);
     memset(options, 0, sizeof *options);
-    options->compute = -1;
-    options->restart_dump = -1;
     for (int i = 0; i < ROWS; ++i)
-        if (rows[i].standard && !set(options, &rows[i], rows[i].standard, error))
+        if (!initialize(options, &rows[i], error))
             return false;
     opterr = 0;
     optind = 1;
@@ -232,11 +264,61 @@ void und_options_help(FILE *stream)
         letter[1] = rows[i].letter;
         snprintf(name, sizeof name, "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
                  rows[i].argument ? rows[i].argument : "");
-        fprintf(stream, "  %3s %-25s %s", rows[i].letter ? letter : "", name, rows[i].help);
-        fprintf(stream, rows[i].standard ? " (default %s)\n" : "\n", rows[i].standard);
+        fprintf(stream, "  %3s %-35s %s", rows[i].letter ? letter : "", name, rows[i].help);
+        fprintf(stream, rows[i].default_value ? " (default %s)\n" : "\n", rows[i].default_value);
     }
     fprintf(stream,
             "\nBYTES are plain (4194304), binary (4KiB 4MiB 4GiB 4TiB) or decimal (4kB 4MB 4GB 4TB); times are\n"
-            "seconds. The exit status is 0 after a complete run, 1 when an operation failed or a\n"
-            "content was wrong, 2 for a mistake in options, descriptor or directory.\n");
+            "seconds. The exit status is 0 after a complete run, 1 when an operation failed or contents\n"
+            "were wrong, 2 when options, descriptor or run directory are invalid.\n");
+}
+
+json_t *und_pairs_record(const struct und_pairs *pairs)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < pairs->count; ++i) {
+        char key[256];
+        const char *end = strchr(pairs->texts[i], '=');
+        snprintf(key, sizeof key, "%.*s", (int)(end - pairs->texts[i]), pairs->texts[i]);
+        if (json_object_set_new(object, key, json_string(end + 1)) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *value_of(const struct und_options *options, const struct row *row)
+{
+    const void *member = (const char *)options + row->offset;
+    const char *const *text = member;
+    const int64_t *number = member;
+    const double *factor = member;
+    const int *choice = member;
+    switch (row->kind) {
+    case FLAG: return json_boolean(is_set(options, row));
+    case ON: return is_set(options, row) ? json_true() : is_set(options, opposite(row)) ? json_false() : json_null();
+    case OFF: return is_set(options, row) ? json_false() : is_set(options, opposite(row)) ? json_true() : json_null();
+    case TEXT: return *text ? json_string(*text) : json_null();
+    case BYTES: return *number > 0 ? json_integer(*number) : json_null();
+    case COUNT:
+    case WHOLE: return *number >= 0 ? json_integer(*number) : json_null();
+    case TARGETS: return *number != 0 ? json_integer(*number) : json_null();
+    case FACTOR:
+    case POSITIVE: return *factor >= 0 ? json_real(*factor) : json_null();
+    case COMPUTE: return *choice >= 0 ? json_string(computes[*choice]) : json_null();
+    case PAIRS: break;
+    }
+    return und_pairs_record(member);
+}
+
+json_t *und_options_record(const struct und_options *options)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < ROWS; ++i)
+        if (rows[i].key && json_object_set_new(object, rows[i].key, value_of(options, &rows[i])) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    return object;
 }

@@ -8,7 +8,7 @@
 #include "core/layout.h"
 #include "core/series.h"
 
-enum { UND_NAME_BYTES = 160, UND_PATH_ROOM = 256 };
+enum { UND_NAME_BYTES = 160, UND_PATH_CAPACITY = 256 };
 
 /* A file of the dump, if this rank has bytes in it. */
 struct und_slot {
@@ -21,9 +21,13 @@ struct und_slot {
     bool in_parts; /* the file has parts */
     bool makes;    /* this rank makes `part` */
     struct und_file *file;
-    int64_t payload; /* bytes of all ranks up to the prepared dump */
-    int64_t begin;   /* in turns: byte where this rank's next dataset begins */
-    int64_t stored;  /* size on storage, of the file and the part that this rank makes, when last looked at */
+    int64_t payload;                      /* bytes of all ranks up to the prepared dump */
+    int64_t before;                       /* bytes in it of the streams that this one extends */
+    bool exists;                          /* these make the file */
+    int64_t unsynced;                     /* bytes of this rank since it was flushed last */
+    const struct und_variable *comms_for; /* of the first slot of a set: variables that the communicators fit */
+    int64_t begin;                        /* in turns: byte where this rank's next dataset begins */
+    int64_t stored; /* size on storage, of the file and the part that this rank makes, when last looked at */
 };
 
 /* A variable of the dump in its file. */
@@ -31,7 +35,9 @@ struct und_piece {
     struct und_dataset dataset;
     struct und_box block;
     struct und_cut cut;
-    int64_t content; /* byte of the variable where the dataset begins */
+    uint64_t order;         /* key of its order */
+    int64_t calls_of_flush; /* transfers between flushes, where flushes are collective */
+    int64_t content;        /* byte of the variable where the dataset begins */
     uint64_t identity;
     struct und_base *base;
     int64_t calls; /* that this rank makes */
@@ -51,21 +57,31 @@ struct und_lineage {
 struct und_series {
     const struct und_run *run;
     const struct und_stream *stream;
-    const struct und_plan *plan;
+    const struct und_stream_plan *plan;
     int index;
     int64_t as;
     enum und_mode mode;
     struct und_group group;
     MPI_Comm group_comm;
-    const struct und_variable *comms_for; /* variables that the slots' communicators fit */
-    int dump;                             /* prepared */
-    struct und_slot *slots;
+    struct und_metadata *metadata;      /* NULL: no operations without bytes */
+    struct und_flood *flood;            /* of the layout flood, which has nothing of what follows */
+    int dump;                           /* prepared */
+    int sets;                           /* of slots: more than one where several sets of files are open at a time */
+    struct und_slot *all_slots, *slots; /* of all sets, and of the one of the prepared dump */
     struct und_piece *pieces;
     int piece_count;
     struct und_lineage *lineages;
-    int lineage_count, lineage_room;
+    int lineage_count, lineage_capacity;
     int64_t *calls; /* room for one number per piece */
     int64_t bytes, operations;
+    double next_s, step_s; /* steady pace: when the next transfer is due, from one to the next; 0: no pace */
+    double waited_s;       /* on purpose, since the last count */
 };
+
+/* Files that several dumps write or read: their ranks are those with bytes in any dump. */
+static inline bool und_series_shares_files(const struct und_stream *stream)
+{
+    return stream->append || stream->rewrite || stream->update;
+}
 
 #endif

@@ -30,7 +30,7 @@ struct und_pattern *und_pattern_new(uint64_t seed, int64_t largest_transfer_byte
 {
     struct und_pattern *pattern = malloc(sizeof *pattern);
     if (pattern)
-        *pattern = (struct und_pattern){.seed = seed, .room = largest_transfer_bytes, .bases = NULL};
+        *pattern = (struct und_pattern){.seed = seed, .capacity = largest_transfer_bytes, .bases = NULL};
     return pattern;
 }
 
@@ -143,7 +143,7 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
         if (base->type == matters && und_content_equal(&base->content, content))
             return base;
     struct und_base *base = malloc(sizeof *base);
-    unsigned char *bytes = aligned_alloc(PAGE_BYTES, (size_t)und_pattern_memory(pattern->room));
+    unsigned char *bytes = aligned_alloc(PAGE_BYTES, (size_t)und_pattern_memory(pattern->capacity));
     if (!base || !bytes) {
         free(base);
         free(bytes);
@@ -152,7 +152,7 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
     base->content = *content;
     base->type = matters;
     base->bytes = bytes;
-    base->room = pattern->room;
+    base->capacity = pattern->capacity;
     base->continued = false;
     fill(base, pattern->seed);
     und_base_continue(base);
@@ -176,7 +176,7 @@ void und_base_continue(struct und_base *base)
 {
     if (base->continued)
         return;
-    const int64_t bytes = base->room + UND_STAMP_REACH;
+    const int64_t bytes = base->capacity + UND_STAMP_REACH;
     for (int64_t done = 0; done < bytes; done += UND_PERIOD) {
         const int64_t some = bytes - done < UND_PERIOD ? bytes - done : UND_PERIOD;
         memcpy(base->bytes + UND_PERIOD + done, base->bytes, (size_t)some);

@@ -28,7 +28,7 @@ struct und_base {
     struct und_content content;
     enum und_type type;
     unsigned char *bytes;
-    int64_t room;     /* bytes of the largest transfer */
+    int64_t capacity; /* bytes of the largest transfer */
     bool continued;   /* the base goes on behind the period */
     int stamp_stride; /* from one byte of a hash to the next; 0: no hashes */
     int stamp_first;
@@ -37,7 +37,7 @@ struct und_base {
 /* The bases of a run, made as they are asked for. */
 struct und_pattern {
     uint64_t seed;
-    int64_t room;
+    int64_t capacity;
     struct und_base *bases;
 };
 
@@ -64,7 +64,7 @@ unsigned char *und_base_buffer(struct und_base *base);
 /* Makes und_base_consecutive usable again after the buffer was. Not for timed regions. */
 void und_base_continue(struct und_base *base);
 
-/* Bytes offset … offset+bytes-1 of the variable, valid up to the next call; at most `room` bytes. */
+/* Bytes offset … offset+bytes-1 of the variable, valid up to the next call; at most `capacity` bytes. */
 const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes);
 
 /* The same, copied to `data`, which may be the buffer. */

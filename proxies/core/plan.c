@@ -1,11 +1,14 @@
 #include "core/plan.h"
 
+#include "core/flood.h"
 #include "core/layout.h"
-#include "core/schedule.h"
+#include "core/metadata.h"
 #include "core/setting.h"
+#include "core/stripes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *names_of_methods(char *text, size_t size)
@@ -34,37 +37,39 @@ static bool choose_method(const struct und_stream *stream, int s, const struct u
                         (*method)->unavailable);
     if (options->collective && stream->turns)
         return und_fail(error, "--collective: the ranks of streams[%d] take turns, so their calls are independent", s);
+    if (options->collective && stream->layout == UND_FLOOD)
+        return und_fail(error, "--collective: no ranks share a file of streams[%d], whose layout is flood", s);
     if (options->collective && !(*method)->collective)
         return und_fail(error, "--collective: the method %s of streams[%d] has no collective calls", name, s);
     return true;
 }
 
-int64_t und_plan_transfer_bytes(const struct und_variable *variable, const struct und_options *options)
+int64_t und_plan_transfer_bytes(const struct und_variable *variable, const struct und_stream_plan *plan)
 {
-    return options->transfer_bytes > 0 ? options->transfer_bytes : variable->transfer_bytes;
+    return plan->forced_transfer_bytes > 0 ? plan->forced_transfer_bytes : variable->transfer_bytes;
 }
 
-static bool is_collective(bool described, const struct und_plan *plan, const struct und_options *options)
+static bool is_collective(bool described, const struct und_stream_plan *plan)
 {
-    return plan->method->collective && !options->independent && (options->collective || described);
+    return plan->method->collective && plan->calls != UND_ALL_INDEPENDENT &&
+           (plan->calls == UND_ALL_COLLECTIVE || described);
 }
 
-bool und_plan_collective(const struct und_variable *variable, const struct und_plan *plan,
-                         const struct und_options *options)
+bool und_plan_collective(const struct und_variable *variable, const struct und_stream_plan *plan)
 {
-    return is_collective(variable->collective, plan, options);
+    return is_collective(variable->collective, plan);
 }
 
 /* A call moves whole elements. */
-static bool check_transfer(const struct und_stream *stream, int s, int d, int v, const struct und_options *options,
+static bool check_transfer(const struct und_stream *stream, int s, int d, int v, const struct und_stream_plan *plan,
                            const char *file, struct und_error *error)
 {
     const struct und_variable *variable = &stream->dumps[d].variables[v];
-    const int64_t element = und_type_bytes(variable->type), bytes = und_plan_transfer_bytes(variable, options);
+    const int64_t element = und_type_bytes(variable->type), bytes = und_plan_transfer_bytes(variable, plan);
     char where[64] = "";
     if (bytes >= element)
         return true;
-    if (options->transfer_bytes > 0)
+    if (plan->forced_transfer_bytes > 0)
         return und_fail(error,
                         "--transfer %" PRId64 ": streams[%d] has elements of %" PRId64 " bytes, expected at "
                         "least that",
@@ -77,28 +82,46 @@ static bool check_transfer(const struct und_stream *stream, int s, int d, int v,
                     file, s, where, element, bytes);
 }
 
+/* No call moves more than a variable. */
+static int64_t longest_transfer(const struct und_variable *variable, int64_t transfer_bytes)
+{
+    const int64_t element = und_type_bytes(variable->type);
+    int64_t bytes = element;
+    for (int d = 0; d < variable->ndims; ++d)
+        bytes *= variable->shape[d];
+    bytes = bytes > element ? bytes : element;
+    return bytes < transfer_bytes ? bytes : transfer_bytes;
+}
+
 /* How the stream and its variables are moved. */
 static bool plan_calls(const struct und_stream *stream, int s, const struct und_options *options, const char *file,
-                       struct und_plan *plan, struct und_error *error)
+                       struct und_stream_plan *plan, struct und_error *error)
 {
+    plan->forced_transfer_bytes = options->transfer_bytes;
+    plan->calls = options->collective    ? UND_ALL_COLLECTIVE
+                  : options->independent ? UND_ALL_INDEPENDENT
+                                         : UND_AS_DESCRIBED;
     plan->transfer_bytes = options->transfer_bytes > 0 ? options->transfer_bytes : stream->transfer_bytes;
     plan->least_transfer_bytes = INT64_MAX;
     plan->most_transfer_bytes = 0;
-    plan->collective = is_collective(stream->collective, plan, options);
+    plan->collective = is_collective(stream->collective, plan);
     plan->all_collective = true;
     plan->some_collective = false;
     for (int d = 0; d < stream->dump_count; ++d)
         for (int v = 0; !stream->dumps[d].repeats && v < stream->dumps[d].variable_count; ++v) {
             const struct und_variable *variable = &stream->dumps[d].variables[v];
-            const int64_t bytes = und_plan_transfer_bytes(variable, options);
-            if (!check_transfer(stream, s, d, v, options, file, error))
+            const int64_t bytes = und_plan_transfer_bytes(variable, plan);
+            if (!check_transfer(stream, s, d, v, plan, file, error))
                 return false;
             plan->least_transfer_bytes = bytes < plan->least_transfer_bytes ? bytes : plan->least_transfer_bytes;
-            plan->most_transfer_bytes = bytes > plan->most_transfer_bytes ? bytes : plan->most_transfer_bytes;
-            const bool collective = und_plan_collective(variable, plan, options);
+            const int64_t longest = longest_transfer(variable, bytes);
+            plan->most_transfer_bytes = longest > plan->most_transfer_bytes ? longest : plan->most_transfer_bytes;
+            const bool collective = und_plan_collective(variable, plan);
             plan->all_collective = plan->all_collective && collective;
             plan->some_collective = plan->some_collective || collective;
         }
+    if (plan->most_transfer_bytes == 0)
+        plan->least_transfer_bytes = plan->most_transfer_bytes = plan->transfer_bytes;
     return true;
 }
 
@@ -118,15 +141,15 @@ static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks
 }
 
 /* Files that stand for one file of so many ranks: itself, and parts beside it. */
-static int64_t files_of_file(const struct und_plan *plan, int64_t ranks)
+static int64_t files_of_file(const struct und_stream_plan *plan, int64_t ranks)
 {
     const int64_t last = plan->method->part ? plan->method->part(plan->settings, ranks - 1, ranks) : -1;
     return last < 0 ? 1 : last + 2;
 }
 
 /* Files that dumps from … to-1 make when they share a set of files. */
-static int64_t files_of_set(const struct und_stream *stream, const struct und_plan *plan, int64_t ranks, int from,
-                            int to)
+static int64_t files_of_set(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks,
+                            int from, int to)
 {
     int64_t files = 0;
     for (int64_t g = 0; g < stream->groups; ++g) {
@@ -142,10 +165,13 @@ static int64_t files_of_set(const struct und_stream *stream, const struct und_pl
     return files;
 }
 
-static int64_t count_files(const struct und_stream *stream, const struct und_plan *plan, int64_t ranks)
+static int64_t count_files(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks)
 {
     if (stream->append)
         return files_of_set(stream, plan, ranks, 0, stream->dump_count);
+    if (stream->rewrite || stream->update)
+        return files_of_set(stream, plan, ranks, 0, stream->dump_count) *
+               (stream->names < stream->dump_count ? stream->names : stream->dump_count);
     int64_t files = 0, of_dump = 0;
     for (int d = 0; d < stream->dump_count; ++d) {
         if (!stream->dumps[d].repeats)
@@ -155,9 +181,61 @@ static int64_t count_files(const struct und_stream *stream, const struct und_pla
     return files;
 }
 
+/* Bytes in the files when everything is written: sets of files that are written again hold the largest dump. */
+static int64_t count_stored(const struct und_stream *stream)
+{
+    int64_t bytes = 0;
+    const bool again = stream->rewrite || stream->update;
+    for (int d = 0; d < stream->dump_count && (!again || d < stream->names); ++d) {
+        int64_t largest = 0;
+        for (int same = d; same < stream->dump_count; same += (int)stream->names) {
+            const int64_t here = und_dump_bytes(&stream->dumps[same]);
+            largest = here > largest ? here : largest;
+            if (!again)
+                break;
+        }
+        bytes += largest;
+    }
+    return bytes;
+}
+
+/* What kinds of streams ask of the method in force. */
+static bool check_method(const struct und_workload *workload, int s, const struct und_options *options,
+                         const struct und_stream_plan *plans, const char *file, struct und_error *error)
+{
+    const struct und_stream *stream = &workload->streams[s];
+    const struct und_method *method = plans[s].method;
+    const bool writes = stream->operation == UND_WRITES, again = stream->dump_count > stream->names;
+    const char *cannot =
+        writes && stream->update && again && !und_method_plays(method, UND_KIND_UPDATE)     ? "update files in place"
+        : writes && stream->rewrite && again && !und_method_plays(method, UND_KIND_REWRITE) ? "rewrite files"
+        : stream->write_through && !und_method_plays(method, UND_KIND_WRITE_THROUGH)        ? "write through to storage"
+        : (stream->extends >= 0 || stream->extended_by >= 0) && !und_method_plays(method, UND_KIND_EXTENDS)
+            ? "share a file with another method"
+            : NULL;
+    if (cannot)
+        return und_fail(error, "%s: streams[%d] (%s): the method %s cannot %s: play it by another (--method)", file, s,
+                        stream->name, method->name, cannot);
+    const char *missing = stream->layout != UND_FLOOD ? NULL
+                          : stream->steady            ? "pace steady"
+                          : stream->direct            ? "direct"
+                          : stream->sync_bytes > 0    ? "sync_bytes"
+                          : stream->write_through     ? "write_through"
+                                                      : NULL;
+    if (missing)
+        return und_fail(error, "%s: streams[%d] (%s): this version of the player cannot play %s with the layout flood",
+                        file, s, stream->name, missing);
+    if (options->collective && stream->order.rule != UND_CONSECUTIVE)
+        return und_fail(error,
+                        "--collective: the order of streams[%d] (%s) is not consecutive, so its calls are "
+                        "independent",
+                        s, stream->name);
+    return true;
+}
+
 /* The options of the method in force, and what they change. */
 static bool settle(const struct und_stream *stream, int s, int64_t ranks, const struct und_options *options,
-                   struct und_plan *plan, struct und_error *error)
+                   struct und_stream_plan *plan, struct und_error *error)
 {
     struct und_error why;
     struct und_use use = {
@@ -167,7 +245,9 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
         .sync = plan->sync,
         .must_sync = options->fsync,
     };
-    und_settings_read(plan->method, options->settings, options->setting_count, plan->settings);
+    und_settings_read(plan->method, options->settings.texts, options->settings.count, plan->settings);
+    plan->direct = stream->direct &&
+                   und_settings_direct(plan->method, options->settings.texts, options->settings.count, plan->settings);
     if (plan->method->settle && !plan->method->settle(plan->settings, &use, &why))
         return und_fail(error, "--method-option: streams[%d] (%s): %.900s", s, stream->name, why.text);
     plan->sync = use.sync;
@@ -176,12 +256,19 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
 }
 
 static bool check_one_restart(const struct und_workload *workload, const struct und_options *options,
-                              const struct und_plan *plans, int s, struct und_error *error)
+                              const struct und_stream_plan *plans, int s, struct und_error *error)
 {
     const struct und_stream *stream = &workload->streams[s];
     if (options->restart_dump >= stream->dump_count)
         return und_fail(error, "--restart-dump %" PRId64 ": streams[%d] (%s) has %d dumps, expected 0 to %d",
                         options->restart_dump, s, stream->name, stream->dump_count, stream->dump_count - 1);
+    if (options->restart_dump >= 0 && stream->dumps[options->restart_dump].variable_count == 0)
+        return und_fail(error, "--restart-dump %" PRId64 ": that dump of streams[%d] (%s) has no data",
+                        options->restart_dump, s, stream->name);
+    if ((stream->rewrite || stream->update) && plans[s].restart_dump < stream->dump_count - stream->names)
+        return und_fail(
+            error, "--restart-dump %d: streams[%d] (%s) overwrites that dump later, expected %" PRId64 " to %d",
+            plans[s].restart_dump, s, stream->name, stream->dump_count - stream->names, stream->dump_count - 1);
     if (options->restart_from && !plans[s].method->has_files)
         return und_fail(error, "--restart-from: the method %s of streams[%d] has no files", plans[s].method->name, s);
     if (options->restart_from && stream->turns && workload->scaled)
@@ -193,11 +280,11 @@ static bool check_one_restart(const struct und_workload *workload, const struct 
 }
 
 static bool check_restart(const struct und_workload *workload, const struct und_options *options,
-                          const struct und_plan *plans, struct und_error *error)
+                          const struct und_stream_plan *plans, struct und_error *error)
 {
     int found = 0;
     for (int s = 0; s < workload->stream_count; ++s) {
-        if (!und_stream_restarts(&workload->streams[s], options))
+        if (!plans[s].restarts)
             continue;
         if (!check_one_restart(workload, options, plans, s, error))
             return false;
@@ -211,47 +298,204 @@ static bool check_restart(const struct und_workload *workload, const struct und_
                     "--restart-from: the workload writes no checkpoint stream; name another by --restart-stream");
 }
 
-/* An option of a method that plays nothing would be ignored in silence. */
-static bool check_settings(const struct und_workload *workload, const struct und_options *options,
-                           const struct und_plan *plans, struct und_error *error)
+/* Is the pair's key the name? Gives the value. */
+static const char *value_of(const char *pair, const char *name)
 {
-    for (int i = 0; i < options->setting_count; ++i) {
-        bool used = false;
-        for (int s = 0; s < workload->stream_count; ++s)
-            used = used || und_setting_is_of(options->settings[i], plans[s].method);
-        if (!used)
-            return und_fail(error, "--method-option %s: no stream is played by that method", options->settings[i]);
+    const size_t length = strlen(name);
+    return strncmp(pair, name, length) == 0 && pair[length] == '=' ? pair + length + 1 : NULL;
+}
+
+/* Keys of ROMIO and of OMPIO for the layout of a file, which matter when MPI creates it. */
+static bool plan_layout(const char *pair, struct und_stream_plan *plan, struct und_error *error)
+{
+    static const struct {
+        const char *name;
+        bool counts, sizes;
+    } keys[] = {
+        {"striping_factor", true, false}, {"stripe_width", true, false},
+        {"striping_unit", false, true},   {"stripe_size", false, true},
+        {"start_iodevice", false, false}, {"romio_lustre_start_iodevice", false, false},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
+        const char *value = value_of(pair, keys[i].name);
+        char *end;
+        if (!value)
+            continue;
+        const int64_t number = strtoll(value, &end, 10);
+        if (value[0] < '0' || value[0] > '9' || *end != '\0' || (number < 1 && (keys[i].counts || keys[i].sizes)))
+            return und_fail(error, "--hint %s: expected a whole number of at least %d", pair,
+                            keys[i].counts || keys[i].sizes);
+        plan->creates = true;
+        if (keys[i].counts)
+            plan->hinted_count = number;
+        if (keys[i].sizes)
+            plan->hinted_size_bytes = number;
     }
     return true;
 }
 
-bool und_plan_make(const struct und_workload *workload, const struct und_options *options, const char *file,
-                   struct und_plan *plans, struct und_error *error)
+static bool plan_hints(const struct und_options *options, struct und_stream_plan *plan, struct und_error *error)
 {
-    if (!und_settings_check(options->settings, options->setting_count, error))
-        return false;
-    for (int s = 0; s < workload->stream_count; ++s) {
-        const struct und_stream *stream = &workload->streams[s];
-        struct und_plan *plan = &plans[s];
-        if (!choose_method(stream, s, options, file, &plan->method, error))
+    const bool asked =
+        options->stripe_count != 0 || options->stripe_size > 0 || options->stripe_targets || options->stripe_pool;
+    plan->hints.count = 0;
+    plan->hinted_count = plan->hinted_size_bytes = 0;
+    plan->creates = plan->method->creates && !asked;
+    if (!plan->method->hints)
+        return true;
+    for (const char *const *hint = plan->method->hints; *hint; ++hint)
+        plan->hints.texts[plan->hints.count++] = *hint;
+    for (int i = 0; i < options->hints.count; ++i) {
+        if (plan->hints.count == UND_MAX_PAIRS)
+            return und_fail(error, "--hint %s: more than %d hints", options->hints.texts[i], UND_MAX_PAIRS);
+        plan->hints.texts[plan->hints.count++] = options->hints.texts[i];
+        if (!plan_layout(options->hints.texts[i], plan, error))
             return false;
-        if (!plan_calls(stream, s, options, file, plan, error))
-            return false;
-        plan->sync = stream->operation == UND_WRITES && (stream->sync || stream->append || options->fsync);
-        if (!settle(stream, s, workload->ranks, options, plan, error))
-            return false;
-        if (options->verify && !plan->method->has_files)
-            return und_fail(error, "--verify: the method %s of streams[%d] keeps nothing that could be compared",
-                            plan->method->name, s);
-        plan->bytes = 0;
-        for (int d = 0; d < stream->dump_count; ++d)
-            plan->bytes += und_dump_bytes(&stream->dumps[d]);
-        plan->files = plan->method->has_files ? count_files(stream, plan, workload->ranks) : 0;
     }
-    return check_settings(workload, options, plans, error) && check_restart(workload, options, plans, error);
+    return !plan->creates || !asked ||
+           und_fail(error, "--hint for a layout (striping_factor, striping_unit, ...) and --stripe-count, "
+                           "--stripe-size, --stripe-targets or --stripe-pool exclude each other");
 }
 
-enum und_compute und_plan_compute(const struct und_workload *workload, const struct und_options *options)
+/* An option of a method that plays nothing would be ignored in silence. */
+static bool check_settings(const struct und_workload *workload, const struct und_options *options,
+                           const struct und_stream_plan *plans, struct und_error *error)
 {
-    return options->compute < 0 ? workload->compute : (enum und_compute)options->compute;
+    for (int i = 0; i < options->settings.count; ++i) {
+        bool used = false;
+        for (int s = 0; s < workload->stream_count; ++s)
+            used = used || und_setting_is_of(options->settings.texts[i], plans[s].method);
+        if (!used)
+            return und_fail(error, "--method-option %s: no stream is played by that method",
+                            options->settings.texts[i]);
+    }
+    bool hints = false;
+    for (int s = 0; s < workload->stream_count; ++s)
+        hints = hints || plans[s].method->hints;
+    if (options->hints.count > 0 && !hints)
+        return und_fail(error, "--hint %s: no stream is played by a method that takes hints", options->hints.texts[0]);
+    return true;
+}
+
+/* What the stream takes on storage. */
+static bool count_storage(const struct und_stream *stream, int s, int64_t ranks, struct und_stream_plan *plan,
+                          const char *file, struct und_error *error)
+{
+    const bool flood = stream->layout == UND_FLOOD;
+    plan->files = plan->other_inodes = plan->stored_bytes = 0;
+    if (flood && !und_flood_check(stream, s, plan, file, error))
+        return false;
+    if (!plan->method->has_files)
+        return true;
+    plan->files = flood ? und_flood_files(stream) : stream->extends >= 0 ? 0 : count_files(stream, plan, ranks);
+    plan->other_inodes = und_metadata_files(stream, ranks) + (flood ? und_flood_directories(stream) : 0);
+    plan->stored_bytes = flood ? und_flood_stored_bytes(stream) : count_stored(stream);
+    return plan->stored_bytes >= 0 ||
+           und_fail(error, "%s: streams[%d] (%s): its files take more bytes than can be counted", file, s,
+                    stream->name);
+}
+
+static bool plan_stream(const struct und_workload *workload, int s, const struct und_options *options, const char *file,
+                        struct und_stream_plan *plan, struct und_error *error)
+{
+    const struct und_stream *stream = &workload->streams[s];
+    if (!choose_method(stream, s, options, file, &plan->method, error) ||
+        !plan_calls(stream, s, options, file, plan, error))
+        return false;
+    const bool writes = stream->operation == UND_WRITES;
+    plan->lasting = writes && (stream->sync || options->fsync);
+    plan->sync = plan->lasting || (writes && stream->append && plan->method->buffers);
+    if (!settle(stream, s, workload->ranks, options, plan, error) || !plan_hints(options, plan, error))
+        return false;
+    if (options->verify && !plan->method->has_files)
+        return und_fail(error, "--verify: the method %s of streams[%d] keeps nothing that could be compared",
+                        plan->method->name, s);
+    plan->bytes = 0;
+    for (int d = 0; d < stream->dump_count; ++d)
+        plan->bytes += stream->passes * und_dump_bytes(&stream->dumps[d]);
+    return count_storage(stream, s, workload->ranks, plan, file, error);
+}
+
+static bool restarts(const struct und_stream *stream, const struct und_options *options)
+{
+    if (!options->restart || stream->operation != UND_WRITES)
+        return false;
+    return options->restart_stream ? strcmp(stream->name, options->restart_stream) == 0
+                                   : stream->role == UND_CHECKPOINT;
+}
+
+/* The last dump that is more than operations without bytes; -1: none is. */
+static int last_with_data(const struct und_stream *stream)
+{
+    int d = stream->dump_count - 1;
+    while (d >= 0 && stream->dumps[d].variable_count == 0)
+        --d;
+    return d;
+}
+
+void und_plan_events(const struct und_workload *workload, const struct und_options *options, struct und_plan *plan)
+{
+    plan->only_restarts = options->restart_from != NULL;
+    plan->time_scale = options->time_scale;
+    for (int s = 0; s < workload->stream_count; ++s) {
+        const struct und_stream *stream = &workload->streams[s];
+        const int last = last_with_data(stream);
+        plan->streams[s].restarts = restarts(stream, options) && last >= 0;
+        plan->streams[s].restart_dump = options->restart_dump < 0 ? last : (int)options->restart_dump;
+    }
+}
+
+static bool plan_layout_of_files(const struct und_options *options, struct und_striping_request *request,
+                                 struct und_error *error)
+{
+    request->stripe_count = options->stripe_count;
+    request->stripe_size_bytes = options->stripe_size;
+    request->pool = options->stripe_pool;
+    return !options->stripe_targets || und_striping_targets_read(options->stripe_targets, request) ||
+           und_fail(error, "--stripe-targets %s: expected a list of numbers such as 0,4-7", options->stripe_targets);
+}
+
+static bool fill(const struct und_workload *workload, const struct und_options *options, const char *file,
+                 struct und_plan *plan, struct und_error *error)
+{
+    if (!und_settings_check(options->settings.texts, options->settings.count, error))
+        return false;
+    plan->directory = options->directory;
+    plan->repetitions = options->repetitions;
+    plan->keep = options->keep;
+    plan->verify = options->verify;
+    plan->drop_cache = options->drop_cache;
+    plan->verbose = options->verbose;
+    plan->compute = options->compute < 0 ? workload->compute : (enum und_compute)options->compute;
+    plan->shift_ranks = options->shift_ranks;
+    plan->seed = (uint64_t)options->seed;
+    und_plan_events(workload, options, plan);
+    for (int s = 0; s < workload->stream_count; ++s)
+        if (!plan_stream(workload, s, options, file, &plan->streams[s], error) ||
+            !check_method(workload, s, options, plan->streams, file, error))
+            return false;
+    return check_settings(workload, options, plan->streams, error) &&
+           check_restart(workload, options, plan->streams, error) &&
+           plan_layout_of_files(options, &plan->layout, error);
+}
+
+struct und_plan *und_plan_new(const struct und_workload *workload, const struct und_options *options, const char *file,
+                              struct und_error *error)
+{
+    struct und_plan *plan = calloc(1, sizeof *plan);
+    if (plan)
+        plan->streams = calloc((size_t)workload->stream_count, sizeof *plan->streams);
+    if (!plan || !plan->streams)
+        und_fail(error, "no memory to plan %d streams", workload->stream_count);
+    else if (fill(workload, options, file, plan, error))
+        return plan;
+    und_plan_free(plan);
+    return NULL;
+}
+
+void und_plan_free(struct und_plan *plan)
+{
+    if (plan)
+        free(plan->streams);
+    free(plan);
 }

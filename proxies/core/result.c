@@ -1,6 +1,8 @@
 #include "core/result.h"
 
 #include "core/die.h"
+#include "core/mount_json.h"
+#include "core/mpi_settings.h"
 #include "core/sha256.h"
 
 #include <jansson.h>
@@ -23,45 +25,7 @@ static void put(json_t *object, const char *key, json_t *value)
 
 static json_t *text_or_null(const char *text)
 {
-    return text ? json_string(text) : json_null();
-}
-
-/* As given; of one that is given twice the last counts. */
-static json_t *settings_of(const struct und_options *options)
-{
-    json_t *object = json_object();
-    for (int i = 0; i < options->setting_count; ++i) {
-        char name[256];
-        const char *value = strchr(options->settings[i], '=');
-        snprintf(name, sizeof name, "%.*s", (int)(value - options->settings[i]), options->settings[i]);
-        put(object, name, json_string(value + 1));
-    }
-    return object;
-}
-
-static json_t *options_of(const struct und_options *options)
-{
-    static const char *const computes[] = {"sleep", "busy", "stencil"};
-    json_t *object = json_object();
-    const bool forced = options->collective || options->independent;
-    put(object, "method", text_or_null(options->method));
-    put(object, "transfer_bytes", options->transfer_bytes > 0 ? json_integer(options->transfer_bytes) : json_null());
-    put(object, "collective", forced ? json_boolean(options->collective) : json_null());
-    put(object, "fsync", json_boolean(options->fsync));
-    put(object, "repetitions", json_integer(options->repetitions));
-    put(object, "keep", json_boolean(options->keep));
-    put(object, "time_scale", json_real(options->time_scale));
-    put(object, "bytes_scale", json_real(options->bytes_scale));
-    put(object, "verify", json_boolean(options->verify));
-    put(object, "compute", options->compute < 0 ? json_null() : json_string(computes[options->compute]));
-    put(object, "restart", json_boolean(options->restart));
-    put(object, "restart_stream", text_or_null(options->restart_stream));
-    put(object, "restart_dump", options->restart_dump < 0 ? json_null() : json_integer(options->restart_dump));
-    put(object, "restart_from", text_or_null(options->restart_from));
-    put(object, "shift_ranks", json_integer(options->shift_ranks));
-    put(object, "drop_cache", json_boolean(options->drop_cache));
-    put(object, "method_options", settings_of(options));
-    return object;
+    return text && text[0] ? json_string(text) : json_null();
 }
 
 /* Version of each library that the methods of this run use: "hdf5 1.10.8" gives hdf5: 1.10.8. */
@@ -69,7 +33,7 @@ static json_t *libraries_of(const struct und_run *run)
 {
     json_t *object = json_object();
     for (int s = 0; s < run->workload->stream_count; ++s) {
-        const struct und_method *method = run->plans[s].method;
+        const struct und_method *method = run->plan->streams[s].method;
         char text[256] = "";
         if (!method->version)
             continue;
@@ -80,6 +44,31 @@ static json_t *libraries_of(const struct und_run *run)
         put(object, version ? text : method->name, json_string(version ? version : text));
     }
     return object;
+}
+
+static json_t *mpi_settings(void)
+{
+    json_t *object = json_object();
+    const char *setting;
+    for (size_t position = 0; (setting = und_mpi_setting(&position));) {
+        char name[256];
+        const char *value = strchr(setting, '=');
+        snprintf(name, sizeof name, "%.*s", (int)(value - setting), setting);
+        put(object, name, json_string(value + 1));
+    }
+    return object;
+}
+
+static json_t *nodes_of(const struct und_environment *environment)
+{
+    json_t *array = json_array();
+    for (int n = 0; n < environment->node_count; ++n) {
+        json_t *object = json_object();
+        put(object, "name", json_string(environment->nodes[n].name));
+        put(object, "ranks", json_integer(environment->nodes[n].ranks));
+        json_array_append_new(array, object);
+    }
+    return array;
 }
 
 static json_t *environment_of(const struct und_run *run, const struct und_environment *environment, int argc,
@@ -93,32 +82,35 @@ static json_t *environment_of(const struct und_run *run, const struct und_enviro
     put(object, "command_line", command);
     put(object, "started", json_string(environment->started));
     put(object, "ranks", json_integer(run->ranks));
-    put(object, "nodes", json_integer(environment->nodes));
-    put(object, "host", json_string(environment->host));
+    put(object, "nodes", nodes_of(environment));
+    put(object, "host", json_string(environment->nodes[0].name));
     put(object, "kernel", json_string(environment->kernel));
     put(object, "processors", json_integer(environment->processors));
     put(object, "mpi", json_string(environment->mpi));
+    put(object, "mpi_settings", mpi_settings());
     put(object, "libraries", libraries_of(run));
-    put(object, "directory", json_string(run->options->directory));
-    put(object, "file_system", json_string(environment->file_system));
-    put(object, "total_bytes", json_integer(environment->total_bytes));
-    put(object, "free_bytes", json_integer(environment->free_bytes));
+    put(object, "directory", json_string(run->plan->directory));
+    put(object, "program_sha256", text_or_null(environment->program_sha256));
+    put(object, "commit", text_or_null(und_commit()));
     return object;
 }
 
-struct und_result *und_result_new(const struct und_run *run, const char *text, size_t bytes,
-                                  const struct und_environment *environment, int argc, char **argv)
+struct und_result *und_result_new(const struct und_run *run, const struct und_options *options, const char *text,
+                                  size_t bytes, const struct und_environment *environment,
+                                  const struct und_storage *storage, int argc, char **argv)
 {
     char digits[65];
     struct und_result *result = malloc(sizeof *result);
     UND_CHECK(result, "no memory for the result");
     und_sha256(text, bytes, digits);
     result->root = json_object();
-    put(result->root, "schema", json_string("understudy/result/1"));
+    put(result->root, "schema", json_string("understudy/player/1"));
     put(result->root, "workload", json_stringn(text, bytes));
     put(result->root, "workload_sha256", json_string(digits));
-    put(result->root, "options", options_of(run->options));
+    put(result->root, "options", und_options_record(options));
     put(result->root, "environment", environment_of(run, environment, argc, argv));
+    put(result->root, "storage", und_storage_json(storage));
+    put(result->root, "striping", json_array());
     put(result->root, "repetitions", json_array());
     result->repetitions = json_object_get(result->root, "repetitions");
     return result;
@@ -145,7 +137,7 @@ static json_t *phase_of(const char *name, const struct und_summary *summary)
 
 static json_t *dump_of(const struct und_run *run, const struct und_event *event, const struct und_outcome *outcome)
 {
-    static const char *const names[UND_PHASES] = {"open", "write", "read", "sync", "close"};
+    static const char *const names[UND_PHASES] = {"open", "metadata", "write", "read", "sync", "close"};
     json_t *object = json_object(), *phases = json_array();
     double start_s = -1;
     for (int p = 0; p < UND_PHASES; ++p) {
@@ -171,7 +163,7 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
 static json_t *stream_of(const struct und_run *run, const struct und_outcome *outcomes, int s, bool restart)
 {
     const struct und_stream *stream = &run->workload->streams[s];
-    const struct und_plan *plan = &run->plans[s];
+    const struct und_stream_plan *plan = &run->plan->streams[s];
     const bool reads = restart || stream->operation == UND_READS;
     json_t *object = json_object(), *dumps = json_array();
     char name[256];
@@ -199,10 +191,10 @@ void und_result_add(struct und_result *result, const struct und_run *run, const 
         for (int p = 0; p < UND_PHASES; ++p)
             if (outcomes[e].took_place[p] && outcomes[e].phases[p].last_end_s > elapsed_s)
                 elapsed_s = outcomes[e].phases[p].last_end_s;
-    for (int s = 0; !run->options->restart_from && s < run->workload->stream_count; ++s)
+    for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
         json_array_append_new(streams, stream_of(run, outcomes, s, false));
     for (int s = 0; s < run->workload->stream_count; ++s)
-        if (und_stream_restarts(&run->workload->streams[s], run->options))
+        if (run->plan->streams[s].restarts)
             json_array_append_new(streams, stream_of(run, outcomes, s, true));
     put(object, "repetition", json_integer((json_int_t)json_array_size(result->repetitions)));
     put(object, "elapsed_s", json_real(elapsed_s));
@@ -212,7 +204,7 @@ void und_result_add(struct und_result *result, const struct und_run *run, const 
 
 static json_t *verification_of(const struct und_run *run, const struct und_verification *verification)
 {
-    if (!run->options->verify)
+    if (!run->plan->verify)
         return json_null();
     json_t *object = json_object();
     put(object, "bytes", json_integer(verification->bytes));
@@ -221,8 +213,9 @@ static json_t *verification_of(const struct und_run *run, const struct und_verif
 }
 
 void und_result_write(struct und_result *result, const struct und_run *run, const struct und_verification *verification,
-                      int descriptor, const char *path)
+                      json_t *striping, int descriptor, const char *path)
 {
+    put(result->root, "striping", striping);
     put(result->root, "verification", verification_of(run, verification));
     put(result->root, "finished", json_true());
     FILE *file = fdopen(descriptor, "w");

@@ -1,9 +1,10 @@
 #include "core/run.h"
 
-#include "core/created.h"
 #include "core/die.h"
+#include "core/flood.h"
 #include "core/phase.h"
 #include "core/series.h"
+#include "core/storage.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,16 +16,40 @@ struct sizes {
     int64_t file_bytes;
 };
 
+static void pass_over_flood(struct und_flood *flood, int dump, enum und_mode mode,
+                            struct und_verification *verification)
+{
+    if (und_flood_is_made(flood, dump))
+        return;
+    und_flood_prepare(flood, dump);
+    if (mode == UND_CREATE) {
+        und_flood_make(flood);
+        und_flood_note_layouts(flood);
+    } else {
+        und_flood_compare(flood, verification);
+    }
+}
+
 /* Makes the files of a stream that is read, or reads back and compares those of any stream. */
 static void pass_over(const struct und_run *run, int stream, int64_t as, enum und_mode mode,
                       struct und_verification *verification)
 {
     struct und_series *series = und_series_new(run, stream, as, mode);
-    for (int dump = 0; dump < run->workload->streams[stream].dump_count; ++dump) {
+    const struct und_stream *what = &run->workload->streams[stream];
+    const bool again = what->rewrite || what->update;
+    struct und_flood *flood = und_series_flood(series);
+    for (int dump = 0; flood && dump < what->dump_count; ++dump)
+        pass_over_flood(flood, dump, mode, verification);
+    for (int dump = 0; !flood && dump < what->dump_count; ++dump) {
+        /* What is overwritten cannot be compared; what is read again need be made once. */
+        if (mode == UND_READ ? !und_series_lasts(series, dump)
+                             : again && dump >= what->names &&
+                                   what->dumps[dump].variables == what->dumps[dump - what->names].variables)
+            continue;
         und_series_prepare(series, dump);
         if (mode == UND_CREATE)
             und_series_take_turn(series);
-        if (und_series_begins(series, dump))
+        if (again || und_series_begins(series, dump))
             und_series_open(series);
         if (mode == UND_CREATE) {
             und_series_write(series);
@@ -32,10 +57,12 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
         } else {
             und_series_compare(series, verification);
         }
-        if (und_series_ends(series, dump))
+        if (again || und_series_ends(series, dump))
             und_series_close(series);
-        if (mode == UND_CREATE)
+        if (mode == UND_CREATE) {
             und_series_pass_turn(series);
+            und_series_note_layouts(series);
+        }
     }
     und_series_free(series);
 }
@@ -53,7 +80,7 @@ static int64_t other_rank(const struct und_run *run)
     return ((int64_t)run->rank + (most < run->ranks ? most : 1)) % run->ranks;
 }
 
-/* Brings the sentence of the lowest rank with a wrong byte to rank 0, and the sums to all. */
+/* Brings the message of the lowest rank with a wrong byte to rank 0, and the sums to all. */
 static void gather_verification(const struct und_run *run, struct und_verification *here,
                                 struct und_verification *verification)
 {
@@ -73,7 +100,7 @@ static void gather_verification(const struct und_run *run, struct und_verificati
 /* What rank r + N wrote, modulo the ranks. */
 static int64_t shifted_rank(const struct und_run *run)
 {
-    return ((int64_t)run->rank + run->options->shift_ranks % run->ranks) % run->ranks;
+    return ((int64_t)run->rank + run->plan->shift_ranks % run->ranks) % run->ranks;
 }
 
 /* Compares just what restarts read, in files of an earlier run. */
@@ -83,9 +110,13 @@ static void verify_restarts(const struct und_run *run, int64_t as, struct und_ve
         const struct und_event *event = &run->schedule->events[e];
         struct und_series *series = und_series_new(run, event->stream, as, UND_READ);
         und_phase_prepare(run, series, event);
-        und_series_open(series);
+        /* The files of a flood are opened one by one. */
+        const bool opens = !und_series_flood(series);
+        if (opens)
+            und_series_open(series);
         und_series_compare(series, here);
-        und_series_close(series);
+        if (opens)
+            und_series_close(series);
         und_series_free(series);
     }
 }
@@ -95,12 +126,26 @@ static void verify(const struct und_run *run, struct und_verification *verificat
     const int64_t as = other_rank(run);
     struct und_verification *here = calloc(1, sizeof *here);
     UND_CHECK(here, "no memory to verify");
-    if (run->options->restart_from)
+    if (run->plan->only_restarts)
         verify_restarts(run, as, here);
-    for (int s = 0; !run->options->restart_from && s < run->workload->stream_count; ++s)
+    for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
         pass_over(run, s, as, UND_READ, here);
     gather_verification(run, here, verification);
     free(here);
+}
+
+/* What was made for a flood to read is not flushed file by file, but must not be written while time is taken. */
+static void settle(const struct und_run *run)
+{
+    static const char failed[] = "cannot flush what was prepared together";
+    MPI_Comm node;
+    int rank;
+    UND_MPI(MPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), failed);
+    MPI_Comm_rank(node, &rank);
+    if (rank == 0)
+        und_storage_settle();
+    MPI_Comm_free(&node);
+    UND_MPI(MPI_Barrier(run->comm), failed);
 }
 
 static struct und_series **series_new_all(const struct und_run *run)
@@ -110,13 +155,16 @@ static struct und_series **series_new_all(const struct und_run *run)
     UND_CHECK(series, "no memory for %d streams", streams);
     for (int s = 0; s < streams; ++s) {
         const struct und_stream *stream = &run->workload->streams[s];
-        if (und_stream_restarts(stream, run->options))
+        if (run->plan->streams[s].restarts)
             series[streams + s] = und_series_new(run, s, shifted_rank(run), UND_READ);
-        if (run->options->restart_from)
+        if (run->plan->only_restarts)
             continue;
-        if (stream->operation == UND_READS && run->plans[s].method->has_files)
+        if (stream->operation == UND_READS && run->plan->streams[s].method->has_files)
             pass_over(run, s, run->rank, UND_CREATE, NULL);
+        if (stream->operation == UND_READS && stream->layout == UND_FLOOD && run->plan->streams[s].method->has_files)
+            settle(run);
         series[s] = und_series_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
+        und_series_take_operations(series[s]);
     }
     return series;
 }
@@ -175,11 +223,12 @@ static void play(const struct und_run *run, struct und_record *records, struct s
     for (int e = 0; e < run->schedule->count; ++e) {
         const struct und_event *event = &run->schedule->events[e];
         const int at = event->restart ? run->workload->stream_count + event->stream : event->stream;
-        if (event->restart && run->options->drop_cache)
+        if (event->restart && run->plan->drop_cache)
             drop_cache(run, series, event);
         und_phase_play(run, series[at], event, zero, &records[e * UND_PHASES]);
         und_series_look(series[at], &sizes[e].files, &sizes[e].file_bytes);
-        if (run->options->verbose && run->rank == 0)
+        und_series_note_layouts(series[at]);
+        if (run->plan->verbose && run->rank == 0)
             report(run, event, &records[e * UND_PHASES]);
     }
     series_free_all(run, series);
@@ -187,8 +236,9 @@ static void play(const struct und_run *run, struct und_record *records, struct s
 
 static bool knows_growth(const struct und_run *run, const struct und_event *event)
 {
-    return !event->restart && run->workload->streams[event->stream].operation == UND_WRITES &&
-           run->plans[event->stream].method->has_files;
+    const struct und_stream *stream = &run->workload->streams[event->stream];
+    return !event->restart && stream->operation == UND_WRITES && !stream->update &&
+           run->plan->streams[event->stream].method->has_files;
 }
 
 /* Reduces event by event, so that memory does not grow with dumps times ranks. */
@@ -225,10 +275,12 @@ void und_run_repetition(const struct und_run *run, bool keep, struct und_outcome
     UND_CHECK(records && sizes, "no memory for the times of %zu dumps", count);
     play(run, records, sizes);
     reduce(run, records, sizes, outcomes);
-    if (run->options->verify)
+    if (run->plan->verify)
         verify(run, verification);
     UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
-    und_created_drop_data(!keep);
+    und_storage_drop_many(!keep);
+    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
+    und_storage_drop_data(!keep);
     UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
     free(records);
     free(sizes);

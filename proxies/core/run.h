@@ -1,6 +1,6 @@
 /*
  * One run of the player: what it was asked to do, and what every part of it needs to know. Passed
- * by const pointer; nothing of a run is global but what a signal handler needs (created.h).
+ * by const pointer; nothing of a run is global but what a signal handler needs (storage.h).
  */
 #ifndef UND_RUN_H
 #define UND_RUN_H
@@ -15,13 +15,15 @@
 
 #include <mpi.h>
 
+struct und_striped;
+
 struct und_run {
-    const struct und_options *options;
     const struct und_workload *workload;
-    const struct und_plan *plans; /* one per stream */
+    const struct und_plan *plan;
     const struct und_schedule *schedule;
     struct und_pattern *pattern;
     struct und_stencil *stencil; /* NULL: ranks do not compute together */
+    struct und_striped *striped; /* layouts and hints of the files */
     MPI_Comm comm;               /* of all ranks; returns errors */
     int rank;
     int ranks;
@@ -39,10 +41,10 @@ struct und_outcome {
 struct und_verification {
     int64_t bytes;
     int64_t wrong_bytes;
-    char first[2048]; /* on rank 0: a sentence about the first wrong byte */
+    char first[2048]; /* on rank 0: the message about the first wrong byte */
 };
 
-/* With restart_from: are the files there that the restarts read? False with the sentence on every rank.
+/* With restart_from: are the files there that the restarts read? False with the error message on every rank.
  * Collective. */
 bool und_run_finds_files(const struct und_run *run, struct und_error *error);
 

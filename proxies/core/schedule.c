@@ -17,21 +17,7 @@ static int by_time(const void *left, const void *right)
     return a->dump < b->dump ? -1 : a->dump > b->dump;
 }
 
-bool und_stream_restarts(const struct und_stream *stream, const struct und_options *options)
-{
-    if (!options->restart || stream->operation != UND_WRITES)
-        return false;
-    return options->restart_stream ? strcmp(stream->name, options->restart_stream) == 0
-                                   : stream->role == UND_CHECKPOINT;
-}
-
-int und_stream_restart_dump(const struct und_stream *stream, const struct und_options *options)
-{
-    return options->restart_dump < 0 ? stream->dump_count - 1 : (int)options->restart_dump;
-}
-
-bool und_schedule_make(const struct und_workload *workload, const struct und_options *options,
-                       struct und_schedule *schedule)
+bool und_schedule_make(const struct und_workload *workload, const struct und_plan *plan, struct und_schedule *schedule)
 {
     size_t count = (size_t)workload->stream_count;
     for (int s = 0; s < workload->stream_count; ++s)
@@ -40,18 +26,17 @@ bool und_schedule_make(const struct und_workload *workload, const struct und_opt
     schedule->events = calloc(count, sizeof *schedule->events);
     if (!schedule->events)
         return false;
-    for (int s = 0; !options->restart_from && s < workload->stream_count; ++s)
+    for (int s = 0; !plan->only_restarts && s < workload->stream_count; ++s)
         for (int d = 0; d < workload->streams[s].dump_count; ++d)
             schedule->events[schedule->count++] = (struct und_event){workload->streams[s].dumps[d].time_s, s, d, false};
     /* Before the times are scaled, so that streams stay interleaved without pauses too. */
     qsort(schedule->events, (size_t)schedule->count, sizeof *schedule->events, by_time);
     for (int e = 0; e < schedule->count; ++e)
-        schedule->events[e].time_s *= options->time_scale;
+        schedule->events[e].time_s *= plan->time_scale;
     const double last = schedule->count > 0 ? schedule->events[schedule->count - 1].time_s : 0;
     for (int s = 0; s < workload->stream_count; ++s)
-        if (und_stream_restarts(&workload->streams[s], options))
-            schedule->events[schedule->count++] =
-                (struct und_event){last, s, und_stream_restart_dump(&workload->streams[s], options), true};
+        if (plan->streams[s].restarts)
+            schedule->events[schedule->count++] = (struct und_event){last, s, plan->streams[s].restart_dump, true};
     return true;
 }
 

@@ -1,12 +1,15 @@
 #include "core/series.h"
 
-#include "core/created.h"
 #include "core/die.h"
+#include "core/flood.h"
+#include "core/metadata.h"
 #include "core/parts.h"
 #include "core/space.h"
+#include "core/stop.h"
+#include "core/storage.h"
+#include "core/striped.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +17,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Less than that free is a full disk to whoever writes. */
-enum { LITTLE_BYTES = 64 * 1024 };
-
 int64_t und_series_piece_memory(void)
 {
     return (int64_t)(sizeof(struct und_piece) + sizeof(int64_t));
 }
 
-static void *room_for(int64_t count, size_t size, const struct und_stream *stream)
+static int smaller(int a, int b)
 {
-    void *room = calloc((size_t)count, size);
-    UND_CHECK(room, "no memory for %" PRId64 " times %zu bytes of the stream %s", count, size, stream->name);
-    return room;
+    return a < b ? a : b;
+}
+
+static void *allocate(int64_t count, size_t size, const struct und_stream *stream)
+{
+    void *capacity = calloc((size_t)count, size);
+    UND_CHECK(capacity, "no memory for %" PRId64 " times %zu bytes of the stream %s", count, size, stream->name);
+    return capacity;
 }
 
 /* Made before the first dump is, and found again for each piece. */
@@ -34,7 +39,8 @@ static struct und_base *base_of(const struct und_series *series, enum und_type t
 {
     struct und_pattern *pattern = series->run->pattern;
     struct und_base *base = und_pattern_base(pattern, &series->stream->content, type);
-    UND_CHECK(base, "no memory for transfers of %" PRId64 " bytes: give a smaller size with --transfer", pattern->room);
+    UND_CHECK(base, "no memory for transfers of %" PRId64 " bytes: give a smaller size with --transfer",
+              pattern->capacity);
     return base;
 }
 
@@ -57,38 +63,44 @@ static int64_t most_pieces(const struct und_stream *stream)
     return most;
 }
 
-static int64_t path_room(const struct und_series *series)
+static int64_t path_capacity(const struct und_series *series)
 {
-    return (int64_t)strlen(series->run->options->directory) + UND_PATH_ROOM;
+    return (int64_t)strlen(series->run->plan->directory) + UND_PATH_CAPACITY;
 }
 
 struct und_series *und_series_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    struct und_series *series = room_for(1, sizeof *series, what);
+    struct und_series *series = allocate(1, sizeof *series, what);
     series->run = run;
     series->stream = what;
-    series->plan = &run->plans[stream];
+    series->plan = &run->plan->streams[stream];
     series->index = stream;
     series->as = as;
     series->mode = mode;
     series->group = und_group_of(as, run->ranks, what->groups);
     series->dump = -1;
-    make_bases(series);
-    series->slots = room_for(what->files, sizeof *series->slots, what);
-    const int64_t pieces = most_pieces(what);
-    series->pieces = room_for(pieces, sizeof *series->pieces, what);
-    series->calls = room_for(pieces, sizeof *series->calls, what);
-    if (what->append) {
-        series->lineages = room_for(pieces, sizeof *series->lineages, what);
-        series->lineage_room = (int)pieces;
+    if (what->layout == UND_FLOOD) {
+        series->flood = und_flood_new(run, stream, as, mode);
+        return series;
     }
-    for (int s = 0; s < what->files; ++s) {
+    make_bases(series);
+    series->sets = what->update && !what->reopen ? smaller((int)what->names, what->dump_count) : 1;
+    const int slots = series->sets * what->files;
+    series->all_slots = series->slots = allocate(slots, sizeof *series->slots, what);
+    const int64_t pieces = most_pieces(what);
+    series->pieces = allocate(pieces, sizeof *series->pieces, what);
+    series->calls = allocate(pieces, sizeof *series->calls, what);
+    if (what->append) {
+        series->lineages = allocate(pieces, sizeof *series->lineages, what);
+        series->lineage_capacity = (int)pieces;
+    }
+    for (int s = 0; s < slots; ++s) {
         series->slots[s].comm = MPI_COMM_NULL;
-        series->slots[s].path = room_for(path_room(series), 1, what);
+        series->slots[s].path = allocate(path_capacity(series), 1, what);
         if (series->plan->method->part) {
-            series->slots[s].folder = room_for(path_room(series), 1, what);
-            series->slots[s].part = room_for(2 * path_room(series), 1, what);
+            series->slots[s].folder = allocate(path_capacity(series), 1, what);
+            series->slots[s].part = allocate(2 * path_capacity(series), 1, what);
         }
     }
     series->group_comm = MPI_COMM_SELF;
@@ -108,29 +120,75 @@ static void drop_comm(struct und_slot *slot)
 
 void und_series_free(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->files; ++s) {
-        drop_comm(&series->slots[s]);
-        free(series->slots[s].path);
-        free(series->slots[s].folder);
-        free(series->slots[s].part);
+    if (series->metadata)
+        und_metadata_free(series->metadata);
+    if (series->flood) {
+        und_flood_free(series->flood);
+        free(series);
+        return;
+    }
+    for (int s = 0; s < series->sets * series->stream->files; ++s) {
+        drop_comm(&series->all_slots[s]);
+        free(series->all_slots[s].path);
+        free(series->all_slots[s].folder);
+        free(series->all_slots[s].part);
     }
     if (series->group_comm != MPI_COMM_SELF)
         MPI_Comm_free(&series->group_comm);
-    free(series->slots);
+    free(series->all_slots);
     free(series->pieces);
     free(series->lineages);
     free(series->calls);
     free(series);
 }
 
+struct und_flood *und_series_flood(const struct und_series *series)
+{
+    return series->flood;
+}
+
+void und_series_take_operations(struct und_series *series)
+{
+    series->metadata = und_metadata_new(series->run, series->index);
+}
+
+bool und_series_has_operations(const struct und_series *series)
+{
+    return series->metadata && und_metadata_has_any(series->metadata);
+}
+
+int64_t und_series_operate(struct und_series *series)
+{
+    return und_metadata_play(series->metadata, series);
+}
+
 bool und_series_begins(const struct und_series *series, int dump)
 {
-    return !series->stream->append || dump == 0;
+    const struct und_stream *stream = series->stream;
+    if (stream->update && !stream->reopen)
+        return dump < stream->names;
+    return !stream->append || dump == 0;
 }
 
 bool und_series_ends(const struct und_series *series, int dump)
 {
-    return !series->stream->append || dump == series->stream->dump_count - 1;
+    const struct und_stream *stream = series->stream;
+    if (stream->update && !stream->reopen)
+        return und_series_lasts(series, dump);
+    return !stream->append || dump == stream->dump_count - 1;
+}
+
+bool und_series_lasts(const struct und_series *series, int dump)
+{
+    const struct und_stream *stream = series->stream;
+    return (!stream->rewrite && !stream->update) || dump >= stream->dump_count - stream->names;
+}
+
+/* Does the dump make its files, rather than write to those of a dump before it? */
+static bool makes_files(const struct und_series *series, int dump)
+{
+    const struct und_stream *stream = series->stream;
+    return (!stream->rewrite && !stream->update) || dump < stream->names;
 }
 
 /* Marks the files in which this rank has bytes in the dump. */
@@ -153,19 +211,20 @@ static void choose_comms(struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
     const int count = stream->files;
-    const int from = stream->append ? 0 : dump, to = stream->append ? stream->dump_count : dump + 1;
-    if (series->comms_for == stream->dumps[from].variables)
+    const bool all = und_series_shares_files(stream);
+    const int from = all ? 0 : dump, to = all ? stream->dump_count : dump + 1;
+    if (series->slots[0].comms_for == stream->dumps[from].variables)
         return;
-    series->comms_for = stream->dumps[from].variables;
+    series->slots[0].comms_for = stream->dumps[from].variables;
 
-    int *mine = room_for(2 * (int64_t)count, sizeof *mine, stream), *rather = mine + count;
+    int *mine = allocate(2 * (int64_t)count, sizeof *mine, stream), *rather = mine + count;
     for (int d = from; d < to; ++d)
         if (d == from || !stream->dumps[d].repeats)
             mark_files(series, &stream->dumps[d], mine);
     /* The minimum says whether all ranks of the group have bytes, that of the negative whether any has. */
     for (int s = 0; s < count; ++s)
         rather[s] = -mine[s];
-    int *least = room_for(2 * (int64_t)count, sizeof *least, stream);
+    int *least = allocate(2 * (int64_t)count, sizeof *least, stream);
     UND_MPI(MPI_Allreduce(mine, least, 2 * count, MPI_INT, MPI_MIN, series->group_comm),
             "cannot agree on the files of the stream %s", stream->name);
     for (int s = 0; s < count; ++s) {
@@ -187,22 +246,48 @@ static void choose_comms(struct und_series *series, int dump)
     free(least);
 }
 
-/* DIR/<stream>[.<dump>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
-static void name_file(const struct und_series *series, int dump, int file, char *path)
+static struct und_group alone(int64_t rank)
+{
+    return (struct und_group){.index = rank, .first = rank, .end = rank + 1};
+}
+
+/* Bytes of one variable that ranks first … end-1 have. */
+static int64_t bytes_of_ranks(const struct und_series *series, const struct und_variable *variable, int64_t first,
+                              int64_t end)
+{
+    const struct und_group ranks = {.index = 0, .first = first, .end = end};
+    struct und_dataset dataset;
+    struct und_box block;
+    int64_t content;
+    und_layout_place(variable, series->run->ranks, &ranks, first, &dataset, &block, &content);
+    return und_dataset_elements(&dataset) * und_type_bytes(variable->type);
+}
+
+/* The stream whose files these are: itself, or the first of those that it extends. */
+static const struct und_stream *root_of(const struct und_series *series)
 {
     const struct und_stream *stream = series->stream;
-    const size_t room = (size_t)path_room(series);
-    int length = snprintf(path, room, "%s/%s", series->run->options->directory, stream->name);
+    while (stream->extends >= 0)
+        stream = &series->run->workload->streams[stream->extends];
+    return stream;
+}
+
+/* DIR/<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
+static void name_file(const struct und_series *series, int dump, int file, char *path)
+{
+    const struct und_stream *stream = root_of(series);
+    const size_t capacity = (size_t)path_capacity(series);
+    int length = snprintf(path, capacity, "%s/%s", series->run->plan->directory, stream->name);
     if (!stream->append)
-        length += snprintf(path + length, room - (size_t)length, ".%06d", dump);
+        length += snprintf(path + length, capacity - (size_t)length, ".%06d", und_stream_set(stream, dump));
     if (stream->files > 1)
-        length += snprintf(path + length, room - (size_t)length, ".f%d", file);
+        length += snprintf(path + length, capacity - (size_t)length, ".f%d", file);
     if (stream->layout == UND_FILE_PER_PROCESS)
-        length += snprintf(path + length, room - (size_t)length, ".%08" PRId64, series->as);
+        length += snprintf(path + length, capacity - (size_t)length, ".%08" PRId64, series->as);
     else if (stream->layout == UND_GROUPED)
-        length += snprintf(path + length, room - (size_t)length, ".g%" PRId64, series->group.index);
+        length += snprintf(path + length, capacity - (size_t)length, ".g%" PRId64, series->group.index);
     if (series->plan->method->suffix)
-        snprintf(path + length, room - (size_t)length, "%s", series->plan->method->suffix);
+        snprintf(path + length, capacity - (size_t)length, "%s", series->plan->method->suffix);
 }
 
 /* <path>.dir/<name of the file>.<k>, where the method keeps the bytes of the slot's ranks in parts. */
@@ -210,7 +295,7 @@ static void name_part(const struct und_series *series, struct und_slot *slot)
 {
     const struct und_method *method = series->plan->method;
     const int64_t *values = series->plan->settings;
-    const size_t room = (size_t)path_room(series);
+    const size_t capacity = (size_t)path_capacity(series);
     int rank = 0, size = 1;
     slot->in_parts = slot->makes = false;
     if (!method->part || slot->comm == MPI_COMM_NULL)
@@ -225,25 +310,66 @@ static void name_part(const struct und_series *series, struct und_slot *slot)
     slot->in_parts = true;
     slot->makes =
         series->stream->turns ? slot->stands_for_it : rank == 0 || method->part(values, rank - 1, size) != part;
-    snprintf(slot->folder, room, "%s.dir", slot->path);
-    snprintf(slot->part, 2 * room, "%s/%s.%" PRId64, slot->folder, strrchr(slot->path, '/') + 1, part);
+    snprintf(slot->folder, capacity, "%s.dir", slot->path);
+    snprintf(slot->part, 2 * capacity, "%s/%s.%" PRId64, slot->folder, strrchr(slot->path, '/') + 1, part);
+}
+
+/* Bytes of the group in a file of the dump. */
+static int64_t bytes_in_file(const struct und_series *series, const struct und_dump *dump, int file)
+{
+    int64_t bytes = 0;
+    for (int v = 0; v < dump->variable_count; ++v)
+        if (dump->variables[v].file == file)
+            bytes += dump->variables[v].count *
+                     bytes_of_ranks(series, &dump->variables[v], series->group.first, series->group.end);
+    return bytes;
+}
+
+/* What the streams that this one extends have in the file of the dump. Files that are written again are
+ * there from their first dump on, with bytes or without. */
+static void find_bytes_before(struct und_series *series, int dump, int s)
+{
+    struct und_slot *slot = &series->slots[s];
+    const struct und_workload *workload = series->run->workload;
+    slot->before = 0;
+    slot->exists = false;
+    for (int b = series->stream->extends; b >= 0; b = workload->streams[b].extends) {
+        const struct und_stream *base = &workload->streams[b];
+        slot->before += bytes_in_file(series, &base->dumps[dump], s);
+        slot->exists = slot->exists || slot->before > 0;
+        for (int d = 0; base->rewrite && !slot->exists && d < base->dump_count; ++d)
+            slot->exists = !base->dumps[d].repeats && bytes_in_file(series, &base->dumps[d], s) > 0;
+    }
+}
+
+static void check_file(const struct und_series *series, const struct und_slot *slot)
+{
+    if (slot->stands_for_it && !und_storage_is_ours(slot->path))
+        UND_DIE("%s: %s is no longer the file that this run created", series->plan->method->name, slot->path);
 }
 
 static void begin_files(struct und_series *series, int dump)
 {
     for (int s = 0; s < series->stream->files; ++s) {
         struct und_slot *slot = &series->slots[s];
-        slot->payload = 0;
-        slot->stored = 0;
+        find_bytes_before(series, dump, s);
+        slot->payload = slot->before;
+        slot->stored = slot->stands_for_it ? slot->before : 0;
+        slot->unsynced = 0;
         name_file(series, dump, s, slot->path);
         name_part(series, slot);
-        if (series->mode != UND_CREATE || !series->plan->method->has_files)
+        if (series->mode != UND_CREATE || !series->plan->method->has_files || slot->exists)
             continue;
+        if (!makes_files(series, dump)) {
+            check_file(series, slot);
+            continue;
+        }
+        const struct und_store *store = series->plan->method->store;
         if (slot->stands_for_it)
-            und_created_reserve(slot->path, UND_DATA_FILE);
+            und_storage_reserve(slot->path, UND_DATA_FILE, store);
         if (slot->makes) {
-            und_created_reserve(slot->folder, UND_DATA_DIRECTORY);
-            und_created_reserve(slot->part, UND_DATA_FILE);
+            und_storage_reserve(slot->folder, UND_DATA_DIRECTORY, store);
+            und_storage_reserve(slot->part, UND_DATA_FILE, store);
         }
     }
     series->lineage_count = 0;
@@ -265,12 +391,12 @@ static struct und_lineage *find_lineage(struct und_series *series, int hint)
         if (lineage->slot == piece->slot && strcmp(lineage->name, piece->name) == 0)
             return lineage;
     }
-    if (series->lineage_count == series->lineage_room) {
-        const int more = 2 * series->lineage_room;
+    if (series->lineage_count == series->lineage_capacity) {
+        const int more = 2 * series->lineage_capacity;
         struct und_lineage *grown = realloc(series->lineages, (size_t)more * sizeof *grown);
         UND_CHECK(grown, "no memory for %d datasets of the stream %s", more, series->stream->name);
         series->lineages = grown;
-        series->lineage_room = more;
+        series->lineage_capacity = more;
     }
     struct und_lineage *lineage = &series->lineages[series->lineage_count++];
     memset(lineage, 0, sizeof *lineage);
@@ -295,23 +421,6 @@ static void continue_lineage(struct und_series *series, int p)
     lineage->rows += piece->dataset.shape[0];
 }
 
-static struct und_group alone(int64_t rank)
-{
-    return (struct und_group){.index = rank, .first = rank, .end = rank + 1};
-}
-
-/* Bytes of one variable that ranks first … end-1 have. */
-static int64_t bytes_of_ranks(const struct und_series *series, const struct und_variable *variable, int64_t first,
-                              int64_t end)
-{
-    const struct und_group ranks = {.index = 0, .first = first, .end = end};
-    struct und_dataset dataset;
-    struct und_box block;
-    int64_t content;
-    und_layout_place(variable, series->run->ranks, &ranks, first, &dataset, &block, &content);
-    return und_dataset_elements(&dataset) * und_type_bytes(variable->type);
-}
-
 /* In turns a file holds rank after rank: this one's bytes begin behind those of the ranks before it. */
 static void begin_turns(struct und_series *series, const struct und_dump *dump)
 {
@@ -324,13 +433,19 @@ static void begin_turns(struct und_series *series, const struct und_dump *dump)
     }
 }
 
+/* The ranks of a dataset: those of the file, or in turns each for itself. */
+static const struct und_group *ranks_of_dataset(const struct und_series *series, const struct und_group *own)
+{
+    return series->stream->turns ? own : &series->group;
+}
+
 /* Where the part of the variable stands in the file. In turns every rank has a dataset of its own. */
 static void place_piece(struct und_series *series, const struct und_variable *variable, struct und_piece *piece)
 {
     struct und_slot *slot = &series->slots[variable->file];
     const struct und_group own = alone(series->as);
-    const struct und_group *group = series->stream->turns ? &own : &series->group;
-    und_layout_place(variable, series->run->ranks, group, series->as, &piece->dataset, &piece->block, &piece->content);
+    und_layout_place(variable, series->run->ranks, ranks_of_dataset(series, &own), series->as, &piece->dataset,
+                     &piece->block, &piece->content);
     const int64_t bytes = und_dataset_elements(&piece->dataset) * und_type_bytes(variable->type);
     piece->dataset.file_offset = slot->payload;
     if (series->stream->turns) {
@@ -348,11 +463,11 @@ static void name_piece(const struct und_series *series, const struct und_variabl
     int length = 0;
     if (series->stream->turns)
         length = snprintf(piece->name, sizeof piece->name, "domain_%08" PRId64 "/", series->as);
-    const size_t room = sizeof piece->name - (size_t)length;
+    const size_t capacity = sizeof piece->name - (size_t)length;
     if (variable->count > 1)
-        snprintf(piece->name + length, room, "%s_%" PRId64, variable->name, number);
+        snprintf(piece->name + length, capacity, "%s_%" PRId64, variable->name, number);
     else
-        snprintf(piece->name + length, room, "%s", variable->name);
+        snprintf(piece->name + length, capacity, "%s", variable->name);
 }
 
 /* Adds the variable to the dump's pieces, if its file has bytes of it and this rank is one of the file's. */
@@ -360,6 +475,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
 {
     struct und_slot *slot = &series->slots[variable->file];
     struct und_piece *piece = &series->pieces[series->piece_count];
+    const struct und_group own = alone(series->as);
     if (slot->comm == MPI_COMM_NULL)
         return;
     place_piece(series, variable, piece);
@@ -368,18 +484,35 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     name_piece(series, variable, number, piece);
     piece->slot = variable->file;
     piece->base = base_of(series, variable->type);
-    piece->identity = und_pattern_identity((uint64_t)series->run->options->seed, series->index, series->dump, identity);
+    /* What is read again and again has one content. */
+    const struct und_stream *stream = series->stream;
+    const bool reads_again = stream->update && stream->operation == UND_READS;
+    const int dump = reads_again ? und_stream_set(stream, series->dump) : series->dump;
+    piece->identity = und_pattern_identity(series->run->plan->seed, series->index, dump, identity);
+    piece->order = und_order_key(&stream->order, series->dump, identity, series->as);
     piece->dataset.name = piece->name;
     piece->dataset.first_row = 0;
-    piece->dataset.collective = und_plan_collective(variable, series->plan, series->run->options);
-    und_cut_begin(&piece->cut, &piece->dataset, &piece->block, und_plan_transfer_bytes(variable, series->run->options));
+    piece->dataset.exists = stream->update && series->mode == UND_CREATE && !makes_files(series, series->dump);
+    piece->dataset.collective = und_plan_collective(variable, series->plan);
+    const struct und_deal deal =
+        und_layout_deal(variable, series->run->ranks, ranks_of_dataset(series, &own), series->as, &piece->block);
+    und_cut_begin_dealt(&piece->cut, &piece->dataset, &piece->block, &deal,
+                        und_plan_transfer_bytes(variable, series->plan));
     piece->calls = piece->cut.calls;
+    piece->calls_of_flush = (stream->sync_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1;
     if (series->stream->append)
         continue_lineage(series, series->piece_count);
     ++series->piece_count;
 }
 
-/* Collective calls: every rank of a file makes as many as the one with the most. */
+/* Collective calls, of data or, between them, of flushes: every rank of a file makes as many as the one with
+ * the most. */
+static bool goes_together(const struct und_series *series, const struct und_piece *piece)
+{
+    return piece->dataset.collective ||
+           (series->stream->sync_bytes > 0 && series->plan->method->collective && series->mode == UND_CREATE);
+}
+
 static void agree_on_calls(struct und_series *series)
 {
     for (int s = 0; s < series->stream->files; ++s) {
@@ -387,7 +520,7 @@ static void agree_on_calls(struct und_series *series)
         if (series->slots[s].comm == MPI_COMM_NULL)
             continue;
         for (int p = 0; p < series->piece_count; ++p)
-            if (series->pieces[p].slot == s && series->pieces[p].dataset.collective)
+            if (series->pieces[p].slot == s && goes_together(series, &series->pieces[p]))
                 series->calls[count++] = series->pieces[p].calls;
         if (count == 0)
             continue;
@@ -395,19 +528,38 @@ static void agree_on_calls(struct und_series *series)
                 "cannot agree on the number of calls for %s", series->slots[s].path);
         count = 0;
         for (int p = 0; p < series->piece_count; ++p)
-            if (series->pieces[p].slot == s && series->pieces[p].dataset.collective)
+            if (series->pieces[p].slot == s && goes_together(series, &series->pieces[p]))
                 series->pieces[p].calls = series->calls[count++];
     }
 }
 
+static bool is_open(const struct und_series *series)
+{
+    for (int s = 0; s < series->stream->files; ++s)
+        if (series->slots[s].file)
+            return true;
+    return false;
+}
+
 void und_series_prepare(struct und_series *series, int dump)
 {
+    if (series->metadata)
+        und_metadata_prepare(series->metadata, dump);
+    if (series->flood) {
+        und_flood_prepare(series->flood, dump);
+        return;
+    }
     const struct und_dump *what = &series->stream->dumps[dump];
     int64_t identity = 0;
     series->dump = dump;
+    if (series->sets > 1)
+        series->slots = series->all_slots + (ptrdiff_t)und_stream_set(series->stream, dump) * series->stream->files;
     choose_comms(series, dump);
-    if (und_series_begins(series, dump))
+    /* Another than the first may be all that is read of a set that stays open. */
+    if (und_series_begins(series, dump) || (series->stream->update && !is_open(series)))
         begin_files(series, dump);
+    for (int s = 0; s < series->stream->files && series->stream->update; ++s)
+        series->slots[s].payload = 0;
     series->piece_count = 0;
     if (series->stream->turns)
         begin_turns(series, what);
@@ -421,9 +573,12 @@ void und_series_prepare(struct und_series *series, int dump)
 
 static void create_part(const struct und_series *series, const struct und_slot *slot)
 {
-    und_created_share(slot->folder);
-    const int created = und_created_file(slot->part);
-    UND_CHECK(created >= 0 && close(created) == 0, "%s: cannot create %s", series->plan->method->name, slot->part);
+    struct und_error error;
+    int created;
+    if (!und_storage_share(slot->folder, &error) ||
+        !und_storage_create(slot->part, und_striped_request(series->run->striped), &created, &error))
+        UND_DIE("%s: %s", series->plan->method->name, error.text);
+    UND_CHECK(created < 0 || close(created) == 0, "%s: cannot create %s", series->plan->method->name, slot->part);
 }
 
 /* One rank creates the file and all of the file's ranks wait for it, because some MPI libraries
@@ -431,12 +586,14 @@ static void create_part(const struct und_series *series, const struct und_slot *
 static int create_file(const struct und_series *series, const struct und_slot *slot)
 {
     int created = -1, size, done = 1;
-    if (slot->stands_for_it) {
-        created = und_created_file(slot->path);
-        UND_CHECK(created >= 0, "%s: cannot create %s", series->plan->method->name, slot->path);
-        if (slot->in_parts)
-            UND_CHECK(und_created_make(slot->folder), "%s: cannot make %s", series->plan->method->name, slot->folder);
-    }
+    struct und_error error;
+    if (slot->stands_for_it && !makes_files(series, series->dump)) {
+        if (!und_storage_truncate(slot->path, &created, &error))
+            UND_DIE("%s: %s", series->plan->method->name, error.text);
+    } else if (slot->stands_for_it &&
+               (!und_storage_create(slot->path, und_striped_request(series->run->striped), &created, &error) ||
+                (slot->in_parts && !und_storage_create_directory(slot->folder, &error))))
+        UND_DIE("%s: %s", series->plan->method->name, error.text);
     MPI_Comm_size(slot->comm, &size);
     if (size > 1 && !series->stream->turns)
         UND_MPI(MPI_Bcast(&done, 1, MPI_INT, 0, slot->comm), "cannot agree on the creation of %s", slot->path);
@@ -451,7 +608,7 @@ static int64_t bytes_in_slot(const struct und_series *series, int s)
     int64_t bytes = 0;
     for (int p = 0; p < series->piece_count; ++p)
         if (series->pieces[p].slot == s)
-            bytes += und_box_bytes(&series->pieces[p].dataset, &series->pieces[p].block);
+            bytes += series->pieces[p].cut.elements * und_type_bytes(series->pieces[p].dataset.type);
     return bytes;
 }
 
@@ -481,72 +638,90 @@ void und_series_pass_turn(const struct und_series *series)
     baton(series, false);
 }
 
+void und_series_check(const struct und_series *series, bool opens)
+{
+    if (series->flood)
+        und_flood_check_directories(series->flood);
+    if (series->flood || !opens || series->mode != UND_CREATE || !series->plan->method->has_files ||
+        makes_files(series, series->dump))
+        return;
+    for (int s = 0; s < series->stream->files; ++s)
+        if (!series->slots[s].exists)
+            check_file(series, &series->slots[s]);
+}
+
 void und_series_open(struct und_series *series)
 {
     for (int s = 0; s < series->stream->files; ++s) {
         struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL)
             continue;
-        const bool creates = series->mode == UND_CREATE && series->plan->method->has_files;
-        int created = creates ? create_file(series, slot) : -1;
+        const bool made = !makes_files(series, series->dump);
+        const bool writes = series->mode == UND_CREATE && series->plan->method->has_files;
+        const bool creates = writes && !slot->exists && !(made && series->stream->update);
+        const bool by_method = creates && series->plan->creates && !made;
+        int created = creates && !by_method ? create_file(series, slot) : -1;
         const bool turns = series->stream->turns;
         const struct und_open how = {
             .path = slot->path,
             .comm = turns ? MPI_COMM_SELF : slot->comm,
-            .mode = turns && creates && !slot->stands_for_it ? UND_EXTEND : series->mode,
+            .mode = series->mode != UND_CREATE ? series->mode
+                    : slot->exists || (made && series->stream->update) || (turns && writes && !slot->stands_for_it)
+                        ? UND_EXTEND
+                        : UND_CREATE,
+            .write_through = series->stream->write_through,
             .turns = turns,
             .append = series->stream->append,
+            .lasting = series->plan->lasting || series->stream->sync_bytes > 0,
             .transfer_bytes = series->plan->most_transfer_bytes,
             .bytes = bytes_in_slot(series, s),
             .part = slot->makes ? slot->part : NULL,
             .settings = series->plan->settings,
+            .creates = by_method && (!turns || slot->stands_for_it),
+            .hints = und_striped_hints(series->run->striped, series->index),
             .created = &created,
             .operations = &series->operations,
         };
-        int rank;
-        MPI_Comm_rank(how.comm, &rank);
-        und_created_opening(slot->path, rank);
+        /* A file that a method creates is this rank's to remove as soon as it is there. */
+        if (how.creates && slot->stands_for_it)
+            und_stop_hold();
         slot->file = series->plan->method->open(&how);
-        und_created_opened();
+        if (how.creates && slot->stands_for_it)
+            und_storage_adopt(slot->path);
+        if (how.creates && slot->stands_for_it)
+            und_stop_release();
         if (created >= 0)
             UND_CHECK(close(created) == 0, "%s: cannot close %s", series->plan->method->name, slot->path);
     }
 }
 
-/* The kernel forgets pages only when they are clean. */
-static void drop_file(const struct und_series *series, const char *path)
-{
-    const char *method = series->plan->method->name;
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 && errno == ENOENT)
-        return;
-    UND_CHECK(descriptor >= 0, "%s: cannot open %s to drop it from memory", method, path);
-    UND_CHECK(fsync(descriptor) == 0, "%s: cannot flush %s", method, path);
-    const int code = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-    if (code != 0)
-        UND_DIE("%s: cannot drop %s from memory: %s", method, path, strerror(code));
-    close(descriptor);
-}
-
 void und_series_drop_cache(struct und_series *series, int dump)
 {
+    if (series->flood) {
+        und_flood_drop_cache(series->flood, dump);
+        return;
+    }
     if (series->plan->method->part)
         choose_comms(series, dump);
     for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
         struct und_slot slot = series->slots[s];
-        slot.path = room_for(path_room(series), 1, series->stream);
+        slot.path = allocate(path_capacity(series), 1, series->stream);
         name_file(series, dump, s, slot.path);
-        drop_file(series, slot.path);
+        und_storage_drop_cache(series->plan->method->name, slot.path);
         name_part(series, &slot);
         if (slot.in_parts)
-            drop_file(series, slot.part);
+            und_storage_drop_cache(series->plan->method->name, slot.part);
         free(slot.path);
     }
 }
 
 bool und_series_find(const struct und_series *series, struct und_error *error)
 {
-    const bool exact = !series->plan->method->suffix, append = series->stream->append;
+    if (series->flood)
+        return und_flood_find(series->flood, error);
+    const struct und_stream *stream = series->stream;
+    const bool exact = !series->plan->method->suffix;
+    const bool append = stream->append || stream->update || stream->extended_by >= 0;
     for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
         const struct und_slot *slot = &series->slots[s];
         struct stat status;
@@ -580,30 +755,40 @@ void und_series_close(struct und_series *series)
         }
 }
 
-void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operations)
+void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operations, double *waited_s)
 {
     *bytes = series->bytes;
     *operations = series->operations;
+    *waited_s = series->waited_s;
     series->bytes = 0;
     series->operations = 0;
+    series->waited_s = 0;
 }
 
 /* Size of a file that this rank has made; once it is closed, it must be whole. */
 static int64_t look_at(const struct und_series *series, const char *path, bool closed)
 {
     const struct und_method *method = series->plan->method;
-    struct stat status;
     struct und_error error;
-    UND_CHECK(stat(path, &status) == 0, "%s: cannot find %s again", method->name, path);
+    int64_t bytes;
+    struct stat status;
+    if (series->stream->extends >= 0 && stat(path, &status) == 0)
+        bytes = (int64_t)status.st_size; /* a rank of another stream has created it */
+    else if (!und_storage_look(path, &bytes, &error))
+        UND_DIE("%s: %s", method->name, error.text);
     if (closed && method->whole && !method->whole(path, &error)) {
-        const char *why = und_space_is_out(path, LITTLE_BYTES) ? strerror(ENOSPC) : error.text;
+        const char *why = und_space_is_out(path, UND_FULL_BYTES) ? strerror(ENOSPC) : error.text;
         UND_DIE("%s: cannot write all of %s: %s", method->name, path, why);
     }
-    return (int64_t)status.st_size;
+    return bytes;
 }
 
 void und_series_look(struct und_series *series, int64_t *files, int64_t *file_bytes)
 {
+    if (series->flood) {
+        und_flood_look(series->flood, files, file_bytes);
+        return;
+    }
     *files = 0;
     *file_bytes = 0;
     for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
@@ -629,5 +814,34 @@ void und_series_look(struct und_series *series, int64_t *files, int64_t *file_by
         if (slot->stands_for_it && !slot->file && !series->plan->packs && all < slot->payload)
             UND_DIE("%s: %s has %" PRId64 " bytes on storage, less than the %" PRId64 " written to it",
                     series->plan->method->name, slot->path, all, slot->payload);
+    }
+}
+
+bool und_series_note_hints(const struct und_series *series)
+{
+    if (series->flood)
+        return false;
+    const struct und_run *run = series->run;
+    for (int s = 0; s < series->stream->files; ++s)
+        if (series->slots[s].file && series->slots[s].stands_for_it)
+            return und_striped_note_hints(run->striped, series->index, series->plan->method, series->slots[s].file);
+    return false;
+}
+
+void und_series_note_layouts(const struct und_series *series)
+{
+    if (series->flood) {
+        und_flood_note_layouts(series->flood);
+        return;
+    }
+    struct und_striped *striped = series->run->striped;
+    for (int s = 0; s < series->stream->files && series->mode == UND_CREATE && series->plan->method->has_files; ++s) {
+        const struct und_slot *slot = &series->slots[s];
+        if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists || !makes_files(series, series->dump))
+            continue;
+        if (slot->stands_for_it)
+            und_striped_note_layout(striped, series->index, slot->path);
+        if (slot->makes)
+            und_striped_note_layout(striped, series->index, slot->part);
     }
 }

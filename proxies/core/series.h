@@ -10,12 +10,23 @@
 
 #include "core/run.h"
 
+struct und_flood;
 struct und_series;
 
 /* The stream, with the bytes of rank `as` (the rank itself, or another when files are checked).
  * Collective over all ranks, which must cover all values of `as`; so is free. */
 struct und_series *und_series_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode);
 void und_series_free(struct und_series *series);
+
+/* What plays the stream where its layout is flood; NULL: it has few enough files to be opened together. */
+struct und_flood *und_series_flood(const struct und_series *series);
+
+/* From here on the series has the operations without bytes that its dumps state. Collective over all ranks. */
+void und_series_take_operations(struct und_series *series);
+
+/* Has the prepared dump any on any rank? They take place beside its open files; returns how many this rank makes. */
+bool und_series_has_operations(const struct und_series *series);
+int64_t und_series_operate(struct und_series *series);
 
 /* Everything about the dump that can be done before its time is taken. Dumps of an appended stream
  * are prepared in their order, all of them. Collective over the ranks that share files. */
@@ -30,6 +41,13 @@ bool und_series_ends(const struct und_series *series, int dump);
 void und_series_take_turn(const struct und_series *series);
 void und_series_pass_turn(const struct und_series *series);
 
+/* Does the content of the dump last, or is it overwritten by a later one? */
+bool und_series_lasts(const struct und_series *series, int dump);
+
+/* Ends the run where a directory of the prepared dump or, where it opens files again, one of them is no longer what
+ * the run created. Before a barrier of all ranks. */
+void und_series_check(const struct und_series *series, bool opens);
+
 /* Collective over the ranks of each file, but for turns. */
 void und_series_open(struct und_series *series);
 void und_series_write(struct und_series *series);
@@ -42,18 +60,25 @@ void und_series_close(struct und_series *series);
 void und_series_drop_cache(struct und_series *series, int dump);
 
 /* Are the files of the prepared dump there, as large as this workload would have made them? False with
- * a sentence. For each file, the rank that stands for it looks. */
+ * an error message. For each file, the rank that stands for it looks. */
 bool und_series_find(const struct und_series *series, struct und_error *error);
 
 /* Reads the dump and compares it. */
 void und_series_compare(struct und_series *series, struct und_verification *verification);
 
-/* Bytes moved and operations made since the last call of this function, on this rank. */
-void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operations);
+/* Bytes moved, operations made and seconds waited on purpose since the last call of this function, on this
+ * rank. */
+void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operations, double *waited_s);
 
 /* Files of the prepared dump that this rank stands for, and by how much they have grown on storage.
  * Collective over the ranks of each file. */
 void und_series_look(struct und_series *series, int64_t *files, int64_t *file_bytes);
+
+/* Notes the hints in force on an open file of the stream, once; true if that took time. */
+bool und_series_note_hints(const struct und_series *series);
+
+/* Notes the layouts of the files of the prepared dump, complete and closed, that this rank has created. */
+void und_series_note_layouts(const struct und_series *series);
 
 /* Bytes that a variable of a dump takes in the player's memory. */
 int64_t und_series_piece_memory(void);

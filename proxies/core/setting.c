@@ -102,7 +102,7 @@ void und_settings_read(const struct und_method *method, const char *const *texts
     memset(values, 0, UND_MAX_SETTINGS * sizeof *values);
     for (int row = 0; rows_of(method)[row].name; ++row) {
         const struct und_setting *setting = &rows_of(method)[row];
-        read_value(setting, setting->standard, &values[row]);
+        read_value(setting, setting->default_value, &values[row]);
         for (int i = 0; i < count; ++i) {
             const char *rest = behind(texts[i], method->name, '.');
             const char *value = rest ? behind(rest, setting->name, '=') : NULL;
@@ -110,6 +110,26 @@ void und_settings_read(const struct und_method *method, const char *const *texts
                 read_value(setting, value, &values[row]);
         }
     }
+}
+
+bool und_settings_direct(const struct und_method *method, const char *const *texts, int count,
+                         int64_t values[UND_MAX_SETTINGS])
+{
+    for (int row = 0; rows_of(method)[row].name; ++row) {
+        const struct und_setting *setting = &rows_of(method)[row];
+        int64_t yes;
+        bool given = false;
+        if (strcmp(setting->name, "direct") != 0 || !read_value(setting, "yes", &yes))
+            continue;
+        for (int i = 0; i < count; ++i) {
+            const char *rest = behind(texts[i], method->name, '.');
+            given = given || (rest && behind(rest, setting->name, '='));
+        }
+        if (!given)
+            values[row] = yes;
+        return values[row] == yes;
+    }
+    return false;
 }
 
 void und_settings_list(const struct und_method *method, FILE *stream)
@@ -120,6 +140,6 @@ void und_settings_list(const struct und_method *method, FILE *stream)
             fprintf(stream, "%s%s", i > 0 ? "|" : "", row->choices[i]);
         if (!row->choices)
             fprintf(stream, "%s", row->bytes ? "BYTES" : "N");
-        fprintf(stream, "  %s (default %s)\n", row->help, row->standard);
+        fprintf(stream, "  %s (default %s)\n", row->help, row->default_value);
     }
 }

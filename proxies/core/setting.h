@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Do all texts name an option of a method, with a value that it takes? False with the sentence. */
+/* Do all texts name an option of a method, with a value that it takes? False with the error message. */
 bool und_settings_check(const char *const *texts, int count, struct und_error *error);
 
 /* Does the text name an option of the method? */
@@ -20,6 +20,11 @@ bool und_setting_is_of(const char *text, const struct und_method *method);
  * the last that does. */
 void und_settings_read(const struct und_method *method, const char *const *texts, int count,
                        int64_t values[UND_MAX_SETTINGS]);
+
+/* Sets the option `direct` of the method to yes where no text says otherwise. Is it yes then? False where
+ * the method has no such option. */
+bool und_settings_direct(const struct und_method *method, const char *const *texts, int count,
+                         int64_t values[UND_MAX_SETTINGS]);
 
 /* One line for each option of the method. */
 void und_settings_list(const struct und_method *method, FILE *stream);

@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Has the file system of the path less room for this user than `bytes`? False where it cannot tell. */
+/* A file system with less than that free is full to whoever writes. */
+enum { UND_FULL_BYTES = 64 * 1024 };
+
+/* Has the file system of the path less space for this user than `bytes`? False where it cannot tell. */
 bool und_space_is_out(const char *path, int64_t bytes);
 
 #endif

@@ -23,12 +23,12 @@ static size_t go_down(struct und_strict *at, const char *format, ...) __attribut
 
 static size_t go_down(struct und_strict *at, const char *format, ...)
 {
-    const size_t mark = at->length, room = sizeof at->path - mark;
+    const size_t mark = at->length, capacity = sizeof at->path - mark;
     va_list list;
     va_start(list, format);
-    const int wanted = vsnprintf(at->path + mark, room, format, list);
+    const int wanted = vsnprintf(at->path + mark, capacity, format, list);
     va_end(list);
-    at->length += wanted < 0 ? 0 : (size_t)wanted < room ? (size_t)wanted : room - 1;
+    at->length += wanted < 0 ? 0 : (size_t)wanted < capacity ? (size_t)wanted : capacity - 1;
     return mark;
 }
 
@@ -50,12 +50,12 @@ void und_strict_up(struct und_strict *at, size_t mark)
 
 bool und_strict_fail(struct und_strict *at, const char *format, ...)
 {
-    char sentence[1024];
+    char text[1024];
     va_list list;
     va_start(list, format);
-    vsnprintf(sentence, sizeof sentence, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    return und_fail(at->error, "%s: %s%s%s", at->file, at->path, at->length > 0 ? ": " : "", sentence);
+    return und_fail(at->error, "%s: %s%s%s", at->file, at->path, at->length > 0 ? ": " : "", text);
 }
 
 /* How a message shows what it found instead. */

@@ -1,8 +1,8 @@
 /*
  * Strict reading of a JSON document: every key required, unknown ones refused, every value checked,
- * and one sentence that names the file, the place in it (streams[1].dumps[3].variables[0].shape)
+ * and one error message that names the file, the place in it (streams[1].dumps[3].variables[0].shape)
  * and what was expected. The reader keeps the path of where it stands; the getters return false
- * with the sentence in place.
+ * with the error message in place.
  */
 #ifndef UND_STRICT_H
 #define UND_STRICT_H
@@ -19,7 +19,7 @@ struct und_strict {
     char path[512];
 };
 
-/* Parses the text; duplicate keys are refused. Returns a new reference, or NULL with the sentence. */
+/* Parses the text; duplicate keys are refused. Returns a new reference, or NULL with the error message. */
 json_t *und_strict_parse(struct und_strict *at, const char *text, size_t bytes);
 
 /* Go down to a key or to an element, and back up to the mark that going down returned. */
@@ -27,7 +27,7 @@ size_t und_strict_key(struct und_strict *at, const char *key);
 size_t und_strict_element(struct und_strict *at, size_t index);
 void und_strict_up(struct und_strict *at, size_t mark);
 
-/* "FILE: PATH: sentence"; always false. */
+/* "FILE: PATH: message"; always false. */
 bool und_strict_fail(struct und_strict *at, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The value is an object with exactly these keys (a list ending with NULL); with all of the first list

@@ -81,8 +81,7 @@ double und_search_value(const struct und_search *search)
 /* Never negative, also where a clock is adjusted, and +0.0 rather than -0.0. */
 static double seconds_of(const struct und_record *record)
 {
-    const double seconds = record->end_s - record->start_s;
-    return seconds > 0 ? seconds : 0;
+    return record->spent_s > 0 ? record->spent_s : 0;
 }
 
 static void quantiles(const double *seconds, int count, int ranks, MPI_Comm comm, struct und_summary *summaries)

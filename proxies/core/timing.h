@@ -19,13 +19,14 @@ double und_clock(void);
  * one of them is to leave the barrier. Collective over comm. */
 double und_clock_start(MPI_Comm comm);
 
-enum und_phase { UND_OPENING, UND_WRITING, UND_READING, UND_SYNCING, UND_CLOSING, UND_PHASES };
+enum und_phase { UND_OPENING, UND_METADATA, UND_WRITING, UND_READING, UND_SYNCING, UND_CLOSING, UND_PHASES };
 
 /* One phase of one event on one rank. Seconds since the start of the repetition. */
 struct und_record {
     bool took_place; /* the same on all ranks */
     double start_s;
     double end_s;
+    double spent_s; /* at most what is between start and end: phases of many files alternate */
     int64_t bytes;
     int64_t operations;
 };

@@ -1,5 +1,6 @@
 #include "core/totals.h"
 
+#include "core/flood.h"
 #include "core/layout.h"
 #include "core/pattern.h"
 #include "core/series.h"
@@ -35,35 +36,55 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-struct und_totals und_totals(const struct und_workload *workload, const struct und_options *options,
-                             const struct und_plan *plans)
+/* A file of a flood is one row, and no other is open beside it. */
+static int64_t largest_block(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks)
 {
+    struct und_variable row = *variable;
+    if (stream->layout != UND_FLOOD)
+        return und_layout_largest_block(variable, ranks);
+    row.rule = UND_EVEN;
+    row.shape[0] = 1;
+    return und_layout_largest_block(&row, 1);
+}
+
+struct und_totals und_totals(const struct und_workload *workload, const struct und_plan *plan)
+{
+    const struct und_stream_plan *plans = plan->streams;
     struct und_totals totals = {.largest_transfer = 1};
     int64_t events = 0;
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream *stream = &workload->streams[s];
-        int64_t pieces = 0;
-        if (plans[s].method->has_files && !options->restart_from) {
-            totals.bytes += plans[s].bytes;
-            totals.files += plans[s].files;
+        int64_t pieces = 0, largest = 0;
+        struct und_load load = {.ranks = stream->turns ? 1 : (workload->ranks - 1) / stream->groups + 1,
+                                .append = stream->append};
+        if (plans[s].method->has_files && !plan->only_restarts) {
+            totals.bytes += plans[s].stored_bytes;
+            totals.files += plans[s].files + plans[s].other_inodes;
         }
         events += stream->dump_count;
         for (int d = 0; d < stream->dump_count; ++d) {
             const struct und_dump *dump = &stream->dumps[d];
-            const double time_s = dump->time_s * options->time_scale;
-            int64_t here = 0;
+            const double time_s = dump->time_s * plan->time_scale;
+            int64_t here = 0, step = 0;
             for (int v = 0; v < dump->variable_count; ++v) {
-                const int64_t block = und_layout_largest_block(&dump->variables[v], workload->ranks);
-                const int64_t most = und_plan_transfer_bytes(&dump->variables[v], options);
-                totals.largest_transfer = larger(totals.largest_transfer, block < most ? block : most);
-                here += dump->variables[v].count;
+                const int64_t block = largest_block(stream, &dump->variables[v], workload->ranks);
+                const int64_t most = und_plan_transfer_bytes(&dump->variables[v], &plans[s]);
+                largest = larger(largest, block < most ? block : most);
+                step = stream->layout == UND_FLOOD ? larger(step, block) : step + block * dump->variables[v].count;
+                here += stream->layout == UND_FLOOD ? 1 : dump->variables[v].count;
             }
             pieces = larger(pieces, here);
-            totals.scheduled_s = !options->restart_from && time_s > totals.scheduled_s ? time_s : totals.scheduled_s;
+            load.step_bytes = larger(load.step_bytes, step);
+            totals.scheduled_s = !plan->only_restarts && time_s > totals.scheduled_s ? time_s : totals.scheduled_s;
         }
-        totals.memory_per_rank += pieces * und_series_piece_memory();
+        load.transfer_bytes = largest;
+        totals.largest_transfer = larger(totals.largest_transfer, largest);
+        totals.memory_per_rank +=
+            pieces * (stream->layout == UND_FLOOD ? und_flood_variable_memory() : und_series_piece_memory());
+        if (plans[s].method->memory)
+            totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);
     }
-    if (und_plan_compute(workload, options) == UND_STENCIL)
+    if (plan->compute == UND_STENCIL)
         totals.memory_per_rank += und_stencil_memory();
     totals.memory_per_rank += count_bases(workload) * und_pattern_memory(totals.largest_transfer) +
                               events * UND_PHASES * (int64_t)sizeof(struct und_record);

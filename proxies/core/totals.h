@@ -8,11 +8,10 @@ struct und_totals {
     int64_t bytes; /* that reach storage in one repetition */
     int64_t files;
     int64_t largest_transfer; /* bytes */
-    int64_t memory_per_rank;  /* bytes that the player itself allocates */
+    int64_t memory_per_rank;  /* bytes that the player and the methods allocate */
     double scheduled_s;       /* when the last dump is due */
 };
 
-struct und_totals und_totals(const struct und_workload *workload, const struct und_options *options,
-                             const struct und_plan *plans);
+struct und_totals und_totals(const struct und_workload *workload, const struct und_plan *plan);
 
 #endif

@@ -1,19 +1,74 @@
 /* The bytes of a prepared dump: written, read, compared, call by call. */
+#include "core/flood.h"
 #include "core/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+/* The transfers of a dump whose pace is steady begin one after the other over its duration. */
+static void begin_pace(struct und_series *series)
+{
+    const struct und_dump *dump = &series->stream->dumps[series->dump];
+    int64_t calls = 0;
+    series->step_s = 0;
+    for (int p = 0; p < series->piece_count; ++p)
+        calls += series->stream->passes * series->pieces[p].cut.calls;
+    if (!series->stream->steady || calls == 0)
+        return;
+    series->next_s = und_clock();
+    series->step_s = dump->duration_s * series->run->plan->time_scale / (double)calls;
+}
+
+static void keep_pace(struct und_series *series)
+{
+    /* Ranks have different numbers of transfers, so they do not compute together here. */
+    const enum und_compute compute = series->run->plan->compute;
+    const double now = und_clock();
+    if (series->next_s > now) {
+        und_wait(series->next_s, compute == UND_STENCIL ? UND_BUSY : compute);
+        series->waited_s += und_clock() - now;
+    }
+    series->next_s += series->step_s;
+}
+
+/* Goes to the transfer at a position of the stream's order. */
+static void go_to(struct und_series *series, struct und_piece *piece, int64_t position)
+{
+    const struct und_order *order = &series->stream->order;
+    if (series->step_s > 0)
+        keep_pace(series);
+    if (order->rule == UND_CONSECUTIVE && position > 0)
+        und_cut_next(&piece->cut);
+    else
+        und_cut_go(&piece->cut, und_order_at(order, piece->order, piece->cut.calls, position));
+}
+
+/* Behind a transfer, or an empty one: is it time to flush? Where flushes are collective, all ranks count
+ * transfers, which they make equally many of. */
+static void flush(struct und_series *series, struct und_piece *piece, int64_t position, int64_t bytes)
+{
+    struct und_slot *slot = &series->slots[piece->slot];
+    const int64_t after = series->stream->sync_bytes;
+    if (after == 0)
+        return;
+    slot->unsynced += bytes;
+    if (series->plan->method->collective ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
+        return;
+    series->plan->method->sync(slot->file);
+    slot->unsynced = 0;
+}
 
 static void write_consecutive(struct und_series *series, struct und_piece *piece, struct und_file *file)
 {
     const struct und_method *method = series->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
     struct und_cut *cut = &piece->cut;
-    for (int64_t left = cut->calls; left > 0; --left) {
+    for (int64_t i = 0; i < cut->calls; ++i) {
+        go_to(series, piece, i);
         const int64_t bytes = und_box_bytes(&piece->dataset, &cut->box);
         method->write(file, &piece->dataset, &cut->box,
                       und_base_consecutive(piece->base, piece->identity, piece->content + cut->element * size, bytes));
-        und_cut_next(cut);
+        flush(series, piece, i, bytes);
     }
 }
 
@@ -24,15 +79,16 @@ static void write_gathered(struct und_series *series, struct und_piece *piece, s
     const int64_t size = und_type_bytes(piece->dataset.type);
     unsigned char *buffer = und_base_buffer(piece->base);
     struct und_cut *cut = &piece->cut;
-    for (int64_t left = cut->calls; left > 0; --left) {
+    for (int64_t i = 0; i < cut->calls; ++i) {
         unsigned char *to = buffer;
         struct und_spans spans;
         int64_t element;
+        go_to(series, piece, i);
         und_spans_begin(&spans, &piece->dataset, &cut->box);
         for (; und_spans_next(&spans, &element); to += spans.elements * size)
             und_base_copy(piece->base, piece->identity, piece->content + element * size, spans.elements * size, to);
         method->write(file, &piece->dataset, &cut->box, buffer);
-        und_cut_next(cut);
+        flush(series, piece, i, to - buffer);
     }
 }
 
@@ -46,6 +102,7 @@ static const struct und_box empty;
 
 void und_series_write(struct und_series *series)
 {
+    begin_pace(series);
     for (int p = 0; p < series->piece_count; ++p) {
         struct und_piece *piece = &series->pieces[p];
         struct und_file *file = series->slots[piece->slot].file;
@@ -56,27 +113,37 @@ void und_series_write(struct und_series *series)
         } else {
             write_gathered(series, piece, file);
         }
-        for (int64_t more = piece->cut.calls; more < piece->calls; ++more)
-            series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
-        series->bytes += und_box_bytes(&piece->dataset, &piece->block);
+        for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
+            if (piece->dataset.collective)
+                series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
+            flush(series, piece, i, 0);
+        }
+        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
 }
 
-void und_series_read(struct und_series *series)
+static void read_pass(struct und_series *series)
 {
     for (int p = 0; p < series->piece_count; ++p) {
         struct und_piece *piece = &series->pieces[p];
         unsigned char *buffer = und_base_buffer(piece->base);
         struct und_file *file = series->slots[piece->slot].file;
         define(series, piece);
-        for (int64_t left = piece->cut.calls; left > 0; --left) {
+        for (int64_t i = 0; i < piece->cut.calls; ++i) {
+            go_to(series, piece, i);
             series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
-            und_cut_next(&piece->cut);
         }
         for (int64_t more = piece->cut.calls; more < piece->calls; ++more)
             series->plan->method->read(file, &piece->dataset, &empty, buffer);
-        series->bytes += und_box_bytes(&piece->dataset, &piece->block);
+        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
+}
+
+void und_series_read(struct und_series *series)
+{
+    begin_pace(series);
+    for (int64_t pass = 0; pass < series->stream->passes; ++pass)
+        read_pass(series);
 }
 
 static void note_wrong(const struct und_series *series, const struct und_piece *piece, int64_t at, unsigned char found,
@@ -108,15 +175,19 @@ static void compare_box(const struct und_series *series, const struct und_piece 
 
 void und_series_compare(struct und_series *series, struct und_verification *verification)
 {
+    if (series->flood) {
+        und_flood_compare(series->flood, verification);
+        return;
+    }
     for (int p = 0; p < series->piece_count; ++p) {
         struct und_piece *piece = &series->pieces[p];
         unsigned char *buffer = und_base_buffer(piece->base);
         struct und_file *file = series->slots[piece->slot].file;
         define(series, piece);
-        for (int64_t left = piece->cut.calls; left > 0; --left) {
+        for (int64_t call = 0; call < piece->cut.calls; ++call) {
+            und_cut_go(&piece->cut, call);
             series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
             compare_box(series, piece, buffer, verification);
-            und_cut_next(&piece->cut);
         }
         for (int64_t more = piece->cut.calls; more < piece->calls; ++more)
             series->plan->method->read(file, &piece->dataset, &empty, buffer);

@@ -1,5 +1,6 @@
 #include "core/workload.h"
 
+#include "core/rules.h"
 #include "core/strict.h"
 
 #include <inttypes.h>
@@ -45,6 +46,11 @@ int64_t und_dump_bytes(const struct und_dump *dump)
     return sum;
 }
 
+int und_stream_set(const struct und_stream *stream, int dump)
+{
+    return stream->rewrite || stream->update ? (int)(dump % stream->names) : dump;
+}
+
 static bool no_memory(struct und_strict *at)
 {
     return und_strict_fail(at, "no memory to read it");
@@ -68,70 +74,90 @@ static bool read_grid(struct und_strict *at, const json_t *rule, int64_t ranks, 
     return true;
 }
 
-static bool read_run(struct und_strict *at, const json_t *run, struct und_rows *rows)
+static bool read_run(struct und_strict *at, const json_t *run, const char *what, struct und_rows *rows)
 {
     if (!json_is_array(run) || json_array_size(run) != 2 || !json_is_integer(json_array_get(run, 0)) ||
         !json_is_integer(json_array_get(run, 1)))
-        return und_strict_fail(at, "expected two integers, [ranks, rows of each]");
+        return und_strict_fail(at, "expected two integers, [ranks, %s of each]", what);
     rows->ranks = json_integer_value(json_array_get(run, 0));
     rows->rows = json_integer_value(json_array_get(run, 1));
     if (rows->ranks < 1 || rows->rows < 0)
-        return und_strict_fail(at, "expected at least 1 rank and at least 0 rows, found [%" PRId64 ", %" PRId64 "]",
+        return und_strict_fail(at, "expected at least 1 rank and at least 0 %s, found [%" PRId64 ", %" PRId64 "]", what,
                                rows->ranks, rows->rows);
     return true;
 }
 
-static bool read_runs(struct und_strict *at, const json_t *rule, int64_t ranks, struct und_variable *variable)
+/* The key runs: [ranks, `what` of each], whose ranks add up to those of the workload, and the rest to at
+ * most `most`; *sum says to what. */
+static bool read_runs(struct und_strict *at, const json_t *object, const char *what, int64_t ranks, int64_t most,
+                      int *count, struct und_rows **runs, int64_t *sum)
 {
-    static const char *const keys[] = {"rule", "runs", NULL};
     const json_t *array;
-    if (!und_strict_object(at, rule, keys) || !und_strict_array(at, rule, "runs", 1, 4096, &array))
+    if (!und_strict_array(at, object, "runs", 1, 4096, &array))
         return false;
     const size_t mark = und_strict_key(at, "runs");
-    variable->run_count = (int)json_array_size(array);
-    variable->runs = calloc((size_t)variable->run_count, sizeof *variable->runs);
-    if (!variable->runs)
+    *count = (int)json_array_size(array);
+    *runs = calloc((size_t)*count, sizeof **runs);
+    if (!*runs)
         return no_memory(at);
-    int64_t all_ranks = 0, all_rows = 0;
-    for (int i = 0; i < variable->run_count; ++i) {
-        struct und_rows *run = &variable->runs[i];
+    int64_t all_ranks = 0;
+    *sum = 0;
+    for (int i = 0; i < *count; ++i) {
+        struct und_rows *run = &(*runs)[i];
         const size_t here = und_strict_element(at, (size_t)i);
-        if (!read_run(at, json_array_get(array, (size_t)i), run))
+        if (!read_run(at, json_array_get(array, (size_t)i), what, run))
             return false;
         const int64_t rows = product(run->ranks, run->rows);
         if (run->ranks > ranks - all_ranks)
             return und_strict_fail(at, "the ranks add up to more than the %" PRId64 " of ranks", ranks);
-        if (rows < 0 || rows > variable->shape[0] - all_rows)
-            return und_strict_fail(at, "the rows add up to more than the %" PRId64 " of shape[0]", variable->shape[0]);
+        if (rows < 0 || rows > most - *sum)
+            return und_strict_fail(at, "the %s add up to more than %" PRId64, what, most);
         all_ranks += run->ranks;
-        all_rows += rows;
+        *sum += rows;
         und_strict_up(at, here);
     }
     if (all_ranks != ranks)
         return und_strict_fail(at, "the ranks add up to %" PRId64 ", expected %" PRId64 " as in ranks", all_ranks,
                                ranks);
-    if (all_rows != variable->shape[0])
-        return und_strict_fail(at, "the rows add up to %" PRId64 ", expected %" PRId64 " as in shape[0]", all_rows,
-                               variable->shape[0]);
     und_strict_up(at, mark);
     return true;
+}
+
+static bool read_slabs(struct und_strict *at, const json_t *rule, int64_t ranks, struct und_variable *variable)
+{
+    static const char *const keys[] = {"rule", "runs", NULL};
+    int64_t rows;
+    if (!und_strict_object(at, rule, keys) ||
+        !read_runs(at, rule, "rows", ranks, variable->shape[0], &variable->run_count, &variable->runs, &rows))
+        return false;
+    return rows == variable->shape[0] ||
+           und_strict_fail(at, "the rows add up to %" PRId64 ", expected %" PRId64 " as in shape[0]", rows,
+                           variable->shape[0]);
 }
 
 static bool read_decomposition(struct und_strict *at, const json_t *object, int64_t ranks,
                                struct und_variable *variable)
 {
-    static const char *const rules[] = {"even", "grid", "runs", NULL}, *const keys[] = {"rule", NULL};
+    static const char *const rules[] = {"even", "grid", "runs", "cyclic", NULL}, *const keys[] = {"rule", NULL};
+    static const char *const cyclic[] = {"rule", "block", NULL};
     const json_t *rule = json_object_get(object, "decomposition");
     const size_t mark = und_strict_key(at, "decomposition");
     if (!json_is_object(rule) || !json_object_get(rule, "rule"))
-        return und_strict_fail(at, "expected an object with the key \"rule\": even, grid or runs");
+        return und_strict_fail(at, "expected an object with the key \"rule\": even, grid, runs or cyclic");
     int choice;
     if (!und_strict_choice(at, rule, "rule", rules, &choice))
         return false;
     variable->rule = (enum und_rule)choice;
-    const bool right = variable->rule == UND_GRID   ? read_grid(at, rule, ranks, variable)
-                       : variable->rule == UND_RUNS ? read_runs(at, rule, ranks, variable)
-                                                    : und_strict_object(at, rule, keys);
+    bool right = false;
+    switch (variable->rule) {
+    case UND_EVEN: right = und_strict_object(at, rule, keys); break;
+    case UND_GRID: right = read_grid(at, rule, ranks, variable); break;
+    case UND_RUNS: right = read_slabs(at, rule, ranks, variable); break;
+    case UND_CYCLIC:
+        right = und_strict_object(at, rule, cyclic) &&
+                und_strict_integer(at, rule, "block", 1, INT64_MAX, &variable->block);
+        break;
+    }
     if (right)
         und_strict_up(at, mark);
     return right;
@@ -143,13 +169,8 @@ static bool read_calls(struct und_strict *at, const json_t *value, const struct 
 {
     variable->transfer_bytes = stream->transfer_bytes;
     variable->collective = stream->collective;
-    if (!und_strict_integer_or_null(at, value, "transfer_bytes", 1, &variable->transfer_bytes) ||
-        !und_strict_flag_or_null(at, value, "collective", &variable->collective))
-        return false;
-    if (!variable->collective || !stream->turns)
-        return true;
-    und_strict_key(at, "collective");
-    return und_strict_fail(at, "expected false, since the ranks of the stream take turns");
+    return und_strict_integer_or_null(at, value, "transfer_bytes", 1, &variable->transfer_bytes) &&
+           und_strict_flag_or_null(at, value, "collective", &variable->collective);
 }
 
 static bool read_variable(struct und_strict *at, const json_t *value, int64_t ranks, const struct und_stream *stream,
@@ -174,7 +195,7 @@ static bool read_variable(struct und_strict *at, const json_t *value, int64_t ra
     variable->type = (enum und_type)type;
     variable->ndims = (int)ndims;
     variable->file = (int)file;
-    return read_decomposition(at, value, ranks, variable);
+    return read_decomposition(at, value, ranks, variable) && und_rules_check_variable(at, stream, variable);
 }
 
 /* Two variables may not get the same name, also not by the numbers that a count adds. */
@@ -229,57 +250,152 @@ static bool read_variables(struct und_strict *at, const json_t *array, int64_t r
     return check_names(at, dump);
 }
 
+static bool read_operations(struct und_strict *at, const json_t *array, int64_t ranks, struct und_dump *dump)
+{
+    static const char *const keys[] = {"operation", "runs", NULL};
+    static const char *const names[] = {"open", "stat", "create", "mkdir", "rename", "unlink", "sync", "seek", NULL};
+    const size_t count = json_array_size(array);
+    if (count == 0)
+        return true;
+    dump->operations = calloc(count, sizeof *dump->operations);
+    if (!dump->operations)
+        return no_memory(at);
+    dump->operation_count = (int)count;
+    for (int i = 0; i < dump->operation_count; ++i) {
+        struct und_operations *made = &dump->operations[i];
+        const json_t *value = json_array_get(array, (size_t)i);
+        const size_t here = und_strict_element(at, (size_t)i);
+        int operation;
+        int64_t sum;
+        if (!und_strict_object(at, value, keys) || !und_strict_choice(at, value, "operation", names, &operation) ||
+            !read_runs(at, value, "operations", ranks, INT64_MAX, &made->run_count, &made->runs, &sum))
+            return false;
+        made->operation = (enum und_bare)operation;
+        und_strict_up(at, here);
+    }
+    return true;
+}
+
+/* How many dumps the entry stands for, and their period. */
+static bool read_repeat(struct und_strict *at, const json_t *value, int64_t *count, double *period_s)
+{
+    static const char *const keys[] = {"count", "period_s", NULL};
+    const json_t *repeat = json_object_get(value, "repeat");
+    *count = 1;
+    *period_s = 0;
+    if (!repeat)
+        return true;
+    const size_t mark = und_strict_key(at, "repeat");
+    if (!und_strict_object(at, repeat, keys) || !und_strict_integer(at, repeat, "count", 2, UND_MAX_DUMPS, count) ||
+        !und_strict_seconds(at, repeat, "period_s", period_s))
+        return false;
+    if (*period_s <= 0) {
+        und_strict_key(at, "period_s");
+        return und_strict_fail(at, "expected more than 0");
+    }
+    und_strict_up(at, mark);
+    return true;
+}
+
+/* What the entry says of one dump. */
 static bool read_dump(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
                       const struct und_stream *stream, struct und_dump *dump)
 {
     static const char *const keys[] = {"time_s", "duration_s", "overhead_bytes", "variables", NULL};
-    const json_t *array;
+    static const char *const optional[] = {"repeat", "operations", NULL};
+    const json_t *array, *operations = json_object_get(value, "operations");
     int64_t ignored;
-    if (!und_strict_object(at, value, keys) || !und_strict_seconds(at, value, "time_s", &dump->time_s) ||
-        !und_strict_seconds_or_null(at, value, "duration_s") ||
+    dump->duration_s = -1;
+    if (!und_strict_object_with(at, value, keys, optional) || !und_strict_seconds(at, value, "time_s", &dump->time_s) ||
+        (!json_is_null(json_object_get(value, "duration_s")) &&
+         !und_strict_seconds(at, value, "duration_s", &dump->duration_s)) ||
         !und_strict_integer_or_null(at, value, "overhead_bytes", INT64_MIN, &ignored) ||
-        !und_strict_array(at, value, "variables", 1, SIZE_MAX, &array))
+        (operations && !und_strict_array(at, value, "operations", 0, 4096, &operations)) ||
+        !und_strict_array(at, value, "variables", json_array_size(operations) > 0 ? 0 : 1, SIZE_MAX, &array))
         return false;
     /* Most dumps repeat the one before: they share its variables, so memory follows what differs. */
     if (before && json_equal(array, json_object_get(before, "variables"))) {
         dump->repeats = true;
         dump->variables = dump[-1].variables;
         dump->variable_count = dump[-1].variable_count;
-    } else {
+    } else if (json_array_size(array) > 0) {
         const size_t mark = und_strict_key(at, "variables");
         if (!read_variables(at, array, ranks, stream, dump))
             return false;
         und_strict_up(at, mark);
     }
-    dump->described_bytes = und_dump_bytes(dump);
+    const size_t mark = und_strict_key(at, "operations");
+    if (!read_operations(at, operations, ranks, dump))
+        return false;
+    und_strict_up(at, mark);
+    dump->described_bytes = product(und_dump_bytes(dump), stream->passes);
     if (dump->described_bytes < 0)
         return und_strict_fail(at, "the dump has more than %" PRId64 " bytes", INT64_MAX);
     return true;
 }
 
+static bool has_space(struct und_strict *at, struct und_stream *stream, int64_t count)
+{
+    if (count > UND_MAX_DUMPS)
+        return und_strict_fail(at, "expected at most %d dumps in the stream, found %" PRId64 " up to here",
+                               UND_MAX_DUMPS, count);
+    if (count > stream->dump_capacity) {
+        const int64_t capacity =
+            count > 2 * (int64_t)stream->dump_capacity ? count : 2 * (int64_t)stream->dump_capacity;
+        struct und_dump *grown = realloc(stream->dumps, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return no_memory(at);
+        stream->dumps = grown;
+        stream->dump_capacity = (int)capacity;
+    }
+    return true;
+}
+
+/* The dumps of an entry: all share what the first one has. */
+static bool read_entry(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
+                       struct und_stream *stream, int64_t *bytes)
+{
+    int64_t count = 1;
+    double period_s = 0;
+    if (json_is_object(value) && !read_repeat(at, value, &count, &period_s))
+        return false;
+    if (!has_space(at, stream, stream->dump_count + count))
+        return false;
+    struct und_dump *dump = &stream->dumps[stream->dump_count];
+    *dump = (struct und_dump){.time_s = 0};
+    ++stream->dump_count;
+    if (!read_dump(at, value, before, ranks, stream, dump) || !und_rules_check_dump(at, stream, dump))
+        return false;
+    if (before && dump->time_s < dump[-1].time_s)
+        return und_strict_fail(at, "time_s is %g, expected at least the %g of the dump before", dump->time_s,
+                               dump[-1].time_s);
+    if (dump->described_bytes > (INT64_MAX - *bytes) / count)
+        return und_strict_fail(at, "the dumps up to here have more than %" PRId64 " bytes", INT64_MAX);
+    *bytes += count * dump->described_bytes;
+    for (int64_t k = 1; k < count; ++k) {
+        dump[k] = dump[0];
+        dump[k].time_s = dump[0].time_s + (double)k * period_s;
+        dump[k].repeats = dump[k].repeats_operations = true;
+    }
+    stream->dump_count += (int)count - 1;
+    return isfinite(stream->dumps[stream->dump_count - 1].time_s) ||
+           und_strict_fail(at, "the last repetition has no finite time");
+}
+
 static bool read_dumps(struct und_strict *at, const json_t *array, int64_t ranks, struct und_stream *stream)
 {
-    stream->dumps = calloc(json_array_size(array), sizeof *stream->dumps);
-    if (!stream->dumps)
-        return no_memory(at);
-    stream->dump_count = (int)json_array_size(array);
     const json_t *before = NULL;
     int64_t bytes = 0;
-    for (int i = 0; i < stream->dump_count; ++i) {
-        struct und_dump *dump = &stream->dumps[i];
-        const json_t *value = json_array_get(array, (size_t)i);
-        const size_t here = und_strict_element(at, (size_t)i);
-        if (!read_dump(at, value, before, ranks, stream, dump))
+    stream->files = 1;
+    for (size_t i = 0; i < json_array_size(array); ++i) {
+        const json_t *value = json_array_get(array, i);
+        const size_t here = und_strict_element(at, i);
+        const int first = stream->dump_count;
+        if (!read_entry(at, value, before, ranks, stream, &bytes))
             return false;
-        if (i > 0 && dump->time_s < dump[-1].time_s)
-            return und_strict_fail(at, "time_s is %g, expected at least the %g of the dump before", dump->time_s,
-                                   dump[-1].time_s);
-        if (dump->described_bytes > INT64_MAX - bytes)
-            return und_strict_fail(at, "the dumps up to here have more than %" PRId64 " bytes", INT64_MAX);
-        bytes += dump->described_bytes;
-        for (int v = 0; v < dump->variable_count; ++v)
-            if (dump->variables[v].file >= stream->files)
-                stream->files = dump->variables[v].file + 1;
+        for (int v = 0; v < stream->dumps[first].variable_count; ++v)
+            if (stream->dumps[first].variables[v].file >= stream->files)
+                stream->files = stream->dumps[first].variables[v].file + 1;
         before = value;
         und_strict_up(at, here);
     }
@@ -316,16 +432,57 @@ static bool read_content(struct und_strict *at, const json_t *stream, struct und
     return true;
 }
 
-static bool check_turns(struct und_strict *at, const struct und_stream *stream)
+static bool read_order(struct und_strict *at, const json_t *stream, struct und_order *order)
 {
-    const char *why = stream->layout == UND_FILE_PER_PROCESS ? "no ranks share a file in the layout file-per-process"
-                      : stream->append                       ? "files that are appended to stay open"
-                      : stream->collective                   ? "collective calls are made by all ranks together"
-                                                             : NULL;
-    if (!stream->turns || !why)
+    static const char *const rules[] = {"consecutive", "strided", "shuffled", NULL};
+    static const char *const keys[][3] = {{"rule", NULL}, {"rule", "step", NULL}, {"rule", "seed", NULL}};
+    const json_t *value = json_object_get(stream, "order");
+    *order = (struct und_order){.rule = UND_CONSECUTIVE, .step = 1};
+    if (!value)
         return true;
-    und_strict_key(at, "turns");
-    return und_strict_fail(at, "expected false, since %s", why);
+    const size_t mark = und_strict_key(at, "order");
+    int rule;
+    int64_t seed = 0;
+    if (!json_is_object(value) || !json_object_get(value, "rule"))
+        return und_strict_fail(at, "expected an object with the key \"rule\": consecutive, strided or shuffled");
+    if (!und_strict_choice(at, value, "rule", rules, &rule) || !und_strict_object(at, value, keys[rule]) ||
+        (rule == UND_STRIDED && !und_strict_integer(at, value, "step", 1, INT64_MAX, &order->step)) ||
+        (rule == UND_SHUFFLED && !und_strict_integer(at, value, "seed", 0, INT64_MAX, &seed)))
+        return false;
+    order->rule = (enum und_order_rule)rule;
+    order->seed = (uint64_t)seed;
+    und_strict_up(at, mark);
+    return true;
+}
+
+/* The keys that a stream need not have; those that are not there keep their defaults. */
+static bool read_optional(struct und_strict *at, const json_t *value, struct und_stream *stream)
+{
+    static const char *const paces[] = {"burst", "steady", NULL};
+    int pace = 0;
+    stream->names = stream->passes = 1;
+    stream->reopen = true;
+    const struct {
+        const char *key;
+        int64_t most, *number;
+    } numbers[] = {{"names", UND_MAX_NAMES, &stream->names}, {"passes", UND_MAX_PASSES, &stream->passes}};
+    const struct {
+        const char *key;
+        bool *flag;
+    } flags[] = {{"reopen", &stream->reopen}, {"direct", &stream->direct}, {"write_through", &stream->write_through}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
+        if (json_object_get(value, numbers[i].key) &&
+            !und_strict_integer(at, value, numbers[i].key, 1, numbers[i].most, numbers[i].number))
+            return false;
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; ++i)
+        if (json_object_get(value, flags[i].key) && !und_strict_flag(at, value, flags[i].key, flags[i].flag))
+            return false;
+    if ((json_object_get(value, "pace") && !und_strict_choice(at, value, "pace", paces, &pace)) ||
+        !und_strict_integer_or_null(at, value, "sync_bytes", 1, &stream->sync_bytes) ||
+        !und_strict_integer_or_null(at, value, "files_per_directory", 1, &stream->files_per_directory))
+        return false;
+    stream->steady = pace == 1;
+    return read_order(at, value, &stream->order);
 }
 
 static bool read_stream(struct und_strict *at, const json_t *value, int64_t ranks, struct und_stream *stream)
@@ -333,16 +490,20 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     static const char *const keys[] = {"name",   "label",  "role",    "operation",      "files",
                                        "layout", "groups", "method",  "transfer_bytes", "collective",
                                        "sync",   "turns",  "content", "dumps",          NULL};
+    static const char *const optional[] = {"names", "reopen", "extends",    "order",         "passes",
+                                           "pace",  "direct", "sync_bytes", "write_through", "files_per_directory",
+                                           NULL};
     static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
-    static const char *const operations[] = {"write", "read", NULL}, *const files[] = {"new", "append", NULL};
-    static const char *const layouts[] = {"shared", "file-per-process", "grouped", NULL};
+    static const char *const operations[] = {"write", "read", NULL}, *const files[] = {"new", "append", "rewrite",
+                                                                                       "update", NULL};
+    static const char *const layouts[] = {"shared", "file-per-process", "grouped", "flood", NULL};
     const char *name, *label, *method;
     const json_t *dumps;
-    int role, operation, append, layout;
-    if (!und_strict_object(at, value, keys) || !und_strict_identifier(at, value, "name", &name) ||
+    int role, operation, kind, layout;
+    if (!und_strict_object_with(at, value, keys, optional) || !und_strict_identifier(at, value, "name", &name) ||
         !und_strict_text(at, value, "label", &label) || !und_strict_choice(at, value, "role", roles, &role) ||
         !und_strict_choice(at, value, "operation", operations, &operation) ||
-        !und_strict_choice(at, value, "files", files, &append) ||
+        !und_strict_choice(at, value, "files", files, &kind) ||
         !und_strict_choice(at, value, "layout", layouts, &layout) ||
         !und_strict_identifier(at, value, "method", &method) ||
         !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &stream->transfer_bytes) ||
@@ -356,15 +517,38 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
         return no_memory(at);
     stream->role = (enum und_role)role;
     stream->operation = (enum und_operation)operation;
-    stream->append = append == 1;
+    stream->append = kind == 1;
+    stream->rewrite = kind == 2;
+    stream->update = kind == 3;
     stream->layout = (enum und_layout)layout;
-    if (!read_groups(at, value, ranks, stream) || !check_turns(at, stream))
+    if (!read_groups(at, value, ranks, stream) || !read_optional(at, value, stream) ||
+        !und_rules_check_stream(at, stream))
         return false;
     const size_t mark = und_strict_key(at, "dumps");
     if (!read_dumps(at, dumps, ranks, stream))
         return false;
     und_strict_up(at, mark);
-    return true;
+    return und_rules_check_directories(at, stream);
+}
+
+/* The stream before this one into whose files it writes. */
+static bool read_extends(struct und_strict *at, const json_t *value, struct und_workload *workload, int s)
+{
+    struct und_stream *stream = &workload->streams[s];
+    const json_t *extends = json_object_get(value, "extends");
+    stream->extends = stream->extended_by = -1;
+    if (!extends || json_is_null(extends))
+        return true;
+    const char *name;
+    if (!und_strict_text(at, value, "extends", &name))
+        return false;
+    for (int other = 0; other < s; ++other)
+        if (strcmp(workload->streams[other].name, name) == 0)
+            stream->extends = other;
+    if (stream->extends >= 0)
+        return und_rules_check_extension(at, workload, s);
+    und_strict_key(at, "extends");
+    return und_strict_fail(at, "expected the name of a stream before it, found \"%.100s\"", name);
 }
 
 static bool read_streams(struct und_strict *at, const json_t *array, struct und_workload *workload)
@@ -380,6 +564,8 @@ static bool read_streams(struct und_strict *at, const json_t *array, struct und_
         for (int other = 0; other < s; ++other)
             if (strcmp(workload->streams[other].name, workload->streams[s].name) == 0)
                 return und_strict_fail(at, "the name %s is taken by streams[%d]", workload->streams[s].name, other);
+        if (!read_extends(at, json_array_get(array, (size_t)s), workload, s))
+            return false;
         und_strict_up(at, here);
     }
     return true;
@@ -426,7 +612,8 @@ static bool read_source(struct und_strict *at, const json_t *root)
 
 static bool read_provenance(struct und_strict *at, const json_t *root)
 {
-    static const char *const keys[] = {"path", "origin", "how", NULL};
+    static const char *const keys[] = {"path", "origin", "confidence", "how", NULL};
+    static const char *const confidences[] = {"certain", "likely", "guess", NULL};
     static const char *const origins[] = {"read", "derived", "reconstructed", "assumed", NULL};
     const json_t *array;
     if (!und_strict_array(at, root, "provenance", 0, SIZE_MAX, &array))
@@ -436,9 +623,11 @@ static bool read_provenance(struct und_strict *at, const json_t *root)
         const json_t *value = json_array_get(array, i);
         const size_t here = und_strict_element(at, i);
         const char *path, *how;
-        int origin;
+        int origin, confidence;
         if (!und_strict_object(at, value, keys) || !und_strict_text(at, value, "path", &path) ||
-            !und_strict_choice(at, value, "origin", origins, &origin) || !und_strict_text(at, value, "how", &how))
+            !und_strict_choice(at, value, "origin", origins, &origin) ||
+            !und_strict_choice(at, value, "confidence", confidences, &confidence) ||
+            !und_strict_text(at, value, "how", &how))
             return false;
         if (path[0] != '/')
             return und_strict_fail(at, "path is \"%.100s\", expected a JSON pointer that begins with /", path);
@@ -454,11 +643,18 @@ static bool read_root(struct und_strict *at, const json_t *root, struct und_work
 {
     static const char *const keys[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
                                        "compute", "streams", "source",      "provenance", NULL};
-    static const char *const schemas[] = {"understudy/workload/1", NULL};
+    static const char *const schemas[] = {"understudy/workload/2", NULL};
     static const char *const computes[] = {"sleep", "busy", "stencil", NULL};
     const char *name, *description;
     const json_t *streams;
     int schema, compute;
+    const char *version = json_string_value(json_object_get(root, "schema"));
+    if (version && strcmp(version, "understudy/workload/1") == 0) {
+        und_strict_key(at, "schema");
+        return und_strict_fail(
+            at, "expected \"understudy/workload/2\", found \"%s\"; convert the file with: understudy migrate %s",
+            version, at->file);
+    }
     /* The version first: another version has other keys. */
     if (json_is_object(root) && json_object_get(root, "schema") &&
         !und_strict_choice(at, root, "schema", schemas, &schema))
@@ -506,43 +702,78 @@ static int64_t scaled(int64_t number, double factor, int64_t least)
     return (int64_t)wanted < least ? least : (int64_t)wanted;
 }
 
-static bool scale_variable(struct und_variable *variable, double factor)
+/* No run has a row left, since each rank would have less than half of one: the rows that all ranks
+ * would have together, at least one, go to the first ranks that had any. */
+static bool share_rows(struct und_variable *variable, int64_t rows)
+{
+    struct und_rows *runs = calloc((size_t)variable->run_count + 1, sizeof *runs);
+    int count = 0;
+    if (!runs)
+        return false;
+    variable->shape[0] = rows;
+    for (int i = 0; i < variable->run_count; ++i) {
+        const struct und_rows *run = &variable->runs[i];
+        const int64_t with = run->rows == 0 ? 0 : run->ranks < rows ? run->ranks : rows;
+        rows -= with;
+        if (with > 0)
+            runs[count++] = (struct und_rows){with, 1};
+        if (with < run->ranks)
+            runs[count++] = (struct und_rows){run->ranks - with, 0};
+    }
+    free(variable->runs);
+    variable->runs = runs;
+    variable->run_count = count;
+    return true;
+}
+
+static bool scale_runs(struct und_variable *variable, double factor, int64_t *raised)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < variable->run_count; ++i) {
+        const struct und_rows *run = &variable->runs[i];
+        const int64_t more = product(run->ranks, scaled(run->rows, factor, 0));
+        if (more < 0 || more > INT64_MAX - rows)
+            return false;
+        rows += more;
+    }
+    if (rows == 0) {
+        *raised += (double)variable->shape[0] * factor < 0.5;
+        return share_rows(variable, scaled(variable->shape[0], factor, 1));
+    }
+    for (int i = 0; i < variable->run_count; ++i)
+        variable->runs[i].rows = scaled(variable->runs[i].rows, factor, 0);
+    variable->shape[0] = rows;
+    return true;
+}
+
+static bool scale_variable(struct und_variable *variable, double factor, int64_t *raised)
 {
     int longest = 0;
     for (int d = 1; d < variable->ndims; ++d)
         if (variable->shape[d] > variable->shape[longest])
             longest = d;
-    if (variable->rule != UND_RUNS || longest > 0) {
-        variable->shape[longest] = scaled(variable->shape[longest], factor, 1);
-        return variable->shape[longest] > 0;
-    }
-    int64_t rows = 0;
-    for (int i = 0; i < variable->run_count; ++i) {
-        struct und_rows *run = &variable->runs[i];
-        run->rows = scaled(run->rows, factor, 0);
-        const int64_t more = product(run->ranks, run->rows);
-        if (more < 0 || more > INT64_MAX - rows)
-            return false;
-        rows += more;
-    }
-    variable->shape[0] = rows;
-    return rows > 0;
+    if (variable->rule == UND_RUNS && longest == 0)
+        return scale_runs(variable, factor, raised);
+    *raised += (double)variable->shape[longest] * factor < 0.5;
+    variable->shape[longest] = scaled(variable->shape[longest], factor, 1);
+    return variable->shape[longest] > 0;
 }
 
-bool und_workload_scale(struct und_workload *workload, double factor, struct und_error *error)
+bool und_workload_scale(struct und_workload *workload, double factor, int64_t *raised, struct und_error *error)
 {
+    *raised = 0;
     for (int s = 0; s < workload->stream_count; ++s) {
         struct und_stream *stream = &workload->streams[s];
         int64_t sum = 0;
         for (int i = 0; i < stream->dump_count; ++i) {
             struct und_dump *dump = &stream->dumps[i];
             for (int v = 0; !dump->repeats && v < dump->variable_count; ++v)
-                if (!scale_variable(&dump->variables[v], factor))
+                if (!scale_variable(&dump->variables[v], factor, raised))
                     return und_fail(error,
-                                    "--bytes-scale %g: streams[%d].dumps[%d].variables[%d] would have no rows, or more "
-                                    "than can be counted",
+                                    "--bytes-scale %g: streams[%d].dumps[%d].variables[%d] would have more rows than "
+                                    "can be counted",
                                     factor, s, i, v);
-            const int64_t bytes = und_dump_bytes(dump);
+            const int64_t bytes = product(und_dump_bytes(dump), stream->passes);
             if (bytes < 0 || bytes > INT64_MAX - sum)
                 return und_fail(error, "--bytes-scale %g: streams[%d] would have more than %" PRId64 " bytes", factor,
                                 s, INT64_MAX);
@@ -560,6 +791,10 @@ static void free_dump(struct und_dump *dump)
     }
     if (!dump->repeats)
         free(dump->variables);
+    for (int i = 0; !dump->repeats_operations && i < dump->operation_count; ++i)
+        free(dump->operations[i].runs);
+    if (!dump->repeats_operations)
+        free(dump->operations);
 }
 
 void und_workload_free(struct und_workload *workload)

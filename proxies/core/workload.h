@@ -7,13 +7,16 @@
 
 #include "core/error.h"
 #include "core/method.h"
+#include "core/order.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum und_rule { UND_EVEN, UND_GRID, UND_RUNS };
-enum und_layout { UND_SHARED, UND_FILE_PER_PROCESS, UND_GROUPED };
+enum { UND_MAX_DUMPS = 10000000, UND_MAX_NAMES = 1024, UND_MAX_PASSES = 1000000 };
+
+enum und_rule { UND_EVEN, UND_GRID, UND_RUNS, UND_CYCLIC };
+enum und_layout { UND_SHARED, UND_FILE_PER_PROCESS, UND_GROUPED, UND_FLOOD };
 enum und_operation { UND_WRITES, UND_READS };
 enum und_role { UND_CHECKPOINT, UND_VISUALIZATION, UND_OUTPUT, UND_RESTART, UND_INPUT };
 enum und_compute { UND_SLEEP, UND_BUSY, UND_STENCIL };
@@ -25,7 +28,10 @@ struct und_content {
     double compressibility; /* random: share of every 4 KiB that is zero bytes, 0 … 1 */
 };
 
-/* Consecutive ranks with the same number of rows. */
+/* Operations without bytes. */
+enum und_bare { UND_OPEN, UND_STAT, UND_CREATE_EMPTY, UND_MKDIR, UND_RENAME, UND_UNLINK, UND_SYNC, UND_SEEK };
+
+/* Consecutive ranks with the same number of rows, or of operations. */
 struct und_rows {
     int64_t ranks;
     int64_t rows;
@@ -41,34 +47,55 @@ struct und_variable {
     int64_t grid[UND_MAX_DIMS]; /* rule grid: ranks along each dimension */
     int run_count;
     struct und_rows *runs; /* rule runs */
+    int64_t block;         /* rule cyclic: rows */
     int file;
     int64_t transfer_bytes; /* the stream's, unless the variable has its own */
     bool collective;        /* likewise */
 };
 
+struct und_operations {
+    enum und_bare operation;
+    int run_count;
+    struct und_rows *runs; /* how many each rank makes */
+};
+
 struct und_dump {
     double time_s;
-    int64_t described_bytes; /* of the descriptor, before any scale */
+    double duration_s;       /* negative: not known */
+    int64_t described_bytes; /* of the descriptor and all passes, before any scale */
     int variable_count;
     struct und_variable *variables;
     bool repeats; /* the variables are those of the dump before, and shared with it */
+    int operation_count;
+    struct und_operations *operations;
+    bool repeats_operations; /* likewise */
 };
 
 struct und_stream {
     char *name;
     enum und_role role;
     enum und_operation operation;
-    bool append;
+    bool append, rewrite, update; /* one at most; none: each dump has new files */
+    int64_t names;                /* rewrite, update: sets of files used in turn */
+    bool reopen;                  /* update: each dump opens and closes its set */
+    int extends;                  /* the stream into whose files this one writes; -1: none */
+    int extended_by;              /* the one that writes into the files of this; -1: none */
     enum und_layout layout;
-    int64_t groups; /* files per file index: 1, ranks, or the groups of the layout grouped */
+    int64_t groups; /* files per file index: 1, ranks (also of a flood), or the groups of the layout grouped */
     char *method;
     int64_t transfer_bytes;
     bool collective;
+    struct und_order order; /* of transfers or, in a flood, of files */
+    int64_t passes;         /* reads: how often a dump's bytes are read */
+    bool steady;            /* transfers are spread over duration_s */
+    bool direct, write_through;
+    int64_t sync_bytes;          /* flushed within a dump; 0: not */
+    int64_t files_per_directory; /* 0: no directories */
     bool sync;
     bool turns; /* the ranks that share a file have it open one after the other */
     struct und_content content;
     int files; /* highest file index + 1 */
-    int dump_count;
+    int dump_count, dump_capacity;
     struct und_dump *dumps;
 };
 
@@ -81,12 +108,17 @@ struct und_workload {
     struct und_stream *streams;
 };
 
-/* Reads the descriptor from text; `file` is its name for messages. NULL with the sentence. */
+/* Reads the descriptor from text; `file` is its name for messages. NULL with the error message. */
 struct und_workload *und_workload_read(const char *text, size_t bytes, const char *file, struct und_error *error);
 
+/* The set of files of a dump: 0 … names-1 where files are written again, else the dump. */
+int und_stream_set(const struct und_stream *stream, int dump);
+
 /* Multiplies the longest dimension of every variable (the first of equals) by the factor and rounds
- * it to the nearest whole number, at least 1; unequal slabs are rounded run by run. */
-bool und_workload_scale(struct und_workload *workload, double factor, struct und_error *error);
+ * it to the nearest whole number, at least 1; unequal slabs are rounded run by run, and where nothing would
+ * be left of any, as many ranks as there are rows to share have one. *raised is the number of variables
+ * that the factor alone would have left without an element. */
+bool und_workload_scale(struct und_workload *workload, double factor, int64_t *raised, struct und_error *error);
 
 void und_workload_free(struct und_workload *workload);
 

@@ -11,9 +11,9 @@
 
 #ifdef UND_HAVE_ADIOS
 
-#include "core/created.h"
 #include "core/die.h"
 #include "core/space.h"
+#include "core/storage.h"
 
 #include <adios.h>
 #include <adios_error.h>
@@ -30,7 +30,7 @@ enum { METHOD, AGGREGATORS, OSTS, STRIPE_COUNT, STRIPE_SIZE, BLOCK_SIZE, BUFFER,
 enum { MPI_SHARED, POSIX, LUSTRE, AMR };
 enum { MINMAX, OFF };
 enum {
-    LITTLE_BYTES = 64 * 1024,
+    HEADER_BYTES = 64 * 1024, /* more than ADIOS adds to the bytes of a step */
     GROWTH_BYTES = 16 * 1024 * 1024,
     MEBIBYTE = 1024 * 1024,
     LIST_BYTES = 24 * UND_MAX_DIMS,
@@ -43,37 +43,40 @@ static const char *const statistics[] = {"minmax", "off", NULL};
 static const struct und_setting settings[] = {
     [METHOD] = {.name = "method",
                 .choices = methods,
-                .standard = "MPI",
+                .default_value = "MPI",
                 .help =
                     "ADIOS' own: one file (MPI, MPI_LUSTRE), one part per rank (POSIX) or per aggregator (MPI_AMR)"},
     [AGGREGATORS] = {.name = "num_aggregators",
                      .most = INT32_MAX,
-                     .standard = "0",
+                     .default_value = "0",
                      .help = "MPI_AMR: ranks that write for the others; 0 = all ranks"},
     [OSTS] = {.name = "num_ost",
               .most = INT32_MAX,
-              .standard = "0",
+              .default_value = "0",
               .help = "MPI_AMR: Lustre targets that parts are dealt to; 0 = striping is left to the file system"},
     [STRIPE_COUNT] = {.name = "stripe_count",
                       .most = UINT16_MAX,
-                      .standard = "0",
+                      .default_value = "0",
                       .help = "MPI_LUSTRE, MPI_AMR with num_ost: targets of a file; 0 = as ADIOS does it"},
     [STRIPE_SIZE] = {.name = "stripe_size",
                      .bytes = true,
                      .most = INT32_MAX,
-                     .standard = "0",
+                     .default_value = "0",
                      .help = "MPI_LUSTRE, MPI_AMR with num_ost: bytes of a stripe; 0 = 1MiB"},
     [BLOCK_SIZE] = {.name = "block_size",
                     .bytes = true,
                     .most = INT32_MAX,
-                    .standard = "0",
-                    .help = "MPI_LUSTRE: most bytes of a write, which begins at a multiple of it; 0 = 1MiB"},
+                    .default_value = "0",
+                    .help = "MPI_LUSTRE: maximum bytes of a write, which begins at a multiple of it; 0 = 1MiB"},
     [BUFFER] = {.name = "max_buffer_size",
                 .bytes = true,
                 .most = INT64_MAX,
-                .standard = "0",
-                .help = "most bytes that wait for the end of a step, in MiB upwards; 0 = no limit"},
-    [STATS] = {.name = "stats", .choices = statistics, .standard = "minmax", .help = "of every block, in its index"},
+                .default_value = "0",
+                .help = "maximum bytes buffered until the end of a step, in MiB upwards; 0 = no limit"},
+    [STATS] = {.name = "stats",
+               .choices = statistics,
+               .default_value = "minmax",
+               .help = "of every block, in its index"},
     {.name = NULL},
 };
 
@@ -91,6 +94,7 @@ struct und_file {
     ADIOS_VARINFO *found; /* the variable that `define` named last */
     int read_step;        /* of that variable */
     bool append;
+    bool replaces;          /* the first step of a new file is not complete */
     int rank, ranks;        /* of comm */
     int64_t bytes;          /* of a step of this rank, at most; of one to come, as the one before */
     int64_t reserved;       /* that the step has room for */
@@ -113,7 +117,7 @@ static const char *reason(char text[ERROR_BYTES])
 static _Noreturn void fail(const struct und_file *file, const char *doing, const char *what)
 {
     char text[ERROR_BYTES];
-    const bool full = !file->read && und_space_is_out(file->path, LITTLE_BYTES);
+    const bool full = !file->read && und_space_is_out(file->path, UND_FULL_BYTES);
     UND_DIE("adios: cannot %s%s%s%s: %s", doing, what ? what : "", what ? " of " : "", file->path,
             full ? strerror(ENOSPC) : reason(text));
 }
@@ -145,7 +149,7 @@ static void watch_io(bool on)
 /* ADIOS' methods that use MPI-IO look at none of its results, or at few. */
 static void check_io(const struct und_file *file, const char *doing)
 {
-    if (io_error != MPI_SUCCESS && und_space_is_out(file->path, LITTLE_BYTES))
+    if (io_error != MPI_SUCCESS && und_space_is_out(file->path, UND_FULL_BYTES))
         UND_DIE("adios: cannot %s%s: %s", doing, file->path, strerror(ENOSPC));
     UND_MPI(io_error, "adios: cannot %s%s", doing, file->path);
 }
@@ -226,6 +230,17 @@ static int64_t part(const int64_t *values, int64_t rank, int64_t size)
     return values[METHOD] == POSIX && size > 1 ? rank : -1;
 }
 
+/* Of a step, all blocks wait in the buffer; those of MPI_AMR that write for others hold theirs, too. */
+static int64_t memory(const int64_t *values, const struct und_load *load)
+{
+    int64_t bytes = load->step_bytes + HEADER_BYTES + GROWTH_BYTES;
+    if (values[BUFFER] > 0 && values[BUFFER] < bytes)
+        bytes = values[BUFFER];
+    if (values[METHOD] == AMR && values[AGGREGATORS] > 0 && values[AGGREGATORS] < load->ranks)
+        bytes += ((load->ranks - 1) / values[AGGREGATORS] + 1) * load->step_bytes;
+    return bytes;
+}
+
 /* The last bytes of every BP file say where its three indices begin, and, in the last, the version of the format. */
 static bool is_whole(const char *path, struct und_error *error)
 {
@@ -253,9 +268,9 @@ static const char *group_name(const struct und_file *file)
     return slash ? slash + 1 : file->path;
 }
 
-static size_t add_parameter(char *text, size_t room, size_t length, const char *name, int64_t value)
+static size_t add_parameter(char *text, size_t capacity, size_t length, const char *name, int64_t value)
 {
-    return length + (size_t)snprintf(text + length, room - length, ";%s=%" PRId64, name, value);
+    return length + (size_t)snprintf(text + length, capacity - length, ";%s=%" PRId64, name, value);
 }
 
 /* Without a number of targets, MPI_AMR warns and leaves a descriptor open if it is to set the striping. */
@@ -296,20 +311,33 @@ static void reserve(struct und_file *file, int64_t bytes)
 {
     uint64_t total;
     file->reserved = bytes;
-    check(adios_group_size(file->step, (uint64_t)(bytes + LITTLE_BYTES), &total), file, "make room for ", NULL);
+    check(adios_group_size(file->step, (uint64_t)(bytes + HEADER_BYTES), &total), file, "make room for ", NULL);
 }
 
 static void begin_step(struct und_file *file, const char *mode)
 {
     watch_io(true);
-    und_created_opening(file->path, file->rank);
     check(adios_open(&file->step, group_name(file), file->path, mode, file->comm), file, "open ", NULL);
-    und_created_opened();
     watch_io(false);
     check_io(file, "open ");
     reserve(file, file->bytes);
     file->bytes = 0;
     ++*file->operations;
+}
+
+/* ADIOS removes a file before it writes it anew. */
+static void lend_files(const struct und_file *file)
+{
+    und_storage_lend(file->path);
+    if (file->part)
+        und_storage_lend(file->part);
+}
+
+static void adopt_files(const struct und_file *file)
+{
+    und_storage_adopt(file->path);
+    if (file->part)
+        und_storage_adopt(file->part);
 }
 
 static void end_step(struct und_file *file)
@@ -320,6 +348,9 @@ static void end_step(struct und_file *file)
     check_io(file, "write ");
     check(code, file, "write ", NULL);
     check(adios_delete_vardefs(file->group), file, "forget the variables of ", NULL);
+    if (file->replaces)
+        adopt_files(file);
+    file->replaces = false;
 }
 
 static void open_to_read(struct und_file *file)
@@ -355,6 +386,9 @@ static struct und_file *open_file(const struct und_open *how)
     if (how->mode == UND_READ) {
         open_to_read(file);
     } else {
+        file->replaces = how->mode == UND_CREATE;
+        if (file->replaces)
+            lend_files(file);
         make_group(file);
         begin_step(file, how->mode == UND_CREATE ? "w" : "u");
     }
@@ -500,9 +534,12 @@ const struct und_method und_method_adios = {
     .name = "adios",
     .suffix = ".bp",
     .has_files = true,
+    .buffers = true,
+    .replaces = true,
     .settings = settings,
     .settle = settle,
     .part = part,
+    .memory = memory,
     .whole = is_whole,
     .version = version,
     .open = open_file,
@@ -520,6 +557,7 @@ const struct und_method und_method_adios = {
     .suffix = ".bp",
     .unavailable = "this program was built without ADIOS 1.13",
     .has_files = true,
+    .buffers = true,
 };
 
 #endif

@@ -19,7 +19,7 @@
  * dataset has, however few its chunks are. */
 enum { CHUNKS_OF_NODE = 4 };
 
-enum { MOST_CHUNK_BYTES = 4 * 1024 * 1024, LITTLE_BYTES = 64 * 1024 };
+enum { MOST_CHUNK_BYTES = 4 * 1024 * 1024, CACHE_BYTES = 1024 * 1024 };
 
 enum { ALIGNMENT, CHUNK, DEFLATE, SHUFFLE, LIBVER, COLLECTIVE_METADATA, FLUSH };
 enum { EARLIEST, LATEST };
@@ -33,23 +33,26 @@ static const struct und_setting settings[] = {
     [ALIGNMENT] = {.name = "alignment",
                    .bytes = true,
                    .most = INT64_MAX,
-                   .standard = "0",
+                   .default_value = "0",
                    .help = "objects of at least that size begin at multiples of it (H5Pset_alignment); 0 = none"},
     [CHUNK] = {.name = "chunk",
                .bytes = true,
                .most = UINT32_MAX,
-               .standard = "0",
-               .help = "most bytes of a chunk; 0 = contiguous, in appended files 4MiB"},
-    [DEFLATE] = {.name = "deflate", .most = 9, .standard = "0", .help = "compress chunks (gzip level); 0 = do not"},
-    [SHUFFLE] = {.name = "shuffle", .choices = no_yes, .standard = "no", .help = "reorder the bytes of chunks"},
-    [LIBVER] = {.name = "libver", .choices = versions, .standard = "earliest", .help = "file format"},
+               .default_value = "0",
+               .help = "maximum bytes of a chunk; 0 = contiguous, in appended files 4MiB"},
+    [DEFLATE] = {.name = "deflate",
+                 .most = 9,
+                 .default_value = "0",
+                 .help = "compress chunks (gzip level); 0 = do not"},
+    [SHUFFLE] = {.name = "shuffle", .choices = no_yes, .default_value = "no", .help = "reorder the bytes of chunks"},
+    [LIBVER] = {.name = "libver", .choices = versions, .default_value = "earliest", .help = "file format"},
     [COLLECTIVE_METADATA] = {.name = "collective_metadata",
                              .choices = no_yes,
-                             .standard = "no",
+                             .default_value = "no",
                              .help = "metadata are read and written collectively"},
     [FLUSH] = {.name = "flush",
                .choices = flushes,
-               .standard = "state",
+               .default_value = "state",
                .help = "when appended files are flushed; -e wins"},
     {.name = NULL},
 };
@@ -69,6 +72,7 @@ struct und_file {
     hsize_t first_row;
     bool reading;
     bool append;
+    bool alone; /* opened without the driver of MPI-IO */
     int64_t *operations;
     char path[];
 };
@@ -85,7 +89,7 @@ static herr_t keep_innermost(unsigned depth, const H5E_error2_t *error, void *te
 static _Noreturn void fail(const struct und_file *file, const char *doing, const char *what)
 {
     char text[200] = "no reason given by HDF5";
-    if (!file->reading && und_space_is_out(file->path, LITTLE_BYTES))
+    if (!file->reading && und_space_is_out(file->path, UND_FULL_BYTES))
         snprintf(text, sizeof text, "%s", strerror(ENOSPC));
     else
         H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
@@ -135,7 +139,7 @@ static hid_t file_access(const struct und_file *file, const struct und_open *how
 {
     hid_t access = made(H5Pcreate(H5P_FILE_ACCESS), file, "open ", NULL);
     if (!how->turns)
-        check(H5Pset_fapl_mpio(access, how->comm, MPI_INFO_NULL), file, "open ", NULL);
+        check(H5Pset_fapl_mpio(access, how->comm, how->hints), file, "open ", NULL);
 #if H5_VERSION_GE(1, 10, 7)
     if (how->turns)
         check(H5Pset_file_locking(access, false, true), file, "open ", NULL);
@@ -152,12 +156,13 @@ static hid_t file_access(const struct und_file *file, const struct und_open *how
     return access;
 }
 
-static hid_t create_file(const struct und_file *file, hid_t access)
+static hid_t create_file(const struct und_file *file, hid_t access, bool creates)
 {
     hid_t creation = made(H5Pcreate(H5P_FILE_CREATE), file, "create ", NULL);
     if (file->append)
         check(H5Pset_istore_k(creation, CHUNKS_OF_NODE), file, "create ", NULL);
-    hid_t handle = made(H5Fcreate(file->path, H5F_ACC_TRUNC, creation, access), file, "create ", NULL);
+    hid_t handle =
+        made(H5Fcreate(file->path, creates ? H5F_ACC_EXCL : H5F_ACC_TRUNC, creation, access), file, "create ", NULL);
     check(H5Pclose(creation), file, "create ", NULL);
     return handle;
 }
@@ -186,6 +191,16 @@ static bool settle(const int64_t *values, struct und_use *use, struct und_error 
     return true;
 }
 
+/* The cache of chunks of the open dataset (H5Pset_chunk_cache has 1 MiB), or the chunks of a call that are
+ * filtered, before and after. */
+static int64_t memory(const int64_t *values, const struct und_load *load)
+{
+    const int64_t chunk = values[CHUNK] > 0 ? values[CHUNK] : MOST_CHUNK_BYTES;
+    if (!load->append && values[CHUNK] == 0)
+        return 0;
+    return CACHE_BYTES + (filters(values) ? 2 * (load->transfer_bytes + chunk) : 0);
+}
+
 static struct und_file *open_file(const struct und_open *how)
 {
     size_t length = strlen(how->path) + 1;
@@ -195,13 +210,14 @@ static struct und_file *open_file(const struct und_open *how)
     file->dataset = file->space = -1;
     file->reading = how->mode == UND_READ;
     file->append = how->append;
+    file->alone = how->turns;
     if (how->settings)
         memcpy(file->settings, how->settings, sizeof file->settings);
     file->operations = how->operations;
 
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t access = file_access(file, how);
-    file->handle = how->mode == UND_CREATE ? create_file(file, access)
+    file->handle = how->mode == UND_CREATE ? create_file(file, access, how->creates)
                    : how->mode == UND_READ ? H5Fopen(how->path, H5F_ACC_RDONLY, access)
                                            : H5Fopen(how->path, H5F_ACC_RDWR, access);
     made(file->handle, file, how->mode == UND_CREATE ? "create " : "open ", NULL);
@@ -320,15 +336,15 @@ static void define(struct und_file *file, const struct und_dataset *dataset, con
     close_dataset(file);
     file->type = native_type(dataset->type);
     file->first_row = (hsize_t)dataset->first_row;
-    if (file->reading || dataset->first_row > 0) {
+    if (file->reading || dataset->exists || dataset->first_row > 0) {
         file->dataset = made(H5Dopen2(file->handle, dataset->name, H5P_DEFAULT), file, "open dataset ", dataset->name);
-        if (!file->reading)
+        if (dataset->first_row > 0 && !file->reading)
             extend_dataset(file, dataset);
     } else {
         file->dataset = create_dataset(file, dataset);
     }
     file->space = made(H5Dget_space(file->dataset), file, "open dataset ", dataset->name);
-    if (file->reading)
+    if (file->reading || dataset->exists)
         check_shape(file, dataset);
 }
 
@@ -397,15 +413,35 @@ static void close_file(struct und_file *file)
     free(file);
 }
 
+/* The driver's handle is the file of MPI, or of the system where no communicator shares it. */
+static void hints_in_force(const struct und_file *file, MPI_Info *hints)
+{
+    MPI_File *handle = NULL;
+    void *raw = NULL;
+    *hints = MPI_INFO_NULL;
+    if (file->alone)
+        return;
+    check(H5Fget_vfd_handle(file->handle, H5P_DEFAULT, &raw), file, "read the hints of ", NULL);
+    handle = raw;
+    UND_MPI(MPI_File_get_info(*handle, hints), "hdf5: cannot read the hints of %s", file->path);
+}
+
+static const char *const default_hints[] = {NULL};
+
 const struct und_method und_method_hdf5 = {
     .name = "hdf5",
     .suffix = ".h5",
     .has_files = true,
+    .buffers = true,
     .collective = true,
     .settings = settings,
     .settle = settle,
+    .memory = memory,
     .version = version,
+    .hints = default_hints,
+    .updates = true,
     .open = open_file,
+    .hints_in_force = hints_in_force,
     .define = define,
     .write = write_box,
     .read = read_box,
@@ -420,6 +456,7 @@ const struct und_method und_method_hdf5 = {
     .suffix = ".h5",
     .unavailable = "no parallel HDF5 was found when this program was built",
     .has_files = true,
+    .buffers = true,
     .collective = true,
 };
 

@@ -1,3 +1,4 @@
+include("${PROJECT_SOURCE_DIR}/cmake/hdf5.cmake")
 if(TARGET hdf5::mpi)
   set(UND_METHOD_LIBRARIES hdf5::mpi)
   set(UND_METHOD_DEFINITIONS UND_HAVE_HDF5)

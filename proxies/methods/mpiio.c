@@ -29,8 +29,8 @@ struct und_file {
 static void check_moved(int code, const MPI_Status *status, int bytes, const struct und_file *file, const char *doing,
                         int64_t offset)
 {
-    int moved = 0;
-    if (code == MPI_SUCCESS)
+    int moved = 0; /* ROMIO leaves the status of a call that moves nothing undefined */
+    if (code == MPI_SUCCESS && bytes > 0)
         MPI_Get_count(status, MPI_BYTE, &moved);
     if (code == MPI_SUCCESS && moved == bytes)
         return;
@@ -53,13 +53,11 @@ static struct und_file *open_file(const struct und_open *how)
     file->transfer_bytes = how->transfer_bytes;
     file->operations = how->operations;
 
-    /* Data sieving would read and rewrite what lies between the rows of other ranks. */
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "romio_ds_write", "disable");
-    int access = how->mode == UND_READ ? MPI_MODE_RDONLY : MPI_MODE_RDWR;
-    UND_MPI(MPI_File_open(how->comm, how->path, access, info, &file->handle), "mpiio: cannot open %s", how->path);
-    MPI_Info_free(&info);
+    const int access = how->mode == UND_READ ? MPI_MODE_RDONLY
+                       : how->creates        ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
+                                             : MPI_MODE_RDWR;
+    UND_MPI(MPI_File_open(how->comm, how->path, access, how->hints, &file->handle), "mpiio: cannot %s %s",
+            how->creates ? "create" : "open", how->path);
     ++*file->operations;
     return file;
 }
@@ -178,11 +176,22 @@ static void close_file(struct und_file *file)
     free(file);
 }
 
+static void hints_in_force(const struct und_file *file, MPI_Info *hints)
+{
+    UND_MPI(MPI_File_get_info(file->handle, hints), "mpiio: cannot read the hints of %s", file->path);
+}
+
+/* Data sieving would read and rewrite what lies between the rows of other ranks. */
+static const char *const default_hints[] = {"romio_ds_write=disable", NULL};
+
 const struct und_method und_method_mpiio = {
     .name = "mpiio",
     .has_files = true,
     .collective = true,
+    .hints = default_hints,
+    .updates = true,
     .open = open_file,
+    .hints_in_force = hints_in_force,
     .define = define,
     .write = write_box,
     .read = read_box,

@@ -2,9 +2,9 @@
  * POSIX: pwrite and pread at explicit offsets, one call per run of consecutive bytes, fsync. With
  * the option `direct`, whole pages of a run bypass the page cache and the rest goes through it.
  */
-#include "core/created.h"
 #include "core/die.h"
 #include "core/method.h"
+#include "core/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static const char *const direct_choices[] = {"no", "read", "yes", NULL};
 static const struct und_setting settings[] = {
     [DIRECT] = {.name = "direct",
                 .choices = direct_choices,
-                .standard = "no",
+                .default_value = "no",
                 .help = "bypass the page cache (O_DIRECT) in reads, or in reads and writes"},
     {.name = NULL},
 };
@@ -31,7 +31,7 @@ struct und_file {
     int direct;             /* the same file with O_DIRECT; -1: none */
     unsigned char *aligned; /* where direct transfers start in memory */
     int64_t page;
-    int64_t room; /* bytes of aligned, whole pages */
+    int64_t capacity; /* bytes of aligned, whole pages */
     int64_t *operations;
     char path[];
 };
@@ -43,6 +43,11 @@ static int64_t page_bytes(void)
     return page > 4096 ? page : 4096;
 }
 
+static int64_t posix_memory(const int64_t *values, const struct und_load *load)
+{
+    return values[DIRECT] == DIRECT_NO ? 0 : load->transfer_bytes + page_bytes();
+}
+
 static bool posix_probe(const char *directory, const int64_t *values, struct und_error *error)
 {
     char path[4096];
@@ -51,32 +56,39 @@ static bool posix_probe(const char *directory, const int64_t *values, struct und
     const int length = snprintf(path, sizeof path, "%s/.direct", directory);
     if (length < 0 || (size_t)length >= sizeof path)
         return und_fail(error, "%s: the name is too long", directory);
-    und_created_reserve(path, UND_DATA_FILE);
-    const int made = und_created_file(path);
-    if (made < 0)
-        return und_fail(error, "cannot create %s: %s", path, strerror(errno));
+    int made;
+    und_storage_reserve(path, UND_DATA_FILE, NULL);
+    if (!und_storage_create(path, NULL, &made, error))
+        return false;
     close(made);
     const int direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
     const int code = errno;
     if (direct >= 0)
         close(direct);
-    und_created_drop_data(true);
+    und_storage_drop_data(true);
     return direct >= 0 ||
            und_fail(error, "--method-option posix.direct=%s: the file system of %s cannot bypass the cache: %s",
                     direct_choices[values[DIRECT]], directory, strerror(code));
 }
 
+static int flags_of(const struct und_open *how)
+{
+    if (how->mode == UND_READ)
+        return O_RDONLY | O_CLOEXEC;
+    return O_RDWR | O_NOFOLLOW | O_CLOEXEC | (how->write_through ? O_DSYNC : 0);
+}
+
 static void open_direct(struct und_file *file, const struct und_open *how)
 {
-    void *room;
+    void *capacity;
     file->page = page_bytes();
-    file->room = (how->transfer_bytes + file->page - 1) / file->page * file->page;
-    file->direct = open(how->path, (how->mode == UND_READ ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC);
+    file->capacity = (how->transfer_bytes + file->page - 1) / file->page * file->page;
+    file->direct = open(how->path, flags_of(how) | O_DIRECT);
     UND_CHECK(file->direct >= 0, "posix: cannot open %s with O_DIRECT", how->path);
-    const int code = posix_memalign(&room, (size_t)file->page, (size_t)file->room);
+    const int code = posix_memalign(&capacity, (size_t)file->page, (size_t)file->capacity);
     if (code != 0)
-        UND_DIE("posix: no memory for direct transfers of %lld bytes", (long long)file->room);
-    file->aligned = room;
+        UND_DIE("posix: no memory for direct transfers of %lld bytes", (long long)file->capacity);
+    file->aligned = capacity;
 }
 
 static struct und_file *posix_open(const struct und_open *how)
@@ -89,10 +101,14 @@ static struct und_file *posix_open(const struct und_open *how)
     file->operations = how->operations;
     file->direct = -1;
     file->aligned = NULL;
-    file->descriptor = *how->created;
-    *how->created = -1;
+    file->descriptor = -1;
+    /* A descriptor cannot begin to write through later. */
+    if (!how->write_through) {
+        file->descriptor = *how->created;
+        *how->created = -1;
+    }
     if (file->descriptor < 0)
-        file->descriptor = open(how->path, (how->mode == UND_READ ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+        file->descriptor = open(how->path, flags_of(how));
     UND_CHECK(file->descriptor >= 0, "posix: cannot open %s", how->path);
     if (direct == DIRECT_YES || (direct == DIRECT_READ && how->mode == UND_READ))
         open_direct(file, how);
@@ -111,7 +127,7 @@ static int64_t next_call(const struct und_file *file, int64_t bytes, int64_t off
         return bytes < head ? bytes : head;
     *directly = true;
     bytes -= bytes % file->page;
-    return bytes < file->room ? bytes : file->room;
+    return bytes < file->capacity ? bytes : file->capacity;
 }
 
 static ssize_t write_some(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
@@ -196,6 +212,11 @@ static void posix_read(struct und_file *file, const struct und_dataset *dataset,
         read_span(file, to, spans.elements * size, dataset->file_offset + element * size);
 }
 
+static int posix_descriptor(const struct und_file *file)
+{
+    return file->descriptor;
+}
+
 static void posix_sync(struct und_file *file)
 {
     UND_CHECK(fsync(file->descriptor) == 0, "posix: cannot flush %s", file->path);
@@ -216,8 +237,12 @@ const struct und_method und_method_posix = {
     .has_files = true,
     .collective = false,
     .settings = settings,
+    .memory = posix_memory,
     .probe = posix_probe,
+    .updates = true,
+    .writes_through = true,
     .open = posix_open,
+    .descriptor = posix_descriptor,
     .write = posix_write,
     .read = posix_read,
     .sync = posix_sync,

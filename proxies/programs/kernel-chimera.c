@@ -328,7 +328,11 @@ static void begin_ray(struct chimera *star, int ray)
 
 static void begin(struct chimera *star, int64_t rays)
 {
+    uint64_t bytes = 0;
     lay_out(star, rays);
+    for (int a = 0; a < ARRAYS; ++a)
+        bytes += (uint64_t)elements_of(star, a) * element_bytes(a);
+    skeleton_check_capacity(star->run, bytes);
     for (int a = 0; a < ARRAYS; ++a)
         star->arrays[a] = skeleton_array(star->run, rows[a].name, (size_t)elements_of(star, a), element_bytes(a));
     const size_t side = (size_t)COUPLED * NX * (size_t)(star->ij > star->ik ? star->ij : star->ik);
@@ -669,9 +673,9 @@ static void end(struct chimera *star)
 
 enum { RAYS, CYCLES };
 
-static void play(const struct skeleton_settings *settings, const int64_t *values)
+static void play(const struct skeleton_options *options, const int64_t *values)
 {
-    struct chimera star = {.run = skeleton_start(settings, MPI_COMM_WORLD)};
+    struct chimera star = {.run = skeleton_start(options, MPI_COMM_WORLD)};
     begin(&star, values[RAYS]);
     while (skeleton_repetition(star.run))
         while (skeleton_step(star.run)) {

@@ -47,7 +47,7 @@ struct gts {
     double *phi;     /* [grid][2]: on this process' plane, and on the next one */
     double *plane;   /* [grid] */
     double *leaving; /* particles on their way */
-    int32_t leaving_room;
+    int32_t leaving_capacity;
     double probe[NPROBE], bin_a[NBIN_A], temperature[NRBIN], density[NRBIN];
     double shear[MPSI + 1], heat[MPSI + 1];
     unsigned char random[SPRNG_BYTES];
@@ -91,11 +91,13 @@ static void begin(struct gts *torus, int64_t particles, int64_t grid, bool elect
     torus->grid = (int32_t)grid;
     torus->has_electrons = electrons;
     torus->seed = UINT64_C(0x9e3779b97f4a7c15) * ((uint64_t)torus->rank + 1);
+    const uint64_t species_bytes = sizeof(double) * ((uint64_t)particles * (PROPERTIES + 1) + (uint64_t)grid);
+    skeleton_check_capacity(torus->run, (electrons ? 2 : 1) * species_bytes + 3 * sizeof(double) * (uint64_t)grid);
     torus->phi = skeleton_array(torus->run, "phi", (size_t)grid * 2, sizeof *torus->phi);
     torus->plane = skeleton_array(torus->run, "phi", (size_t)grid, sizeof *torus->plane);
-    torus->leaving_room = (int32_t)(particles / 16 + 1);
-    torus->leaving =
-        skeleton_array(torus->run, "particles on their way", (size_t)torus->leaving_room * PROPERTIES, sizeof(double));
+    torus->leaving_capacity = (int32_t)(particles / 16 + 1);
+    torus->leaving = skeleton_array(torus->run, "particles on their way", (size_t)torus->leaving_capacity * PROPERTIES,
+                                    sizeof(double));
     torus->ions = (struct species){.name = "ions", .speed = 0.01, .charge = 1};
     torus->electrons = (struct species){.name = "electrons", .speed = 0.02, .charge = -1};
     begin_species(torus, &torus->ions, particles);
@@ -179,8 +181,8 @@ static int pack(struct gts *torus, struct species *kind, int way)
             ++i;
             continue;
         }
-        if (count == torus->leaving_room)
-            skeleton_die(torus->run, "%s: more than %d leave a wedge at once", kind->name, torus->leaving_room);
+        if (count == torus->leaving_capacity)
+            skeleton_die(torus->run, "%s: more than %d leave a wedge at once", kind->name, torus->leaving_capacity);
         z[ZETA] += way == AHEAD ? -1 : 1;
         memcpy(torus->leaving + (size_t)count++ * PROPERTIES, z, PROPERTIES * sizeof *z);
         --kind->count;
@@ -351,9 +353,9 @@ static void end_species(struct species *kind)
 
 enum { PARTICLES, GRID, ELECTRONS, CYCLES };
 
-static void play(const struct skeleton_settings *settings, const int64_t *values)
+static void play(const struct skeleton_options *options, const int64_t *values)
 {
-    struct gts torus = {.run = skeleton_start(settings, MPI_COMM_WORLD)};
+    struct gts torus = {.run = skeleton_start(options, MPI_COMM_WORLD)};
     begin(&torus, values[PARTICLES], values[GRID], values[ELECTRONS] != 0);
     while (skeleton_repetition(torus.run))
         while (skeleton_step(torus.run)) {

@@ -1,11 +1,15 @@
 /* understudy-replay: plays a workload and writes what it measured. */
-#include "core/created.h"
 #include "core/die.h"
 #include "core/environment.h"
-#include "core/place.h"
+#include "core/init.h"
+#include "core/memory.h"
 #include "core/result.h"
 #include "core/run.h"
 #include "core/setting.h"
+#include "core/stop.h"
+#include "core/storage.h"
+#include "core/striped.h"
+#include "core/stripes.h"
 #include "core/totals.h"
 
 #include <errno.h>
@@ -16,7 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SUCCESS = 0, FAILURE = 1, MISTAKE = 2 };
+enum { SUCCESS = 0, FAILURE = 1, USAGE_ERROR = 2 };
 
 /* The descriptor as text. */
 struct text {
@@ -40,15 +44,15 @@ static bool load(const char *path, struct text *text, struct und_error *error)
     FILE *file = fopen(path, "r");
     if (!file)
         return und_fail(error, "cannot open the workload %s: %s", path, strerror(errno));
-    size_t room = 1 << 16;
-    text->data = malloc(room);
+    size_t capacity = 1 << 16;
+    text->data = malloc(capacity);
     text->bytes = 0;
     while (text->data) {
-        text->bytes += fread(text->data + text->bytes, 1, room - text->bytes, file);
-        if (text->bytes < room)
+        text->bytes += fread(text->data + text->bytes, 1, capacity - text->bytes, file);
+        if (text->bytes < capacity)
             break;
-        room *= 2;
-        char *grown = realloc(text->data, room);
+        capacity *= 2;
+        char *grown = realloc(text->data, capacity);
         if (!grown)
             free(text->data);
         text->data = grown;
@@ -91,8 +95,11 @@ static void list_methods(bool settings)
         }
         if (method->version)
             method->version(version, sizeof version);
-        printf("%-8s available%s%s%s\n", method->name, method->collective ? ", collective calls" : "",
-               version[0] ? ", " : "", version);
+        printf("%-8s available%s", method->name, method->collective ? ", collective calls" : "");
+        for (int kind = 0, lacking = 0; und_kind_names[kind]; ++kind)
+            if (!und_method_plays(method, (enum und_kind_of_stream)kind))
+                printf("%s%s", lacking++ ? " " : ", not for ", und_kind_names[kind]);
+        printf("%s%s\n", version[0] ? ", " : "", version);
         if (settings)
             und_settings_list(method, stdout);
     }
@@ -100,21 +107,25 @@ static void list_methods(bool settings)
 
 static void print_plan(const struct und_run *run, const struct und_totals *totals)
 {
-    static const char *const layouts[] = {"shared", "file per process", "grouped"};
+    static const char *const layouts[] = {"shared", "file per process", "grouped", "a file per row"};
     const struct und_workload *workload = run->workload;
     printf("Workload %s for %" PRId64 " ranks, would %s %s\n", workload->name, workload->ranks,
-           run->options->restart_from ? "only restart from" : "write to",
-           run->options->directory ? run->options->directory : "the directory of -o");
+           run->plan->only_restarts ? "only restart from" : "write to",
+           run->plan->directory ? run->plan->directory : "the directory of -o");
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream *stream = &workload->streams[s];
-        const struct und_plan *plan = &run->plans[s];
+        const struct und_stream_plan *plan = &run->plan->streams[s];
         printf("  stream %s: %s, %s, %s%s\n", stream->name, stream->operation == UND_WRITES ? "writes" : "reads",
                layouts[stream->layout], plan->method->name,
                plan->all_collective    ? ", collective"
                : plan->some_collective ? ", collective and independent"
                : stream->turns         ? ", in turns"
                                        : "");
-        printf("    dumps           %d%s\n", stream->dump_count, stream->append ? ", appended" : "");
+        printf("    dumps           %d%s\n", stream->dump_count,
+               stream->append    ? ", appended"
+               : stream->rewrite ? ", rewritten"
+               : stream->update  ? ", updated"
+                                 : "");
         printf("    files           %" PRId64 "\n", plan->files);
         printf("    bytes           %" PRId64 "\n", plan->bytes);
         printf("    transfer_bytes  %" PRId64, plan->least_transfer_bytes);
@@ -123,187 +134,284 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
         printf("\n");
         printf("    sync            %s\n", plan->sync ? "after each dump" : "no");
     }
-    printf("  %" PRId64 " repetition%s, each\n", run->options->repetitions, run->options->repetitions == 1 ? "" : "s");
+    printf("  %" PRId64 " repetition%s, each\n", run->plan->repetitions, run->plan->repetitions == 1 ? "" : "s");
     printf("    files on storage       %" PRId64 "\n", totals->files);
     printf("    bytes on storage       %" PRId64 "\n", totals->bytes);
     printf("    last dump due          %.3f s\n", totals->scheduled_s);
-    printf("    memory per rank        %" PRId64 " bytes besides MPI and the method's library\n",
-           totals->memory_per_rank);
+    printf("    memory per rank        %" PRId64 " bytes besides MPI\n", totals->memory_per_rank);
+}
+
+/* Do the bytes and files fit what is free? */
+static bool fits(const struct und_totals *totals, const struct und_storage *storage, const char *directory,
+                 struct und_error *error)
+{
+    const char *type = storage->type;
+    if (totals->bytes > storage->free_bytes)
+        return und_fail(error, "%s: the workload needs %" PRId64 " bytes, but only %" PRId64 " are free (%s)",
+                        directory, totals->bytes, storage->free_bytes, type);
+    if (storage->free_inodes >= 0 && totals->files > storage->free_inodes)
+        return und_fail(error, "%s: the workload needs %" PRId64 " files, but only %" PRId64 " can be created (%s)",
+                        directory, totals->files, storage->free_inodes, type);
+    return true;
+}
+
+/* The result replaces a file of its name: not one that the run reads. */
+static bool result_is_apart(const struct und_options *options, struct und_error *error)
+{
+    const char *output = options->output;
+    struct stat result, input;
+    char folder[PATH_MAX];
+    if (stat(output, &result) != 0)
+        return true;
+    if (stat(options->workload, &input) == 0 && input.st_dev == result.st_dev && input.st_ino == result.st_ino)
+        return und_fail(error, "--output %s: is the workload; expected another file", output);
+    const char *slash = strrchr(output, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - output + 1) : 1, slash ? output : ".");
+    if (options->restart_from && stat(folder, &result) == 0 && stat(options->restart_from, &input) == 0 &&
+        input.st_dev == result.st_dev && input.st_ino == result.st_ino)
+        return und_fail(error, "--output %s: is a file of the run in --restart-from %s; expected another file", output,
+                        options->restart_from);
+    return true;
 }
 
 /* Everything that must be right before the first byte, on rank 0. */
-static bool prepare_on_root(const struct und_run *run, const struct und_totals *totals,
-                            const struct und_environment *environment, char *part, size_t size, int *descriptor,
+static bool prepare_on_root(const struct und_run *run, const struct und_options *options,
+                            const struct und_totals *totals, struct und_storage *storage, int *descriptor,
                             struct und_error *error)
 {
-    if (!und_place_fits(totals, environment, run->options->directory, error))
+    if (!und_storage_read(run->plan->directory, storage, error) || !fits(totals, storage, run->plan->directory, error))
         return false;
-    for (int s = 0; !run->options->restart_from && s < run->workload->stream_count; ++s)
-        if (run->plans[s].method->probe &&
-            !run->plans[s].method->probe(run->options->directory, run->plans[s].settings, error))
+    und_striping_describe(run->plan->directory, "", storage);
+    for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
+        if (run->plan->streams[s].method->probe &&
+            !run->plan->streams[s].method->probe(run->plan->directory, run->plan->streams[s].settings, error))
             return false;
-    *descriptor = und_place_result(run->options->output, part, size, error);
+    if (!result_is_apart(options, error))
+        return false;
+    *descriptor = und_storage_create_result(options->output, error);
     return *descriptor >= 0;
 }
 
 static bool make_directory(const struct und_run *run, struct und_error *error)
 {
-    bool made = false;
-    if (!agree(run->rank != 0 || und_place_prepare(run->options->directory, &made, error), error))
+    bool created = false;
+    if (!agree(run->rank != 0 || und_storage_prepare(run->plan->directory, &created, error), error))
         return false;
-    int ours = made;
+    int ours = created;
     UND_MPI(MPI_Bcast(&ours, 1, MPI_INT, 0, run->comm), "cannot agree on the directory");
-    if (ours)
-        und_created_directory(run->options->directory);
+    if (!und_storage_open(run->plan->directory, ours, error))
+        UND_DIE("%s", error->text);
     return true;
 }
 
 static bool find_files(const struct und_run *run, struct und_error *error)
 {
     struct stat status;
-    const char *directory = run->options->restart_from;
+    const char *directory = run->plan->directory;
     const bool there =
         run->rank != 0 || (stat(directory, &status) == 0 && S_ISDIR(status.st_mode)) ||
         und_fail(error, "--restart-from %s: expected a directory with the files of an earlier run", directory);
     return agree(there, error) && und_run_finds_files(run, error);
 }
 
-static void finish_result(const struct und_run *run, struct und_result *result,
-                          const struct und_verification *verification, int descriptor, const char *part)
+static void finish_result(const struct und_run *run, const char *output, struct und_result *result,
+                          const struct und_verification *verification, json_t *striping, int descriptor)
 {
-    und_result_write(result, run, verification, descriptor, part);
-    UND_CHECK(rename(part, run->options->output) == 0, "result: cannot rename %s to %s", part, run->options->output);
-    und_created_keep(part);
+    struct und_error error;
+    und_result_write(result, run, verification, striping, descriptor, output);
+    if (!und_storage_publish_result(output, &error))
+        UND_DIE("%s", error.text);
 }
 
 /* Plays all repetitions and writes the result. */
-static int play(const struct und_run *run, const struct text *text, int argc, char **argv, struct und_error *error)
+static int play(struct und_run *run, const struct und_options *options, const struct text *text, int argc, char **argv,
+                struct und_error *error)
 {
-    const struct und_totals totals = und_totals(run->workload, run->options, run->plans);
+    const struct und_totals totals = und_totals(run->workload, run->plan);
     struct und_environment environment;
-    char part[PATH_MAX] = "";
+    struct und_storage storage;
     int descriptor = -1;
-    if (run->options->restart_from ? !find_files(run, error) : !make_directory(run, error))
-        return MISTAKE;
-    und_environment_read(run->options->directory, run->comm, &environment);
-    if (!agree(run->rank != 0 || prepare_on_root(run, &totals, &environment, part, sizeof part, &descriptor, error),
-               error))
-        return MISTAKE;
+    if (run->plan->only_restarts ? !find_files(run, error) : !make_directory(run, error))
+        return USAGE_ERROR;
+    und_environment_read(run->comm, &environment);
+    if (!agree(run->rank != 0 || prepare_on_root(run, options, &totals, &storage, &descriptor, error), error))
+        return USAGE_ERROR;
+
+    UND_MPI(MPI_Bcast(&storage, (int)sizeof storage, MPI_BYTE, 0, run->comm), "cannot share the kind of storage");
+    run->striped = und_striped_new(run, &storage, error);
+    if (!run->striped)
+        return USAGE_ERROR;
+    und_storage_stripe_by(und_striping_of(&storage));
 
     struct und_result *result = NULL;
     if (run->rank == 0)
-        result = und_result_new(run, text->data, text->bytes, &environment, argc, argv);
+        result = und_result_new(run, options, text->data, text->bytes, &environment, &storage, argc, argv);
+    und_environment_free(&environment);
     struct und_outcome *outcomes = calloc((size_t)run->schedule->count, sizeof *outcomes);
     struct und_verification *verification = calloc(1, sizeof *verification);
     UND_CHECK(outcomes && verification, "no memory for the results of %d dumps", run->schedule->count);
-    for (int64_t i = 0; i < run->options->repetitions; ++i) {
-        if (run->options->verbose && run->rank == 0)
+    for (int64_t i = 0; i < run->plan->repetitions; ++i) {
+        if (run->plan->verbose && run->rank == 0)
             fprintf(stderr, "understudy: repetition %" PRId64 "\n", i);
-        und_run_repetition(run, run->options->keep && i == run->options->repetitions - 1, outcomes, verification);
+        und_run_repetition(run, run->plan->keep && i == run->plan->repetitions - 1, outcomes, verification);
         if (run->rank == 0)
             und_result_add(result, run, outcomes);
     }
+    json_t *striping = und_striped_json(run->striped);
     const bool right = verification->wrong_bytes == 0;
     if (run->rank == 0) {
         if (!right)
             fprintf(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s\n",
                     verification->wrong_bytes, verification->bytes, verification->first);
-        finish_result(run, result, verification, descriptor, part);
+        finish_result(run, options->output, result, verification, striping, descriptor);
     }
+    und_striped_free(run->striped);
     free(outcomes);
     free(verification);
     return right ? SUCCESS : FAILURE;
 }
 
-static int with_plans(struct und_run *run, const struct text *text, int argc, char **argv, struct und_error *error)
+static int with_plan(struct und_run *run, const struct und_options *options, const struct text *text, int argc,
+                     char **argv, struct und_error *error)
 {
     struct und_schedule schedule;
-    if (!run->options->dry_run && run->workload->ranks != run->ranks) {
+    if (!options->dry_run && run->workload->ranks != run->ranks) {
         und_fail(error,
                  "%s: the workload is for %" PRId64 " ranks, but %d %s started; make a descriptor for another number "
                  "with `understudy scale`",
-                 run->options->workload, run->workload->ranks, run->ranks, run->ranks == 1 ? "was" : "were");
-        return MISTAKE;
+                 options->workload, run->workload->ranks, run->ranks, run->ranks == 1 ? "was" : "were");
+        return USAGE_ERROR;
     }
-    const struct und_totals totals = und_totals(run->workload, run->options, run->plans);
-    if (run->options->dry_run) {
+    const struct und_totals totals = und_totals(run->workload, run->plan);
+    if (options->dry_run) {
         if (run->rank == 0)
             print_plan(run, &totals);
         return SUCCESS;
     }
-    run->pattern = und_pattern_new((uint64_t)run->options->seed, totals.largest_transfer);
+    if (!und_memory_fits(totals.memory_per_rank, run->comm, error))
+        return USAGE_ERROR;
+    run->pattern = und_pattern_new(run->plan->seed, totals.largest_transfer);
     UND_CHECK(run->pattern, "no memory for the contents");
-    UND_CHECK(und_schedule_make(run->workload, run->options, &schedule), "no memory for the schedule");
+    UND_CHECK(und_schedule_make(run->workload, run->plan, &schedule), "no memory for the schedule");
     run->schedule = &schedule;
-    if (und_plan_compute(run->workload, run->options) == UND_STENCIL) {
+    if (run->plan->compute == UND_STENCIL) {
         run->stencil = und_stencil_new(run->comm);
         UND_CHECK(run->stencil, "no memory for the stencil");
     }
-    const int status = play(run, text, argc, argv, error);
+    const int status = play(run, options, text, argc, argv, error);
     und_stencil_free(run->stencil);
     und_schedule_free(&schedule);
     und_pattern_free(run->pattern);
     return status;
 }
 
+/* What is too small for the scale has one element, which the measurement's bytes show. */
+static bool scale(struct und_workload *workload, const struct und_options *options, int rank, struct und_error *error)
+{
+    int64_t raised = 0;
+    if (options->bytes_scale != 1.0 && !und_workload_scale(workload, options->bytes_scale, &raised, error))
+        return false;
+    if (raised > 0 && rank == 0)
+        fprintf(stderr,
+                "understudy: --bytes-scale %g: %" PRId64 " of the variables are too small for it and keep one element "
+                "along their longest dimension\n",
+                options->bytes_scale, raised);
+    return true;
+}
+
+/* What the original moves past the page cache and this run does not, or not all of it. */
+static void note_direct(const struct und_workload *workload, const struct und_plan *plan)
+{
+    enum { PAGE = 4096 };
+    for (int s = 0; s < workload->stream_count; ++s) {
+        const struct und_stream_plan *here = &plan->streams[s];
+        if (!workload->streams[s].direct)
+            continue;
+        if (!here->direct)
+            fprintf(stderr, "understudy: streams[%d] (%s): direct in the original; the method %s uses the page cache\n",
+                    s, workload->streams[s].name, here->method->name);
+        else if (here->least_transfer_bytes % PAGE != 0)
+            fprintf(stderr,
+                    "understudy: streams[%d] (%s): transfers of %" PRId64
+                    " bytes are no whole pages; what is left of a page goes through the page cache\n",
+                    s, workload->streams[s].name, here->least_transfer_bytes);
+    }
+}
+
 static int with_options(const struct und_options *options, int rank, int ranks, int argc, char **argv,
                         struct und_error *error)
 {
     struct text text = {NULL, 0};
-    struct und_run run = {.options = options, .comm = MPI_COMM_WORLD, .rank = rank, .ranks = ranks};
-    int status = MISTAKE;
+    struct und_run run = {.comm = MPI_COMM_WORLD, .rank = rank, .ranks = ranks};
+    int status = USAGE_ERROR;
     if (!share(options->workload, rank, &text, error))
-        return MISTAKE;
+        return USAGE_ERROR;
     struct und_workload *workload = und_workload_read(text.data, text.bytes, options->workload, error);
-    struct und_plan *plans = workload ? calloc((size_t)workload->stream_count, sizeof *plans) : NULL;
     run.workload = workload;
-    run.plans = plans;
-    if (workload && plans &&
-        (options->bytes_scale == 1.0 || und_workload_scale(workload, options->bytes_scale, error)) &&
-        und_plan_make(workload, options, options->workload, plans, error))
-        status = with_plans(&run, &text, argc, argv, error);
-    free(plans);
+    struct und_plan *plan = NULL;
+    if (workload && scale(workload, options, rank, error))
+        plan = und_plan_new(workload, options, options->workload, error);
+    run.plan = plan;
+    if (plan && rank == 0)
+        note_direct(workload, plan);
+    if (plan)
+        status = with_plan(&run, options, &text, argc, argv, error);
+    und_plan_free(plan);
     und_workload_free(workload);
     free(text.data);
     return status;
 }
 
-static int run_program(int argc, char **argv, int rank, int ranks, struct und_error *error)
+/* --help, --version and --list. */
+static void inform(const struct und_options *options)
 {
-    struct und_options options;
-    if (!und_options_read(&options, argc, argv, error))
-        return MISTAKE;
-    if (!options.help && !options.version && !options.list)
-        return with_options(&options, rank, ranks, argc, argv, error);
-    if (rank != 0)
-        return SUCCESS;
-    if (options.help)
+    if (options->help) {
         und_options_help(stdout);
-    else if (options.version)
+    } else if (options->version) {
         printf("understudy-replay %s\n", und_version());
-    else
-        list_methods(options.verbose);
-    return SUCCESS;
+    } else {
+        list_methods(options->verbose);
+        if (options->verbose)
+            und_striping_list(stdout);
+    }
+}
+
+/* Without MPI only the launcher tells: is this rank 0, or a program that none has started? */
+static bool is_first(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
+        const char *rank = getenv(variables[i]);
+        if (rank)
+            return strcmp(rank, "0") == 0;
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     struct und_error error = {""};
-    int rank, ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    struct und_options options;
+    int rank, ranks, status = USAGE_ERROR;
+    const bool valid = und_options_read(&options, argc, argv, &error);
+    if (valid && (options.help || options.version || options.list)) {
+        if (is_first())
+            inform(&options);
+        return SUCCESS;
+    }
+    und_init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     und_die_share(MPI_COMM_WORLD);
-    und_created_watch(rank == 0);
-    const int status = run_program(argc, argv, rank, ranks, &error);
+    und_stop_watch(rank == 0);
+    if (valid)
+        status = with_options(&options, rank, ranks, argc, argv, &error);
     if (error.text[0] && rank == 0)
         fprintf(stderr, "understudy: %s\n", error.text);
     /* No rank is still in the directory when its last file goes. */
     MPI_Barrier(MPI_COMM_WORLD);
-    und_created_remove();
-    und_created_unwatch();
+    und_storage_remove();
+    und_stop_unwatch();
     und_die_unshare();
     MPI_Finalize();
     return status;

@@ -115,7 +115,7 @@ def read_by_bpls(player: Player) -> None:
         expect(numbers == list(values), f"{method}: bpls reads {len(numbers)} other values")
 
 
-def mistakes(player: Player) -> None:
+def invalid_input(player: Player) -> None:
     """Methods that lose data, and parameters that a method would ignore, are refused."""
     require(player, "adios")
     path = player.describe(one_stream("shared"))
@@ -264,7 +264,7 @@ def check_kernel_result(result: Json, bytes_of_process: int) -> None:
     except ImportError:
         print("the schema is not checked: jsonschema is not installed")
     else:
-        schema = json.loads((ROOT / "schemas" / "result.schema.json").read_text())
+        schema = json.loads((ROOT / "schemas" / "application.schema.json").read_text())
         jsonschema.validate(result, schema)
     dumps = dumps_of(result)
     expect(len(dumps) == 2, f"{len(dumps)} dumps, expected 2")
@@ -297,8 +297,8 @@ def kernels_compute(player: Player) -> None:
         expect(len(set(dumps[0].split())) > 100, f"{name}: {variable} has hardly any values")
 
 
-def kernel_mistakes(player: Player) -> None:
-    """Bad options and descriptors: one sentence of the kernel, status not 0, no result."""
+def kernel_invalid_input(player: Player) -> None:
+    """Bad options and descriptors: one message of the kernel, status not 0, no result."""
     require(player, "adios")
     chimera, gts = kernel_of(player, "chimera"), kernel_of(player, "gts")
     traces = ROOT / "traces"
@@ -313,10 +313,10 @@ def kernel_mistakes(player: Player) -> None:
         (gts, (), "--directory is missing"),
         (gts, ("-o", "data", "-c", traces / "gts.xml", "-a", "FLOPPY"), "adios_init"),
     ]
-    for program, given, sentence in cases:
+    for program, given, message in cases:
         outcome = program.run(2, *given)
         expect(outcome.status != 0, f"{given}: status 0")
-        expect(sentence in outcome.err, f"{given}: {outcome.err}, expected {sentence}")
+        expect(message in outcome.err, f"{given}: {outcome.err}, expected {message}")
         expect(not (player.folder / "result.json").exists(), f"{given}: a result was written")
         shutil.rmtree(player.folder / "data", ignore_errors=True)
     for program in (chimera, gts):
@@ -326,7 +326,7 @@ def kernel_mistakes(player: Player) -> None:
 
 
 def without_adios(player: Player) -> None:
-    """Where ADIOS is missing the kernels still build, and say so in one sentence."""
+    """Where ADIOS is missing the kernels still build, and say so in one message."""
     compiler = shutil.which("mpicc")
     if not compiler:
         raise Skip("mpicc is not on PATH")
@@ -341,8 +341,8 @@ def without_adios(player: Player) -> None:
         outcome = program.run(2, "-o", "data")
         expect(outcome.status != 0, "status 0")
         lines = [x for x in outcome.err.splitlines() if x.startswith("kernel-")]
-        sentence = f"kernel-{name}: cannot write: this program was built without ADIOS 1.13"
-        expect(lines == [sentence], f"{lines}, expected {sentence}")
+        message = f"kernel-{name}: cannot write: this program was built without ADIOS 1.13"
+        expect(lines == [message], f"{lines}, expected {message}")
 
 
 CASES: dict[str, Callable[[Player], None]] = {
@@ -350,11 +350,11 @@ CASES: dict[str, Callable[[Player], None]] = {
     for case in (
         dry_run,
         read_by_bpls,
-        mistakes,
+        invalid_input,
         small_buffers,
         cut_part,
         kernels_compute,
-        kernel_mistakes,
+        kernel_invalid_input,
         without_adios,
     )
 }

@@ -1,12 +1,15 @@
-# The player with all that belongs to it. mpi_play.py, mpi_run.py, mpi_errors.py, mpi_modes.py and mpi_adios.py name their own cases.
+# The player as a whole; each suite names its own cases.
 find_program(UND_PYTHON3 python3)
 if(NOT UND_PYTHON3)
   message(FATAL_ERROR "The tests of the player need python3; configure with -DBUILD_TESTING=OFF to leave them out")
 endif()
 # The samples and the methods are cases too.
-file(GLOB und_rooms CONFIGURE_DEPENDS samples/*.json ../methods/*.c)
-foreach(suite play run errors modes adios)
-  set(script "${CMAKE_CURRENT_SOURCE_DIR}/mpi_${suite}.py")
+file(GLOB und_cases CONFIGURE_DEPENDS samples/*.json ../methods/*.c)
+file(GLOB scripts CONFIGURE_DEPENDS mpi_*.py)
+list(FILTER scripts EXCLUDE REGEX "/mpi_support.py$")
+foreach(script IN LISTS scripts)
+  get_filename_component(suite "${script}" NAME_WE)
+  string(REPLACE "mpi_" "" suite "${suite}")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${script}")
   execute_process(COMMAND "${UND_PYTHON3}" -B "${script}" --list OUTPUT_VARIABLE names RESULT_VARIABLE status
     OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -18,7 +21,8 @@ foreach(suite play run errors modes adios)
     # python3 is looked up when the test runs: in the virtual environment there is jsonschema.
     add_test(NAME "mpi.${suite}.${name}" COMMAND env python3 -B "${script}" "${name}"
       "$<TARGET_FILE:understudy-replay>" "${MPIEXEC_EXECUTABLE}" "${CMAKE_CURRENT_BINARY_DIR}/cases")
-    set_tests_properties("mpi.${suite}.${name}" PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+    set_tests_properties("mpi.${suite}.${name}" PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+      ENVIRONMENT "UND_FAKE_STRIPED=$<TARGET_FILE:fake_striped>")
     # These look at the clock; the others mostly wait for ranks to start.
     if(suite STREQUAL "run" OR name STREQUAL "computes")
       set_tests_properties("mpi.${suite}.${name}" PROPERTIES RUN_SERIAL TRUE)

@@ -334,18 +334,93 @@ def direct_is_direct(player: Player) -> None:
     expect(sum(moved) == 98_304, f"{sum(moved)} bytes were written directly, expected 98304")
 
 
+def one_rank(rows: int) -> Json:
+    """So many bytes by one rank in one file that is not flushed."""
+    workload = timed([0.0], "single")
+    workload["streams"] = workload["streams"][:1]
+    variable = workload["streams"][0]["dumps"][0]["variables"][0]
+    workload["streams"][0] |= {"role": "checkpoint", "sync": False}
+    workload["streams"][0]["dumps"][0]["variables"] = [
+        variable | {"type": "byte", "shape": [rows], "decomposition": EVEN}
+    ]
+    return workload
+
+
+def traced_file(
+    player: Player, trace: tuple[str, ...], workload: Json, *arguments: object
+) -> "subprocess.CompletedProcess[str]":
+    """A run of one rank under strace, whose lines about its first file are in ./trace."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not on PATH")
+    probe = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False)
+    if probe.returncode != 0:
+        raise Skip("strace may not trace here")
+    player.clear()
+    path = player.describe(workload)
+    # The kernel names open files by their whole paths.
+    file = player.folder.resolve() / "data" / "one.000000"
+    command = ["strace", "-f", "-o", "trace", "-P", str(file), "-P", "data/one.000000"]
+    command += trace
+    command += [str(player.program), "-w", str(path)]
+    return subprocess.run(
+        [*command, "-o", "data", *map(str, arguments)],
+        cwd=player.folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def stdio_buffers(player: Player) -> None:
+    """stdio.buffer decides on the calls of the system, in writes and reads, not on the bytes."""
+    workload = one_rank(100_000)
+    given = ("-a", "stdio", "-t", 100, "-k", "--restart")
+    trace = ("-e", "trace=openat,write,read,lseek")
+    contents = set()
+    for size, most in ((None, 100), ("64KiB", 2), ("4096", 25), ("1", 1000)):
+        chosen = () if size is None else ("-m", f"stdio.buffer={size}")
+        done = traced_file(player, trace, workload, *given, *chosen)
+        expect(done.returncode == 0, done.stderr)
+        lines = (player.folder / "trace").read_text().splitlines()
+        wrote = [int(x.rpartition("= ")[2]) for x in lines if "write(" in x]
+        read = [int(x.rpartition("= ")[2]) for x in lines if "read(" in x]
+        expect(sum(wrote) == sum(read) == 100_000, f"{sum(wrote)} written, {sum(read)} read")
+        right = len(wrote) < most if size is None else len(wrote) == most
+        expect(right, f"buffer {size}: {len(wrote)} writes, expected {most}")
+        # The last read meets the end of the file only where the buffer asked for more.
+        expect(len(read) - len(wrote) in (0, 1), f"buffer {size}: {len(read)} reads")
+        expect(not any("lseek(" in x for x in lines), f"buffer {size}: positioned")
+        # One fopen creates the file, as in an application, and another opens it to read.
+        opened = [x for x in lines if "openat(" in x]
+        expect(len(opened) == 2, f"opened {opened}")
+        expect("O_WRONLY|O_CREAT|O_EXCL|O_TRUNC" in opened[0], f"opened {opened}")
+        contents.add(player.data()["one.000000"])
+    expect(len(contents) == 1, "the buffer changed the bytes")
+
+
+def stdio_reports_late_errors(player: Player) -> None:
+    """An error that the buffer hides until fflush or fclose ends the run, and is named."""
+    trace = ("-e", "trace=write", "-e", "inject=write:error=ENOSPC")
+    given = ("-a", "stdio", "-m", "stdio.buffer=1MiB", "-O", "no.json")
+    for more, what in (((), "cannot close"), (("-e",), "cannot write what is buffered of")):
+        done = traced_file(player, trace, one_rank(100_000), *given, *more)
+        if "INJECTED" not in (player.folder / "trace").read_text():
+            raise Skip(f"strace cannot inject errors here: {done.stderr.strip()[-200:]}")
+        expect(done.returncode != 0, "status 0")
+        message = f"stdio: {what} data/one.000000: No space left on device"
+        expect(message in done.stderr, done.stderr)
+        expect(not player.data(), f"left {list(player.data())}")
+        expect(not (player.folder / "no.json").exists(), "a result was written")
+
+
 def restarts(player: Player, method: str) -> None:
-    """Any dump of any written stream, with ranks shifted and memory dropped, in every layout."""
+    """Any dump of any written stream, with ranks shifted and memory dropped, in every layout: each
+    of the three streams meets each of the three shifts in two of the six layouts."""
     require(player, method)
     layouts = list(LAYOUTS) if method != "null" else ["shared"]
-    for layout, files in itertools.product(layouts, ("new", "append")):
+    for turn, (layout, files) in enumerate(itertools.product(layouts, ("new", "append"))):
         workload = one_stream(layout, dumps=3, files=files)
         workload["streams"].append(copy.deepcopy(workload["streams"][0]))
         workload["streams"][1] |= {"name": "other", "role": "visualization"}
-        for which, shift in itertools.product(
-            (("other", 1), ("field", 0), (None, None)), (0, 1, 5)
-        ):
-            name, dump = which
+        for k, (name, dump) in enumerate((("other", 1), ("field", 0), (None, None))):
+            shift = (0, 1, 5)[(k + turn) % 3]
             given: list[object] = ["--restart", "--shift-ranks", shift, "--drop-cache"]
             given += ["--restart-stream", name, "--restart-dump", dump] if name else []
             given += ["--verify"] if method != "null" else []
@@ -434,12 +509,13 @@ def drops_cache(player: Player) -> None:
 def later_job(player: Player, method: str) -> None:
     """--restart-from reads what an earlier run kept, shared files by other ranks too."""
     require(player, method)
-    for layout, files in itertools.product(LAYOUTS, ("new", "append")):
+    for turn, (layout, files) in enumerate(itertools.product(LAYOUTS, ("new", "append"))):
         workload = one_stream(layout, files=files)
         player.play(workload, "-a", method, "-k")
         (player.folder / "data").rename(player.folder / "kept")
         kept = files_below(player.folder / "kept")
-        for ranks, dump in itertools.product((4, 1, 2, 3), (0, 1)):
+        for k, ranks in enumerate((4, 1, 2, 3)):
+            dump = (k + turn) % 2
             path = player.describe(
                 for_ranks(workload, ranks, [1, ranks, 1]) if ranks != 4 else workload
             )
@@ -486,14 +562,14 @@ def later_job_finds_wrong_bytes(player: Player) -> None:
     outcome = player.run(4, "-w", path, "--restart-from", "data", "-a", "posix", "--verify")
     expect(outcome.status == 1, f"status {outcome.status}")
     # Behind the 10240 bytes of rho.
-    expect("field.000001" in outcome.sentence() and "byte 2105" in outcome.sentence(), outcome.err)
+    expect("field.000001" in outcome.message() and "byte 2105" in outcome.message(), outcome.err)
     outcome = player.run(
         4, "-w", path, "--restart-from", "data", "-a", "posix", "--verify", "--restart-dump", 0
     )
     expect(outcome.status == 0, outcome.err)
 
 
-def mistakes(player: Player) -> None:
+def invalid_input(player: Player) -> None:
     """Options that do not fit each other, the workload, the methods or the files."""
     player.play(one_stream("file-per-process"), "-a", "posix", "-k")
     (player.folder / "data").rename(player.folder / "kept")
@@ -504,6 +580,9 @@ def mistakes(player: Player) -> None:
     own = player.folder / "own.json"
     own.write_text(json.dumps(for_ranks(one_stream("file-per-process"), 2, [2, 1, 1])))
     to = ("-o", "data")
+    same = player.folder / "same.json"
+    same.write_text(json.dumps(one_stream("file-per-process")))
+    of_kept = f"kept/{min((player.folder / 'kept').iterdir()).name}"
     cases: list[tuple[int, tuple[object, ...], tuple[str, ...]]] = [
         (4, (path, *to, "--restart-dump", 1), ("--restart-dump", "together with --restart")),
         (4, (path, *to, "--restart-stream", "field"), ("--restart-stream", "--restart")),
@@ -522,7 +601,9 @@ def mistakes(player: Player) -> None:
         (4, (path, *to, "-m", "posix.colour=red"), ("posix.OPTION=VALUE", "options direct")),
         (4, (path, *to, "-m", "null.colour=red"), ("null.OPTION=VALUE", "options none")),
         (4, (path, *to, "-m", "floppy.side=2"), ("floppy.side=2", "METHOD.OPTION=VALUE")),
-        (4, (path, *to, "-m", "direct"), ("METHOD.OPTION=VALUE", "--list -v")),
+        (4, (path, *to, "-O", path), ("--output", "is the workload")),
+        (4, (same, "--restart-from", "kept", "-a", "posix", "-O", of_kept), ("file of the run",)),
+        (4, (path, *to, "-m", "direct"), ("--method-option direct", "METHOD.OPTION=VALUE")),
         (4, (path, *to, "-m", ""), ("--method-option", "METHOD.OPTION=VALUE")),
         (4, (path, *to, "-a", "null", "-m", "posix.direct=yes"), ("no stream is played",)),
     ]  # fmt: skip
@@ -538,7 +619,7 @@ def mistakes(player: Player) -> None:
         ]  # fmt: skip
     for ranks, (workload, *arguments), words in cases:
         refused(player, ranks, "-w", workload, *arguments, words=words)
-    print(f"{len(cases)} mistakes")
+    print(f"{len(cases)} errors")
 
 
 def no_direct_io(player: Player) -> None:
@@ -557,8 +638,8 @@ def no_direct_io(player: Player) -> None:
     if "INJECTED" not in (player.folder / "trace").read_text():
         raise Skip(f"strace cannot inject errors here: {done.stderr.strip()[-200:]}")
     expect(done.returncode == 2, f"status {done.returncode}: {done.stderr}")
-    sentence = "--method-option posix.direct=read: the file system of data cannot bypass the cache"
-    expect(sentence in done.stderr, done.stderr)
+    message = "--method-option posix.direct=read: the file system of data cannot bypass the cache"
+    expect(message in done.stderr, done.stderr)
     expect(not (player.folder / "data").exists(), "something was left behind")
 
 
@@ -566,7 +647,7 @@ def lists_options(player: Player) -> None:
     """--list -v names every option of every method that --list names."""
     outcome = player.run(0, "--list", "-v")
     expect(outcome.status == 0, outcome.err)
-    names = ["posix.direct=no|read|yes"]
+    names = ["posix.direct=no|read|yes", "stdio.buffer=BYTES"]
     if "hdf5     available" in outcome.out:
         names += ["hdf5.alignment=BYTES", "hdf5.chunk=BYTES", "hdf5.deflate=N", "hdf5.shuffle="]
         names += ["hdf5.libver=", "hdf5.collective_metadata=", "hdf5.flush=state|never"]
@@ -584,10 +665,12 @@ CASES: dict[str, Callable[[Player], None]] = {
         computes,
         hdf5_turns,
         direct_is_direct,
+        stdio_buffers,
+        stdio_reports_late_errors,
         shifted_ranks,
         drops_cache,
         later_job_finds_wrong_bytes,
-        mistakes,
+        invalid_input,
         no_direct_io,
         lists_options,
     )

@@ -27,7 +27,7 @@ from mpi_support import (
 
 SAMPLES = sorted(path.stem for path in (HERE / "samples").glob("*.json"))
 METHODS = sorted(path.stem for path in (HERE.parent / "methods").glob("*.c"))
-BYTE_METHODS = ("posix", "mpiio")
+BYTE_METHODS = ("posix", "stdio", "mpiio")
 
 
 def require(player: Player, method: str) -> None:
@@ -144,10 +144,10 @@ def play(player: Player, name: str, method: str) -> None:
         check_files(player, workload, method)
         if first:
             expect(player.data() == first, f"{variant}: other contents than as described")
-    if method == "mpiio":
+    if method in BYTE_METHODS and method != "posix":
         player.clear()
         player.play(path, *common, "-k", "-a", "posix")
-        expect(player.data() == first, "posix and mpiio wrote different bytes")
+        expect(player.data() == first, f"posix and {method} wrote different bytes")
 
     player.clear()
     result = player.play(path, *common, "-i", 2, "-e", "--restart")

@@ -4,10 +4,12 @@
  * and does -i passes over the open files: the first is fresh. Prints a line per pass: seconds from
  * the first start to the last end on any rank, and operations of all ranks.
  */
-#include "core/created.h"
 #include "core/die.h"
+#include "core/init.h"
 #include "core/run.h"
 #include "core/series.h"
+#include "core/stop.h"
+#include "core/storage.h"
 #include "core/totals.h"
 
 #include <stdio.h>
@@ -32,16 +34,17 @@ static int64_t do_pass(const struct und_run *run, struct und_series *series, int
 {
     double span[2], most[2];
     int64_t bytes, operations, sum = 0;
+    double waited_s;
     /* Counts from the start of the dump again, over the same files. */
     und_series_prepare(series, 0);
     if (pass == 0)
         und_series_open(series);
-    und_series_count(series, &bytes, &operations);
+    und_series_count(series, &bytes, &operations, &waited_s);
     MPI_Barrier(run->comm);
     span[0] = -MPI_Wtime();
     und_series_write(series);
     span[1] = MPI_Wtime();
-    und_series_count(series, &bytes, &operations);
+    und_series_count(series, &bytes, &operations, &waited_s);
     MPI_Reduce(span, most, 2, MPI_DOUBLE, MPI_MAX, 0, run->comm);
     MPI_Reduce(&operations, &sum, 1, MPI_INT64_T, MPI_SUM, 0, run->comm);
     if (run->rank == 0)
@@ -54,24 +57,25 @@ int main(int argc, char **argv)
 {
     struct und_options options;
     struct und_error error;
-    struct und_run run = {.options = &options, .comm = MPI_COMM_WORLD};
-    MPI_Init(&argc, &argv);
+    struct und_run run = {.comm = MPI_COMM_WORLD};
+    und_init(&argc, &argv);
     MPI_Comm_rank(run.comm, &run.rank);
     MPI_Comm_size(run.comm, &run.ranks);
-    und_created_watch(run.rank == 0);
+    und_stop_watch(run.rank == 0);
     if (!und_options_read(&options, argc, argv, &error))
+        UND_DIE("%s", error.text);
+    if (!und_storage_open(options.directory, false, &error))
         UND_DIE("%s", error.text);
     char *text = load(options.workload);
     struct und_workload *workload = und_workload_read(text, strlen(text), options.workload, &error);
     if (!workload || workload->ranks != run.ranks)
         UND_DIE("%s", workload ? "the workload is for another number of ranks" : error.text);
-    struct und_plan *plans = calloc((size_t)workload->stream_count, sizeof *plans);
-    UND_CHECK(plans, "no memory for %d streams", workload->stream_count);
-    if (!und_plan_make(workload, &options, options.workload, plans, &error))
+    struct und_plan *plan = und_plan_new(workload, &options, options.workload, &error);
+    if (!plan)
         UND_DIE("%s", error.text);
     run.workload = workload;
-    run.plans = plans;
-    run.pattern = und_pattern_new(1, und_totals(workload, &options, plans).largest_transfer);
+    run.plan = plan;
+    run.pattern = und_pattern_new(1, und_totals(workload, plan).largest_transfer);
     UND_CHECK(run.pattern, "no memory for a transfer");
 
     struct und_series *series = und_series_new(&run, 0, run.rank, UND_CREATE);
@@ -83,10 +87,10 @@ int main(int argc, char **argv)
     MPI_Barrier(run.comm);
     und_series_free(series);
     if (!options.keep)
-        und_created_remove();
+        und_storage_remove();
 
     und_pattern_free(run.pattern);
-    free(plans);
+    und_plan_free(plan);
     und_workload_free(workload);
     free(text);
     MPI_Finalize();

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from mpi_support import (
@@ -248,6 +249,17 @@ def helps(player: Player) -> None:
     expect(outcome.status == 0 and len(outcome.out.splitlines()) == 1, outcome.out)
 
 
+def informs_without_mpi(player: Player) -> None:
+    """--help, --version and --list start no MPI, and rank 0 alone prints."""
+    without = replace(player, environment={"OMPI_MCA_pml": "missing"})  # ends MPI_Init of Open MPI
+    for arguments in (["--help"], ["--version"], ["--list"], ["--list", "-v"]):
+        alone = without.run(0, *arguments)
+        expect(alone.status == 0 and alone.err == "", f"{arguments}: {alone.err}")
+        together = player.run(2, *arguments)
+        expect(together.status == 0, f"{arguments}: {together.err}")
+        expect(together.out == alone.out, f"{arguments} on 2 ranks: {together.out}")
+
+
 def reads_sizes(player: Player) -> None:
     """-t in bytes, decimal and binary units."""
     for text, size in (("4096", 4096), ("4KiB", 4096), ("4kB", 4000), ("1MiB", 1 << 20)):
@@ -275,8 +287,8 @@ def finds_wrong_bytes(player: Player) -> None:
             file.write(bytes([byte[0] ^ 1]))
         outcome = finish(process)
         expect(outcome.status == 1, f"{method}: status {outcome.status}\n{outcome.err}")
-        sentence = outcome.sentence()
-        expect(target.name in sentence and "5000" in sentence, sentence)
+        message = outcome.message()
+        expect(target.name in message and "5000" in message, message)
         path = player.folder / "wrong.json"
         if path.exists():
             result = json.loads(path.read_text())
@@ -303,6 +315,16 @@ def stops_cleanly(player: Player) -> None:
             expect(not (player.folder / "no.json").exists(), f"{where}: a result was written")
 
 
+def says_what_a_stop_removes(player: Player) -> None:
+    """A rank speaks for the ranks that are left: the files of one that was killed stay."""
+    process = player.start(0, "-w", player.describe(timed([0, 30])), "-o", "data", "-O", "no.json")
+    wait_for(player.folder / "data", 1)
+    process.send_signal(signal.SIGTERM)
+    outcome = finish(process)
+    expect("each rank that still runs removes the files" in outcome.message(), outcome.err)
+    expect(not player.data(), f"left {list(player.data())}")
+
+
 CASES: dict[str, Callable[[Player], None]] = {
     case.__name__.replace("_", "-"): case
     for case in (
@@ -322,9 +344,11 @@ CASES: dict[str, Callable[[Player], None]] = {
         plans_without_writing,
         lists_methods,
         helps,
+        informs_without_mpi,
         reads_sizes,
         finds_wrong_bytes,
         stops_cleanly,
+        says_what_a_stop_removes,
     )
 }
 

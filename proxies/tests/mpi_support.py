@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,12 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SKIPPED = 77
-SUFFIXES = {"hdf5": ".h5", "adios": ".bp"}
+# Of the names of a method's files, by its own row.
+SUFFIXES = {
+    path.stem: found[1]
+    for path in sorted((HERE.parent / "methods").glob("*.c"))
+    if (found := re.search(r'\.suffix = "(.*?)"', path.read_text()))
+}
 TYPE_BYTES = {"byte": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8}
 TYPE_BYTES |= {"u64": 8, "f32": 4, "f64": 8}
 
@@ -35,11 +41,11 @@ class Outcome:
     out: str
     err: str
 
-    def sentence(self) -> str:
-        """The player's one sentence on stderr."""
+    def message(self) -> str:
+        """The player's one message on stderr."""
         lines = [line for line in self.err.splitlines() if line.startswith("understudy: ")]
         expect(
-            len(lines) == 1, f"one sentence was expected on stderr, found {lines} in\n{self.err}"
+            len(lines) == 1, f"one message was expected on stderr, found {lines} in\n{self.err}"
         )
         return lines[0]
 
@@ -139,10 +145,10 @@ def finish(process: "subprocess.Popen[str]", timeout_s: float = 120) -> Outcome:
     return Outcome(status=process.returncode, out=out, err=err.replace("\0", ""))
 
 
-def expect(condition: bool, sentence: str) -> None:
-    """Fails the case with the sentence (also under python -O, unlike assert)."""
+def expect(condition: bool, message: str) -> None:
+    """Fails the case with the message (also under python -O, unlike assert)."""
     if not condition:
-        raise AssertionError(sentence)
+        raise AssertionError(message)
 
 
 def in_time(attempt: Callable[[], None], attempts: int = 5) -> None:
@@ -169,7 +175,7 @@ def check_result(result: Json, workload: str) -> None:
     except ImportError:
         print("the schema is not checked: jsonschema is not installed")
     else:
-        schema = json.loads((ROOT / "schemas" / "result.schema.json").read_text())
+        schema = json.loads((ROOT / "schemas" / "player.schema.json").read_text())
         jsonschema.validate(result, schema)
     expect(result["workload"] == workload, "the result holds another descriptor")
     digest = hashlib.sha256(workload.encode()).hexdigest()

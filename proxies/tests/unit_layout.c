@@ -25,6 +25,16 @@ static const struct und_variable variables[] = {
 };
 enum { VARIABLES = (int)(sizeof variables / sizeof variables[0]) };
 
+/* Rows that are dealt in blocks: a round that does not come out even, a block that is larger than what is left. */
+static const struct und_variable dealt[] = {
+    {.count = 1, .type = UND_F64, .ndims = 1, .shape = {41}, .rule = UND_CYCLIC, .block = 3},
+    {.count = 1, .type = UND_F64, .ndims = 2, .shape = {12, 2}, .rule = UND_CYCLIC, .block = 1},
+    {.count = 1, .type = UND_U8, .ndims = 1, .shape = {36}, .rule = UND_CYCLIC, .block = 6},
+    {.count = 1, .type = UND_U8, .ndims = 1, .shape = {5}, .rule = UND_CYCLIC, .block = 4},
+    {.count = 1, .type = UND_U8, .ndims = 1, .shape = {5}, .rule = UND_CYCLIC, .block = INT64_MAX},
+};
+enum { DEALT = (int)(sizeof dealt / sizeof dealt[0]) };
+
 static int64_t even_owner(int64_t n, int64_t parts, int64_t i)
 {
     int64_t begin = 0;
@@ -194,6 +204,65 @@ static void test_cuts(void **state)
             }
 }
 
+/* Rows dealt in blocks: in files of all sizes of groups, every row once, in its place, never two blocks in
+ * one transfer, also in another order. */
+static void test_cyclic(void **state)
+{
+    static const struct {
+        int64_t rows, block;
+    } cases[] = {{40, 3}, {24, 4}, {2, 3}, {13, 6}, {7, 1}, {100, INT64_MAX}, {29, 5}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+        for (int64_t groups = 1; groups <= RANKS; ++groups) {
+            const struct und_variable variable = {.count = 1,
+                                                  .type = UND_I16,
+                                                  .ndims = 2,
+                                                  .shape = {cases[i].rows, 3},
+                                                  .rule = UND_CYCLIC,
+                                                  .block = cases[i].block};
+            int64_t content_end = 0;
+            for (int64_t g = 0; g < groups; ++g) {
+                const struct und_group group = und_group_at(g, RANKS, groups);
+                bool seen[300] = {false};
+                int64_t next[RANKS] = {0}, moved = 0, elements = 0;
+                for (int64_t row = 0; row < cases[i].rows; ++row) {
+                    const int64_t owner = row / cases[i].block % RANKS;
+                    next[owner] += owner >= group.first && owner < group.end;
+                }
+                for (int64_t rank = group.first; rank < group.end; ++rank) {
+                    struct und_dataset dataset;
+                    struct und_box block;
+                    struct und_cut cut;
+                    int64_t content, rows = 0;
+                    und_layout_place(&variable, RANKS, &group, rank, &dataset, &block, &content);
+                    assert_int_equal(content, content_end);
+                    elements = und_dataset_elements(&dataset);
+                    const struct und_deal deal = und_layout_deal(&variable, RANKS, &group, rank, &block);
+                    und_cut_begin_dealt(&cut, &dataset, &block, &deal, 13);
+                    for (int64_t call = cut.calls - 1; call >= 0; --call) {
+                        und_cut_go(&cut, call);
+                        const int64_t first = cut.box.start[0], end = first + cut.box.count[0];
+                        rows += cut.box.count[0];
+                        assert_true(end * 3 <= elements && cut.consecutive && cut.element == first * 3);
+                        assert_int_equal(first / cases[i].block, (end - 1) / cases[i].block);
+                        assert_int_equal(first / cases[i].block % (group.end - group.first), rank - group.first);
+                        for (int64_t row = first; row < end; ++row) {
+                            assert_false(seen[row]);
+                            seen[row] = true;
+                        }
+                    }
+                    assert_int_equal(rows, next[rank]);
+                    assert_int_equal(rows * 3, cut.elements);
+                    assert_true(rows * 6 <= und_layout_largest_block(&variable, RANKS));
+                    moved += rows * 3;
+                }
+                assert_int_equal(moved, elements);
+                content_end += elements * 2;
+            }
+            assert_int_equal(content_end, cases[i].rows * 6);
+        }
+}
+
 static void test_transfer_sizes(void **state)
 {
     static const struct {
@@ -215,14 +284,48 @@ static void test_transfer_sizes(void **state)
     }
 }
 
+/* Every row is in the share of its owner, once and in order. */
+static void check_shares(const struct und_variable *variable)
+{
+    int64_t row_elements = 1, rows = 0;
+    for (int d = 1; d < variable->ndims; ++d)
+        row_elements *= variable->shape[d];
+    for (int64_t rank = 0; rank < RANKS; ++rank) {
+        const struct und_share share = und_layout_share(variable, RANKS, rank);
+        int64_t last = -1;
+        for (int64_t k = 0; k < share.count; ++k, ++rows) {
+            const int64_t row = share.first + k + k / share.block * share.leap;
+            assert_in_range(row, last + 1, variable->shape[0] - 1);
+            if (variable->rule == UND_CYCLIC)
+                assert_int_equal(row / variable->block % RANKS, rank);
+            else
+                assert_int_equal(owner(variable, row * row_elements), rank);
+            last = row;
+        }
+    }
+    assert_int_equal(rows, variable->shape[0]);
+}
+
+static void test_shares(void **state)
+{
+    (void)state;
+    for (int v = 0; v < VARIABLES; ++v)
+        if (variables[v].rule != UND_GRID)
+            check_shares(&variables[v]);
+    for (int v = 0; v < DEALT; ++v)
+        check_shares(&dealt[v]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_shared_is_global),
         cmocka_unit_test(test_groups_are_packed),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_transfer_sizes),
+        cmocka_unit_test(test_cyclic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The options: every kind of value, right and wrong, and the sentence for each mistake. */
+/* The options: every kind of value, right and wrong, and the message for each error. */
 #include "core/option.h"
 #include "core/workload.h"
 
@@ -10,6 +10,13 @@
 #include <cmocka.h>
 
 enum { MOST_ARGUMENTS = 40 };
+
+enum {
+#define UND_OPTION(kind, member, name, letter, argument, default_value, key, help) +1
+    ROWS = 0
+#include "core/option.def"
+#undef UND_OPTION
+};
 
 /* Splits a command line at its blanks ("" is an empty argument) and reads it. */
 static bool read_line(const char *line, struct und_options *options, struct und_error *error)
@@ -61,6 +68,11 @@ static void test_bytes(void **state)
         {"9223372036854775807", INT64_MAX},
         {"9223372036854775808", -1},
         {"8388608TiB", -1},
+        {"7PB", INT64_C(7000000000000000)},
+        {"7EiB", INT64_C(7) << 60},
+        {"8EiB", -1},
+        {"9EB", INT64_C(9000000000000000000)},
+        {"10EB", -1},
         {"0x10", -1},
     };
     (void)state;
@@ -89,7 +101,7 @@ static void test_defaults(void **state)
     assert_true(options.compute < 0 && options.restart_dump < 0 && options.shift_ranks == 1);
     assert_null(options.restart_stream);
     assert_null(options.restart_from);
-    assert_int_equal(options.setting_count, 0);
+    assert_int_equal(options.settings.count, 0);
 }
 
 /* Reading back needs no directory of its own, but files of an earlier run. */
@@ -104,8 +116,8 @@ static void test_restart(void **state)
     assert_int_equal(options.compute, UND_STENCIL);
     assert_string_equal(options.restart_stream, "s");
     assert_true(options.restart_dump == 0 && options.shift_ranks == 0 && options.drop_cache);
-    assert_int_equal(options.setting_count, 2);
-    assert_string_equal(options.settings[1], "d.e=f");
+    assert_int_equal(options.settings.count, 2);
+    assert_string_equal(options.settings.texts[1], "d.e=f");
     assert_true(read_line("-w f --restart-from d", &options, &error));
     assert_true(options.restart);
     assert_string_equal(options.directory, "d");
@@ -130,16 +142,17 @@ static void test_all_given(void **state)
                 options.verbose);
 }
 
-static void test_mistakes(void **state)
+static void test_invalid_input(void **state)
 {
     static const struct {
         const char *line;
-        const char *sentence;
+        const char *message;
     } cases[] = {
         {"", "no workload given: expected -w FILE, see --help"},
         {"-w f", "no directory given: expected -o DIR, see --help"},
-        {"-w f -o d -t 4m", "--transfer 4m: expected bytes such as 4194304, 4MiB (binary) or 4MB (decimal)"},
-        {"-t 0", "--transfer 0: expected bytes such as 4194304, 4MiB (binary) or 4MB (decimal)"},
+        {"-w f -o d -t 4m", "--transfer 4m: expected " UND_BYTES_EXPECTED},
+        {"-t 0", "--transfer 0: expected " UND_BYTES_EXPECTED},
+        {"-t 8EiB", "--transfer 8EiB: expected " UND_BYTES_EXPECTED},
         {"-i 0", "--repetitions 0: expected a whole number of at least 1"},
         {"-i 2x", "--repetitions 2x: expected a whole number of at least 1"},
         {"--seed -1", "--seed -1: expected a whole number of at least 0"},
@@ -168,7 +181,7 @@ static void test_mistakes(void **state)
         struct und_options options;
         struct und_error error;
         assert_false(read_line(cases[i].line, &options, &error));
-        assert_string_equal(error.text, cases[i].sentence);
+        assert_string_equal(error.text, cases[i].message);
     }
 }
 
@@ -205,7 +218,7 @@ static void test_help(void **state)
             assert_null(strstr(error.text, "no such option"));
         ++count;
     }
-    assert_int_equal(count, 27);
+    assert_int_equal(count, ROWS);
 }
 
 int main(void)
@@ -215,7 +228,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_all_given),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_invalid_input),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_what_needs_nothing_else),
     };

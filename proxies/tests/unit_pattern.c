@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { ROOM = 3 * UND_PERIOD / 2 };
+enum { CAPACITY = 3 * UND_PERIOD / 2 };
 
 static const struct und_content random_bytes = {UND_RANDOM, 0};
 
@@ -23,9 +23,9 @@ static struct und_base *base_in(struct und_pattern *pattern)
 
 static void test_transfers_do_not_matter(void **state)
 {
-    static const int64_t sizes[] = {1, 7, 8, 4095, 4096, 4097, 100003, UND_PERIOD, ROOM};
+    static const int64_t sizes[] = {1, 7, 8, 4095, 4096, 4097, 100003, UND_PERIOD, CAPACITY};
     const int64_t all = 3 * (int64_t)UND_PERIOD + 12345;
-    struct und_pattern *pattern = und_pattern_new(42, ROOM);
+    struct und_pattern *pattern = und_pattern_new(42, CAPACITY);
     struct und_base *base = base_in(pattern);
     unsigned char *right = malloc((size_t)all);
     (void)state;
@@ -94,23 +94,23 @@ static void test_every_wrong_byte_is_found(void **state)
 /* Reads arrive where the base goes on; afterwards it must be whole again. */
 static void test_buffer_is_given_back(void **state)
 {
-    struct und_pattern *pattern = und_pattern_new(1, ROOM);
+    struct und_pattern *pattern = und_pattern_new(1, CAPACITY);
     struct und_base *base = base_in(pattern);
-    unsigned char *right = malloc(ROOM);
+    unsigned char *right = malloc(CAPACITY);
     (void)state;
     assert_non_null(right);
-    und_base_copy(base, 5, 1000, ROOM, right);
-    memset(und_base_buffer(base), 0, ROOM);
+    und_base_copy(base, 5, 1000, CAPACITY, right);
+    memset(und_base_buffer(base), 0, CAPACITY);
     und_base_continue(base);
-    assert_memory_equal(und_base_consecutive(base, 5, 1000, ROOM), right, ROOM);
-    und_base_copy(base, 5, 1000, ROOM, und_base_buffer(base));
-    assert_memory_equal(base->bytes + UND_PERIOD, right, ROOM);
+    assert_memory_equal(und_base_consecutive(base, 5, 1000, CAPACITY), right, CAPACITY);
+    und_base_copy(base, 5, 1000, CAPACITY, und_base_buffer(base));
+    assert_memory_equal(base->bytes + UND_PERIOD, right, CAPACITY);
     free(right);
     und_pattern_free(pattern);
 }
 
 /* Which bases there are: one for each content, one for each type only where values matter. */
-/* With a room that makes neither the base nor its end whole pages by itself. */
+/* With a capacity that makes neither the base nor its end whole pages by itself. */
 static void test_memory_begins_on_a_page(void **state)
 {
     struct und_pattern *pattern = und_pattern_new(1, 1000003);

@@ -9,9 +9,12 @@
 
 #include <cmocka.h>
 
-static struct und_dump first[] = {{.time_s = 1.0}, {.time_s = 2.0}, {.time_s = 2.0}, {.time_s = 5.0}};
-static struct und_dump second[] = {{.time_s = 0.5}, {.time_s = 2.0}};
-static struct und_dump third[] = {{.time_s = 2.0}};
+static struct und_dump first[] = {{.time_s = 1.0, .variable_count = 1},
+                                  {.time_s = 2.0, .variable_count = 1},
+                                  {.time_s = 2.0, .variable_count = 1},
+                                  {.time_s = 5.0, .variable_count = 1}};
+static struct und_dump second[] = {{.time_s = 0.5, .variable_count = 1}, {.time_s = 2.0, .variable_count = 1}};
+static struct und_dump third[] = {{.time_s = 2.0, .variable_count = 1}};
 
 static char one[] = "one", two[] = "two", three[] = "three";
 static struct und_stream streams[] = {
@@ -20,6 +23,14 @@ static struct und_stream streams[] = {
     {.name = three, .role = UND_CHECKPOINT, .operation = UND_READS, .dump_count = 1, .dumps = third},
 };
 static const struct und_workload workload = {.stream_count = 3, .streams = streams};
+
+static bool make(const struct und_options *options, struct und_schedule *schedule)
+{
+    struct und_stream_plan of_streams[3];
+    struct und_plan plan = {.streams = of_streams};
+    und_plan_events(&workload, options, &plan);
+    return und_schedule_make(&workload, &plan, schedule);
+}
 
 static void test_order(void **state)
 {
@@ -32,7 +43,7 @@ static void test_order(void **state)
     (void)state;
     for (int restart = 0; restart < 2; ++restart) {
         options.restart = restart == 1;
-        assert_true(und_schedule_make(&workload, &options, &schedule));
+        assert_true(make(&options, &schedule));
         assert_int_equal(schedule.count, 7 + restart);
         for (int e = 0; e < schedule.count; ++e) {
             assert_true(schedule.events[e].time_s == expected[e].time_s);
@@ -64,7 +75,7 @@ static void test_restarts(void **state)
                                             .restart_dump = cases[i].dump,
                                             .restart_from = cases[i].from};
         struct und_schedule schedule;
-        assert_true(und_schedule_make(&workload, &options, &schedule));
+        assert_true(make(&options, &schedule));
         assert_int_equal(schedule.count, cases[i].events);
         const struct und_event *last = &schedule.events[schedule.count - 1];
         assert_int_equal(last->restart, cases[i].events != 7);
@@ -81,8 +92,8 @@ static void test_no_pauses(void **state)
     static const struct und_options paused = {.time_scale = 1.0}, hurried = {.time_scale = 0.0};
     struct und_schedule with, without;
     (void)state;
-    assert_true(und_schedule_make(&workload, &paused, &with));
-    assert_true(und_schedule_make(&workload, &hurried, &without));
+    assert_true(make(&paused, &with));
+    assert_true(make(&hurried, &without));
     for (int e = 0; e < with.count; ++e) {
         assert_true(without.events[e].time_s == 0.0);
         assert_int_equal(without.events[e].stream, with.events[e].stream);

@@ -38,7 +38,7 @@ static void test_rows(void **state)
             char text[256];
             const char *texts[] = {text};
             struct und_error error;
-            snprintf(text, sizeof text, "%s.%s=%s", (*at)->name, row->name, row->standard);
+            snprintf(text, sizeof text, "%s.%s=%s", (*at)->name, row->name, row->default_value);
             if (!und_settings_check(texts, 1, &error))
                 fail_msg("%s", error.text);
             assert_true(row->help[0] != 0);
@@ -49,10 +49,10 @@ static void test_rows(void **state)
     assert_true(rows >= 1);
 }
 
-static void test_mistakes(void **state)
+static void test_invalid_input(void **state)
 {
     static const struct {
-        const char *text, *sentence;
+        const char *text, *message;
     } cases[] = {
         {"", "--method-option : expected METHOD.OPTION=VALUE, see --list -v"},
         {"posix", "--method-option posix: expected METHOD.OPTION=VALUE, see --list -v"},
@@ -68,7 +68,7 @@ static void test_mistakes(void **state)
         const char *texts[] = {"posix.direct=no", cases[i].text};
         struct und_error error;
         assert_false(und_settings_check(texts, 2, &error));
-        assert_string_equal(error.text, cases[i].sentence);
+        assert_string_equal(error.text, cases[i].message);
     }
 }
 
@@ -77,7 +77,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_invalid_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

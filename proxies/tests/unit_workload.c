@@ -1,4 +1,4 @@
-/* The descriptor: what is read, and the sentence for every kind of mistake. */
+/* The descriptor: what is read, and the message for every kind of error. */
 #include "core/workload.h"
 
 #include <jansson.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 static const char base[] =
-    "{'schema': 'understudy/workload/1', 'name': 'base', 'description': 'A base for tests.', 'ranks': 4,"
+    "{'schema': 'understudy/workload/2', 'name': 'base', 'description': 'A base for tests.', 'ranks': 4,"
     " 'scaling': {'rule': 'none', 'from_ranks': 4}, 'runtime_s': 10.5, 'compute': 'busy',"
     " 'streams': ["
     "  {'name': 'state', 'label': '', 'role': 'checkpoint', 'operation': 'write', 'files': 'new',"
@@ -36,7 +36,7 @@ static const char base[] =
     "      {'name': 'c', 'label': '', 'count': 1, 'type': 'byte', 'shape': [100], 'file': 0,"
     "       'decomposition': {'rule': 'even'}}]}]}],"
     " 'source': {'format': 'hand', 'version': '', 'reader': '', 'notes': ['none']},"
-    " 'provenance': [{'path': '/streams', 'origin': 'assumed', 'how': 'test'}]}";
+    " 'provenance': [{'path': '/streams', 'origin': 'assumed', 'confidence': 'guess', 'how': 'test'}]}";
 
 /* JSON with apostrophes for quotation marks. */
 static json_t *parse(const char *text)
@@ -153,13 +153,16 @@ static void test_calls_of_a_variable(void **state)
 #define NAME_RULE \
     "expected a name of at most 100 letters, digits, '_', '.' and '-' that begins with a letter or digit, "
 
-static void test_mistakes(void **state)
+static void test_invalid_input(void **state)
 {
     static const struct {
-        const char *path, *value, *sentence;
+        const char *path, *value, *message;
     } cases[] = {
-        {"schema", "'understudy/workload/2'",
-         "w.json: schema: expected understudy/workload/1, found \"understudy/workload/2\""},
+        {"schema", "'understudy/workload/3'",
+         "w.json: schema: expected understudy/workload/2, found \"understudy/workload/3\""},
+        {"schema", "'understudy/workload/1'",
+         "w.json: schema: expected \"understudy/workload/2\", found \"understudy/workload/1\"; convert the file with: "
+         "understudy migrate w.json"},
         {"schema", NULL, "w.json: the key \"schema\" is missing"},
         {"speed", "1",
          "w.json: unknown key \"speed\", expected schema, name, description, ranks, scaling, runtime_s, compute, "
@@ -187,9 +190,10 @@ static void test_mistakes(void **state)
         {"streams/0/role", "'backup'",
          "w.json: streams[0].role: expected checkpoint, visualization, output, restart or input, found \"backup\""},
         {"streams/0/operation", "'append'", "w.json: streams[0].operation: expected write or read, found \"append\""},
-        {"streams/0/files", "'old'", "w.json: streams[0].files: expected new or append, found \"old\""},
+        {"streams/0/files", "'old'",
+         "w.json: streams[0].files: expected new, append, rewrite or update, found \"old\""},
         {"streams/0/layout", "'n-1'",
-         "w.json: streams[0].layout: expected shared, file-per-process or grouped, found \"n-1\""},
+         "w.json: streams[0].layout: expected shared, file-per-process, grouped or flood, found \"n-1\""},
         {"streams/0/groups", "5", "w.json: streams[0].groups: expected an integer from 1 to 4, found 5"},
         {"streams/0/groups", "null", "w.json: streams[0].groups: expected an integer from 1 to 4, found null"},
         {"streams/1/groups", "2", "w.json: streams[1].groups: expected null, since the layout is not grouped"},
@@ -233,13 +237,13 @@ static void test_mistakes(void **state)
         {VARIABLE "decomposition", "{'rule': 'even', 'grid': [4]}",
          IN_VARIABLE ".decomposition: unknown key \"grid\", expected rule"},
         {VARIABLE "decomposition", "{'rule': 'odd'}",
-         IN_VARIABLE ".decomposition.rule: expected even, grid or runs, found \"odd\""},
+         IN_VARIABLE ".decomposition.rule: expected even, grid, runs or cyclic, found \"odd\""},
         {VARIABLE "decomposition", "'even'",
-         IN_VARIABLE ".decomposition: expected an object with the key \"rule\": even, grid or runs"},
+         IN_VARIABLE ".decomposition: expected an object with the key \"rule\": even, grid, runs or cyclic"},
         {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[4, 3]]}",
-         IN_VARIABLE ".decomposition.runs[0]: the rows add up to more than the 8 of shape[0]"},
+         IN_VARIABLE ".decomposition.runs[0]: the rows add up to more than 8"},
         {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[4, 1]]}",
-         IN_VARIABLE ".decomposition.runs: the rows add up to 4, expected 8 as in shape[0]"},
+         IN_VARIABLE ".decomposition: the rows add up to 4, expected 8 as in shape[0]"},
         {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[3, 1]]}",
          IN_VARIABLE ".decomposition.runs: the ranks add up to 3, expected 4 as in ranks"},
         {VARIABLE "decomposition", "{'rule': 'runs', 'runs': [[4, 1], [1, 4]]}",
@@ -274,7 +278,7 @@ static void test_mistakes(void **state)
         json_t *root = parse(base);
         change(root, cases[i].path, cases[i].value);
         assert_null(read_value(root, &error));
-        assert_string_equal(error.text, cases[i].sentence);
+        assert_string_equal(error.text, cases[i].message);
         json_decref(root);
     }
 }
@@ -282,7 +286,7 @@ static void test_mistakes(void **state)
 static void test_not_json(void **state)
 {
     static const struct {
-        const char *text, *sentence;
+        const char *text, *message;
     } cases[] = {
         {"", "w.json: line 1, column 0: not valid JSON: '[' or '{' expected near end of file"},
         {"{\"ranks\": 1, \"ranks\": 2}",
@@ -296,7 +300,7 @@ static void test_not_json(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         struct und_error error;
         assert_null(und_workload_read(cases[i].text, strlen(cases[i].text), "w.json", &error));
-        assert_string_equal(error.text, cases[i].sentence);
+        assert_string_equal(error.text, cases[i].message);
     }
 }
 
@@ -317,16 +321,97 @@ static void test_turns(void **state)
         change(root, "streams/0/turns", "true");
         change(root, cases[i].path, cases[i].value);
         struct und_workload *workload = read_value(root, &error);
-        char sentence[256];
-        snprintf(sentence, sizeof sentence, "w.json: streams[0].turns: expected false, since %s",
+        char message[256];
+        snprintf(message, sizeof message, "w.json: streams[0].turns: expected false, since %s",
                  cases[i].why ? cases[i].why : "");
         if (cases[i].why)
-            assert_string_equal(error.text, sentence);
+            assert_string_equal(error.text, message);
         else
             assert_true(workload && workload->streams[0].turns);
         und_workload_free(workload);
         json_decref(root);
     }
+}
+
+/* Keys of kinds of streams, alone and together. */
+static void test_kinds(void **state)
+{
+    static const struct {
+        const char *path, *value, *message;
+    } cases[] = {
+        {"streams/0/names", "2", "names: expected 1, since the files are new"},
+        {"streams/0/names", "0", "names: expected an integer from 1 to 1024, found 0"},
+        {"streams/0/reopen", "false", "reopen: expected true, since the files are new"},
+        {"streams/0/passes", "2", "passes: expected 1, since the operation is write"},
+        {"streams/1/files", "'rewrite'", "files: expected new, append or update, since the operation is read"},
+        {"streams/1/sync_bytes", "1", "sync_bytes: expected null, since the operation is read"},
+        {"streams/1/write_through", "true", "write_through: expected false, since the operation is read"},
+        {"streams/1/order", "{'rule': 'shuffled', 'seed': 1}",
+         "order: expected consecutive, since ranks make collective calls together"},
+        {"streams/0/order", "{'rule': 'strided', 'step': 0}", "order.step: expected an integer of at least 1, found 0"},
+        {"streams/0/order", "{'rule': 'shuffled', 'step': 1}", "order: unknown key \"step\", expected rule or seed"},
+        {"streams/0/pace", "'slow'", "pace: expected burst or steady, found \"slow\""},
+        {"streams/0/files_per_directory", "5",
+         "files_per_directory: expected null, since the layout is not flood and no dump has operations"},
+        {"streams/1/layout", "'flood'", "files: expected new or update, since the layout is flood"},
+        {"streams/0/extends", "'input'", "extends: expected the name of a stream before it, found \"input\""},
+        {"streams/1/extends", "'state'", "files: expected new or rewrite, since the stream extends another"},
+        {"streams/0/dumps/0/repeat", "{'count': 1, 'period_s': 1}",
+         "dumps[0].repeat.count: expected an integer from 2 to 10000000, found 1"},
+        {"streams/0/dumps/0/repeat", "{'count': 2, 'period_s': 0}", "dumps[0].repeat.period_s: expected more than 0"},
+        {"streams/0/dumps/0/repeat", "{'count': 3, 'period_s': 1}",
+         "dumps[1]: time_s is 2.5, expected at least the 3 of the dump before"},
+        {"streams/0/dumps/0/operations", "[{'operation': 'stat', 'runs': [[3, 1]]}]",
+         "dumps[0].operations[0].runs: the ranks add up to 3, expected 4 as in ranks"},
+        {"streams/0/dumps/0/variables", "[]", "dumps[0].variables: expected at least 1 element, found 0"},
+        {"streams/0/dumps/0/variables/0/decomposition", "{'rule': 'cyclic', 'block': 0}",
+         "dumps[0].variables[0].decomposition.block: expected an integer of at least 1, found 0"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct und_error error;
+        char message[512];
+        json_t *root = parse(base);
+        change(root, cases[i].path, cases[i].value);
+        assert_null(read_value(root, &error));
+        snprintf(message, sizeof message, "w.json: streams[%c].%s", cases[i].path[8], cases[i].message);
+        assert_string_equal(error.text, message);
+        json_decref(root);
+    }
+}
+
+static void test_new_keys(void **state)
+{
+    struct und_error error;
+    json_t *root = parse(base);
+    (void)state;
+    change(root, "streams/0/files", "'rewrite'");
+    change(root, "streams/0/names", "2");
+    change(root, "streams/0/order", "{'rule': 'strided', 'step': 3}");
+    change(root, "streams/0/sync_bytes", "4096");
+    change(root, "streams/0/dumps/0/repeat", "{'count': 3, 'period_s': 0.5}");
+    change(root, "streams/0/dumps/1/variables", "[]");
+    change(root, "streams/0/dumps/1/operations", "[{'operation': 'mkdir', 'runs': [[1, 7], [3, 0]]}]");
+    change(root, "streams/1/passes", "2");
+    struct und_workload *workload = read_value(root, &error);
+    if (!workload)
+        fail_msg("%s", error.text);
+    const struct und_stream *stream = &workload->streams[0];
+    assert_true(stream->rewrite && !stream->update && stream->reopen && !stream->steady);
+    assert_int_equal(stream->names, 2);
+    assert_int_equal(stream->order.step, 3);
+    assert_int_equal(stream->sync_bytes, 4096);
+    assert_int_equal(stream->extends, -1);
+    assert_int_equal(stream->dump_count, 4);
+    assert_true(stream->dumps[2].time_s == 2.0 && stream->dumps[2].duration_s == 0.5);
+    assert_true(stream->dumps[2].repeats && stream->dumps[2].variables == stream->dumps[0].variables);
+    assert_int_equal(stream->dumps[3].variable_count, 0);
+    assert_int_equal(stream->dumps[3].operations[0].operation, UND_MKDIR);
+    assert_int_equal(stream->dumps[3].operations[0].runs[0].rows, 7);
+    assert_int_equal(und_stream_set(stream, 3), 1);
+    assert_int_equal(workload->streams[1].dumps[0].described_bytes, 200);
+    und_workload_free(workload);
+    json_decref(root);
 }
 
 /* Names that only look like numbered ones are allowed. */
@@ -350,28 +435,31 @@ static void test_scale(void **state)
     static const struct {
         double factor;
         int64_t a, b, first_run, c;
-    } cases[] = {{2, 16, 14, 8, 200}, {0.5, 4, 5, 2, 50}, {0.001, 1, 0, 0, 1}, {1.3, 10, 8, 5, 130}};
+    } cases[] = {{2, 16, 14, 8, 200}, {0.5, 4, 5, 2, 50}, {0.001, 1, 1, 1, 1}, {1.3, 10, 8, 5, 130}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         struct und_error error;
         json_t *root = parse(base);
         struct und_workload *workload = read_value(root, &error);
-        const bool right = und_workload_scale(workload, cases[i].factor, &error);
-        if (cases[i].b == 0) {
-            assert_false(right);
-            assert_string_equal(error.text, "--bytes-scale 0.001: streams[0].dumps[0].variables[1] would have no rows, "
-                                            "or more than can be counted");
-        } else {
-            const struct und_dump *dumps = workload->streams[0].dumps;
-            assert_true(right);
-            assert_int_equal(dumps[0].variables[0].shape[0], cases[i].a);
-            assert_int_equal(dumps[0].variables[0].shape[1], 6);
-            assert_int_equal(dumps[0].variables[1].shape[0], cases[i].b);
-            assert_int_equal(dumps[0].variables[1].runs[0].rows, cases[i].first_run);
-            assert_int_equal(workload->streams[1].dumps[0].variables[0].shape[0], cases[i].c);
-            assert_int_equal(dumps[1].described_bytes, 3 * 8 * 6 * 8 + 7 * 2);
-            assert_int_equal(und_dump_bytes(&dumps[1]), 3 * cases[i].a * 6 * 8 + cases[i].b * 2);
+        int64_t raised;
+        assert_true(und_workload_scale(workload, cases[i].factor, &raised, &error));
+        const struct und_dump *dumps = workload->streams[0].dumps;
+        const struct und_variable *runs = &dumps[0].variables[1];
+        int64_t rows = 0, ranks = 0;
+        for (int r = 0; r < runs->run_count; ++r) {
+            rows += runs->runs[r].ranks * runs->runs[r].rows;
+            ranks += runs->runs[r].ranks;
         }
+        assert_int_equal(dumps[0].variables[0].shape[0], cases[i].a);
+        assert_int_equal(dumps[0].variables[0].shape[1], 6);
+        assert_int_equal(runs->shape[0], cases[i].b);
+        assert_int_equal(rows, cases[i].b);
+        assert_int_equal(ranks, workload->ranks);
+        assert_int_equal(runs->runs[0].rows, cases[i].first_run);
+        assert_int_equal(workload->streams[1].dumps[0].variables[0].shape[0], cases[i].c);
+        assert_int_equal(dumps[1].described_bytes, 3 * 8 * 6 * 8 + 7 * 2);
+        assert_int_equal(und_dump_bytes(&dumps[1]), 3 * cases[i].a * 6 * 8 + cases[i].b * 2);
+        assert_true((raised > 0) == (cases[i].factor < 0.1));
         und_workload_free(workload);
         json_decref(root);
     }
@@ -380,10 +468,11 @@ static void test_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base),     cmocka_unit_test(test_calls_of_a_variable),
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_not_json),
-        cmocka_unit_test(test_turns),    cmocka_unit_test(test_similar_names),
-        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_base),          cmocka_unit_test(test_calls_of_a_variable),
+        cmocka_unit_test(test_invalid_input), cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_turns),         cmocka_unit_test(test_similar_names),
+        cmocka_unit_test(test_scale),         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_new_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,13 @@
-"""The one exception that the project raises on purpose."""
+"""The one exception that the project raises on purpose, and how text reaches a terminal."""
 
 
 class UnderstudyError(Exception):
-    """A sentence for the user: what could not be done, with file, key and what was expected."""
+    """A message for the user: what could not be done, with file, key and what was expected."""
+
+
+def printable(text: str) -> str:
+    """Text with control, format and other unprintable characters as escapes, \\x1b or \\u202e:
+    names in files are not commands to a terminal. Ends of lines stay."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
+    )

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import understudy
 from understudy import __version__
+from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
-from understudy.paths import PROXIES, ROOT, SCHEMAS
-from understudy.workload import Workload
+from understudy.paths import ROOT, where
 
 MODIFIED_S = 1_767_225_600  # of every file: 2026-01-01T00:00:00Z
 # Names that the project itself makes up.
@@ -37,6 +38,7 @@ def contents(workload: Workload) -> dict[str, bytes]:
     """Every file of the archive, by its path in it, in order."""
     text = workload.to_text().encode()
     files = {f"workloads/{workload.name}.json": text}
+    files["python/understudy/__init__.py"] = Path(understudy.__file__).read_bytes()  # the version
     for path in _player():
         files[path.relative_to(ROOT).as_posix()] = path.read_bytes()
     files["README.md"] = _readme(workload).encode()
@@ -72,7 +74,7 @@ def expected(workload: Workload, text: bytes) -> dict[str, Any]:
                 "name": stream.name,
                 "operation": stream.operation,
                 "bytes": stream.bytes,
-                "dumps": [{"dump": k, "bytes": d.bytes} for k, d in enumerate(stream.dumps)],
+                "dumps": [{"dump": k, "bytes": d.bytes} for k, d in enumerate(stream.expanded())],
             }
             for stream in workload.streams
         ],
@@ -133,21 +135,25 @@ def _words() -> Iterator[str]:
             for one in value:
                 yield from choices(one)
 
-    yield from choices(json.loads((SCHEMAS / "workload.schema.json").read_text(encoding="utf-8")))
-    yield from (path.stem for path in (PROXIES / "methods").glob("*.c"))
+    yield from choices(
+        json.loads((where("schemas") / "workload.schema.json").read_text(encoding="utf-8"))
+    )
+    yield from (path.stem for path in (where("proxies") / "methods").glob("*.c"))
 
 
 def _player() -> Iterator[Path]:
     """The source of the player, without its tests and the programs beside it."""
     yield from (ROOT / "CMakeLists.txt", ROOT / "LICENSE")
-    yield ROOT / "python" / "understudy" / "__init__.py"  # has the version
-    yield from sorted((ROOT / "cmake").iterdir())
-    yield from sorted(SCHEMAS.glob("*.json"))
-    yield PROXIES / "CMakeLists.txt"
-    yield PROXIES / "programs" / "replay.c"
-    for room in ("core", "methods"):
+    yield from sorted(p for p in where("cmake").iterdir() if p.suffix != ".in")
+    yield from sorted(where("schemas").glob("*.json"))
+    proxies = where("proxies")
+    yield proxies / "CMakeLists.txt"
+    yield proxies / "programs" / "replay.c"
+    for directory in ("core", "methods", "stripings"):
         yield from sorted(
-            p for p in (PROXIES / room).iterdir() if p.suffix in (".c", ".h", ".cmake")
+            p
+            for p in (proxies / directory).iterdir()
+            if p.suffix in (".c", ".h", ".def", ".cmake")
         )
 
 
@@ -163,10 +169,10 @@ cmake --build build
 
 def _readme(workload: Workload) -> str:
     streams = "\n".join(
-        f"| {s.name} | {s.operation} | {s.method} | {s.layout} | {len(s.dumps)} | {s.bytes:,} |"
+        f"| {s.name} | {s.operation} | {s.method} | {s.layout} | {s.dump_count} | {s.bytes:,} |"
         for s in workload.streams
     )
-    last_s = max(d.time_s for s in workload.streams for d in s.dumps)
+    last_s = max(s.last_s for s in workload.streams)
     play = (
         f"mpirun -n {workload.ranks} build/bin/understudy-replay "
         f"-w workloads/{workload.name}.json -o /scratch/try"
@@ -195,8 +201,8 @@ build/bin/understudy-replay --list
 
 ## Run
 
-The directory must be empty or not exist, with room for {workload.bytes:,} bytes; what the player
-makes there it removes.
+The directory must be empty or not exist, with room for {workload.stored_bytes:,} bytes; what the
+player makes there it removes.
 
 ```sh
 {play} --dry-run

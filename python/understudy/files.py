@@ -7,13 +7,16 @@ from pathlib import Path
 from understudy.errors import UnderstudyError
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file of text (UTF-8) under a temporary name beside it, then rename it."""
-    write_bytes(path, text.encode())
+def write_text(path: Path, text: str, like: Path | None = None) -> None:
+    """Write a file of text (UTF-8) as `write_bytes` does."""
+    write_bytes(path, text.encode(), like)
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name beside it, then rename it."""
+def write_bytes(path: Path, data: bytes, like: Path | None = None) -> None:
+    """Write a file under a temporary name beside it, then rename it.
+
+    It has the permissions of the file `like`, by default of the one that it replaces.
+    """
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -21,9 +24,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).chmod(_mode(like or path))
         Path(temporary).replace(path)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
@@ -31,3 +32,13 @@ def write_bytes(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _mode(path: Path) -> int:
+    """The permissions of a file, or of a new one."""
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask

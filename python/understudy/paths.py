@@ -1,27 +1,142 @@
-"""Where the checkout keeps its rooms. Nothing else in the package builds such a path."""
+"""Where things are: the plugin directories, the player, and the directory for output.
+
+A checkout, a prefix of `cmake --install` (share/understudy) and a wheel (understudy/data) hold the
+same directories. Nothing else in the package builds the path of one.
+"""
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-SCHEMAS = ROOT / "schemas"
-SIMULATIONS = ROOT / "simulations"
-WORKLOADS = ROOT / "workloads"
-TRACES = ROOT / "traces"
-PROXIES = ROOT / "proxies"
-REFERENCES = ROOT / "configs" / "references"
-REPORTS = ROOT / "reports"
+from understudy.errors import UnderstudyError
+
+_PACKAGE = Path(__file__).resolve().parent
+_DATA = _PACKAGE / "data"
+ROOT = _DATA if _DATA.is_dir() else _PACKAGE.parents[1]
+# Relative paths of variables start here. ReFrame imports its configuration in the directory of the
+# configuration, and only the shell's variable tells the directory that it was started in.
+_START = Path(("reframe" in sys.modules and os.environ.get("PWD")) or Path.cwd())
+
+# Below ROOT; those of SITE may stand below each directory of UNDERSTUDY_PATH too, by their kind.
+_KINDS = {
+    "checks": "checks",
+    "cmake": "cmake",
+    "config": "configs/settings.py",
+    "figures": "reports/figures",
+    "proxies": "proxies",
+    "references": "configs/references",
+    "schemas": "schemas",
+    "simulations": "simulations",
+    "skeleton": "proxies/skeleton",
+    "style": "reports/understudy.mplstyle",
+    "systems": "configs/systems",
+    "templates": "reports/templates",
+    "traces": "traces",
+    "workloads": "workloads",
+}
+SITE = ("checks", "figures", "references", "simulations", "systems", "workloads")
+SITE_VARIABLE = "UNDERSTUDY_PATH"
+# Directories of one kind only.
+_VARIABLES = {"simulations": "UNDERSTUDY_SIMULATIONS", "workloads": "UNDERSTUDY_WORKLOADS"}
+OUTPUT_VARIABLE = "UNDERSTUDY_OUTPUT"
 
 
-def workload_directories() -> list[Path]:
-    """The folders that hold workloads: the room, then those of UNDERSTUDY_WORKLOADS (a:b)."""
-    return [WORKLOADS, *_listed("UNDERSTUDY_WORKLOADS")]
+def kinds() -> list[str]:
+    """What `where` knows."""
+    return list(_KINDS)
 
 
-def simulation_directories() -> list[Path]:
-    """The folders that hold simulations: the room, then those of UNDERSTUDY_SIMULATIONS (a:b)."""
-    return [SIMULATIONS, *_listed("UNDERSTUDY_SIMULATIONS")]
+def where(kind: str) -> Path:
+    """Our own directory (or file) of a kind."""
+    if kind not in _KINDS:
+        raise UnderstudyError(f"kind {kind!r}: expected one of {', '.join(_KINDS)}")
+    path = ROOT / _KINDS[kind]
+    if not path.exists():
+        raise UnderstudyError(
+            f"{path}: not found; this installation of understudy is incomplete: expected it in a "
+            "checkout, or installed by pip or by cmake --install"
+        )
+    return path
+
+
+def directories(kind: str) -> list[Path]:
+    """Our own directory of a kind, then those of users."""
+    found = [where(kind)]
+    if kind in SITE:
+        found += [site / kind for site in _sites() if (site / kind).is_dir()]
+    if kind in _VARIABLES:
+        found += _listed(_VARIABLES[kind])
+    return list(dict.fromkeys(found))
+
+
+def files(kind: str, suffix: str) -> dict[str, Path]:
+    """Every file of a kind by its name without the suffix, sorted by name."""
+    found: dict[str, Path] = {}
+    for folder in directories(kind):
+        for path in folder.glob(f"*{suffix}"):
+            name = path.name.removesuffix(suffix)
+            if name in found:
+                raise UnderstudyError(
+                    f"{path}: {kind}: the name {name!r} is taken by {found[name]}; rename one"
+                )
+            found[name] = path
+    return dict(sorted(found.items()))
+
+
+def is_checkout() -> bool:
+    """False where pip or CMake installed the package: nothing is written below ROOT there."""
+    return (ROOT / "pyproject.toml").is_file()
+
+
+def output() -> Path:
+    """The directory for all output: UNDERSTUDY_OUTPUT, else reports/out of a checkout, else
+    understudy-out in the working directory."""
+    if named := os.environ.get(OUTPUT_VARIABLE):
+        return _START / named
+    return ROOT / "reports" / "out" if is_checkout() else _START / "understudy-out"
+
+
+def made_output(name: str) -> Path:
+    """A directory of that name in the directory for output, created where it does not exist."""
+    folder = output() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnderstudyError(
+            f"{folder}: cannot be created: {error.strerror}; {OUTPUT_VARIABLE} names another "
+            "directory for output"
+        ) from None
+    return folder
+
+
+def program(name: str) -> str:
+    """A program of the project: from PATH, as jobs find it, else of the build of this checkout."""
+    if found := shutil.which(name) or shutil.which(name, path=str(ROOT / "build" / "bin")):
+        return found
+    remedy = "make build builds it" if is_checkout() else f"build it by cmake -S {ROOT} -B build"
+    raise UnderstudyError(f"{name}: not found on PATH; {remedy}")
+
+
+def command() -> Path:
+    """The Python script that starts this very `understudy`, from any directory and environment."""
+    return _PACKAGE / "__main__.py"
+
+
+def _sites() -> list[Path]:
+    sites = _listed(SITE_VARIABLE)
+    for site in sites:
+        if not any((site / kind).is_dir() for kind in SITE):
+            raise UnderstudyError(
+                f"{SITE_VARIABLE}: {site}: expected at least one directory of {', '.join(SITE)}"
+            )
+    return sites
 
 
 def _listed(variable: str) -> list[Path]:
-    return [Path(p) for p in os.environ.get(variable, "").split(":") if p]
+    """The directories that a variable lists, separated by colons."""
+    found = [(_START / p).resolve() for p in os.environ.get(variable, "").split(":") if p]
+    for folder in found:
+        if not folder.is_dir():
+            raise UnderstudyError(f"{variable}: {folder}: no such directory")
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from understudy.paths import ROOT
+from understudy.paths import where
 
 OWN = ("lammps_growth", "meep_sphere", "openfoam_dambreak_nm2")
 PACKAGE = "darshan==3.5.0"
@@ -23,11 +23,11 @@ def traces(folder: Path) -> Iterator[tuple[str, Path]]:
         yield "macsio", macsio
     else:
         click.echo(
-            "understudy: without the log of MACSio: the Python package darshan is not to be had",
+            "understudy: without the log of MACSio: the Python package darshan is not available",
             err=True,
         )
     for name in OWN:
-        yield name, ROOT / "traces" / f"{name}.darshan"
+        yield name, where("traces") / f"{name}.darshan"
 
 
 def _installed() -> Path | None:

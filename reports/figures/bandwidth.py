@@ -13,21 +13,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from understudy.report.axes import index_dumps, scale_rates, state_cuts
-from understudy.report.cases import Case, Setting
-from understudy.report.metrics import original_bandwidth, spread
-from understudy.report.show import MUTED, method_colour, shorten, unit
+from understudy.judge.conditions import Case, Condition
+from understudy.judge.metrics import original_bandwidth, spread
+from understudy.report.axes import add_legend, index_dumps, scale_rates, state_cuts
+from understudy.report.colours import MUTED, method_colour
+from understudy.units import shorten, unit
 
 ORDER = 30
-MOST_ROWS = 6
-MOST_COLUMNS = 4
+MAX_ROWS = 6
+MAX_COLUMNS = 4
 STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)))
 
 
 def draw(case: Case) -> Figure | None:
     played = [n for n in case.played_streams() if case.stream_bytes(n)]
-    names = played[:MOST_ROWS]
-    places = case.places[:MOST_COLUMNS]
+    names = played[:MAX_ROWS]
+    places = case.places[:MAX_COLUMNS]
     if case.programs or not names:  # of programs, steps are samples of one thing
         return None
     figure = Figure(figsize=(10.5, 0.75 + 1.85 * len(names)))
@@ -40,7 +41,7 @@ def draw(case: Case) -> Figure | None:
             place, (0.5, 1), xycoords="axes fraction", xytext=(0, 22), ha="center",
             textcoords="offset points", color=MUTED, fontweight="bold", annotation_clip=False,
         )  # fmt: skip
-    figure.legend(handles=list(labels.values()), loc="outside upper left", ncols=6)
+    add_legend(figure, list(labels.values()), columns=6)
     state_cuts(figure, streams=(len(names), len(played)), places=(len(places), len(case.places)))
     return figure
 
@@ -60,11 +61,11 @@ def _row(
     indices = sorted({i for c in curves.values() for _, points in c for i in points})
     divisor, unit_name = unit(max(speeds, default=1))
     for axes, place in zip(row, places, strict=True):
-        for nth, (setting, points) in enumerate(curves[place]):
-            alone = len(indices) == 1  # a single dump: its settings stand side by side
+        for nth, (condition, points) in enumerate(curves[place]):
+            alone = len(indices) == 1  # a single dump: its conditions stand side by side
             shift = (nth - (len(curves[place]) - 1) / 2) * 0.3 if alone else 0.0
-            line = _curve(axes, case, setting, points, divisor, shift)
-            labels.setdefault(setting.label, line)
+            line = _curve(axes, case, condition, points, divisor, shift)
+            labels.setdefault(condition.label, line)
         if original:
             x, y = list(original), [v / divisor for v in original.values()]
             (line,) = axes.plot(
@@ -79,10 +80,10 @@ def _row(
     row[0].set_ylabel(f"{unit_name}/s")
 
 
-def _points(setting: Setting, name: str) -> dict[int, list[float]]:
+def _points(condition: Condition, name: str) -> dict[int, list[float]]:
     found = {
         i: [d.bandwidth_bytes_per_s for d in same if d.bandwidth_bytes_per_s > 0]
-        for i, same in setting.dumps(name).items()
+        for i, same in condition.dumps(name).items()
     }
     return {i: speeds for i, speeds in found.items() if speeds}
 
@@ -90,19 +91,19 @@ def _points(setting: Setting, name: str) -> dict[int, list[float]]:
 def _curve(
     axes: Axes,
     case: Case,
-    setting: Setting,
+    condition: Condition,
     points: dict[int, list[float]],
     divisor: float,
     shift: float,
 ) -> Line2D:
-    colour = method_colour(setting.method, case.methods)
-    variants = sorted({s.variant for s in case.settings})
+    colour = method_colour(condition.method, case.methods)
+    variants = sorted({s.variant for s in case.conditions})
     x = np.array(list(points)) + shift
     spreads = [s for v in points.values() if (s := spread(v)) is not None]
     middle = np.array([s.median for s in spreads]) / divisor
     (line,) = axes.plot(
-        x, middle, color=colour, label=setting.label, marker="o" if len(x) <= 40 else "",
-        ls=STYLES[variants.index(setting.variant) % len(STYLES)],
+        x, middle, color=colour, label=condition.label, marker="o" if len(x) <= 40 else "",
+        ls=STYLES[variants.index(condition.variant) % len(STYLES)],
     )  # fmt: skip
     if any(s.n > 1 for s in spreads):
         low = np.array([s.low for s in spreads]) / divisor

@@ -1,7 +1,7 @@
 """Does the replica move the original's bytes?
 
 Each dump twice: outlined what the descriptor states for the original, filled what the replica
-moved, lowest to highest over all settings and repetitions where they differ. The title of each
+moved, lowest to highest over all conditions and repetitions where they differ. The title of each
 panel gives the worst error of its stream, 0 % meaning the same to the byte.
 """
 
@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from understudy.report.axes import index_dumps, state_cuts
-from understudy.report.cases import Case
-from understudy.report.metrics import stream_error, worst
-from understudy.report.show import MUTED, ROLE_COLOURS, percent, shorten, unit
+from understudy.judge.conditions import Case
+from understudy.judge.metrics import stream_error, worst
+from understudy.report.axes import add_legend, index_dumps, state_cuts
+from understudy.report.colours import MUTED, ROLE_COLOURS
+from understudy.units import percent, shorten, unit
 
 ORDER = 20
-MOST_PANELS = 9
+MAX_PANELS = 9
 COLUMNS = 3
 
 
@@ -25,7 +26,7 @@ def draw(case: Case) -> Figure | None:
     if case.programs:  # they stand for themselves
         return None
     names = case.played_streams()
-    shown = names[:MOST_PANELS]
+    shown = names[:MAX_PANELS]
     rows = -(-len(shown) // COLUMNS)
     columns = min(COLUMNS, len(shown))
     figure = Figure(figsize=(10.5, 0.55 + 2.05 * rows))
@@ -34,25 +35,19 @@ def draw(case: Case) -> Figure | None:
         _panel(axes, case, name)
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
-    figure.legend(
-        handles=[
-            Patch(facecolor="none", edgecolor=MUTED, lw=1, label="original (descriptor)"),
-            Patch(facecolor=MUTED, label="replica (moved)"),
-        ],
-        loc="outside upper left",
-        ncols=3,
-    )
+    original = Patch(facecolor="none", edgecolor=MUTED, lw=1, label="original (descriptor)")
+    add_legend(figure, [original, Patch(facecolor=MUTED, label="replica (moved)")], columns=3)
     state_cuts(figure, streams=(len(shown), len(names)))
     return figure
 
 
 def _panel(axes: Axes, case: Case, name: str) -> None:
-    played = [(s, s.dumps(name)) for s in case.settings]
+    played = [(s, s.played_dumps(name)) for s in case.conditions]
     described: dict[int, float] = {}
     moved: dict[int, list[int]] = {}
-    for setting, dumps in played:
+    for condition, dumps in played:
         for index, same in dumps.items():
-            described[index] = same[0].described_bytes * setting.bytes_scale
+            described[index] = same[0].described_bytes * condition.bytes_scale
             moved.setdefault(index, []).extend(d.bytes for d in same)
     order = sorted(described)
     where = np.array(order)

@@ -12,17 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from understudy.judge.conditions import Case, Condition
 from understudy.report.axes import state_cuts
-from understudy.report.cases import Case, Setting
-from understudy.report.show import PHASE_COLOURS, seconds, shorten, time_unit
+from understudy.report.colours import PHASE_COLOURS
+from understudy.units import seconds, shorten, time_unit
 
 ORDER = 40
-MOST_STREAMS = 6
+MAX_STREAMS = 6
 
 
 def draw(case: Case) -> Figure | None:
-    names = case.played_streams()[:MOST_STREAMS]
-    bars = {n: [(s, means) for s in case.settings if (means := _means(s, n))] for n in names}
+    names = case.played_streams()[:MAX_STREAMS]
+    bars = {n: [(s, means) for s in case.conditions if (means := _means(s, n))] for n in names}
     bars = {n: rows for n, rows in bars.items() if rows}
     if not bars:
         return None
@@ -43,9 +44,9 @@ def draw(case: Case) -> Figure | None:
     return figure
 
 
-def _means(setting: Setting, name: str) -> dict[str, float]:
+def _means(condition: Condition, name: str) -> dict[str, float]:
     sums: dict[str, list[float]] = {}
-    for stream in setting.stream(name):
+    for stream in condition.stream(name):
         once: dict[str, float] = {}
         for phase in (p for d in stream.dumps for p in d.phases):
             once[phase.phase] = once.get(phase.phase, 0.0) + phase.rank_s.mean
@@ -54,7 +55,7 @@ def _means(setting: Setting, name: str) -> dict[str, float]:
     return {p: median(sums[p]) for p in PHASE_COLOURS if p in sums}
 
 
-def _panel(axes: Axes, name: str, rows: list[tuple[Setting, dict[str, float]]]) -> None:
+def _panel(axes: Axes, name: str, rows: list[tuple[Condition, dict[str, float]]]) -> None:
     longest = max(sum(m.values()) for _, m in rows)
     divisor, unit = time_unit(longest)
     where = np.arange(len(rows))[::-1]

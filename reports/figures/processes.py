@@ -13,16 +13,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from understudy.report import programs
-from understudy.report.axes import state_cuts
-from understudy.report.cases import Case, Setting
-from understudy.report.show import MUTED, PHASE_COLOURS, time_unit
+from understudy.judge import programs
+from understudy.judge.conditions import Case, Condition
+from understudy.report.axes import add_legend, state_cuts
+from understudy.report.colours import MUTED, PHASE_COLOURS
+from understudy.units import time_unit
 
 ORDER = 25
-MOST_ROWS = 6
-MOST_COLUMNS = 4
-MOST_PROCESSES = 512  # drawn of a panel; of more, evenly chosen ones and the slowest
-MOST_EDGES = 64  # processes that are told apart by lines
+MAX_ROWS = 6
+MAX_COLUMNS = 4
+MAX_PROCESSES = 512  # drawn of a panel; of more, evenly chosen ones and the slowest
+MAX_EDGES = 64  # processes that are told apart by lines
 COLOURS = {
     "communication": PHASE_COLOURS["read"], "I/O": PHASE_COLOURS["write"],
     "rest": PHASE_COLOURS["open"],
@@ -35,7 +36,7 @@ def draw(case: Case) -> Figure | None:
     if not case.programs:
         return None
     rows, columns, cells = _layout(case)
-    shown, across = rows[:MOST_ROWS], columns[:MOST_COLUMNS]
+    shown, across = rows[:MAX_ROWS], columns[:MAX_COLUMNS]
     figure = Figure(figsize=(10.5, 0.9 + 1.75 * len(shown)))
     grid = figure.subplots(len(shown), len(across), squeeze=False, sharey="row")
     for line, row in zip(grid, shown, strict=True):
@@ -43,13 +44,13 @@ def draw(case: Case) -> Figure | None:
         made = {id(s): programs.parts(s) for s in found if s is not None}
         longest = max(parts.total_s.max() for parts in made.values())
         divisor, unit = time_unit(longest)
-        for axes, setting in zip(line, found, strict=True):
-            if setting is None:
+        for axes, condition in zip(line, found, strict=True):
+            if condition is None:
                 axes.set_axis_off()
                 continue
-            _panel(axes, made[id(setting)], divisor)
+            _panel(axes, made[id(condition)], divisor)
             axes.set_ylim(0, 1.06 * longest / divisor)
-        first = next(axes for axes, setting in zip(line, found, strict=True) if setting)
+        first = next(axes for axes, condition in zip(line, found, strict=True) if condition)
         first.tick_params(labelleft=True)
         first.set_ylabel(f"{unit} of a process")
         line[0].set_title(", ".join(filter(None, row)), loc="left", fontsize=9)
@@ -58,38 +59,36 @@ def draw(case: Case) -> Figure | None:
             name, (0.5, 1), xycoords="axes fraction", xytext=(0, 20), ha="center",
             textcoords="offset points", color=MUTED, fontweight="bold", annotation_clip=False,
         )  # fmt: skip
-    figure.legend(
-        handles=[Patch(color=colour, label=name) for name, colour in COLOURS.items()],
-        loc="outside upper left", ncols=3,
-    )  # fmt: skip
+    handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items()]
+    add_legend(figure, handles, columns=3)
     state_cuts(figure, rows=(len(shown), len(rows)), methods=(len(across), len(columns)))
     return figure
 
 
-def _layout(case: Case) -> tuple[list[Row], list[str], dict[tuple[Row, str], Setting]]:
-    """Rows and columns, and the setting of most ranks in each."""
-    cells: dict[tuple[Row, str], Setting] = {}
-    for setting in case.settings:
-        assert setting.program is not None, "a case of programs"
-        fault = programs.fault(setting)
-        row = (setting.place, setting.program.kind, fault)
-        column = setting.method
-        if (row, column) not in cells or setting.ranks >= cells[row, column].ranks:
-            cells[row, column] = setting
+def _layout(case: Case) -> tuple[list[Row], list[str], dict[tuple[Row, str], Condition]]:
+    """Rows and columns, and the condition of most ranks in each."""
+    cells: dict[tuple[Row, str], Condition] = {}
+    for condition in case.conditions:
+        assert condition.program is not None, "a case of programs"
+        fault = programs.fault(condition)
+        row = (condition.place, condition.program.kind, fault)
+        column = condition.method
+        if (row, column) not in cells or condition.ranks >= cells[row, column].ranks:
+            cells[row, column] = condition
     rows = sorted({row for row, _ in cells}, key=lambda row: (row[2], row[0], row[1]))
     return rows, sorted({column for _, column in cells}), cells
 
 
 def _panel(axes: Axes, parts: programs.Parts, divisor: float) -> None:
     count = len(parts.total_s)
-    chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_PROCESSES)).round().astype(int))
+    chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_PROCESSES)).round().astype(int))
     edges = np.append(chosen, count) - 0.5
     seconds = [
         part[np.append(chosen, count - 1)] / divisor
         for part in (parts.communication_s, parts.io_s, parts.rest_s)
     ]
     axes.stackplot(edges, *seconds, colors=COLOURS.values(), step="post", lw=0)
-    if count <= MOST_EDGES:
+    if count <= MAX_EDGES:
         axes.vlines(edges[1:-1], 0, parts.total_s[:-1] / divisor, color="white", lw=0.6)
     axes.set_xlim(-0.5 - 0.01 * count, 1.01 * count - 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))

@@ -2,7 +2,7 @@
 
 Seconds that a rank spent in the data calls of each dump: the line is the median rank, the dark
 band holds the middle half of the ranks, the light band all of them, the dotted line 95 % of them.
-A wide light band above the median is a straggler. First repetition of each setting; a row is a
+A wide light band above the median is a straggler. First repetition of each condition; a row is a
 stream, a column a place and method.
 """
 
@@ -13,50 +13,51 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from understudy.contracts.measurement import RankSeconds
+from understudy.judge.conditions import Case, Condition
+from understudy.judge.metrics import DATA_PHASES
 from understudy.report.axes import index_dumps, state_cuts
-from understudy.report.cases import Case, Setting
-from understudy.report.metrics import DATA_PHASES
-from understudy.report.show import MUTED, method_colour, shorten, time_unit
-from understudy.result import RankSeconds
+from understudy.report.colours import MUTED, method_colour
+from understudy.units import shorten, time_unit
 
 ORDER = 50
-MOST_ROWS = 4
-MOST_COLUMNS = 6
+MAX_ROWS = 4
+MAX_COLUMNS = 6
 
 
 def draw(case: Case) -> Figure | None:
-    settings = case.settings[:MOST_COLUMNS]
-    played = [n for n in case.played_streams() if any(_data(s, n) for s in settings)]
-    names = played[:MOST_ROWS]
+    conditions = case.conditions[:MAX_COLUMNS]
+    played = [n for n in case.played_streams() if any(_data(s, n) for s in conditions)]
+    names = played[:MAX_ROWS]
     if case.programs or case.workload.ranks < 2 or not names:
         return None  # of programs, each process is known
     figure = Figure(figsize=(10.5, 0.8 + 1.6 * len(names)))
-    grid = figure.subplots(len(names), len(settings), squeeze=False, sharey="row")
+    grid = figure.subplots(len(names), len(conditions), squeeze=False, sharey="row")
     for row, name in zip(grid, names, strict=True):
-        data = [_data(s, name) for s in settings]
+        data = [_data(s, name) for s in conditions]
         divisor, unit = time_unit(max(s.max for d in data for s in d.values()))
-        for axes, setting, values in zip(row, settings, data, strict=True):
-            _panel(axes, values, method_colour(setting.method, case.methods), divisor)
+        for axes, condition, values in zip(row, conditions, data, strict=True):
+            _panel(axes, values, method_colour(condition.method, case.methods), divisor)
             index_dumps(axes, list(values) or [0], label=name == names[-1])
         row[0].set_title(shorten(name, 34))
         row[0].set_ylabel(f"{unit} per rank")
         row[0].set_ylim(0, 1.08 * max(s.max for d in data for s in d.values()) / divisor or None)
-    for axes, setting in zip(grid[0], settings, strict=True):
+    for axes, condition in zip(grid[0], conditions, strict=True):
         axes.annotate(
-            f"{setting.place}\n{setting.label}", (0.5, 1), xycoords="axes fraction",
+            f"{condition.place}\n{condition.label}", (0.5, 1), xycoords="axes fraction",
             xytext=(0, 22), ha="center", textcoords="offset points", color=MUTED, size=8.5,
         )  # fmt: skip
     figure.legend(handles=_key(), loc="outside upper left", ncols=4)
     state_cuts(
         figure,
         streams=(len(names), len(played)),
-        settings=(len(settings), len(case.settings)),
+        conditions=(len(conditions), len(case.conditions)),
     )
     return figure
 
 
-def _data(setting: Setting, name: str) -> dict[int, RankSeconds]:
-    streams = setting.stream(name)
+def _data(condition: Condition, name: str) -> dict[int, RankSeconds]:
+    streams = condition.stream(name)
     if not streams:
         return {}
     return {d.dump: p.rank_s for d in streams[0].dumps for p in d.phases if p.phase in DATA_PHASES}

@@ -8,19 +8,20 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from understudy.judge.conditions import Case, Condition
 from understudy.report.axes import scale_rates, state_cuts
-from understudy.report.cases import Case, Setting
-from understudy.report.show import method_colour, shorten, unit
+from understudy.report.colours import method_colour
+from understudy.units import shorten, unit
 
 ORDER = 60
-MOST_STREAMS = 6
+MAX_STREAMS = 6
 
 
 def draw(case: Case) -> Figure | None:
-    if all(s.repetitions < 2 for s in case.settings):
+    if all(s.repetitions < 2 for s in case.conditions):
         return None
-    names = case.played_streams()[:MOST_STREAMS]
-    rows = {n: [(s, v) for s in case.settings if (v := _speeds(s, n))] for n in names}
+    names = case.played_streams()[:MAX_STREAMS]
+    rows = {n: [(s, v) for s in case.conditions if (v := _speeds(s, n))] for n in names}
     rows = {n: r for n, r in rows.items() if r}
     if not rows:
         return None
@@ -37,17 +38,17 @@ def draw(case: Case) -> Figure | None:
     return figure
 
 
-def _speeds(setting: Setting, name: str) -> list[float]:
-    return [s.bandwidth_bytes_per_s for s in setting.stream(name) if s.bandwidth_bytes_per_s > 0]
+def _speeds(condition: Condition, name: str) -> list[float]:
+    return [s.bandwidth_bytes_per_s for s in condition.stream(name) if s.bandwidth_bytes_per_s > 0]
 
 
 def _panel(
-    axes: Axes, case: Case, name: str, rows: list[tuple[Setting, list[float]]], labelled: bool
+    axes: Axes, case: Case, name: str, rows: list[tuple[Condition, list[float]]], labelled: bool
 ) -> None:
     divisor, unit_name = unit(max(v for _, values in rows for v in values))
     where = np.arange(len(rows))[::-1]
-    for y, (setting, values) in zip(where, rows, strict=True):
-        colour = method_colour(setting.method, case.methods)
+    for y, (condition, values) in zip(where, rows, strict=True):
+        colour = method_colour(condition.method, case.methods)
         scaled = np.array(values) / divisor
         axes.hlines(y, scaled.min(), scaled.max(), color=colour, lw=5, alpha=0.15)
         axes.scatter(scaled, np.full(len(scaled), y), s=13, color=colour, alpha=0.65, linewidth=0)

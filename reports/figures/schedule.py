@@ -11,18 +11,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from understudy.report.axes import state_cuts
-from understudy.report.cases import RESTART_SUFFIX, Case, Setting
-from understudy.report.show import MUTED, method_colour, time_unit
+from understudy.judge.conditions import RESTART_SUFFIX, Case, Condition
+from understudy.report.axes import add_legend, state_cuts
+from understudy.report.colours import MUTED, method_colour
+from understudy.units import time_unit
 
 ORDER = 70
-MOST_COLUMNS = 4
+MAX_COLUMNS = 4
 
 
 def draw(case: Case) -> Figure | None:
-    paced = [s for s in case.settings if s.runs[0].result.options.time_scale > 0]
+    paced = [s for s in case.conditions if s.time_scale > 0]
     everywhere = list(dict.fromkeys(s.place for s in paced))
-    places = everywhere[:MOST_COLUMNS]
+    places = everywhere[:MAX_COLUMNS]
     if case.programs or not places:
         return None
     events = {id(s): _events(s) for s in paced}
@@ -33,28 +34,28 @@ def draw(case: Case) -> Figure | None:
     labels: dict[str, Line2D] = {}
     for axes, place in zip(panels, places, strict=True):
         axes.axhline(0, color=MUTED, lw=0.8)
-        for setting in (s for s in paced if s.place == place):
-            times, late = zip(*events[id(setting)], strict=True)
+        for condition in (s for s in paced if s.place == place):
+            times, late = zip(*events[id(condition)], strict=True)
             (line,) = axes.plot(
                 [t / divisor for t in times], [v / late_divisor for v in late],
-                color=method_colour(setting.method, case.methods), label=setting.label, alpha=0.85,
-                lw=1, marker="o" if len(times) <= 60 else "", markersize=3,
+                color=method_colour(condition.method, case.methods), label=condition.label,
+                alpha=0.85, lw=1, marker="o" if len(times) <= 60 else "", markersize=3,
             )  # fmt: skip
-            labels.setdefault(setting.label, line)
+            labels.setdefault(condition.label, line)
         axes.set_title(place)
         axes.set_xlabel(f"scheduled time ({unit})")
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
     panels[0].set_ylabel(f"lateness ({late_unit})")
-    figure.legend(handles=list(labels.values()), loc="outside upper left", ncols=6)
+    add_legend(figure, list(labels.values()), columns=6)
     state_cuts(figure, places=(len(places), len(everywhere)))
     return figure
 
 
-def _events(setting: Setting) -> list[tuple[float, float]]:
+def _events(condition: Condition) -> list[tuple[float, float]]:
     """(scheduled time, median lateness) of every scheduled dump, in order of time."""
     return sorted(
         (same[0].scheduled_s, median(d.lateness_s for d in same))
-        for name in setting.stream_names()
+        for name in condition.stream_names()
         if not name.endswith(RESTART_SUFFIX)
-        for same in setting.dumps(name).values()
+        for same in condition.played_dumps(name).values()
     )

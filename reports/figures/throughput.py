@@ -3,7 +3,7 @@
 Left: average over all steps of all runs, by method; bars reach from the slowest to the fastest
 step; solid is the application, dashed its skeleton. Right: error of the skeleton's average and
 maximum throughput against the application's, with the interval of each; the grey band is what is
-tolerated. A row is a place. Runs with a fault that was put in are left out.
+tolerated. A row is a place. Runs with an injected fault are left out.
 """
 
 import numpy as np
@@ -11,26 +11,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from understudy import accuracy
-from understudy.report import programs
-from understudy.report.axes import scale_rates, state_cuts
-from understudy.report.cases import Case, Setting
-from understudy.report.programs import APPLICATION, AccuracyRow
-from understudy.report.show import MUTED, method_colour, unit
+from understudy.judge import accuracy, programs
+from understudy.judge.conditions import Case, Condition
+from understudy.judge.programs import APPLICATION, AccuracyRow
+from understudy.report.axes import add_legend, scale_rates, state_cuts
+from understudy.report.colours import MUTED, method_colour
+from understudy.units import unit
 
 ORDER = 22
-MOST_ROWS = 4
+MAX_ROWS = 4
 ASIDE = 0.07  # between the series of a number of ranks, whose places on the axis are 1 apart
 
 
 def draw(case: Case) -> Figure | None:
     if not case.programs:
         return None
-    kept = [s for s in case.settings if not programs.disturbed(s)]
+    kept = [s for s in case.conditions if not programs.disturbed(s)]
     if not kept:
         return None
     everywhere = list(dict.fromkeys(s.place for s in kept))
-    places = everywhere[:MOST_ROWS]
+    places = everywhere[:MAX_ROWS]
     series = programs.series(kept)
     colours = {name: method_colour(name, list(series)) for name in series}
     rows = [r for r in programs.accuracies(case) if r.errors and r.skeleton in kept]
@@ -46,7 +46,7 @@ def draw(case: Case) -> Figure | None:
             _errors(axes, statistic, here, series, colours, case.ranks)
     for axes in grid[-1]:
         axes.set_xlabel("ranks")
-    figure.legend(handles=_key(kept, colours), loc="outside upper left", ncols=4)
+    add_legend(figure, _key(kept, colours), columns=4)
     state_cuts(figure, places=(len(places), len(everywhere)))
     return figure
 
@@ -54,22 +54,22 @@ def draw(case: Case) -> Figure | None:
 def _throughputs(
     axes: Axes,
     place: str,
-    series: dict[str, list[Setting]],
+    series: dict[str, list[Condition]],
     colours: dict[str, str],
     ranks: list[int],
 ) -> None:
     lines = [
         (name, of, points)
-        for name, settings in series.items()
+        for name, conditions in series.items()
         for of in (APPLICATION, programs.SKELETON)
         if (points := [
-            programs.point(s) for s in settings if s.place == place and programs.kind(s) == of
+            programs.point(s) for s in conditions if s.place == place and programs.kind(s) == of
         ])
     ]  # fmt: skip
     divisor, unit_name = unit(max(p.high for _, _, points in lines for p in points))
     for nth, (name, of, points) in enumerate(lines):
         shift = (nth - (len(lines) - 1) / 2) * ASIDE
-        x = np.array([ranks.index(p.setting.ranks) for p in points]) + shift
+        x = np.array([ranks.index(p.condition.ranks) for p in points]) + shift
         y, low, high = (
             np.array([getattr(p, key) for p in points]) / divisor
             for key in ("average", "low", "high")
@@ -91,7 +91,7 @@ def _errors(
     axes: Axes,
     statistic: str,
     rows: list[AccuracyRow],
-    series: dict[str, list[Setting]],
+    series: dict[str, list[Condition]],
     colours: dict[str, str],
     ranks: list[int],
 ) -> None:
@@ -100,9 +100,9 @@ def _errors(
     axes.axhline(0, color=MUTED, lw=0.8)
     named = [
         (name, row)
-        for name, settings in series.items()
+        for name, conditions in series.items()
         for row in rows
-        if any(row.skeleton is setting for setting in settings)
+        if any(row.skeleton is condition for condition in conditions)
     ]
     names = list(dict.fromkeys(name for name, _ in named))
     for name, row in named:
@@ -129,8 +129,8 @@ def _dashes(kind: str) -> str:
     return "-" if kind == APPLICATION else "--"
 
 
-def _key(settings: list[Setting], colours: dict[str, str]) -> list[Line2D]:
-    kinds = dict.fromkeys(sorted(programs.kind(s) for s in settings))
+def _key(conditions: list[Condition], colours: dict[str, str]) -> list[Line2D]:
+    kinds = dict.fromkeys(sorted(programs.kind(s) for s in conditions))
     return [
         Line2D([], [], color=colour, marker="o", markersize=4, label=name)
         for name, colour in colours.items()

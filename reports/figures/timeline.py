@@ -16,12 +16,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from understudy.report.cases import Case
-from understudy.report.show import MUTED, ROLE_COLOURS, shorten, size, time_unit
-from understudy.workload import Stream
+from understudy.contracts.workload import Stream
+from understudy.judge.conditions import Case
+from understudy.report.colours import MUTED, ROLE_COLOURS
+from understudy.units import shorten, size, time_unit
 
 ORDER = 10
-MOST_LANES = 14
+MAX_LANES = 14
 LANE_INCHES = 0.62
 LANE_POINTS = 560  # length of a lane
 SMALLEST, LARGEST = 1e3, 1e10  # bytes at which discs stop to shrink and to grow
@@ -67,7 +68,7 @@ def lanes_of(streams: tuple[Stream, ...]) -> list[Lane]:
     streams = tuple(sorted(streams, key=lambda s: roles.index(s.role)))
     largest = sorted(streams, key=lambda s: -s.bytes)
     kept = set(
-        s.name for s in (largest if len(streams) <= MOST_LANES else largest[: MOST_LANES - 4])
+        s.name for s in (largest if len(streams) <= MAX_LANES else largest[: MAX_LANES - 4])
     )
     lanes = [_lane(s.name, s.role, [s]) for s in streams if s.name in kept]
     rest: dict[str, list[Stream]] = defaultdict(list)

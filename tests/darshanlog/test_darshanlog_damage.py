@@ -1,9 +1,11 @@
-"""Damaged logs and files that are no logs: one clear sentence each, never anything else."""
+"""Damaged logs and files that are no logs: one clear message each, never anything else."""
 
+import bz2
 import errno
+import gzip
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,7 @@ def read_all(log: Log) -> int:
     return sum(1 for stream in streams for _ in stream)
 
 
-def sentence(path: Path) -> str:
+def error_message(path: Path) -> str:
     """The message of the error that reading the log raises."""
     with pytest.raises(UnderstudyError) as error, darshanlog.open_log(path) as log:
         read_all(log)
@@ -78,7 +80,7 @@ def test_truncated_at_every_offset(tmp_path: Path, compression: str) -> None:
 
 @COMPRESSIONS
 def test_any_byte_may_be_wrong(tmp_path: Path, compression: str) -> None:
-    """Whatever byte is damaged, the log reads or one sentence names the file."""
+    """Whatever byte is damaged, the log reads or one message names the file."""
     data = bytearray(full_log(tmp_path / "whole.darshan", compression).read_bytes())
     damaged = tmp_path / "damaged.darshan"
     refused = 0
@@ -107,42 +109,42 @@ def test_real_logs_truncated(tmp_path: Path) -> None:
         cut = tmp_path / "cut.darshan"
         for length in range(1, len(data), max(1, len(data) // 97)):
             cut.write_bytes(data[:length])
-            sentence(cut)
+            error_message(cut)
 
 
 def test_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "empty.darshan"
     path.touch()
-    assert sentence(path) == f"{path}: the file is empty, expected a Darshan log"
+    assert error_message(path) == f"{path}: the file is empty, expected a Darshan log"
 
 
 def test_directory(tmp_path: Path) -> None:
-    assert sentence(tmp_path) == f"{tmp_path}: cannot be opened: Is a directory"
+    assert error_message(tmp_path) == f"{tmp_path}: cannot be opened: Is a directory"
 
 
 def test_no_such_file(tmp_path: Path) -> None:
     path = tmp_path / "absent.darshan"
-    assert sentence(path) == f"{path}: cannot be opened: No such file or directory"
+    assert error_message(path) == f"{path}: cannot be opened: No such file or directory"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_unreadable(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.darshan")
     path.chmod(0)
-    assert sentence(path) == f"{path}: cannot be opened: Permission denied"
+    assert error_message(path) == f"{path}: cannot be opened: Permission denied"
 
 
 @pytest.mark.parametrize("text", [b"x", b"hello, world\n", b"\x89HDF\r\n\x1a\n", bytes(5000)])
 def test_no_darshan_log(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "other"
     path.write_bytes(text)
-    assert "not a Darshan log: it starts with" in sentence(path)
+    assert "not a Darshan log: it starts with" in error_message(path)
 
 
 def test_version_without_magic_number(tmp_path: Path) -> None:
     path = tmp_path / "other"
     path.write_bytes(b"3.41".ljust(2000, b"\0"))
-    assert "the number at byte 8 is" in sentence(path)
+    assert "the number at byte 8 is" in error_message(path)
 
 
 @pytest.mark.parametrize("version", [b"2.05", b"3.50", b"4.00"])
@@ -151,14 +153,44 @@ def test_unknown_log_version(tmp_path: Path, version: bytes) -> None:
     patch(path, 0, version)
     assert (
         f"Darshan log version {version.decode()!r} is not known, expected one of 3.00"
-        in sentence(path)
+        in error_message(path)
     )
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize(("start", "expected"), [
+    (b"2.05", "a log of Darshan 2.05, expected one of Darshan 3.0 or later: record the appl"),
+    (b"1.24", "a log of Darshan 1.24"),
+    (b"3.41", "compressed again as a whole; decompress it first"),
+    (b"PK", "not a Darshan log: it starts with"),
+])  # fmt: skip
+def test_logs_that_are_compressed_as_a_whole(
+    tmp_path: Path, compress: Callable[[bytes], bytes], start: bytes, expected: str
+) -> None:
+    path = tmp_path / "log.darshan.gz"
+    path.write_bytes(compress(start.ljust(5000, b"\0")))
+    assert expected in error_message(path)
+    path.write_bytes(path.read_bytes()[:12])  # nothing comes out of it
+    assert "not a Darshan log" in error_message(path)
+
+
+def test_names_end_at_a_zero_byte(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "log.darshan", version="3.00", names={1: b"/a\0b", 2: b"/c"})
+    with darshanlog.open_log(path) as log:
+        assert [names for _, names in log.names()] == [[b"/a", b"/c"]]
+
+
+def test_modules_that_are_registered_without_records(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "log.darshan", POSIX=[{"id": 1}])
+    patch(path, layouts.LOG_FORMATS["3.41"].versions_offset + 4 * 2, struct.pack("<I", 3))
+    with darshanlog.open_log(path) as log:
+        assert "MPI-IO: registered by the log without any record" in log.remarks
 
 
 def test_unknown_compression(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.darshan")
     patch(path, 16, b"\7")
-    assert "unknown compression 7 at byte 16, expected 0 (zlib)" in sentence(path)
+    assert "unknown compression 7 at byte 16, expected 0 (zlib)" in error_message(path)
 
 
 def patch(path: Path, offset: int, data: bytes) -> None:
@@ -176,20 +208,20 @@ def test_region_beyond_the_end_of_the_file(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.darshan", POSIX=[{"id": 1}])
     size = path.stat().st_size
     patch(path, region_at(path, 1), struct.pack("<QQ", size - 5, 1000))
-    message = sentence(path)
+    message = error_message(path)
     assert f"module POSIX takes bytes {size - 5} to {size + 995}, the file has {size}" in message
 
 
 def test_region_inside_the_header(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.darshan", names={1: b"/x"}, POSIX=[{"id": 1}])
     patch(path, region_at(path, 1), struct.pack("<QQ", 100, 10))
-    assert "module POSIX starts at byte 100, inside the header" in sentence(path)
+    assert "module POSIX starts at byte 100, inside the header" in error_message(path)
 
 
 def test_region_offset_that_overflows(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.darshan", names={1: b"/x"}, POSIX=[{"id": 1}])
     patch(path, region_at(path, 1), struct.pack("<QQ", 2**64 - 1, 2**64 - 1))
-    assert "truncated Darshan log: module POSIX" in sentence(path)
+    assert "truncated Darshan log: module POSIX" in error_message(path)
 
 
 @pytest.mark.parametrize("compression", ["zlib", "bzip2"])
@@ -198,7 +230,7 @@ def test_corrupt_compressed_data(tmp_path: Path, compression: str) -> None:
     with darshanlog.open_log(path) as log:
         start = log.modules["POSIX"].offset
     patch(path, start, b"\xff" * 20)
-    message = sentence(path)
+    message = error_message(path)
     assert "module POSIX, byte " in message
     assert "the compressed data is corrupt" in message
 
@@ -211,7 +243,7 @@ def test_stream_that_ends_too_early(tmp_path: Path) -> None:
     end = module.offset + module.length_bytes - 4
     assert (
         f"module POSIX, byte {end}: the compressed data ends in the middle of a stream"
-        in sentence(path)
+        in error_message(path)
     )
 
 
@@ -231,7 +263,8 @@ def test_stream_that_ends_too_early(tmp_path: Path) -> None:
             struct.pack("<7q", 1, 0, 4, 1, 0, 1 << 20, -5),
             "the stripe count of a record is -5",
         ),
-        (15, 1, struct.pack("<2qd3q", 1, 0, 0.1, 2**59, 0, 0), "the bins of a record"),
+        (15, 1, struct.pack("<2qd3q", 1, 0, 0.1, 2**20, 0, 0), "the bins of a record"),
+        (15, 1, struct.pack("<2qd3q", 1, 0, 0.1, 2**59, 0, 0), "expected at most 1048576"),
         (
             15,
             1,
@@ -249,7 +282,7 @@ def test_records_that_make_no_sense(
     path = write_log(
         tmp_path / "log.darshan", raw={index: (version, data)}, compression=compression
     )
-    message = sentence(path)
+    message = error_message(path)
     assert expected in message
     assert f"module {layouts.MODULES[index]}, byte " in message
 
@@ -259,19 +292,19 @@ def test_name_that_ends_too_early(tmp_path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"x")
-    assert "the names, byte" in sentence(path)
+    assert "the names, byte" in error_message(path)
 
 
 def test_name_without_end(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.darshan", names={1: b"n" * 10_000_000})
-    assert "a name takes more than" in sentence(path)
+    assert "a name takes more than" in error_message(path)
 
 
 def test_job_record_too_short(tmp_path: Path) -> None:
     path = tmp_path / "log.darshan"
     write_log(path, compression="none")
     patch(path, 32, struct.pack("<QQ", 1328 + 500, 10))
-    assert "the job record, byte 1828: the job record ends too early" in sentence(path)
+    assert "the job record, byte 1828: the job record ends too early" in error_message(path)
 
 
 def test_failing_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tests.support.darshanwriter import file_dtype, record_id, write_log
+from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import layouts
 from understudy.readers import darshan
-from understudy.workload import Stream, Workload
 
 
 def access(

@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from tests.skel.support import TRACES, descriptor, succeed, understudy
-from understudy import workload
-from understudy.paths import WORKLOADS
+from understudy.contracts import workload
+from understudy.contracts.workload import EVEN, Decomposition, Variable, runs
+from understudy.paths import where
 from understudy.readers import adios_xml
-from understudy.workload import EVEN, Decomposition, Variable, runs
 
 GLOBAL = '<global-bounds dimensions="gx" offsets="ox">'
 
 
 @pytest.mark.parametrize("name", ["chimera", "gts", "s3d"])
 def test_the_workload_is_what_its_descriptor_gives(name: str, tmp_path: Path) -> None:
-    """The command that docs/how-to/skel.md states makes the file of the room, byte for byte."""
+    """The command that docs/how-to/skel.md states makes our file, byte for byte."""
     made = tmp_path / f"{name}.json"
     succeed("describe", TRACES / f"{name}.xml", "-n", 4, "--keep-names", "-o", made)
-    assert made.read_bytes() == (WORKLOADS / f"{name}.json").read_bytes()
+    assert made.read_bytes() == (where("workloads") / f"{name}.json").read_bytes()
 
 
 @pytest.mark.parametrize(("name", "bytes_"), [
@@ -84,7 +84,7 @@ def test_decompositions_are_recognised(tmp_path: Path) -> None:
     assert (uneven.shape, uneven.decomposition) == ((18,), runs([(1, 5), (1, 6), (1, 7)]))
     holes, notes = variable(path, 3, nx="5", gx="100")
     assert (holes.shape, holes.decomposition) == ((3, 5), EVEN)
-    assert "1 global arrays leave holes, overlap or" in notes[1]
+    assert "1 global arrays leave gaps, overlap or" in notes[1]
     backwards, notes = variable(path, 2, nx="5 + skel_mpi_rank", gx="11",
                                 ox="6 - 6 * skel_mpi_rank")  # fmt: skip
     assert (backwards.shape, backwards.decomposition) == ((11,), runs([(1, 5), (1, 6)]))
@@ -110,7 +110,7 @@ def test_steps_are_dumps_and_complex_numbers_pairs(tmp_path: Path) -> None:
     assert (last.type, last.shape) == ("f64", (2, 2, 128, 2))
 
 
-@pytest.mark.parametrize(("words", "sentence"), [
+@pytest.mark.parametrize(("words", "message"), [
     (["traces/gts.xml", "-a", "BOGUS"], "--method BOGUS: expected one of POSIX, MPI"),
     (["traces/gts.xml", "--set", "nope=1"], "traces/gts.xml: nope: no scalar and no switch"),
     (["traces/gts.xml", "--set", "mimax"], "--set mimax: expected NAME=VALUE"),
@@ -119,13 +119,13 @@ def test_steps_are_dumps_and_complex_numbers_pairs(tmp_path: Path) -> None:
     (["traces/mphys_dyn.darshan", "-n", "4"], "--ranks: expected only with an ADIOS descriptor"),
     (["traces/mphys_dyn.darshan", "--set", "a=1"], "--set: expected only with an ADIOS descrip"),
 ])  # fmt: skip
-def test_a_mistake_is_one_sentence(
-    words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
+def test_an_error_is_one_message(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TRACES.parent)
     done = understudy("describe", *words)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert sentence in done.stderr and done.stderr.count("\n") == 1
+    assert message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_what_is_described_is_valid(tmp_path: Path) -> None:

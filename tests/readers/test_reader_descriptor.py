@@ -2,14 +2,15 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.readers.logs import ALL, TRACES
-from understudy import workload as contract
+from understudy.contracts import workload as contract
+from understudy.contracts.workload import Workload, numbers, provenance_of, structures
 from understudy.readers import darshan
-from understudy.workload import Workload, numbers, provenance_of
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE_GOLDEN = "UNDERSTUDY_WRITE_GOLDEN"
@@ -22,14 +23,14 @@ def described(request: pytest.FixtureRequest) -> Workload:
 
 
 def test_every_number_has_its_origin(described: Workload) -> None:
-    pointers = list(numbers(described))
+    pointers = [*numbers(described), *structures(described)]
     assert len(pointers) > 8
     for pointer in pointers:
         assert provenance_of(described, pointer) is not None, pointer
 
 
 def test_a_number_without_origin_is_seen(described: Workload) -> None:
-    bare = contract.replace(
+    bare = replace(
         described, provenance=tuple(p for p in described.provenance if "/dumps" not in p.path)
     )
     missing = {re.sub(r"\d+", "*", p) for p in numbers(bare) if provenance_of(bare, p) is None}
@@ -52,13 +53,13 @@ def test_origins_say_a_counter_an_equation_or_a_reason(described: Workload) -> N
         )  # fmt: skip
         assert duration.origin != "read", "no counter is a duration over ranks"
         assert transfer.origin == "derived"
-        if stream.files == "append":
+        if stream.files in ("append", "rewrite", "update"):
             assert {time.origin, size.origin} == {
                 "assumed" if "assumed" in time.how else "derived"
             }
         else:
             assert time.origin == "read"
-            assert size.origin == ("derived" if "mended" in size.how else "read")
+            assert size.origin == ("derived" if "corrected" in size.how else "read")
 
 
 @pytest.mark.parametrize(("log", "stream", "origin"), [

@@ -8,8 +8,8 @@ import pytest
 
 from tests.readers.logs import WHOLE
 from tests.readers.synthetic import only, per_process_log, rank_bytes, sizes
+from understudy.contracts.workload import load
 from understudy.readers import darshan
-from understudy.workload import load
 
 MIB = 1 << 20
 PEAK = r"""
@@ -35,9 +35,9 @@ def peak_mib(log: Path, out: Path) -> int:
 
 @pytest.mark.parametrize("form", [b"/s/ck.%05d/part.%06d", b"/s/t%06d_r%d.bin"])
 def test_memory_does_not_grow_with_records(form: bytes, tmp_path: Path) -> None:
-    """1,000 ranks, 100 and 1,000 files each: 10^5 and 10^6 records, in 7 and 62 parts."""
+    """1,000 ranks, 100 and 250 files each: 70 bytes kept of each record more would be too many."""
     peaks = []
-    for dumps in (100, 1000):
+    for dumps in (100, 250):
         log, out = tmp_path / f"{dumps}.darshan", tmp_path / f"{dumps}.json"
         peaks.append(peak_mib(per_process_log(log, 1000, dumps, form), out))
         log.unlink()
@@ -45,7 +45,7 @@ def test_memory_does_not_grow_with_records(form: bytes, tmp_path: Path) -> None:
         assert (stream.layout, stream.role) == ("file-per-process", "checkpoint")
         assert sizes(stream) == [1000 * MIB] * dumps
         assert [d.time_s for d in stream.dumps] == [10.0 * k + 1 for k in range(dumps)]
-    assert peaks[1] - peaks[0] < 30, peaks
+    assert peaks[1] - peaks[0] < 10, peaks
 
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda p: p.stem)

@@ -10,11 +10,11 @@ from tests.readers.synthetic import Run
 from understudy.darshanlog import Log, open_log
 from understudy.readers import darshan
 
-# Words of the contract and of the reader's own sentences that may also be parts of names.
+# Words of the contract and of the reader's own messages that may also be parts of names.
 PLAIN = {
     "restart", "input", "output", "checkpoint", "visualization", "posix", "mpiio", "hdf5", "stdio",
     "darshan", "data", "time", "dump", "file", "files", "shared", "grouped", "rank", "write",
-    "read", "boundary", "neighbour", "random",
+    "read", "boundary", "neighbour", "random", "share",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.readers.synthetic import Run
-from understudy.workload import numbers, parse, provenance_of
+from understudy.contracts.workload import numbers, parse, provenance_of
 
 FORMS = (
     "/s/a{k}.{r}", "/s/b.{r}.{k}", "/s/c{k}", "/s/d", "/s/e{n}", "{n}", "", "/s/{k}/f{i}",

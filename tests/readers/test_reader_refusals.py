@@ -1,4 +1,4 @@
-"""What cannot be described is refused with one sentence and its remedy; nothing is left."""
+"""What cannot be described is refused with one message and its remedy; nothing is left."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from tests.readers.logs import PARTIAL, TRACES
 from tests.readers.synthetic import Run
 from tests.support.darshanwriter import write_log
 from understudy.cli import main
-from understudy.workload import load
+from understudy.contracts.workload import load
 
 
 def empty(path: Path) -> Path:
@@ -72,19 +72,19 @@ def missing(path: Path) -> Path:
 
 
 MODULES = "POSIX, MPI-IO, STDIO, H5F, H5D"
-SENTENCES = {
+MESSAGES = {
     empty: "the file is empty, expected a Darshan log",
     text: "not a Darshan log: it starts with b'a table ', expected a version such as '3.41'",
     truncated: "truncated Darshan log: ",  # where depends on the log
     short: "truncated Darshan log: its header takes 1328 bytes, the file has 100",
     newer_module: "module POSIX version 9 is not known, expected one of 1, 2, 3, 4; "
-    "a newer understudy may know it",
+    "a newer version of understudy may support it",
     no_records: "holds no records of files (modules: none); expected POSIX, MPI-IO, STDIO or H5D",
     no_bytes: f"no file of the application moved a byte in {MODULES} of this log: "
     "nothing to replay",
     other_modules: f"no file of the application moved a byte in {MODULES} of this log, "
     "and its modules DFS are not decoded: nothing to replay",
-    no_ranks: "the job record has 0 processes, expected at least 1",
+    no_ranks: "the job record has 0 processes, expected 1 to 16777216",
     partial: "module POSIX is incomplete: Darshan ran out of memory for records and left out "
     "later files; record it again with more memory (environment DARSHAN_MODMEM=64, in MiB, and a "
     "line 'MAX_RECORDS 20000 POSIX,MPI-IO,STDIO,H5F,H5D' in the file that DARSHAN_CONFIG_PATH "
@@ -93,20 +93,20 @@ SENTENCES = {
 }
 
 
-def expected(log: Path, sentence: str, stderr: str) -> None:
-    assert stderr.startswith(f"understudy: {log}: {sentence}"), stderr
+def expected(log: Path, message: str, stderr: str) -> None:
+    assert stderr.startswith(f"understudy: {log}: {message}"), stderr
     assert stderr.endswith("\n") and stderr.count("\n") == 1, stderr
-    if not sentence.endswith(" "):
-        assert stderr == f"understudy: {log}: {sentence}\n"
+    if not message.endswith(" "):
+        assert stderr == f"understudy: {log}: {message}\n"
 
 
-@pytest.mark.parametrize("make", SENTENCES, ids=lambda make: make.__name__)
-def test_a_refusal_is_one_sentence(make: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", MESSAGES, ids=lambda make: make.__name__)
+def test_a_refusal_is_one_message(make: object, tmp_path: Path) -> None:
     assert callable(make)
     log, out = make(tmp_path / "x.darshan"), tmp_path / "out.json"
     done = CliRunner().invoke(main, ["describe", str(log), "-o", str(out)])
     assert (done.exit_code, done.stdout) == (1, "")
-    expected(log, SENTENCES[make], done.stderr)
+    expected(log, MESSAGES[make], done.stderr)
     assert not list(tmp_path.glob("*out.json*")), "no output, whole or half"
 
 
@@ -117,12 +117,12 @@ def test_a_refusal_of_the_program_itself(make: object, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "understudy", "describe", log, "-o", tmp_path / "out.json"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    expected(log, SENTENCES[make], done.stderr)
+    expected(log, MESSAGES[make], done.stderr)
     assert sorted(tmp_path.iterdir()) == [log]
 
 
 @pytest.mark.parametrize("cut", [200, 1400, 2500, 3500, 5000, 8000])
-def test_a_log_cut_anywhere_is_one_sentence(cut: int, tmp_path: Path) -> None:
+def test_a_log_cut_anywhere_is_one_message(cut: int, tmp_path: Path) -> None:
     log = tmp_path / "x.darshan"
     log.write_bytes((TRACES / "lammps_growth.darshan").read_bytes()[:cut])
     done = CliRunner().invoke(main, ["describe", str(log)])
@@ -130,7 +130,7 @@ def test_a_log_cut_anywhere_is_one_sentence(cut: int, tmp_path: Path) -> None:
     assert done.stderr.startswith(f"understudy: {log}: truncated Darshan log: ")
 
 
-def test_damaged_data_is_one_sentence(tmp_path: Path) -> None:
+def test_damaged_data_is_one_message(tmp_path: Path) -> None:
     log, data = tmp_path / "x.darshan", bytearray((TRACES / "mphys_dyn.darshan").read_bytes())
     data[len(data) // 2 : len(data) // 2 + 64] = bytes(64)
     log.write_bytes(data)
@@ -161,7 +161,7 @@ def test_an_output_is_not_replaced_unless_told(tmp_path: Path) -> None:
     assert load(out).name == "out"
 
 
-def test_an_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
     out = tmp_path / "none" / "out.json"
     done = CliRunner().invoke(
         main, ["describe", str(TRACES / "mphys_dyn.darshan"), "-o", str(out)]

@@ -144,7 +144,7 @@ def test_dates_in_names(tmp_path: Path) -> None:
 
 def test_one_number_for_all_dumps_is_a_file_written_again(tmp_path: Path) -> None:
     run = Run(nprocs=4)
-    run.write("/s/state.1", 4 * MIB, 5.0, calls=4)
+    run.write("/s/time step.1", 4 * MIB, 5.0, calls=4)
     assert sizes(only(run.describe(tmp_path))) == [4 * MIB]
 
 

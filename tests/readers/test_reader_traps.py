@@ -8,10 +8,11 @@ import pytest
 from tests.readers.logs import PARTIAL, TRACES
 from tests.readers.synthetic import Run, access, only, rank_bytes, sizes
 from tests.support.darshanwriter import recompress
+from understudy.contracts.workload import Workload, parse, provenance_of
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
+from understudy.inference import calls
 from understudy.readers import darshan
-from understudy.workload import Workload, parse, provenance_of
 
 MIB = 1 << 20
 
@@ -76,15 +77,15 @@ def test_trap_data_sieving_reads_and_writes_are_not_the_applications(tmp_path: P
 
 @pytest.mark.parametrize("module", ["POSIX", "STDIO"])
 def test_trap_rewrites_in_place(module: str, tmp_path: Path) -> None:
-    """14 times the bytes of the file; it holds each byte once, and the extent says how many."""
+    """14 times the bytes of the file: the extent says how many passes there were."""
     run = Run()
     run.add(module, access(run.file("/s/wfc.1"), 14 * MIB, 1.0, rank=0, module=module, calls=14)
             | {f"{module}_MAX_BYTE_WRITTEN": MIB - 1})  # fmt: skip
     workload = run.describe(tmp_path)
     stream = only(workload)
-    assert (sizes(stream), stream.dumps[0].overhead_bytes) == ([MIB], 0)
-    assert f"written in place again, {13 * MIB} B in all" in notes(workload)
-    assert origin(workload, "/streams/0/dumps/0/variables/0/shape/0") == "derived"
+    assert (sizes(stream), stream.dumps[0].overhead_bytes) == ([MIB] * 14, 0)
+    assert (stream.files, stream.reopen) == ("update", False)
+    assert origin(workload, "/streams/0/dumps/0/variables/0/shape/0") == "assumed"
 
 
 def test_trap_rewrites_in_place_by_mpiio(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_trap_rewrites_in_place_by_mpiio(tmp_path: Path) -> None:
         file = run.write("/s/r.dat", size, 1.0, rank=rank, module="MPIIO")
     run.add("POSIX", access(file, 8 * MIB, 1.0) | {"POSIX_MAX_BYTE_WRITTEN": 4 * MIB - 1})
     stream = only(run.describe(tmp_path))
-    assert sizes(stream) == [4 * MIB]
+    assert (stream.files, sizes(stream)) == ("update", [4 * MIB] * 2)
     assert rank_bytes(stream, 0, 2) == [3 * MIB, MIB]
 
 
@@ -236,11 +237,33 @@ def test_trap_checkpoints_in_stdio_alone(tmp_path: Path) -> None:
     stream = only(workload)
     assert (stream.layout, stream.method, stream.role) == (
         "file-per-process",
-        "posix",
+        "stdio",
         "checkpoint",
     )
     assert sizes(stream) == [4 * MIB] * 3
-    assert "STDIO module may be short by up to 0.02%" in notes(workload)
+    assert "may have moved more through stdio" in notes(workload)
+    assert "fewer and larger" in notes(workload)
+
+
+def test_trap_a_header_through_another_interface(tmp_path: Path) -> None:
+    """159 calls of stdio, then collective MPI-IO over the last bytes of them: two streams."""
+    run = Run(nprocs=4)
+    for step in range(3):
+        name, at_s = f"/s/ck.{step}.mpiio", 9.0 * step + 1
+        file = run.write(name, 921, at_s, rank=0, module="STDIO", calls=159)
+        run.write(name, 4 * MIB, at_s + 0.5, module="MPIIO", calls=4, COLL_OPENS=4)
+        run.add("POSIX", access(file, 4 * MIB, at_s + 0.5, rank=0)
+                | {"POSIX_MAX_BYTE_WRITTEN": 4 * MIB + 904})  # fmt: skip
+        run.write(f"/s/ck.{step}.base", 905, at_s + 1, rank=0, module="STDIO", calls=158)
+    workload = run.describe(tmp_path)
+    header, data = (only(workload, method=m, files="new", role="checkpoint")
+                    for m in ("stdio", "mpiio"))  # fmt: skip
+    assert (sizes(header), sizes(data)) == ([921] * 3, [4 * MIB] * 3)
+    assert [calls.of_stream(s, 4).count for s in (header, data)] == [3 * 159, 3 * 4]
+    assert [d.overhead_bytes for d in data.dumps] == [0] * 3
+    assert (header.extends, data.extends) == (None, header.name)
+    assert "each interface is a stream of its own: 3 files." in notes(workload)
+    assert "48 B in all: 3 files." in notes(workload)
 
 
 def test_trap_zero_byte_stdio_twins(tmp_path: Path) -> None:
@@ -256,15 +279,14 @@ def test_trap_zero_byte_stdio_twins(tmp_path: Path) -> None:
 
 
 def test_trap_a_stream_opened_again_counts_on(tmp_path: Path) -> None:
-    """Truncated and written three times: Darshan adds up, the file holds the last content."""
+    """Truncated and written three times: Darshan adds up the offsets too."""
     run = Run(nprocs=1)
     file = run.write("/s/time", 3000, 1.0, rank=0, calls=3, duration_s=8.0, FILENOS=3, OPENS=3)
     run.add("STDIO", {"id": file, "rank": 0, "STDIO_OPENS": 3,
                       "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
                       "STDIO_F_CLOSE_END_TIMESTAMP": 9.0})  # fmt: skip
     workload = run.describe(tmp_path)
-    assert sizes(only(workload)) == [1000]
-    assert "2000 B less: 1 file." in notes(workload)
+    assert (only(workload).files, sizes(only(workload))) == ("rewrite", [1000] * 3)
 
 
 def test_trap_a_write_after_the_close_is_another_files(tmp_path: Path) -> None:
@@ -277,7 +299,7 @@ def test_trap_a_write_after_the_close_is_another_files(tmp_path: Path) -> None:
                           "STDIO_F_CLOSE_END_TIMESTAMP": closed})  # fmt: skip
     workload = run.describe(tmp_path)
     assert sizes(only(workload)) == [1200]
-    assert "500 B in all, which were given to the file open at that time: 1 file." in notes(
+    assert "500 B in all, which were attributed to the file open at that time: 1 file." in notes(
         workload
     )
 
@@ -319,7 +341,7 @@ def test_trap_integer_run_times(version: str, tmp_path: Path) -> None:
 
 
 def test_trap_a_run_time_shorter_than_its_dumps(tmp_path: Path) -> None:
-    """Whole seconds can be too few: states are told apart by the last record's time."""
+    """Whole seconds can be too few: time steps are told apart by the last record's time."""
     run = Run(version="3.21", run_time_s=1.0)
     for step in range(4):
         run.write(f"/s/ck.{step}", MIB, 0.3 * step + 0.1, rank=0)
@@ -387,7 +409,7 @@ def test_trap_a_log_of_one_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset", [-1, 0])
 def test_trap_dxt_offsets_are_unknown(offset: int, tmp_path: Path) -> None:
-    """States of a file without datasets or counters are found by the traced times."""
+    """Time steps of a file without datasets or counters are found by the traced times."""
     run = Run(nprocs=2)
     for rank in range(2):
         file = run.write("/s/viz", 6 * MIB, 1.0, rank=rank, module="MPIIO", duration_s=90.0,
@@ -483,7 +505,7 @@ def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) ->
 
 
 def test_trap_more_states_than_bytes(tmp_path: Path) -> None:
-    """A counter that says more states than there are bytes leaves no empty dump behind."""
+    """A counter that says more time steps than there are bytes leaves no empty dump behind."""
     run = Run(nprocs=2)
     run.write("/s/viz", 7, 1.0, module="MPIIO", duration_s=80.0, calls=40, SYNCS=40,
               F_WRITE_TIME=0.5, INDEP_WRITES=40, COLL_WRITES=0)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Descriptors: what is refused in one sentence, and what is set right."""
+"""Descriptors: what is refused in one message, and what is set right."""
 
 from pathlib import Path
 
@@ -59,9 +59,9 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), REFUSED)
-def test_a_bad_descriptor_is_one_sentence_and_makes_nothing(
-    old: str, new: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED)
+def test_a_bad_descriptor_is_one_message_and_makes_nothing(
+    old: str, new: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = descriptor(tmp_path, old, new)
     monkeypatch.chdir(tmp_path)
@@ -69,7 +69,7 @@ def test_a_bad_descriptor_is_one_sentence_and_makes_nothing(
     assert done.exit_code == 1
     assert done.stdout == ""
     assert done.stderr.startswith(f"understudy: {path}: line ")
-    assert sentence in done.stderr and done.stderr.count("\n") == 1
+    assert message in done.stderr and done.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["app.xml"]
     described = understudy("describe", path, "-n", 2)
     assert (described.exit_code, described.stderr) == (1, done.stderr)
@@ -81,7 +81,7 @@ def test_the_descriptor_that_is_spoiled_is_good(tmp_path: Path) -> None:
     assert len(read(path).groups[0].variables) == 6
 
 
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_one_message(tmp_path: Path) -> None:
     done = understudy("skel", "xml", tmp_path / "none.xml")
     assert (
         done.stderr
@@ -113,9 +113,9 @@ PARAMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), PARAMS)
-def test_bad_parameters_are_one_sentence_and_make_nothing(
-    old: str, new: str, sentence: str, tmp_path: Path
+@pytest.mark.parametrize(("old", "new", "message"), PARAMS)
+def test_bad_parameters_are_one_message_and_make_nothing(
+    old: str, new: str, message: str, tmp_path: Path
 ) -> None:
     path = descriptor(tmp_path)
     values = tmp_path / "app_params.xml"
@@ -128,7 +128,7 @@ def test_bad_parameters_are_one_sentence_and_make_nothing(
     for command in ("source", "build", "submit"):
         done = understudy("skel", command, path, "-d", made)
         assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-        assert sentence in done.stderr, done.stderr
+        assert message in done.stderr, done.stderr
     assert list(made.iterdir()) == []
 
 
@@ -195,9 +195,9 @@ def test_the_paper_s_method_parameters_are_there() -> None:
 
 def test_names_become_identifiers_of_their_own() -> None:
     names = ["mpsi+1", "mpsi_plus_1", "a/b", "a b", "A_B", "int", "elements", "9x", "%", "x" * 80]
-    made = identifiers.of(names)
+    made = identifiers.members(names)
     assert list(made) == names
-    assert made["mpsi+1"] == "mpsi_plus_1" and made["mpsi_plus_1"] == "mpsi_plus_1_2"
+    assert made["mpsi+1"] == "mpsi_plus_1_" and made["mpsi_plus_1"] == "mpsi_plus_1_2_"
     assert len({m.lower() for m in made.values()}) == len(names)
     assert all(m.isidentifier() and m.isascii() and len(m) <= 63 for m in made.values())
     assert not {"int", "elements"} & set(made.values())

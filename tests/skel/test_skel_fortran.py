@@ -18,7 +18,7 @@ from tests.skel.support import (
     shapes,
     succeed,
 )
-from understudy import result
+from understudy import producers
 
 SETTINGS = {
     "gts": ("mimax=700", "mgrid=90", "ifelectron_1=yes"),
@@ -44,7 +44,7 @@ def test_fortran_writes_what_c_writes(name: str, tmp_path: Path) -> None:
         program = make(TRACES / f"{name}.xml", folder, *SETTINGS[name], language=language)
         done = run(program, 4, "-o", "out", "-k", "-a", "POSIX", "-r", "r.json")
         assert done.returncode == 0, done.stderr
-        [dump] = result.load(folder / "r.json").repetitions[0].streams[0].dumps
+        [dump] = producers.read(folder / "r.json").repetitions[0].streams[0].dumps
         assert dump.processes is not None
         parts = sorted((folder / "out").glob("*.bp.dir/*"))
         said[language] = (
@@ -63,7 +63,7 @@ def test_texts_and_complex_numbers_are_those_of_c(tmp_path: Path) -> None:
         program = make(path, folder, *WORDS_VALUES, language=language)
         done = run(program, 4, "-o", "out", "-k", "-r", "r.json")
         assert done.returncode == 0, done.stderr
-        [dump] = result.load(folder / "r.json").repetitions[0].streams[0].dumps
+        [dump] = producers.read(folder / "r.json").repetitions[0].streams[0].dumps
         files[language] = (bpls(folder / "out" / "g.0.bp", "-l"), dump.bytes, dump.file_bytes)
     assert files["c"] == files["fortran"]
 
@@ -80,7 +80,7 @@ def test_expressions_are_said_in_fortran(tmp_path: Path) -> None:
     assert shapes(tmp_path / "out" / "g.0.bp")["a"] == "{39}"
 
 
-def test_a_mistake_is_one_sentence_in_fortran_too(tmp_path: Path) -> None:
+def test_an_error_is_one_message_in_fortran_too(tmp_path: Path) -> None:
     program = make(descriptor(tmp_path), tmp_path, language="fortran")
     done = run(program, 2, "-o", "x", "-s", "0")
     assert done.returncode == 2

@@ -8,7 +8,7 @@ import pytest
 
 from tests.skel.support import bpls, run, shapes, succeed, understudy
 from tests.support.player import needs
-from understudy import result
+from understudy import producers
 
 CONFIG = """\
 <?xml version="1.0"?>
@@ -131,7 +131,7 @@ def fortran_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_application_in_fortran_is_measured_too(fortran_program: Path, tmp_path: Path) -> None:
     status, said = measured(fortran_program, f"-o {tmp_path / 'out'} -r {tmp_path / 'r'} -k")
     assert (status, said) == (0, "")
-    [stream] = result.load(tmp_path / "r").repetitions[0].streams
+    [stream] = producers.read(tmp_path / "r").repetitions[0].streams
     assert (stream.name, [d.bytes for d in stream.dumps]) == ("field", [4 * 8012] * 3)
     assert [phase.operations for phase in stream.dumps[2].phases] == [8, 16, 4]
     listed = bpls(tmp_path / "out" / "field.2.bp", "-d", "t", "-s", "3999", "-c", "1")
@@ -150,7 +150,7 @@ def test_its_result_is_that_of_a_skeleton(program: Path, tmp_path: Path) -> None
         more = given or "--application other"
         status, said = measured(program, f"-o {out} -r {made} -k {more}")
         assert (status, said) == (0, "")
-        found = result.load(made)
+        found = producers.read(made)
         assert found.program is not None
         assert (found.program.kind, found.program.name) == ("application", "app")
         assert found.program.application == ("app" if given else "other")
@@ -179,7 +179,7 @@ def test_a_file_that_steps_are_appended_to(program: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
         ("", "--directory is missing"),
         ("-o out -s 3", "SKELETON_OPTIONS: the application's own steps are measured, once; "
@@ -187,19 +187,19 @@ def test_a_file_that_steps_are_appended_to(program: Path, tmp_path: Path) -> Non
         ("-o out --fast", "--fast: unknown option"),
     ],
 )  # fmt: skip
-def test_options_that_make_no_sense(program: Path, options: str, sentence: str) -> None:
+def test_options_that_make_no_sense(program: Path, options: str, message: str) -> None:
     status, said = measured(program, options)
     assert status == 2
-    assert said.count("\n") == 0 and sentence in said
+    assert said.count("\n") == 0 and message in said
     assert not (program.parent.parent / "out").exists()
 
 
 def test_sources_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "app.f").touch()
-    for name, sentence in (
+    for name, message in (
         ("app.c", "app.c: not there; expected a source in C or Fortran"),
         ("app.f", "app.f: expected a source in C or Fortran: *.c, *.f90, *.F90"),
     ):
         done = understudy("skel", "measure", tmp_path / name, "-d", tmp_path)
-        assert done.exit_code == 1 and sentence in done.stderr
+        assert done.exit_code == 1 and message in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["app.f"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.skel.support import (
-    DESCRIPTOR,
     EXAMPLES,
+    LOCAL,
     TRACES,
     bpls,
     bpls_path,
@@ -23,8 +23,9 @@ from tests.skel.support import (
     succeed,
 )
 from tests.support.player import needs, play, strace
-from understudy import result, workload
-from understudy.result import Processes, Result
+from understudy import producers
+from understudy.contracts import workload
+from understudy.contracts.measurement import Measurement, Processes
 from understudy.skel import blocks, parameters
 from understudy.skel.descriptor import read
 
@@ -58,7 +59,7 @@ def expected(config: Path, values: Path, ranks: int) -> tuple[dict[str, str], li
     return shown, made.bytes.tolist()
 
 
-def processes(run_of: Result) -> list[Processes]:
+def processes(run_of: Measurement) -> list[Processes]:
     found = [
         d.processes for r in run_of.repetitions for s in r.streams for d in s.dumps if d.processes
     ]
@@ -76,7 +77,7 @@ def test_an_example_of_adios_goes_the_whole_way(name: str, tmp_path: Path) -> No
         shown, sizes = expected(config, values, ranks)
         [path] = (tmp_path / "out").glob("*.0.bp")
         assert shapes(path) == shown
-        run_of = result.load(tmp_path / "r.json")
+        run_of = producers.read(tmp_path / "r.json")
         assert [list(p.bytes) for p in processes(run_of)] == [sizes]
         stored = sum(p.stat().st_size for p in (tmp_path / "out").rglob("*.bp*") if p.is_file())
         assert sum(sizes) <= stored == run_of.repetitions[0].streams[0].dumps[0].file_bytes
@@ -97,7 +98,7 @@ def test_a_process_s_time_adds_up(method: str, small: Path) -> None:
     done = run(small, 4, "-o", f"out-{method}", "-a", method, *words, "-s", 2, "-i", 2, "-r",
                f"{method}.json")  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    run_of = result.load(small.parent.parent / f"{method}.json")
+    run_of = producers.read(small.parent.parent / f"{method}.json")
     assert not (small.parent.parent / f"out-{method}").exists()
     assert run_of.program is not None and run_of.program.method == method
     for step in processes(run_of):
@@ -132,7 +133,7 @@ def test_a_slow_rank_is_seen(small: Path) -> None:
     done = run(small, 4, "-o", "slow", "-a", "MPI_LUSTRE", "-p", "block_size=65536", "--slow-rank",
                "2:1.5", "-r", "slow.json")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    [step] = processes(result.load(small.parent.parent / "slow.json"))
+    [step] = processes(producers.read(small.parent.parent / "slow.json"))
     others = [0, 1, 3]
     assert step.io_s[2] >= 1.5 and step.io_s[2] == max(step.io_s)
     assert min(step.communication_s[r] for r in others) > 1 > step.communication_s[2]
@@ -144,7 +145,7 @@ def test_an_extra_collective_is_seen(small: Path) -> None:
         done = run(small, 4, "-o", "more", "-a", "POSIX", "--extra-collective", bytes_, "-i", 3,
                    "-r", "more.json")  # fmt: skip
         assert done.returncode == 0, done.stderr
-        run_of = result.load(small.parent.parent / "more.json")
+        run_of = producers.read(small.parent.parent / "more.json")
         assert run_of.program is not None
         assert run_of.program.extra_collective_bytes == bytes_
         sums = sorted(min(step.communication_s) for step in processes(run_of))
@@ -156,7 +157,7 @@ def test_steps_can_share_a_file(small: Path) -> None:
     done = run(small, 4, "-o", "one", "-a", "MPI", "-s", 3, "--append", "-k", "-r", "one.json")
     assert done.returncode == 0, done.stderr
     assert "3*{520000}" in bpls(small.parent.parent / "one" / "g.bp", "a")
-    run_of = result.load(small.parent.parent / "one.json")
+    run_of = producers.read(small.parent.parent / "one.json")
     assert [s.files for s in run_of.workload.streams] == ["append"]
     assert len(run_of.repetitions[0].streams[0].dumps) == 3
 
@@ -166,7 +167,7 @@ BAD_OPTIONS = [
     (["-o", "x", "-b", "lunch"], 2, "--barrier lunch: expected some of open,write,close"),
     (["-o", "x", "-p", "a=1"], 2, "--parameters without --method"),
     (["-o", "x", "--bogus"], 2, "--bogus: unknown option; see --help"),
-    ([], 2, "--directory is missing: expected an empty directory, or one that is not there"),
+    ([], 2, "--directory is missing: expected an empty directory, or one to be created"),
     (["-o", "x", "--slow-rank", "9:1"], 1, "--slow-rank 9: expected a rank of 0 to 1"),
     (["-o", "x", "-c", "none.xml"], 1, "none.xml: the adios-config cannot be read"),
     (["-o", "x", "-r", "none/r.json"], 1, "none/r.json: cannot be written: No such file"),
@@ -175,16 +176,18 @@ BAD_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "status", "sentence"), BAD_OPTIONS)
-def test_a_mistake_is_one_sentence_and_leaves_nothing(
-    words: list[str], status: int, sentence: str, small: Path
+@pytest.mark.parametrize(("words", "status", "message"), BAD_OPTIONS)
+def test_an_error_is_one_message_and_leaves_nothing(
+    words: list[str], status: int, message: str, small: Path
 ) -> None:
     here = small.parent.parent
     before = sorted(p.name for p in here.iterdir())
     done = run(small, 2, *words)
     assert done.returncode == status
-    own = [line for line in done.stderr.splitlines() if line.startswith("app-g: ")]
-    assert len(own) == 1 and sentence in own[0], done.stderr
+    # ADIOS writes its "ERROR: " on its own, before the rest of its line.
+    lines = [line.removeprefix("ERROR: ") for line in done.stderr.splitlines()]
+    own = [line for line in lines if line.startswith("app-g: ")]
+    assert len(own) == 1 and message in own[0], done.stderr
     assert sorted(p.name for p in here.iterdir()) == before
 
 
@@ -198,9 +201,7 @@ def test_a_part_out_of_bounds_ends_the_program(tmp_path: Path) -> None:
     succeed("skel", "build", tmp_path / "app_skel.xml", "-d", tmp_path)
     done = run(program, 2, "-o", "x")
     assert done.returncode != 0
-    assert (
-        "a: a part of size 128 at offset 256 does not lie in a global size of 256" in done.stderr
-    )
+    assert "a: a block of size 128 at offset 256 exceeds the global size of 256" in done.stderr
     assert not (tmp_path / "x").exists()
 
 
@@ -219,7 +220,7 @@ def test_the_native_point_writes_the_same(method: str, tmp_path: Path) -> None:
     described = tmp_path / "w.json"
     succeed("describe", source, "-n", 4, "-a", method, "-o", described)
     native = play(described, 4, tmp_path / "data")
-    [ours] = result.load(tmp_path / "bp.json").repetitions[0].streams[0].dumps
+    [ours] = producers.read(tmp_path / "bp.json").repetitions[0].streams[0].dumps
     [theirs] = native.repetitions[0].streams[0].dumps
     assert ours.bytes == theirs.bytes == workload.load(described).bytes
     assert ours.file_bytes is not None and theirs.file_bytes == theirs.bytes
@@ -279,28 +280,144 @@ def test_a_program_that_is_stopped_leaves_what_is_not_its_own(tmp_path: Path) ->
     assert set(files.iterdir()) == others
 
 
-def test_a_program_that_is_stopped_while_it_opens_a_file_leaves_no_lock(tmp_path: Path) -> None:
-    """Open MPI names a semaphore after the file alone: a locked one that is left makes whatever
-    opens a file of that name on this machine wait for ever."""
-    name = f"stopped{os.getpid()}"
-    program = make(descriptor(tmp_path, "", "", DESCRIPTOR.replace('"g"', f'"{name}"')), tmp_path)
-    lock = Path(f"/dev/shm/sem.OMPIO_{name}.0.bp")
-    before = [
-        *(strace(), "-D", "-f", "-o", str(tmp_path / "trace"), "-P", str(lock)),
-        *("-e", "trace=link", "-e", "inject=link:delay_exit=1500000"),
-    ]
-    words = ("-o", "out", "-r", "r.json", "-a", "MPI")
-    command = launch(program, 1, *words)
+def traced(program: Path, words: list[str], calls: str) -> str:
+    """What four ranks of a program ask the kernel for."""
+    command = launch(program, 4, *words)
     at = command.index(str(program))
-    command[at:at] = before
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not lock.exists():
+    command[at:at] = [strace(), "-f", "-e", f"trace={calls}", "-o", "trace"]
+    done = subprocess.run(
+        command,
+        cwd=program.parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return (program.parent.parent / "trace").read_text()
+
+
+def test_no_semaphore_and_no_lock_file_is_opened(small: Path) -> None:
+    """Open MPI names a semaphore after the file alone: it would be shared with another job that
+    writes a file of the same name on this node. With the user's own choice it is there."""
+    words = ["-o", "locks", "-a", "MPI", "-r", "locks.json"]
+    said = traced(small, words, "openat,link,unlink,unlinkat")
+    assert "locks/g.0.bp" in said
+    assert not re.search(r"OMPIO_|locktest|\.metadata\.|\.bp\.data", said)
+    command = launch(small, 1, *words)
+    environment = os.environ | {"OMPI_MCA_sharedfp": "sm"}
+    at = command.index(str(small))
+    command[at:at] = [strace(), "-f", "-e", "trace=openat,link", "-o", "trace"]
+    done = subprocess.run(command, cwd=small.parent.parent, env=environment, check=False)
+    assert done.returncode == 0
+    if "Open MPI" in producers.read(small.parent.parent / "locks.json").environment.mpi:
+        assert "OMPIO_g.0.bp" in (small.parent.parent / "trace").read_text()
+
+
+PLANTED = ("g.0.bp", "g.0.bp.dir", ".timers.bp", "adios-config.xml", "g.1.bp", "g.1.bp.dir")
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_links_and_files_of_others_survive(name: str, small: Path, tmp_path: Path) -> None:
+    """They stand where the program writes: links before it starts and while it pauses, files
+    beside its own; whatever the program ends with, their targets and they themselves stay."""
+    target = tmp_path / "precious"
+    if name.endswith(".dir"):
+        target.mkdir()
+        (target / f"{name.removesuffix('.dir')}.9").write_text("mine")
+    else:
+        target.write_text("mine")
+    files = tmp_path / "out"
+    files.mkdir()
+    link = files / name
+    link.symlink_to(target)
+    refused = run(small, 2, "-o", files, "-a", "POSIX", "-r", tmp_path / "r.json")
+    assert refused.returncode != 0 and "is not empty" in refused.stderr
+    link.unlink()
+    words = ("-o", files, "-a", "POSIX", "-r", tmp_path / "r.json", "-s", 2, "--pause", 3, "-k")
+    process = subprocess.Popen(
+        launch(small, 2, *words), cwd=small.parent.parent, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not (files / "adios-config.xml").exists():
         time.sleep(0.01)
-    if process.poll() == 0:
-        pytest.skip("this MPI library has nothing that could be left")
-    [writer] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(writer), signal.SIGTERM)
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode != 0, said
-    assert not lock.exists()
-    assert not (tmp_path / "out").exists()
+    if not link.exists():
+        link.symlink_to(target)
+    beside = [files / other for other in ("g.7.bp", "g.0.bp.mine", "note")]
+    for other in beside:
+        other.write_text("mine")
+    said = process.communicate(timeout=120)[1]
+    assert link.is_symlink() or name == "adios-config.xml", said
+    if name != "adios-config.xml":
+        assert process.returncode != 0
+        assert f"{name.removesuffix('.dir')}: exists already" in said
+    inside = target / f"{name.removesuffix('.dir')}.9" if target.is_dir() else target
+    assert inside.read_text() == "mine" and len(list(tmp_path.glob("precious/*"))) <= 1
+    assert [other.read_text() for other in beside] == ["mine"] * 3
+
+
+def test_a_directory_in_place_of_the_run_directory_survives(small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("-o", out, "-a", "MPI", "-r", tmp_path / "r.json", "--pause", 3)
+    process = subprocess.Popen(
+        launch(small, 2, *words), cwd=small.parent.parent, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not (out / "adios-config.xml").exists():
+        time.sleep(0.01)
+    out.rename(tmp_path / "moved")
+    out.mkdir()
+    others = [out / name for name in ("g.0.bp", "g.1.bp", "note")]
+    for other in others:
+        other.write_text("mine")
+    said = process.communicate(timeout=120)[1]
+    # ADIOS reads its configuration even if the directory was moved before.
+    assert process.returncode != 0
+    assert "no longer the run directory" in said, said
+    assert [other.read_text() for other in others] == ["mine"] * 3
+
+
+def test_a_result_is_not_written_through_a_link(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    for name in ("r.json", "r.json.part"):
+        (tmp_path / name).symlink_to(tmp_path / "precious")
+    done = run(small, 2, "-o", tmp_path / "out", "-r", tmp_path / "r.json")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "r.json.part").is_symlink() and producers.read(tmp_path / "r.json").program
+
+
+def test_what_does_not_fit_the_memory_is_refused(small: Path, tmp_path: Path) -> None:
+    """Four ranks of two million bytes each, and as much for ADIOS to buffer."""
+    out = tmp_path / "out"
+    for memory, status in ((10_000_000, 1), (1_000_000_000, 0)):
+        done = run(small, 4, "-o", out, "-r", tmp_path / "r.json",
+                   environment={"SKELETON_MEMORY_BYTES": str(memory)})  # fmt: skip
+        assert (done.returncode != 0) == bool(status), done.stderr
+        own = [line for line in done.stderr.splitlines() if line.startswith("app-g: ")]
+        assert len(own) == status and not out.exists()
+    assert (
+        "run on more nodes, or make the arrays smaller"
+        in run(small, 4, "-o", out, environment={"SKELETON_MEMORY_BYTES": "1"}).stderr
+    )
+
+
+def test_what_does_not_fit_the_disk_is_refused(small: Path, tmp_path: Path) -> None:
+    done = run(small, 4, "-o", tmp_path / "out", "-s", 1000000, "-r", tmp_path / "r.json")
+    assert done.returncode != 0
+    assert re.search(
+        r"1000000 steps of 4 ranks need 83\d\d\.\d GB, but .* GB are free; use another directory"
+        r"|memory: the 4 ranks of this node need",
+        done.stderr,
+    ), done.stderr
+    assert not (tmp_path / "out").exists() and not (tmp_path / "r.json").exists()
+
+
+def test_seventy_gigabytes_are_refused(tmp_path: Path) -> None:
+    """A valid descriptor with default parameters, of which the kernel would end the program."""
+    sizes = "".join(f'<var name="n{i}" type="integer"/>' for i in range(6))
+    names = ",".join(f"n{i}" for i in range(6))
+    big = f'{sizes}<var name="l" type="double" dimensions="{names}"/>'
+    program = make(descriptor(tmp_path, LOCAL, big), tmp_path)
+    done = run(program, 2, "-o", "out", "-r", "r.json",
+               environment={"SKELETON_MEMORY_BYTES": "10000000000"})  # fmt: skip
+    assert done.returncode != 0 and not (tmp_path / "out").exists()
+    assert "the 2 ranks of this node need 34.4 GB (this one 8.6 GB of arrays" in done.stderr

@@ -20,7 +20,8 @@ from tests.skel.support import (
     succeed,
     understudy,
 )
-from understudy import result, workload
+from understudy import producers
+from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.skel import bpfile, expressions
 from understudy.skel.generate import submit_systems
@@ -108,7 +109,7 @@ def test_a_replayed_file_is_the_same(method: str, words: list[str], tmp_path: Pa
     assert {"of_rank(5, 9, 2)", "of_rank(0, 5, 14)"} <= set(again.values())
     refused = run(second / "build" / "g_skel_g_write", 4, "-o", "more")
     assert refused.returncode != 0
-    assert "does not lie in a global size of 16" in refused.stderr
+    assert "exceeds the global size of 16" in refused.stderr
 
 
 def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path)
         assert re.search(row, said), said
     described = tmp_path / "w.json"
     succeed("describe", source, "-n", 4, "-o", described)
-    [dump] = result.load(first / "r.json").repetitions[0].streams[0].dumps
+    [dump] = producers.read(first / "r.json").repetitions[0].streams[0].dumps
     words = len('a "b" <c> & d/e é'.encode()) + 8 + 16
     arrays = sum(v.bytes for v in workload.load(described).streams[0].dumps[0].variables[:5])
     assert dump.bytes == workload.load(described).bytes == arrays + 4 * words
@@ -138,26 +139,26 @@ def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path)
     assert [row for row in again.splitlines() if "skel_part" not in row] == said.splitlines()
 
 
-@pytest.mark.parametrize(("setting", "sentence"), [
+@pytest.mark.parametrize(("setting", "message"), [
     ("s=", "--set s=: expected NAME=VALUE"), ("s=a\nb", "expected a text of one line"),
     ("c=two", "'two': expected a number or two in parentheses, as (1,2)"),
     ("c=(1,2,3)", "expected a number or two in parentheses"),
     ("t=(1,2)", "'(1,2)': expected a number\n"), ("t=nan", "'nan': expected a number\n"),
 ])  # fmt: skip
-def test_what_is_no_text_or_number_is_one_sentence(
-    setting: str, sentence: str, tmp_path: Path
+def test_what_is_no_text_or_number_is_one_message(
+    setting: str, message: str, tmp_path: Path
 ) -> None:
     path = descriptor(tmp_path, LOCAL, WORDS)
     done = understudy("skel", "params", path, "--set", setting, "-o", tmp_path / "app_params.xml")
     if done.exit_code == 0:
         done = understudy("skel", "source", path, "-d", tmp_path)
-    assert done.exit_code == 1 and sentence in done.stderr, done.stderr
+    assert done.exit_code == 1 and message in done.stderr, done.stderr
     assert done.stderr.count("understudy: ") == 1
     assert not list(tmp_path.glob("*.c"))
 
 
 @pytest.mark.parametrize("name", ["none.bp", "text.bp"])
-def test_what_is_no_bp_file_is_one_sentence(name: str, tmp_path: Path) -> None:
+def test_what_is_no_bp_file_is_one_message(name: str, tmp_path: Path) -> None:
     bpls_path()
     (tmp_path / "text.bp").write_text("not one\n" * 99)
     before = sorted(tmp_path.iterdir())

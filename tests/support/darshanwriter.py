@@ -13,7 +13,7 @@ mix of them, and can come from a generator: memory does not grow with their numb
 import bz2
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -182,7 +182,7 @@ class _Output:
     def _compress(self, file: BinaryIO, parts: Iterable[bytes]) -> None:
         stream, taken = None, 0
         for part in parts:
-            for first in range(0, len(part), self._stream_bytes):
+            for first in range(0, max(1, len(part)), self._stream_bytes):
                 piece = part[first : first + self._stream_bytes]
                 if stream is not None and taken + len(piece) > self._stream_bytes:
                     file.write(stream.flush())
@@ -398,26 +398,46 @@ def recompress(source: Path, target: Path, compression: str) -> Path:
     data = source.read_bytes()
     log_format = layouts.LOG_FORMATS[data[:8].split(b"\0")[0].decode()]
     order = "<" if struct.unpack_from("<q", data, 8)[0] == layouts.MAGIC else ">"
-    map_at = log_format.name_map_offset
-    maps = struct.unpack_from(f"{order}{2 + 2 * log_format.module_slots}Q", data, map_at)
+    maps = struct.unpack_from(
+        f"{order}{2 + 2 * log_format.module_slots}Q", data, log_format.name_map_offset
+    )
     pairs = list(zip(maps[::2], maps[1::2], strict=True))
     header_bytes = log_format.header_bytes
     job_end = min((offset for offset, length in pairs if length), default=len(data))
-    header = bytearray(data[:header_bytes])
-    header[16] = layouts.COMPRESSIONS.index(compression)
+    job = inflate(data[header_bytes:job_end], data[16])
+    regions = [inflate(data[offset : offset + length], data[16]) for offset, length in pairs]
+    return write_regions(target, data[:header_bytes], job, regions, compression)
+
+
+def write_regions(
+    target: Path,
+    header: bytes,
+    job: bytes,
+    regions: Sequence[bytes],
+    compression: str,
+    keep: Collection[int] = (),
+) -> Path:
+    """A log from a header, whose map of regions is made anew, and plain regions: the names, then
+    each slot of a module. Those in `keep` get a compressed stream even if they are empty."""
+    log_format = layouts.LOG_FORMATS[header[:8].split(b"\0")[0].decode()]
+    order = "<" if struct.unpack_from("<q", header, 8)[0] == layouts.MAGIC else ">"
+    made = bytearray(header)
+    made[16] = layouts.COMPRESSIONS.index(compression)
     out = _Output(compression, 6, 1 << 24)
     with target.open("wb") as file:
-        file.write(bytes(header_bytes))
-        out.region(file, [_inflate(data[header_bytes:job_end], data[16])])
-        for slot, (offset, length) in enumerate(pairs):
-            plain = _inflate(data[offset : offset + length], data[16])
-            struct.pack_into(order + "2Q", header, map_at + 16 * slot, *out.region(file, [plain]))
+        file.write(bytes(log_format.header_bytes))
+        out.region(file, [job])
+        for slot, plain in enumerate(regions):
+            parts = [plain] if plain or slot in keep else []
+            place = out.region(file, parts)
+            struct.pack_into(order + "2Q", made, log_format.name_map_offset + 16 * slot, *place)
         file.seek(0)
-        file.write(header)
+        file.write(made)
     return target
 
 
-def _inflate(data: bytes, compression: int) -> bytes:
+def inflate(data: bytes, compression: int) -> bytes:
+    """The plain bytes of a region."""
     plain = b""
     while data and compression != layouts.COMPRESSIONS.index("none"):
         stream: Any = zlib.decompressobj() if compression == 0 else bz2.BZ2Decompressor()

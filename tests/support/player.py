@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from understudy import result
+from understudy.contracts.measurement import Played
 from understudy.paths import ROOT
-from understudy.result import Result
+from understudy.producers import player as reading
 
 
 def program() -> str:
@@ -30,6 +30,13 @@ def needs(method: str) -> None:
             pytest.skip(f"{method}: {words.strip()}")
 
 
+def methods() -> list[str]:
+    """Those of the player that move bytes."""
+    offers = subprocess.run([program(), "--list"], capture_output=True, text=True, check=True)
+    names = [line.split()[0] for line in offers.stdout.splitlines()]
+    return [name for name in names if name != "null"]
+
+
 def strace() -> str:
     """The program that shows system calls, where it may."""
     found = shutil.which("strace")
@@ -43,7 +50,7 @@ def strace() -> str:
 
 def play(
     workload: Path, ranks: int, data: Path, *options: str, before: Sequence[str] = ()
-) -> Result:
+) -> Played:
     """Play a workload; `before` stands between the launcher and the player. The result goes
     beside the data."""
     data.mkdir(parents=True, exist_ok=True)
@@ -55,4 +62,4 @@ def play(
         cwd=data.parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    return result.load(made)
+    return reading.read(made)

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from understudy.workload import (
+from understudy import producers
+from understudy.contracts import run as runs
+from understudy.contracts.run import Identity, Place
+from understudy.contracts.workload import (
     Decomposition,
     Dump,
     Provenance,
@@ -20,6 +23,8 @@ from understudy.workload import (
     Variable,
     Workload,
 )
+from understudy.judge import conditions
+from understudy.judge.conditions import Case
 
 MIB = 2**20
 
@@ -350,14 +355,33 @@ def write_study(
                             speeds=speeds, started=f"2026-01-01T00:{pair:02d}:00Z",
                             file_system="tmpfs" if place == "memory" else "ext4",
                         )  # fmt: skip
-                        write(row, test / kind / f"{pair:02d}" / "result.json")
+                        write_record(
+                            row, test / kind / f"{pair:02d}", partition=place, arm=kind,
+                            session="1", case=test.name, round=pair,
+                        )  # fmt: skip
     return folder
+
+
+def cases_in(*paths: Path) -> list[Case]:
+    """What the page is made of: all runs in some folders."""
+    measured, failed = conditions.load(producers.find(paths))
+    assert not failed
+    return conditions.group(measured)
 
 
 def write(row: dict[str, Any], path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(row), encoding="utf-8")
     return path
+
+
+def write_record(row: dict[str, Any], folder: Path, *, partition: str, **identity: Any) -> Path:
+    """A measurement and beside it its record, as a check leaves them."""
+    measured = write(row, folder / "result.json")
+    place = Place(system="sample", partition=partition, environment="gnu")
+    made = producers.record(measured, place=place, identity=Identity(**identity))
+    runs.write(folder / runs.RECORD_FILE, made)
+    return folder / runs.RECORD_FILE
 
 
 def write_tree(
@@ -374,5 +398,6 @@ def write_tree(
                     restart=True, file_system=file_system, verify=method != "hdf5",
                 )  # fmt: skip
                 test = f"Replay_{played.name}_{method}"
-                write(row, folder / "output/sample" / partition / "gnu" / test / "result.json")
+                tree = folder / "output/sample" / partition / "gnu" / test
+                write_record(row, tree, partition=partition, case=test)
     return folder

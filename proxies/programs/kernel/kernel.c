@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, FAILURE = 1, MISTAKE = 2 };
+enum { SUCCESS = 0, FAILURE = 1, USAGE_ERROR = 2 };
 
-static int refuse(const struct und_kernel *kernel, const char *sentence)
+static int refuse(const struct und_kernel *kernel, const char *message)
 {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
-        fprintf(stderr, "%s: %s\n", kernel->name, sentence);
-    return MISTAKE;
+        fprintf(stderr, "%s: %s\n", kernel->name, message);
+    return USAGE_ERROR;
 }
 
 #ifdef UND_HAVE_ADIOS
@@ -45,10 +45,10 @@ static bool read_value(const struct und_kernel_option *option, const char *text,
     char *end = NULL;
     errno = 0;
     *value = text ? strtoll(text, &end, 10) : 0;
-    if (text && end != text && *end == '\0' && errno == 0 && *value >= option->least && *value <= option->most)
+    if (text && end != text && *end == '\0' && errno == 0 && *value >= option->minimum && *value <= option->maximum)
         return true;
     return und_fail(error, "--%s%s%s: expected a whole number from %" PRId64 " to %" PRId64, option->name,
-                    text ? " " : "", text ? text : "", option->least, option->most);
+                    text ? " " : "", text ? text : "", option->minimum, option->maximum);
 }
 
 /* Takes the kernel's options; `rest` gets those of the measuring layer. */
@@ -56,7 +56,7 @@ static bool read_own(const struct und_kernel *kernel, int argc, char **argv, int
                      struct und_error *error)
 {
     for (int i = 0; kernel->options[i].name; ++i)
-        values[i] = kernel->options[i].standard;
+        values[i] = kernel->options[i].default_value;
     rest[0] = argv[0];
     *count = 1;
     for (int i = 1; i < argc; ++i) {
@@ -80,7 +80,7 @@ static void help(const struct und_kernel *kernel)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int i = 0; rank == 0 && kernel->options[i].name; ++i)
         printf("      --%-24s %s [%" PRId64 "]\n", kernel->options[i].name, kernel->options[i].help,
-               kernel->options[i].standard);
+               kernel->options[i].default_value);
 }
 
 static int run(const struct und_kernel *kernel, int argc, char **argv, char **rest)
@@ -88,18 +88,18 @@ static int run(const struct und_kernel *kernel, int argc, char **argv, char **re
     int64_t values[UND_KERNEL_OPTIONS];
     struct und_error error;
     int count;
-    struct skeleton_settings settings =
+    struct skeleton_options options =
         skeleton_defaults(kernel->name, kernel->application, SKELETON_KIND_APPLICATION, kernel->config);
     if (!read_own(kernel, argc, argv, values, &count, rest, &error))
         return refuse(kernel, error.text);
-    const int answer = skeleton_options(count, rest, MPI_COMM_WORLD, &settings);
+    const int answer = skeleton_read_options(count, rest, MPI_COMM_WORLD, &options);
     if (answer == SKELETON_HELP)
         help(kernel);
     if (answer != SKELETON_GO)
-        return answer == SKELETON_HELP ? SUCCESS : MISTAKE;
-    settings.argc = argc;
-    settings.argv = argv;
-    kernel->play(&settings, values);
+        return answer == SKELETON_HELP ? SUCCESS : USAGE_ERROR;
+    options.argc = argc;
+    options.argv = argv;
+    kernel->play(&options, values);
     return SUCCESS;
 }
 

@@ -9,16 +9,16 @@
 
 #include <stdint.h>
 
-struct skeleton_settings;
+struct skeleton_options;
 
 enum { UND_KERNEL_OPTIONS = 8 };
 
 /* An option of the kernel beside those of the measuring layer: a whole number. */
 struct und_kernel_option {
     const char *name;
-    int64_t least;
-    int64_t most;
-    int64_t standard;
+    int64_t minimum;
+    int64_t maximum;
+    int64_t default_value;
     const char *help;
 };
 
@@ -29,7 +29,7 @@ struct und_kernel {
     /* At most UND_KERNEL_OPTIONS rows; the first without a name ends them. */
     struct und_kernel_option options[UND_KERNEL_OPTIONS + 1];
     /* The application; `values` are those of the options. NULL: this build has no ADIOS. */
-    void (*play)(const struct skeleton_settings *settings, const int64_t *values);
+    void (*play)(const struct skeleton_options *options, const int64_t *values);
 };
 
 /* The main program, from MPI_Init to MPI_Finalize; returns the exit status. */

@@ -1,1 +1,2 @@
-"""The room of the commands: one module per command, each defining `command`, a `click.Command`."""
+"""Plugin directory of the commands: one module per command,
+each with `command`, a `click.Command`."""

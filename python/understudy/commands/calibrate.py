@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
-from understudy import sizing
-from understudy.composition import KINDS, Kind
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
+from understudy.model import sizing
+from understudy.model.composition import KINDS, Kind
+from understudy.producers import player
 
 
 def numbers(_: click.Context, option: click.Parameter, text: str) -> tuple[int, ...]:
@@ -26,12 +27,12 @@ def numbers(_: click.Context, option: click.Parameter, text: str) -> tuple[int, 
 @click.command()
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True,
-    help="Write the samples and the fitted constants to this file.",
+    help="Write samples and fitted constants to this file.",
 )  # fmt: skip
 @click.option("--ranks", default="1,2,4", show_default=True, callback=numbers, help="MPI ranks.")
 @click.option(
     "--hold-out", default="8", show_default=True, callback=numbers,
-    help="More ranks, that the constants are not fitted to: how well do they predict these?",
+    help="Numbers of ranks that are not fitted, to test the prediction.",
 )  # fmt: skip
 @click.option(
     "--part-bytes", default="32768,131072,524288", show_default=True, callback=numbers,
@@ -43,12 +44,11 @@ def numbers(_: click.Context, option: click.Parameter, text: str) -> tuple[int, 
 )  # fmt: skip
 @click.option(
     "--mesh", type=click.Choice(KINDS), default="unstructured", show_default=True,
-    help="Kind of the mesh, whose coordinates are in every file.",
+    help="Mesh kind; every file contains its coordinates.",
 )  # fmt: skip
 @click.option(
     "-d", "--directory", type=click.Path(path_type=Path), default=None,
-    help="Where the files are written, and removed again; default: the system's place for "
-    "temporary files.",
+    help="Directory for the files, removed afterwards; default: the temporary directory.",
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(
@@ -61,7 +61,7 @@ def command(
     directory: Path | None,
     force: bool,
 ) -> None:
-    """Fit Equation 1, the bytes of a file, to files that the player writes with HDF5.
+    """Fit Equation 1, the size of a file, to HDF5 files that the player writes.
 
     F = Pr (PS (alpha Vars + beta) + gamma Vars + delta) + psi Vars + eta; see docs/equations.md.
 
@@ -72,7 +72,9 @@ def command(
     study = sizing.Study(
         mesh=mesh, ranks=ranks, held_out_ranks=hold_out, part_bytes=part_bytes, variables=variables
     )
-    found = sizing.calibrate(study, directory, lambda s: click.echo(f"understudy: {s}", err=True))
+    found = sizing.calibrate(
+        study, directory, lambda s: click.echo(f"understudy: {s}", err=True), player.read
+    )
     write_text(output, found.to_text())
     for name, fit in (("file", found.file), ("container", found.container)):
         click.echo(f"{name}: {_line(fit)}")

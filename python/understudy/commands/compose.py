@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from understudy import simulation, sizing, strict, workload
+from understudy.contracts import strict, workload
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
+from understudy.model import simulation, sizing
 
 
 @click.command()
@@ -17,14 +18,14 @@ from understudy.files import write_text
 )  # fmt: skip
 @click.option(
     "--sizing", "calibration", type=click.Path(path_type=Path), default=None,
-    help="A file from `understudy calibrate`: say on standard error how many bytes the HDF5 "
-    "containers will add to the payload.",
+    help="A file from `understudy calibrate`: report on standard error how many "
+    "bytes HDF5 adds to the payload.",
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(
     specification: Path, output: Path | None, calibration: Path | None, force: bool
 ) -> None:
-    """Compose the workload of SIMULATION, a file like those in simulations/.
+    """Compose a workload from SIMULATION, a specification like those in simulations/.
 
     Every dump has exactly the stated bytes.
 

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,29 +13,47 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from understudy import readers
+from understudy.contracts.workload import identifier, parse
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
+from understudy.inference.role_of_stream import decided, known
 from understudy.skel.project import SETTINGS, settings_of
-from understudy.workload import identifier
+
+
+def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Roles by the names of streams."""
+    found: dict[str, str] = {}
+    for text in given:
+        stream, equals, role = text.rpartition("=")
+        if not equals or role not in known():
+            expected = f"expected STREAM=ROLE with one of the roles {', '.join(known())}"
+            raise click.BadParameter(f"{text!r}: {expected}")
+        if stream in found:
+            raise click.BadParameter(f"{text!r}: {stream} has the role {found[stream]} already")
+        found[stream] = role
+    return found
 
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=None,
-    help="Write the workload to this file, whose name becomes its name; default: standard output.",
+    help="Write the workload to this file; default: standard output.",
 )  # fmt: skip
 @click.option(
-    "--name", default=None, help="Name of the workload; default: that of the output file."
+    "--name",
+    default=None,
+    help="Name of the workload; default: the name of the output file, unless it repeats the user, "
+    "job, executable or file name of a log.",
 )
 @click.option(
     "--keep-names", is_flag=True,
-    help="Keep the trace's names of files or variables as labels. By default nothing of the "
-    "source's names, paths, users or hosts gets into the workload.",
+    help="Keep names of files or variables as labels. By default, the workload contains "
+    "no name, path, user or host of the source.",
 )  # fmt: skip
 @click.option(
     "--partial", is_flag=True,
-    help="Describe a log whose modules ran out of memory; later files are missing from it.",
+    help="Describe a log whose modules ran out of memory; files opened later are missing.",
 )  # fmt: skip
 @click.option(
     "-n", "--ranks", type=click.IntRange(min=1), default=None,
@@ -42,14 +61,19 @@ from understudy.workload import identifier
 )  # fmt: skip
 @click.option(
     "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
-    help="ADIOS: the sizes, a file as `understudy skel params` makes it; default: the one beside "
-    "the descriptor.",
+    help="ADIOS: parameters with the sizes, from `understudy skel params`; default: "
+    "the file next to the descriptor.",
 )  # fmt: skip
 @SETTINGS
 @click.option(
     "-a", "--method", default=None,
-    help="ADIOS: the method to be described, e.g. POSIX, MPI_LUSTRE, MPI_AMR, or adios for the "
-    "library itself; default: the descriptor's.",
+    help="ADIOS: method, e.g. POSIX, MPI_LUSTRE, MPI_AMR, or adios for the library "
+    "itself; default: the method of the descriptor.",
+)  # fmt: skip
+@click.option(
+    "--role", "roles", metavar="STREAM=ROLE", multiple=True, callback=_roles,
+    help="Decide what a stream is for, e.g. output-0=checkpoint; may be repeated. Streams keep "
+    "the names that they have without this option.",
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(
@@ -62,10 +86,11 @@ def command(
     parameters_file: Path | None,
     settings: tuple[str, ...],
     method: str | None,
+    roles: dict[str, str],
     force: bool,
 ) -> None:
-    """Describe the I/O that TRACE tells of, as a workload that can be played. TRACE is a Darshan
-    log, or an ADIOS descriptor (adios-config XML) with its parameters beside it.
+    """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, or an ADIOS descriptor
+    (adios-config XML) with a parameter file in the same directory.
 
     \b
     Example: understudy describe app.darshan -o app.json
@@ -78,8 +103,12 @@ def command(
             f"--name {name}: expected at most 100 letters, digits, '_', '.' and '-', "
             "a letter or digit first"
         )
-    name = name or (identifier(output.stem) if output else None)
     reader = _reader(trace)
+    repeated = ""
+    if name is None and output is not None:
+        name = identifier(output.stem)
+        if not keep_names and (repeated := _repeated(reader, trace, output.stem)):
+            name = None
     more = {
         "ranks": ranks,
         "parameters_file": parameters_file,
@@ -108,11 +137,35 @@ def command(
             tick=lambda: bar.advance(task),
             **given,
         )
+    try:
+        workload = decided(workload, roles)
+    except UnderstudyError as error:
+        raise click.BadParameter(str(error), param_hint="'--role'") from None
+    if repeated:
+        click.echo(
+            f"understudy: {output}: the file name repeats {repeated!r} of the log, so the "
+            f"workload is named {workload.name}; choose a name with --name",
+            err=True,
+        )
     text = workload.to_text()
+    parse(text, f"{trace}: the workload described from it")  # never write what no reader accepts
     if output is None:
         click.echo(text, nl=False)
     else:
         write_text(output, text)
+    if hasattr(reader, "closing"):
+        click.echo(reader.closing(workload), err=True)
+
+
+def _repeated(reader: ModuleType, trace: Path, name: str) -> str:
+    """The longest private word of the trace in the name; empty if there is none. Short words
+    count only where they stand alone."""
+    if not hasattr(reader, "private_words"):
+        return ""
+    name = name.lower()
+    alone = set(re.split(r"[^a-z0-9]+", name))
+    found = [w for w in reader.private_words(trace) if w in alone or (len(w) > 3 and w in name)]
+    return max(found, key=len, default="")
 
 
 def _reader(trace: Path) -> ModuleType:

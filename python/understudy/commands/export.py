@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from understudy import export, workload
+from understudy import export
+from understudy.contracts import workload
+from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.files import write_bytes
-from understudy.workload import Workload
 
 
 @click.command()
@@ -23,14 +24,14 @@ from understudy.workload import Workload
 @click.option(
     "--keep-names",
     is_flag=True,
-    help="Let names of the source (labels) out; without it a workload with any is refused.",
+    help="Include names of the source (labels); otherwise a workload with labels is refused.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(source: Path, output: Path | None, keep_names: bool, force: bool) -> None:
-    """Pack WORKLOAD, the player's source, instructions and the bytes to expect for a vendor.
+    """Pack WORKLOAD for a vendor, with the source of the player, instructions and expected bytes.
 
-    Prints what is in the archive and every string of the workload that is not a word of the
-    contract: read them before it leaves the house.
+    Prints the files of the archive and every free-form string of the workload. Review them before
+    you send the archive.
 
     Example: understudy export app.json -o app-player.tar.gz
     """

@@ -1,6 +1,7 @@
 """understudy fidelity: is the replica faithful?"""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,49 +11,53 @@ from rich.console import Console
 from rich.table import Table
 
 from understudy.errors import UnderstudyError
-from understudy.fidelity import TOLERANCE, Comparison, Measure, compare, outline
 from understudy.files import write_text
-from understudy.observation import observe
+from understudy.judge.fidelity import Comparison, compare, outline
+from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.measures import Measure
+from understudy.judge.observation import observe
 
-MISTAKE = 2
+USAGE_ERROR = 2
 
 
 @click.command()
 @click.argument("original", type=click.Path(path_type=Path))
 @click.argument("replica", type=click.Path(path_type=Path))
 @click.option(
-    "--tolerance", type=click.FloatRange(min=0), default=100 * TOLERANCE, show_default=True,
-    help="The largest error that passes, in %.",
+    "--tolerance-percent", "--tolerance", type=click.FloatRange(min=0), show_default=True,
+    default=100 * LIMIT_FRACTION, help="Maximum error that passes.",
 )  # fmt: skip
 @click.option(
     "--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True,
-    help="The time scale with which the replica was played; 0: times are not compared.",
+    help="Time scale of the replica; 0: do not compare times.",
 )  # fmt: skip
 @click.option(
     "--json", "output", type=click.Path(path_type=Path), default=None,
-    help="Write the comparison to this file too.",
+    help="Also write the comparison to this file.",
 )  # fmt: skip
 def command(
-    original: Path, replica: Path, tolerance: float, time_scale: float, output: Path | None
-) -> None:
+    original: Path, replica: Path, tolerance_percent: float, time_scale: float,
+    output: Path | None,
+) -> None:  # fmt: skip
     """Compare REPLICA with ORIGINAL stream by stream: Darshan logs or workloads (*.json).
 
-    The exit status is 0 if every error is within the tolerance, 1 if one is above it or a stream
-    has no counterpart, 2 for a mistake in the arguments or files.
+    The exit status is 0 if every error is within the tolerance, 1 if an error exceeds it or a
+    stream has no counterpart, 2 for a usage error.
 
     Example: understudy fidelity app.darshan replica.darshan --time-scale 0.1
     """
     try:
         first = observe(original)
         made = compare(
-            first, observe(replica, first), tolerance=tolerance / 100, time_scale=time_scale
-        )
+            first, observe(replica, first),
+            tolerance_fraction=tolerance_percent / 100, time_scale=time_scale,
+        )  # fmt: skip
         if output is not None:
             row = _row(made, original, replica, time_scale)
             write_text(output, json.dumps(row, indent=1) + "\n")
     except UnderstudyError as error:
         click.echo(f"understudy: {error}", err=True)
-        raise SystemExit(MISTAKE) from None
+        raise SystemExit(USAGE_ERROR) from None
     _show(made)
     raise SystemExit(0 if made.passed else 1)
 
@@ -60,15 +65,15 @@ def command(
 def _show(made: Comparison) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("stream", "quantity", "original", "replica", "error", "verdict"):
+    for name in ("stream or interface", "quantity", "original", "replica", "error", "verdict"):
         right = name in ("original", "replica", "error")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     reasons: dict[str, str] = {}
-    for pair in made.pairs:
-        for k, m in enumerate(pair.measures):
-            mark = reasons.setdefault(m.reason, f"({len(reasons) + 1})") if m.reason else ""
-            name = pair.name if k == 0 else ""
-            table.add_row(name, m.quantity, m.original, m.replica, _error(m), _word(made, m, mark))
+    shown = ""
+    for name, m in made.rows():
+        mark = reasons.setdefault(m.reason, f"({len(reasons) + 1})") if m.reason else ""
+        head, shown = "" if name == shown else name, name
+        table.add_row(head, m.quantity, m.original, m.replica, _error(m), _word(made, m, mark))
     for stream in made.missing:
         table.add_row(stream.name, "stream", outline(stream), "none", "", "fail")
     for stream in made.extra:
@@ -78,9 +83,10 @@ def _show(made: Comparison) -> None:
         console.print(f"\n{mark} not compared: {reason}", end="")
     if reasons:
         console.print()
+    console.print("Not compared: the order of accesses, and which bytes each rank moves.")
     for note in made.notes:
         console.print(f"Note: {note}")
-    measures = [m for p in made.pairs for m in p.measures]
+    measures = [m for _, m in made.rows()]
     above = sum(map(made.above, measures))
     skipped = sum(m.error is None for m in measures)
     alone = len(made.missing) + len(made.extra)
@@ -89,7 +95,7 @@ def _show(made: Comparison) -> None:
     )
     console.print(
         f"{'pass' if made.passed else 'fail'}: {len(measures) - above - skipped} within "
-        f"{100 * made.tolerance:g}%, {above} above, {skipped} not compared, "
+        f"{100 * made.tolerance_fraction:g}%, {above} above, {skipped} not compared, "
         f"{alone} streams without a counterpart{ranks}"
     )
 
@@ -106,10 +112,10 @@ def _word(made: Comparison, measure: Measure, mark: str) -> str:
 
 def _row(made: Comparison, original: Path, replica: Path, time_scale: float) -> dict[str, Any]:
     return {
-        "schema": "understudy/fidelity/1",
+        "schema": "understudy/fidelity/2",
         "original": original.name,
         "replica": replica.name,
-        "tolerance": made.tolerance,
+        "tolerance": made.tolerance_fraction,
         "time_scale": time_scale,
         "verdict": "pass" if made.passed else "fail",
         "failures": list(made.failures()),
@@ -118,17 +124,26 @@ def _row(made: Comparison, original: Path, replica: Path, time_scale: float) -> 
             {
                 "stream": pair.name,
                 "replica": pair.replica.stream.name,
-                "measures": [
-                    {
-                        "quantity": m.quantity, "original": m.original, "replica": m.replica,
-                        "error": m.error, "reason": m.reason,
-                        "verdict": _word(made, m, "not compared"),
-                    }
-                    for m in pair.measures
-                ],
+                "measures": [_measure(made, m) for m in pair.measures],
             }
             for pair in made.pairs
         ],
+        "interfaces": [
+            {
+                "interface": layer.name,
+                "measures": [_measure(made, m) for m in layer.measures],
+            }
+            for layer in made.layers
+        ],
         "missing": [stream.name for stream in made.missing],
         "extra": [stream.name for stream in made.extra],
+    }  # fmt: skip
+
+
+def _measure(made: Comparison, measure: Measure) -> dict[str, Any]:
+    error = measure.error
+    return {
+        "quantity": measure.quantity, "original": measure.original, "replica": measure.replica,
+        "error": None if error is not None and math.isinf(error) else error,
+        "reason": measure.reason, "verdict": _word(made, measure, "not compared"),
     }  # fmt: skip

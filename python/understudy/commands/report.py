@@ -1,33 +1,37 @@
-"""`understudy report`: one self-contained page from results."""
+"""`understudy report`: one self-contained page from run records."""
 
 from pathlib import Path
 
 import click
 
-from understudy.paths import REPORTS
-
-DEFAULT = REPORTS / "out" / "index.html"
+from understudy import paths
+from understudy.cli import print_error
+from understudy.errors import UnderstudyError
 
 
 @click.command("report")
-@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=DEFAULT,
-    help="HTML file to write.  [default: reports/out/index.html of the checkout]",
+    default=lambda: paths.output() / "index.html",
+    help=f"HTML file to write.  [default: {paths.output() / 'index.html'}]",
 )
-def command(results: tuple[Path, ...], output: Path) -> None:
-    """Show RESULTS as one HTML page: figures, tables, verdicts and the origin of every number.
+def command(runs: tuple[Path, ...], output: Path) -> None:
+    """Show RUNS as one HTML page: figures, tables, verdicts and the origin of every number.
 
-    RESULTS are result.json files, or folders that are searched for them. The page needs no
-    network.
+    RUNS are run records (run.json) and measurements (result.json), or folders that are searched
+    for them. Runs that failed are listed and counted. The page needs no network. It is also
+    written if a figure cannot be drawn, or a file in a folder cannot be read; the exit status is
+    then 1.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
-    from understudy.report import cases, page  # matplotlib takes a second: only who draws pays
+    from understudy import producers
+    from understudy.judge import conditions
+    from understudy.report import page  # matplotlib takes a second: only who draws pays
 
     console = Console(stderr=True)
     with Progress(
@@ -37,11 +41,33 @@ def command(results: tuple[Path, ...], output: Path) -> None:
         transient=True,
         disable=not console.is_terminal,
     ) as progress:
-        task = progress.add_task("reading results")
+        task = progress.add_task("reading runs")
 
         def tell(what: object) -> None:
             progress.update(task, description=str(what))
 
-        found = cases.group(cases.load(cases.find(results), tell))
-        page.save(page.render(found, tell), output)
-    click.echo(f"{output}: {len(found)} workload{'s' * (len(found) != 1)}", err=True)
+        records = producers.find(runs)
+        named = {path.resolve() for path in runs}
+        unread: list[UnderstudyError] = []
+
+        def note(path: Path, error: UnderstudyError) -> None:
+            if path in named:
+                raise error
+            unread.append(error)
+
+        measured, failed = conditions.load(records, tell, note)
+        if unread and not measured and not failed:
+            for error in unread[:-1]:
+                print_error(error)
+            raise unread[-1]
+        found = conditions.group(measured)
+        undrawn: list[UnderstudyError] = []
+        page.save(page.render(found, failed, tell, undrawn.append, len(unread)), output)
+    lost = f", {len(failed)} of {len(measured) + len(failed)} runs failed" if failed else ""
+    click.echo(f"{output}: {len(found)} workload{'s' * (len(found) != 1)}{lost}", err=True)
+    for message in dict.fromkeys(map(str, undrawn)):
+        print_error(UnderstudyError(f"{message}: the page lacks this figure"))
+    for error in unread:
+        print_error(UnderstudyError(f"{error}; the page lacks this record"))
+    if undrawn or unread:
+        raise SystemExit(1)

@@ -5,17 +5,21 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import click
 
-from understudy import samples, workload
+from understudy import paths, samples
+from understudy.commands import report
+from understudy.contracts import workload
+from understudy.contracts.run import RECORD_FILE
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
-from understudy.paths import ROOT
+from understudy.model.scaling import scale
 
-OUT = ROOT / "reports" / "out"
-DESK_BYTES = 4 << 30  # larger workloads of the room are left to `reframe`
+DESK_BYTES = 4 << 30  # larger workloads are left to `reframe`
 
 
 @click.command()
@@ -23,59 +27,79 @@ DESK_BYTES = 4 << 30  # larger workloads of the room are left to `reframe`
 @click.option("--system", default="localhost", show_default=True, help="ReFrame's system.")
 @click.option(
     "--ranks", type=int, default=lambda: 4 * (os.cpu_count() or 1),
-    help="Traces of more ranks are played by 4, with the same total bytes (strong scaling). "
+    help="Traces of more ranks are scaled to 4 ranks with the same total bytes (strong scaling). "
     "[default: 4 per processor]",
 )  # fmt: skip
 def command(traces: tuple[Path, ...], system: str, ranks: int) -> None:
-    """Describe TRACES, play them by every method on every file system, check and show them.
+    """Describe TRACES, play them with every method on every file system, check and show them.
 
     Without TRACES: the logs of a MACSio run (from the PyPI package darshan), LAMMPS, Meep and
-    OpenFOAM. Workloads, results and the page go to reports/out of the checkout.
+    OpenFOAM, and all small workloads of the suite. Workloads, results and the page go to the
+    directory that UNDERSTUDY_OUTPUT names; by default to reports/out of a checkout, else to
+    understudy-out in the working directory.
     """
     from understudy.readers import darshan
 
-    folder = OUT / "workloads"
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.json"):
-        old.unlink()
-    for name, trace in samples.traces(OUT / "downloads") if not traces else _named(traces):
+    out = paths.made_output(".")
+    folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
+    described_in = folder / "workloads"
+    described_in.mkdir()
+    own: list[str] = []
+    for name, trace in samples.traces(out / "downloads") if not traces else _named(traces):
         described = darshan.read(trace, name=name)
         if described.ranks > ranks:
             _say(f"{name} has {described.ranks} ranks; it is scaled strongly to 4")
-            described = workload.scale(described, min(4, ranks), "strong")
+            described = scale(described, min(4, ranks), "strong")
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
-        write_text(folder / f"{described.name}.json", described.to_text())
-    shutil.rmtree(OUT / "output", ignore_errors=True)
-    status = _reframe(system, folder, ranks)
-    subprocess.run(
-        [sys.executable, "-m", "understudy", "report", OUT / "output", "-o", OUT / "index.html"],
-        check=True,
-    )
-    _summary(status)
+        write_text(described_in / f"{described.name}.json", described.to_text())
+        own.append(described.name)
+    status = _reframe(system, folder, ranks, own if traces else [])
+    page = out / "index.html"
+    _show(folder, page)
+    _summary(status, folder / "report.json", page)
+
+
+def _show(folder: Path, page: Path) -> None:
+    """The page of a session; ReFrame leaves what failed in stage/."""
+    every = (folder / "output", folder / "stage")
+    found = tuple(path for path in every if any(path.rglob(RECORD_FILE)))
+    if not found:  # nothing was measured: the summary says why
+        _say("no page: no check left a record")
+        return
+    try:
+        click.get_current_context().invoke(report.command, runs=found, output=page)
+    except UnderstudyError as error:
+        _say(f"no page: {error}")
 
 
 def _named(traces: tuple[Path, ...]) -> list[tuple[str, Path]]:
     return [(f"trace-{k}", trace) for k, trace in enumerate(traces)]
 
 
-def _say(sentence: str) -> None:
-    click.echo(f"understudy: {sentence}", err=True)
+def _say(message: str) -> None:
+    click.echo(f"understudy: {message}", err=True)
 
 
-def _reframe(system: str, described: Path, ranks: int) -> int:
-    """Run all checks of the workloads that are small enough; ReFrame's exit status."""
+def _reframe(system: str, folder: Path, ranks: int, only: list[str]) -> int:
+    """Run all checks of `only`, else of all workloads, that are small enough; ReFrame's exit
+    status."""
     more = os.environ.get("UNDERSTUDY_WORKLOADS")
-    folders = f"{described}:{more}" if more else str(described)
-    os.environ["UNDERSTUDY_WORKLOADS"] = folders
-    wanted = [name for name in workload.names() if _small(name, ranks)]
+    described = str(folder / "workloads")
+    os.environ["UNDERSTUDY_WORKLOADS"] = f"{described}:{more}" if more else described
+    wanted = [name for name in only or workload.names() if _small(name, ranks)]
     _say(f"playing {', '.join(wanted)} on {system}")
     arguments: list[str | Path] = [
-        "-c", "checks/", "-r", "--system", system, "--mode", "serial",
+        "-C", paths.where("config"), "-r", "--system", system, "--mode", "serial",
         "--filter-expr", f"'workload' in locals() and workload in {wanted!r}",
-        "--output", OUT / "output", "--report-file", OUT / "report.json",
+        "--output", folder / "output", "--stage", folder / "stage",
+        "--report-file", folder / "report.json",
     ]  # fmt: skip
-    (OUT / "report.json").unlink(missing_ok=True)
-    return subprocess.run(["reframe", *arguments], cwd=ROOT, check=False).returncode
+    # The ReFrame of this environment, which need not be active.
+    beside = shutil.which("reframe", path=str(Path(sys.executable).parent))
+    environment = os.environ | {"PWD": str(Path.cwd())}  # relative paths of variables start there
+    return subprocess.run(
+        [beside or "reframe", *arguments], env=environment, check=False
+    ).returncode
 
 
 def _small(name: str, ranks: int) -> bool:
@@ -84,19 +108,20 @@ def _small(name: str, ranks: int) -> bool:
     return described.ranks <= ranks and described.bytes <= DESK_BYTES
 
 
-def _summary(status: int) -> None:
+def _summary(status: int, session_report: Path, page: Path) -> None:
     try:
-        session = json.loads((OUT / "report.json").read_text(encoding="utf-8"))
+        session = json.loads(session_report.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UnderstudyError("ReFrame ran no test; its words are above") from None
+        raise UnderstudyError("ReFrame ran no test; its messages are above") from None
     cases = [case for run in session["runs"][:1] for case in run["testcases"]]
     count = {"pass": 0, "fail": 0, "skip": 0}
     for case in cases:
         if case["result"] == "skip":
-            _say(f"skipped {case['display_name']}: {case.get('fail_reason') or 'no reason given'}")
+            reason = case.get("skip_reason") or "see ReFrame's messages above"
+            _say(f"skipped {case['display_name']}: {reason}")
         count[case["result"]] = count.get(case["result"], 0) + 1
     failed = len(cases) - count["pass"] - count["skip"]
-    click.echo(f"page: {OUT / 'index.html'}")
+    click.echo(f"page: {page}")
     click.echo(f"{count['pass']} passed, {failed} failed, {count['skip']} skipped")
     if failed or not count["pass"]:
         raise SystemExit(status or 1)

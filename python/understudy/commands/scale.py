@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from understudy import workload
+from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
+from understudy.model import scaling
 
 
 @click.command()
@@ -22,13 +23,13 @@ from understudy.files import write_text
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(source: Path, ranks: int, rule: str, output: Path | None, force: bool) -> None:
-    """Make WORKLOAD fit another number of ranks, by a rule that the new file states.
+    """Convert WORKLOAD to another number of ranks.
 
     Example: understudy scale app.json -n 64 --rule weak -o app-64.json
     """
     if output is not None and output.exists() and not force:
         raise UnderstudyError(f"{output}: exists already; choose another name or use --force")
-    text = workload.scale(workload.load(source), ranks, rule).to_text()
+    text = scaling.scale(workload.load(source), ranks, rule).to_text()
     if output is None:
         click.echo(text, nl=False)
     else:

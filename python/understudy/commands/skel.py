@@ -2,21 +2,21 @@
 
 import click
 
-from understudy.cli import CommandRoom
+from understudy.cli import CommandDirectory
 from understudy.skel import commands
 
 
-@click.group(cls=CommandRoom, room=commands)
+@click.group(cls=CommandDirectory, package=commands)
 def command() -> None:
-    """Make a skeletal application from an ADIOS descriptor (adios-config XML): a program that
+    """Generate a skeletal application from an ADIOS descriptor (adios-config XML): a program that
     writes what the application writes, and measures each process.
 
     \b
-    understudy skel xml gts.xml              gts_skel.xml, as ADIOS 1.13.1 takes it
+    understudy skel xml gts.xml              gts_skel.xml, as ADIOS 1.13.1 reads it
     understudy skel params gts_skel.xml      gts_params.xml: sizes, methods; to be edited
-    understudy skel source gts_skel.xml      gts_skel_restart_write.c and what measures it
+    understudy skel source gts_skel.xml      gts_skel_restart_write.c and its runtime
     understudy skel build gts_skel.xml       Makefile and CMakeLists.txt, and the program
     understudy skel submit gts_skel.xml      a job script for Slurm, PBS or Torque
-    understudy skel replay restart.bp        all of these from a BP file
+    understudy skel replay restart.bp        all of the above, from a BP file
     understudy skel measure app.c            the application itself, measured like a skeleton
     """

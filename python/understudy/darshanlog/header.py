@@ -1,8 +1,14 @@
-"""The header of a Darshan log and its job record: what is read when a log is opened."""
+"""The header of a Darshan log and its job record: read when a log is opened."""
 
+import bz2
+import gzip
+import re
 import struct
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 from understudy.darshanlog import layouts
@@ -17,7 +23,7 @@ class Module:
 
     `index` and `offset` (bytes) are those of the header of this log, `length_bytes` is compressed.
     `partial`: the module ran out of memory and lacks records. `supported` False: it cannot be
-    decoded, and `reason` is a sentence that says why. `remark`: a known limit of what can be
+    decoded, and `reason` is a message that says why. `remark`: a known limit of what can be
     decoded.
     """
 
@@ -60,7 +66,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the header says: version, byte order (`<` or `>`), compression and regions."""
+    """The header: version, byte order (`<` or `>`), compression and regions."""
 
     version: str
     format: LogFormat
@@ -69,6 +75,7 @@ class Header:
     job: tuple[int, int]  # offset and length in bytes, as the next
     names: tuple[int, int]
     modules: dict[str, Module]
+    empty: tuple[str, ...]  # modules that the log registers without a region
 
 
 def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
@@ -100,14 +107,16 @@ def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
     regions = struct.unpack_from(f"{order}{2 + 2 * slots}Q", data, log_format.name_map_offset)
     versions = struct.unpack_from(f"{order}{slots}I", data, log_format.versions_offset)
     names = (regions[0], regions[1])
-    modules = {}
+    modules, empty = {}, []
     for index in range(slots):
         offset, length = regions[2 + 2 * index], regions[3 + 2 * index]
+        module = _module(
+            log_format, index, versions[index], offset, length, bool(partial >> index & 1)
+        )
         if length:
-            module = _module(
-                log_format, index, versions[index], offset, length, bool(partial >> index & 1)
-            )
             modules[module.name] = module
+        elif offset or versions[index]:
+            empty.append(module.name)
     header = Header(
         version=version,
         format=log_format,
@@ -116,6 +125,7 @@ def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
         job=(log_format.header_bytes, _job_end(names, modules, file_bytes)),
         names=names,
         modules=modules,
+        empty=tuple(empty),
     )
     _check_regions(path, header, file_bytes)
     return header
@@ -131,10 +141,37 @@ def _version(path: Path, start: bytes) -> tuple[str, LogFormat]:
             f"{path}: Darshan log version {text!r} is not known, "
             f"expected one of {', '.join(layouts.LOG_FORMATS)}"
         )
+    _refuse_compressed(path, start)
     raise UnderstudyError(
         f"{path}: not a Darshan log: it starts with {start[:8]!r}, expected a version such as "
         f"{max(layouts.LOG_FORMATS)!r}"
     )
+
+
+def _refuse_compressed(path: Path, start: bytes) -> None:
+    """Logs of Darshan 2 are compressed as a whole, and start with their version inside."""
+    open_as = next((o for magic, o in _WHOLE.items() if start.startswith(magic)), None)
+    if open_as is None:
+        return
+    try:
+        with open_as(path) as file:
+            inside = file.read(4)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return
+    if re.fullmatch(rb"[12]\.\d\d", inside):
+        raise UnderstudyError(
+            f"{path}: a log of Darshan {inside.decode()}, expected one of Darshan 3.0 or later: "
+            "record the application again with Darshan 3"
+        )
+    if inside.decode("ascii", "replace") in layouts.LOG_FORMATS:
+        raise UnderstudyError(
+            f"{path}: a Darshan log that was compressed again as a whole; decompress it first"
+        )
+
+
+_WHOLE: Mapping[bytes, Callable[[Path], BinaryIO]] = MappingProxyType(
+    {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}  # type: ignore[dict-item]
+)
 
 
 def _byte_order(path: Path, data: bytes) -> str:

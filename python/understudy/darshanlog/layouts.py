@@ -1,4 +1,4 @@
-"""What lies where in a Darshan log, as data: one table per log version and per module version.
+"""The layout of a Darshan log, as data: one table per log version and per module version.
 
 Source: the log format headers of Darshan 3.0.0 to 3.5.0 and the pthread annotation of DXT that
 followed. Every field of a fixed-size record is 8 bytes wide (id: unsigned, counters: signed, `_F_`
@@ -16,7 +16,7 @@ COMPRESSIONS = ("zlib", "bzip2", "none")
 """By the value of the compression byte in the header."""
 
 JOB_RECORD_BYTES = 4096
-"""The job, the command line and the mount table together never take more."""
+"""Maximum size of the job, the command line and the mount table together."""
 
 JOB_METADATA_BYTES = 1024
 
@@ -95,7 +95,7 @@ LOG_FORMATS: Mapping[str, LogFormat] = MappingProxyType(
         "3.20": _old_format(
             "PNETCDF_VAR",
             remark="Darshan 3.2.0 wrote wrong values into the common access sizes of POSIX, "
-            "MPI-IO and H5D and possibly into what stands before them",
+            "MPI-IO and H5D and possibly into the preceding counters",
         ),
         "3.21": _old_format("PNETCDF_VAR"),
         "3.41": LogFormat(

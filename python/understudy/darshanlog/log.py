@@ -1,4 +1,4 @@
-"""An open Darshan log: what its header and job say, and streams of its records."""
+"""An open Darshan log: header, job record and streams of its records."""
 
 import os
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Log:
     Attributes: `path`; `version` of the log ("3.41"); `byte_order` "little" or "big";
     `compression` "zlib", "bzip2" or "none"; `library_version` of the Darshan that wrote it, where
     it says so; `job`; `exe`, the command line; `mounts`, longest path first; `modules` by name, in
-    the order of the file; `remarks`, sentences on what is known to be wrong in logs such as this
+    the order of the file; `remarks`, messages on what is known to be wrong in logs such as this
     one.
     """
 
@@ -64,6 +64,7 @@ class Log:
                     module.remark and f"{module.name}: {module.remark}"
                     for module in self.modules.values()
                 ),
+                *(f"{name}: registered by the log without any record" for name in header.empty),
             )
             if remark
         )

@@ -40,7 +40,8 @@ def _split_terminated(data: bytes, order: str) -> tuple[list[bytes], list[bytes]
 
 
 def _split_counted(data: bytes, order: str) -> tuple[list[bytes], list[bytes], bytes]:
-    """Records of an id (8 bytes), a length (4 bytes) and a name, as in log version 3.00."""
+    """Records of an id (8 bytes), a length (4 bytes) and a name, as in log version 3.00; a name
+    ends at its first zero byte, if it has one."""
     ids, names = [], []
     start = 0
     while start + 12 <= len(data):
@@ -49,6 +50,6 @@ def _split_counted(data: bytes, order: str) -> tuple[list[bytes], list[bytes], b
         if end > len(data):
             break
         ids.append(data[start : start + 8])
-        names.append(data[start + 12 : end])
+        names.append(data[start + 12 : end].split(b"\0", 1)[0])
         start = end
     return ids, names, data[start:]

@@ -12,6 +12,7 @@ from understudy.darshanlog.layouts import DxtLayout, LustreLayout, RecordLayout
 from understudy.darshanlog.stream import Region
 from understudy.errors import UnderstudyError
 
+MAX_BINS = 1 << 20  # of a heatmap; Darshan uses at most 200
 Block = npt.NDArray[np.void]
 """A structured array in native byte order."""
 
@@ -127,7 +128,7 @@ class LustreRecord:
 
     @property
     def stripe_count(self) -> int:
-        """The most stripes that any component has."""
+        """The maximum stripe count of any component."""
         return self._widest("stripe_count")
 
     def _widest(self, what: str) -> int:
@@ -165,9 +166,11 @@ def _lustre_components(
     return [dict(zip(names, row.tolist(), strict=True)) for row in rows], n_osts
 
 
-def _count(region: Region, value: int, what: str) -> int:
+def _count(region: Region, value: int, what: str, limit: int | None = None) -> int:
     if value < 0:
         raise region.error(f"the {what} of a record is {value}, expected 0 or more")
+    if limit is not None and value > limit:
+        raise region.error(f"the {what} of a record is {value}, expected at most {limit}")
     return value
 
 
@@ -177,7 +180,7 @@ def _lustre_record(
     components = []
     used = 0
     for row in rows:
-        if row["stripe_size"] == -1:  # room that the runtime kept for components and did not need
+        if row["stripe_size"] == -1:  # space reserved by the runtime and not used
             break
         stripe_size_bytes = row.pop("stripe_size")
         end = used + max(0, row["stripe_count"])
@@ -217,7 +220,7 @@ def heatmap_records(region: Region, order: str) -> Iterator[HeatmapRecord]:
     first: tuple[float, int] | None = None
     for head in _heads(region, layouts.HEATMAP_HEAD, order):
         width_s = float(head["bin_width_s"])
-        nbins = _count(region, int(head["nbins"]), "number of bins")
+        nbins = _count(region, int(head["nbins"]), "number of bins", MAX_BINS)
         data = region.read_exactly(16 * nbins, "the bins of a record")
         plain = np.frombuffer(data, order + "i8").astype("=i8")
         bins: npt.NDArray[np.int64] = plain.reshape(2, nbins)

@@ -22,7 +22,7 @@ PIECE_BYTES = 1 << 22
 
 
 class _Stream(Protocol):
-    """What the decompressors of zlib and bz2 have in common."""
+    """The common interface of the decompressors of zlib and bz2."""
 
     @property
     def eof(self) -> bool: ...
@@ -61,11 +61,11 @@ class Region:
         self._new_stream = _NEW_STREAM.get(compression)  # None: plain bytes
         self._stream: _Stream | None = None  # None between two streams
         self._pending = b""  # compressed bytes that the stream has not taken yet
-        self._hungry = True  # whether the stream has given all that it can
+        self._hungry = True  # whether the stream needs more input
 
-    def error(self, sentence: str) -> UnderstudyError:
+    def error(self, message: str) -> UnderstudyError:
         """An error that names the file, the region and how far it has been read."""
-        return UnderstudyError(f"{self._path}: {self._name}, byte {self._position}: {sentence}")
+        return UnderstudyError(f"{self._path}: {self._name}, byte {self._position}: {message}")
 
     def read(self, n_bytes: int) -> bytes:
         """At most `n_bytes` plain bytes; fewer only at the end of the region."""
@@ -80,7 +80,7 @@ class Region:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_exactly(self, n_bytes: int, what: str) -> bytes:
-        """`n_bytes` plain bytes, or an error that says which part of a record is missing."""
+        """`n_bytes` plain bytes, or an error that names the missing item."""
         data = self.read(n_bytes)
         if len(data) != n_bytes:
             raise self.error(
@@ -117,7 +117,7 @@ class Region:
             plain = stream.decompress(self._pending, limit_bytes)
         except (zlib.error, OSError, ValueError) as error:
             raise self.error(f"the compressed data is corrupt: {error}") from error
-        # zlib hands back what it has not taken, bz2 keeps it
+        # zlib returns unused input, bz2 keeps it
         self._pending = getattr(stream, "unconsumed_tail", b"")
         self._hungry = len(plain) < limit_bytes
         if stream.eof:

@@ -1,4 +1,4 @@
-"""ADIOS descriptors (adios-config XML): what an application's group writes, as a workload.
+"""ADIOS descriptors (adios-config XML): the output of an application, as a workload.
 
 The descriptor names types and dimensions; the sizes come from parameters, a file as `understudy
 skel params` makes it. The method becomes a point of method and layout (ADIOS' own library is the
@@ -20,15 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy import __version__
-from understudy.errors import UnderstudyError
-from understudy.skel import blocks, descriptor, identifiers, parameters
-from understudy.skel.blocks import Blocks, GroupBlocks
-from understudy.skel.descriptor import METHODS, Descriptor, Group
-from understudy.skel.expressions import Integers
-from understudy.skel.generate import Names, method_parameters
-from understudy.skel.parameters import Parameters, Test
-from understudy.skel.project import application_of
-from understudy.workload import (
+from understudy.contracts.workload import (
     EVEN,
     Decomposition,
     Dump,
@@ -40,6 +32,14 @@ from understudy.workload import (
     identifier,
     runs_at_most,
 )
+from understudy.errors import UnderstudyError
+from understudy.skel import blocks, descriptor, identifiers, parameters
+from understudy.skel.blocks import Blocks, GroupBlocks
+from understudy.skel.descriptor import METHODS, Descriptor, Group
+from understudy.skel.expressions import Integers
+from understudy.skel.generate import Names, method_parameters
+from understudy.skel.parameters import Parameters, Test
+from understudy.skel.project import application_of
 
 SUFFIXES = (".xml",)
 STARTS = (b"<",)
@@ -91,7 +91,7 @@ def read(
         notes += more
     return Workload(
         name=name or (identifier(application_of(path)) if keep_names else f"adios-{ranks}-ranks"),
-        description="What an application writes, from its ADIOS descriptor.",
+        description="Output of an application, from its ADIOS descriptor.",
         ranks=ranks,
         streams=tuple(streams),
         source=Source(format="adios-config", version="1.13",
@@ -111,8 +111,8 @@ def _parameters(path: Path, found: Descriptor, given: Path | None) -> Parameters
 def _tests(
     found: Descriptor, values: Parameters, method: str | None, ranks: int
 ) -> list[Test]:  # fmt: skip
-    """A test of each group that the parameters test, by the method asked for: with the parameters'
-    own words for that method where they have any, else with the descriptor's."""
+    """A test of each group that has one in the parameters, with the requested method and its
+    parameters there, or else with those of the descriptor."""
     tests = {}
     for test in (t for batch in values.batches for t in batch.tests):
         own = found.method(test.group)
@@ -161,8 +161,8 @@ def _stream(
     notes = [f"Stream {stream.name}: {whose}."]
     if parted:
         notes.append(
-            f"Stream {stream.name}: the parts of {parted} global arrays leave holes, overlap or "
-            "do not stand in the order of the ranks; each rank's part is an array of its own."
+            f"Stream {stream.name}: the blocks of {parted} global arrays leave gaps, overlap or "
+            "are not in rank order; each rank's block is a separate array."
         )
     return stream, notes
 
@@ -175,7 +175,7 @@ def _stated(text: str) -> dict[str, int]:
 
 
 def _variables(made: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...], int]:
-    """The group's variables in order, and how many global arrays were taken apart."""
+    """The variables of the group in order, and how many global arrays were divided."""
     variables = []
     parted = 0
     names = identifiers.of(block.variable.name for block in made.blocks)
@@ -199,7 +199,7 @@ def _variables(made: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...
 
 
 def _tiling(block: Blocks) -> tuple[tuple[int, ...], Decomposition] | None:
-    """Global shape and decomposition of parts that tile the global array in the ranks' order."""
+    """Global shape and decomposition of blocks that tile the global array in rank order."""
     if block.whole is None:
         return None
     rule = _slabs(block, block.whole) or _grid(block, block.whole)
@@ -207,7 +207,7 @@ def _tiling(block: Blocks) -> tuple[tuple[int, ...], Decomposition] | None:
 
 
 def _one_behind_the_other(block: Blocks) -> tuple[tuple[int, ...], Decomposition]:
-    """Shape and decomposition of each rank's part as an array of its own."""
+    """Shape and decomposition, with the block of each rank as a separate array."""
     if (block.local == block.local[0]).all():
         return (len(block.local), *(int(n) for n in block.local[0])), EVEN
     if (block.local[:, 1:] == block.local[0, 1:]).all():
@@ -250,13 +250,14 @@ def _even(rows: int, parts: int, place: Integers) -> tuple[Integers, Integers]:
 
 def _provenance() -> tuple[Provenance, ...]:
     rows = (
-        ("/ranks", "assumed", "Asked for, or the cores of the parameters' batch."),
+        ("/ranks", "assumed", "Requested, or the cores of the batch in the parameters."),
         ("/streams", "read", "Method, its parameters and the number of steps in the descriptor "
          "and the parameters."),
         ("/streams/*/transfer_bytes", "derived",
-         "block_size of the method, else the largest part of a variable: ADIOS collects what a "
-         "process writes before it writes."),
-        ("/streams/*/dumps/*/time_s", "assumed", "A descriptor has no times: one after another."),
+         "block_size of the method, else the largest block of a variable: ADIOS buffers the "
+         "output of a process."),
+        ("/streams/*/dumps/*/time_s", "assumed",
+         "A descriptor has no times; one step follows another."),
         ("/streams/*/dumps/*/variables", "derived",
          "The dimensions of the descriptor, with the values of the parameters on each rank."),
     )  # fmt: skip

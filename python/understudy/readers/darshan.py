@@ -1,23 +1,28 @@
-"""Darshan logs: what an application's I/O was, as a workload.
+"""Darshan logs: the I/O of an application, as a workload.
 
-The counters stand in the order H5D, MPI-IO, POSIX and STDIO; see `understudy.accesses` for which
-of them speaks for a file, `understudy.series` for how files become series of dumps and
-`understudy.states` for files that stay open.
+Modules take precedence in the order H5D, MPI-IO, POSIX and STDIO. `understudy.inference.accesses`
+decides which of them describes a file, `understudy.inference.series` how files become series of
+dumps, and `understudy.inference.time_steps` handles files that stay open.
 """
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from understudy import __version__
-from understudy.accesses import Accesses, Remarks
+from understudy.contracts.workload import Provenance, Source, Workload, identifier
 from understudy.darshanlog import Log, open_log
 from understudy.errors import UnderstudyError
-from understudy.series import find_series
-from understudy.states import Heat, Segments, States
-from understudy.streams import Composer
-from understudy.workload import Provenance, Source, Workload, identifier
+from understudy.inference.accesses import Accesses, Remarks
+from understudy.inference.crosscheck import Layers
+from understudy.inference.interfaces import coverage, of_log, of_streams
+from understudy.inference.screen import MAX_RANKS, Screen
+from understudy.inference.series import find_series
+from understudy.inference.streams import Composer
+from understudy.inference.time_steps import Heat, Segments, TimeSteps
 
 SUFFIXES = (".darshan",)
 RECORDS = ("POSIX", "MPI-IO", "STDIO", "H5F", "H5D")
@@ -25,6 +30,27 @@ REMEDY = (
     "record it again with more memory (environment DARSHAN_MODMEM=64, in MiB, and a line "
     "'MAX_RECORDS 20000 POSIX,MPI-IO,STDIO,H5F,H5D' in the file that DARSHAN_CONFIG_PATH names)"
 )
+
+
+# Directories of executables that identify nobody.
+_COMMON = {"bin", "build", "home", "local", "opt", "sbin", "scratch", "src", "tmp", "usr", "work"}
+
+
+# The file name that Darshan gives a log: user_executable_id123-456_month-day-...
+_LOG_NAME = re.compile(r"(?P<who>.+)_id(?P<jobs>\d+(-\d+)?)_")
+
+
+def private_words(path: Path) -> set[str]:
+    """Words that a workload's name must not repeat, in lower case: the log's file name, user,
+    job and executable."""
+    with open_log(path) as log:
+        command, job = log.exe.split(maxsplit=1)[:1], log.job
+    words = {path.stem, str(job.uid), str(job.jobid)}
+    texts = [*command, *(Path(text).name for text in command)]
+    if (name := _LOG_NAME.match(path.name)) is not None:
+        texts += [name["who"], *name["jobs"].split("-")]
+    words |= {word for text in texts for word in (text, *re.split(r"[^A-Za-z0-9]+", text))}
+    return {w.lower() for w in words if len(w) > 2 and w.lower() not in _COMMON}
 
 
 def read(
@@ -42,7 +68,16 @@ def read(
     out of memory, `tick` is called for every block of records.
     """
     with open_log(path) as log:
-        return describe(log, name=name, keep_names=keep_names, partial=partial, tick=tick)[0]
+        made, _ = describe(log, name=name, keep_names=keep_names, partial=partial, tick=tick)
+        covered = coverage(of_log(log), of_streams(made.streams, made.ranks))
+    assert made.source is not None
+    notes = [*made.source.notes, *(f"Not reproduced: {what}." for what in covered.missing)]
+    return replace(made, source=replace(made.source, notes=(*notes, covered.message)))
+
+
+def closing(workload: Workload) -> str:
+    """How much of its log a workload made by `read` stands for, in one message."""
+    return workload.source.notes[-1] if workload.source is not None else ""
 
 
 def describe(
@@ -54,7 +89,7 @@ def describe(
     tick: Callable[[], None] = lambda: None,
 ) -> tuple[Workload, tuple[frozenset[bytes], ...]]:
     """The workload of an open log, as `read` makes it, and for each of its streams the templates
-    of its files' names (see `understudy.series.Templates`)."""
+    of its files' names (see `understudy.inference.names.Templates`)."""
     _refuse_incomplete(log, partial)
     ranks = _ranks(log)
     accesses = Accesses(log, ranks, tick)
@@ -80,14 +115,23 @@ def _describe(
         )
     starts = {"MPIIO": "MPIIO_F_OPEN_START_TIMESTAMP"} if accesses.wrong_starts else {}
     composer = Composer(ranks=ranks, runtime_s=span_s, keep_names=keep_names, starts=starts)
-    states = States(
+    time_steps = TimeSteps(
         runtime_s=span_s,
         hints=accesses.hints,
         heat=_heat(log, accesses),
-        trace=lambda file, method: _segments(log, file, method),
+        trace=lambda file, method: _segments(log, accesses.screen, file, method),
     )
-    streams = composer.streams(series, states.split)
-    notes = _notes(log, accesses.remarks, runtime_s) + composer.notes
+    streams = composer.streams(series, time_steps.split)
+    notes = (
+        _notes(log, accesses.remarks, accesses.layers, runtime_s)
+        + _screened(log, accesses)
+        + composer.notes
+    )
+    if any(stream.method == "stdio" for stream in streams):
+        notes.append(
+            "Calls of stdio are counted before the C library's buffer, which makes fewer and "
+            "larger ones of them; the replica has the buffer of its own C library."
+        )
     whole = "" if log.version >= "3.41" else ", in whole seconds"
     how = f"job record{whole}" if runtime_s else "unknown: the log has no end time"
     workload = Workload(
@@ -111,10 +155,14 @@ def _describe(
     return workload, tuple(composer.templates)
 
 
+def _screened(log: Log, accesses: Accesses) -> list[str]:
+    return accesses.screen.notes(m for m in RECORDS if m in log.modules)
+
+
 def _ranks(log: Log) -> int:
-    if log.job.nprocs < 1:
+    if not 1 <= log.job.nprocs <= MAX_RANKS:
         raise UnderstudyError(
-            f"{log.path}: the job record has {log.job.nprocs} processes, expected at least 1"
+            f"{log.path}: the job record has {log.job.nprocs} processes, expected 1 to {MAX_RANKS}"
         )
     return log.job.nprocs
 
@@ -123,7 +171,8 @@ def _refuse_incomplete(log: Log, partial: bool) -> None:
     unreadable = [m for m in RECORDS if m in log.modules and not log.modules[m].supported]
     if unreadable:
         raise UnderstudyError(
-            f"{log.path}: {log.modules[unreadable[0]].reason}; a newer understudy may know it"
+            f"{log.path}: {log.modules[unreadable[0]].reason}; "
+            "a newer version of understudy may support it"
         )
     short = [m for m in RECORDS if m in log.modules and log.modules[m].partial]
     if short and not partial:
@@ -148,6 +197,8 @@ def _heat(log: Log, accesses: Accesses) -> dict[str, Heat]:
     for record in log.heatmap():
         name = accesses.module_names.get(record.id, b"").decode("ascii", "replace")
         bins = np.asarray(record.write_bins, np.int64)
+        if not accesses.screen.heat(record.bin_width_s, bins):
+            continue
         old = sums.get(name)
         if old is not None:
             size = max(len(bins), len(old.bytes))
@@ -158,17 +209,20 @@ def _heat(log: Log, accesses: Accesses) -> dict[str, Heat]:
     return sums
 
 
-def _segments(log: Log, file: int, method: str) -> Segments | None:
+def _segments(log: Log, screen: Screen, file: int, method: str) -> Segments | None:
     """Traced writes to one file, of the application's own interface."""
     name = {"posix": "DXT_POSIX", "mpiio": "DXT_MPIIO", "hdf5": "DXT_MPIIO"}.get(method, "")
     module = log.modules.get(name)
     if module is None or not module.supported or module.partial:
         return None
-    found = [r.write_segments for r in log.dxt(name) if r.id == file]
-    if not found:
+    records = [r for r in log.dxt(name) if r.id == file]
+    if not records:
         return None
+    found = [screen.segments(name, r.write_segments) for r in records]
     rows = np.concatenate(found)
     return Segments(
+        rank=np.repeat([r.rank for r in records], [len(part) for part in found]),
+        offset=np.asarray(rows["offset"], np.int64),
         start_s=np.asarray(rows["start_s"], np.float64),
         end_s=np.asarray(rows["end_s"], np.float64),
         bytes=np.asarray(rows["length"], np.int64),
@@ -176,19 +230,24 @@ def _segments(log: Log, file: int, method: str) -> Segments | None:
 
 
 _RULES = {
-    "junk": "Left out, as not the application's (lock tests and shared-memory files of MPI, "
-    "devices, standard streams): {files}.",
-    "header": "With a header that one rank wrote before the MPI-IO part, {bytes} B in all, which "
-    "is a variable of its own: {files}.",
-    "overflow": "With an MPI-IO byte counter that overflowed at 2^31, so that the POSIX bytes "
-    "were taken: {files}.",
-    "rewritten": "Partly written in place again, {bytes} B in all, of which the replica writes "
-    "each byte once: {files}.",
-    "reopened": "Opened, truncated and written several times, which Darshan adds up, so that the "
-    "last content was taken, {bytes} B less: {files}.",
-    "moved": "Written after their close, as Darshan has it, {bytes} B in all, which were given to "
-    "the file open at that time: {files}.",
-    "stale": "Left out, {bytes} B that Darshan booked to a file after its close: {files}.",
+    "junk": "Left out, since they do not belong to the application (lock tests and shared-memory "
+    "files of MPI, devices, standard streams): {files}.",
+    "two interfaces": "Written through stdio and another interface; each interface is a stream of "
+    "its own: {files}.",
+    "overlap": "Written over through another interface after stdio, {bytes} B in all: {files}.",
+    "no H5D": "Without the HDF5 records of some ranks; the {bytes} B that MPI-IO recorded for "
+    "them are described like those of the rank with most bytes: {files}.",
+    "no POSIX": "With {bytes} B through MPI-IO that the incomplete POSIX records lack; those of "
+    "MPI-IO were used, the size on storage is unknown: {files}.",
+    "overflow": "With an MPI-IO byte counter that overflowed at 2^31; the POSIX bytes were used: "
+    "{files}.",
+    "moved": "Written after their close according to Darshan, {bytes} B in all, which were "
+    "attributed to the file open at that time: {files}.",
+    "traced": "Recorded by Darshan for an earlier file whose descriptor was used again, {bytes} B "
+    "in all, which were moved to the file of that time as the trace shows: {files}.",
+    "mixed": "With time stamps that last into the time of later files of their kind, {bytes} B in "
+    "all, some of which may be of those; no trace tells which: {files}.",
+    "stale": "Left out, {bytes} B that Darshan recorded for a file after its close: {files}.",
 }
 
 
@@ -196,12 +255,13 @@ def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-def _notes(log: Log, remarks: Remarks, runtime_s: float | None) -> list[str]:
+def _notes(log: Log, remarks: Remarks, layers: Layers, runtime_s: float | None) -> list[str]:
     notes = [
         text.format(files=_files(remarks.count[rule]), bytes=remarks.bytes[rule])
         for rule, text in _RULES.items()
         if remarks.count[rule]
     ]
+    notes += layers.notes()
     notes += [f"Darshan: {remark}" for remark in log.remarks]
     if runtime_s is None:
         notes.append("The log has no end time (the program was killed): its run time is unknown.")
@@ -214,8 +274,8 @@ def _notes(log: Log, remarks: Remarks, runtime_s: float | None) -> list[str]:
             )
     if "STDIO" in log.modules:
         notes.append(
-            "Bytes of the STDIO module may be short by up to 0.02%: Darshan does not see every "
-            "stdio call."
+            "The application may have moved more through stdio than the log says: Darshan does "
+            "not see putc, the _unlocked calls and fprintf of programs with _FORTIFY_SOURCE."
         )
     striping = _striping(log)
     if striping:
@@ -224,7 +284,7 @@ def _notes(log: Log, remarks: Remarks, runtime_s: float | None) -> list[str]:
 
 
 def _striping(log: Log) -> str:
-    """How the source's files were striped, in one sentence."""
+    """How the files of the source were striped, as a note."""
     module = log.modules.get("LUSTRE")
     if module is None or not module.supported:
         return ""

@@ -1,10 +1,18 @@
-"""The proof that a replay did its work: sentences on what the result should say and does not."""
+"""The proof that all of the work was done: where a measurement differs from what was asked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from understudy.result import DumpResult, Repetition, Result, StreamResult
-from understudy.workload import Dump, Stream, Workload
+from understudy.contracts.measurement import (
+    Played,
+    PlayedDump,
+    PlayedRepetition,
+    PlayedStream,
+    ProgramRepetition,
+    ProgramRun,
+)
+from understudy.contracts.workload import Occurrence, Stream, Workload
 
 IN_MEMORY = ("tmpfs", "ramfs")
 
@@ -24,7 +32,7 @@ class Asked:
     file_system: str
 
 
-def faults(result: Result, asked: Asked) -> Iterator[str]:
+def faults(result: Played, asked: Asked) -> Iterator[str]:
     """Where the result is not what was asked for; nothing if all the work was done."""
     if result.workload_sha256 != asked.workload_sha256:
         yield f"workload: another descriptor was played, SHA-256 {result.workload_sha256}"
@@ -32,22 +40,18 @@ def faults(result: Result, asked: Asked) -> Iterator[str]:
     yield from _differences(
         {
             "environment.ranks": (result.environment.ranks, asked.workload.ranks),
-            "options.method": (result.options.method, asked.method),
-            "options.transfer_bytes": (result.options.transfer_bytes, asked.transfer_bytes),
-            "options.collective": (result.options.collective, asked.collective),
-            "options.time_scale": (result.options.time_scale, asked.time_scale),
-            "options.bytes_scale": (result.options.bytes_scale, 1),
-            "options.verify": (result.options.verify, asked.verify),
+            "options.method": (result.options["method"], asked.method),
+            "options.transfer_bytes": (result.options["transfer_bytes"], asked.transfer_bytes),
+            "options.collective": (result.options["collective"], asked.collective),
+            "options.time_scale": (result.options["time_scale"], asked.time_scale),
+            "options.bytes_scale": (result.options["bytes_scale"], 1),
+            "options.verify": (result.options["verify"], asked.verify),
             "repetitions": (len(result.repetitions), asked.repetitions),
         }
     )
     if result.verification is not None and result.verification.wrong_bytes:
         yield f"verification.wrong_bytes: expected 0, got {result.verification.wrong_bytes}"
-    if not _is_on(result.environment.file_system, asked.file_system):
-        yield (
-            f"environment.file_system: {result.environment.file_system}, "
-            f"but the partition says {asked.file_system}"
-        )
+    yield from _wrong_file_system(result.storage, asked.file_system)
     for repetition in result.repetitions:
         for fault in _repetition_faults(repetition, asked):
             yield f"repetitions[{repetition.repetition}].{fault}"
@@ -70,12 +74,9 @@ class AskedProgram:
     append: bool = False  # the bytes of one step's part of the file are not known
 
 
-def program_faults(result: Result, asked: AskedProgram) -> Iterator[str]:
+def program_faults(result: ProgramRun, asked: AskedProgram) -> Iterator[str]:
     """Where a program's result is not what was asked for; nothing if all the work was done."""
     program = result.program
-    if program is None:
-        yield "program: missing; a workload was played"
-        return
     yield from _differences(
         {
             "program.kind": (program.kind, asked.kind),
@@ -85,17 +86,15 @@ def program_faults(result: Result, asked: AskedProgram) -> Iterator[str]:
             "repetitions": (len(result.repetitions), asked.repetitions),
         }
     )
-    if not _is_on(result.environment.file_system, asked.file_system):
-        yield (
-            f"environment.file_system: {result.environment.file_system}, "
-            f"but the partition says {asked.file_system}"
-        )
+    yield from _wrong_file_system(result.storage, asked.file_system)
     for repetition in result.repetitions:
         for fault in _program_repetition_faults(repetition, asked):
             yield f"repetitions[{repetition.repetition}].{fault}"
 
 
-def _program_repetition_faults(repetition: Repetition, asked: AskedProgram) -> Iterator[str]:
+def _program_repetition_faults(
+    repetition: ProgramRepetition, asked: AskedProgram
+) -> Iterator[str]:
     have = [s.name for s in repetition.streams]
     if have != [asked.group]:
         yield f"streams: expected {asked.group}, got {', '.join(have)}"
@@ -104,7 +103,6 @@ def _program_repetition_faults(repetition: Repetition, asked: AskedProgram) -> I
     if [d.dump for d in dumps] != list(range(asked.steps)):
         yield f"{asked.group}.dumps: expected {asked.steps}, got {len(dumps)}"
     for dump in dumps:
-        assert dump.processes is not None, "the contract demands it where there is a program"
         where = f"{asked.group}.dumps[{dump.dump}]"
         pairs = zip(dump.processes.bytes, asked.process_bytes, strict=False)
         for rank, (got, want) in enumerate(pairs):
@@ -120,11 +118,13 @@ def _differences(pairs: dict[str, tuple[object, object]]) -> Iterator[str]:
             yield f"{key}: expected {want}, got {have}"
 
 
-def _is_on(file_system: str, wanted: str) -> bool:
-    return file_system not in IN_MEMORY if wanted == "disk" else file_system == wanted
+def _wrong_file_system(storage: Mapping[str, Any], wanted: str) -> Iterator[str]:
+    type_ = storage["type"]
+    if type_ in IN_MEMORY if wanted == "disk" else type_ != wanted:
+        yield f"storage.type: {type_}, but the partition says {wanted}"
 
 
-def _repetition_faults(repetition: Repetition, asked: Asked) -> Iterator[str]:
+def _repetition_faults(repetition: PlayedRepetition, asked: Asked) -> Iterator[str]:
     have = [s.name for s in repetition.streams]
     want = [s.name for s in asked.workload.streams]
     if have != want:
@@ -135,26 +135,27 @@ def _repetition_faults(repetition: Repetition, asked: Asked) -> Iterator[str]:
             yield f"{stream.name}.{fault}"
 
 
-def _stream_faults(played: StreamResult, stream: Stream, asked: Asked) -> Iterator[str]:
+def _stream_faults(played: PlayedStream, stream: Stream, asked: Asked) -> Iterator[str]:
     yield from _differences(
         {
             "operation": (played.operation, stream.operation),
             "method": (played.method, asked.method or stream.method),
-            "dumps": (len(played.dumps), len(stream.dumps)),
+            "dumps": (len(played.dumps), stream.dump_count),
         }
     )
+    grows = stream.files in ("new", "append") and stream.passes == 1
     ahead = 0  # a file that stays open may have grown earlier for a later state (HDF5's chunks)
-    for i, (have, want) in enumerate(zip(played.dumps, stream.dumps, strict=False)):
+    for i, (have, want) in enumerate(zip(played.dumps, stream.expanded(), strict=False)):
         for fault in _dump_faults(have, want, stream.operation):
             yield f"dumps[{i}]: {fault}"
-        if have.file_bytes is None:
+        if have.file_bytes is None or not grows:
             continue
         if ahead + have.file_bytes < want.bytes:
             yield f"dumps[{i}]: its files lack {want.bytes - ahead - have.file_bytes} bytes"
         ahead = max(0, ahead + have.file_bytes - want.bytes) if stream.files == "append" else 0
 
 
-def _dump_faults(played: DumpResult, dump: Dump, operation: str) -> Iterator[str]:
+def _dump_faults(played: PlayedDump, dump: Occurrence, operation: str) -> Iterator[str]:
     """Bytes that the calls returned, and bytes of the data phase."""
     in_phase = sum(p.bytes for p in played.phases if p.phase == operation)
     yield from _differences(
@@ -165,16 +166,16 @@ def _dump_faults(played: DumpResult, dump: Dump, operation: str) -> Iterator[str
     )
 
 
-def verdict(result: Result) -> str:
-    """One sentence for a person: how much of what was described was moved, and how fast."""
+def verdict(result: Played) -> str:
+    """How much of what was described was moved, and how fast, for a person."""
     workload = result.workload
     described = workload.bytes * len(result.repetitions)
     moved = sum(s.bytes for r in result.repetitions for s in r.streams)
-    dumps = sum(len(s.dumps) for s in workload.streams) * len(result.repetitions)
-    error = (moved - described) / described
+    dumps = sum(s.dump_count for s in workload.streams) * len(result.repetitions)
+    error = (moved - described) / described if described else 0.0
     elapsed_s = sum(r.elapsed_s for r in result.repetitions)
     return (
         f"{dumps} dumps of {len(workload.streams)} streams on {result.environment.ranks} ranks: "
         f"{moved:,} of {described:,} bytes (error {error:+.4%}) in {elapsed_s:.2f} s "
-        f"on {result.environment.file_system}"
+        f"on {result.storage['type']}"
     )

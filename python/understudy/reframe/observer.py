@@ -44,7 +44,9 @@ def preloaded(prefix: str) -> Path:
 def settings(directory: str) -> Iterator[str]:
     """Lines of Darshan's settings: nothing but the files in `directory`, every access traced."""
     yield "NAME_EXCLUDE ^/ *"
-    yield f"NAME_INCLUDE ^{directory}/ *"  # Darshan leaves out /dev and /var by default
+    # Darshan leaves out /dev and /var by default. It knows what openat() opens only below
+    # directories that it has records of.
+    yield f"NAME_INCLUDE ^{directory}(/|$) *"
     yield f"MAX_RECORDS {RECORDS} POSIX,MPI-IO,STDIO,H5F,H5D"
     yield "MODMEM 64"
     yield "MOD_ENABLE DXT_POSIX,DXT_MPIIO"

@@ -1,15 +1,36 @@
-"""Whether a real run can start at all on this host.
+"""Ends a session that cannot work, with one message and before any test.
 
-ReFrame finds out per test and in the middle of the session that there is no batch system, and has
-no hook before the first test. The checks are made before that, so they ask here.
+ReFrame notices a missing batch system per test in the middle of the session, and has no hook
+before the first test. The checks are created before that, so they ask here.
 """
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
+from uuid import uuid4
 
+from understudy.errors import UnderstudyError
 from understudy.reframe.systems import NEEDS
+
+
+@cache
+def identifier() -> str:
+    """One for each run of ReFrame, the same for all of its checks. ReFrame's own is not known to
+    checks; its report has this one too, as the variable `session` of each case."""
+    return str(uuid4())
+
+
+@contextmanager
+def exit_on_error() -> Iterator[None]:
+    """An UnderstudyError ends the session with its message."""
+    try:
+        yield
+    except UnderstudyError as error:
+        sys.exit(f"understudy: {error}")
 
 
 def asks_to_run(arguments: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
-"""The words of a system file, and how the room configs/systems/ becomes one configuration.
+"""The words of a system file, and how configs/systems/ becomes one configuration.
 
 A logical partition is where processes run and which file system they write to. What it can do is
-a feature, where and how much is an extra. Each file of the room defines `system` and
+a feature, where and how much is an extra. Each file of the folder defines `system` and
 `environments`, both as ReFrame's configuration has them.
 """
 
@@ -16,7 +16,7 @@ from understudy.errors import UnderstudyError
 MPI = "mpi"  # MPI programs can be started
 SHARED = "shared"  # every node of the partition sees the scratch directory
 LUSTRE = "lustre"
-STRIPING = "striping"  # users can set the stripe count of a directory with `lfs setstripe`
+STRIPING = "striping"  # users can set the layout of files
 
 # Extras of every partition.
 SCRATCH = "scratch"  # directory for data; the job's shell expands variables in it
@@ -53,7 +53,7 @@ def per_filesystem(nodes: Row, **file_systems: Row) -> list[Row]:
 
 
 def faults(partition: Row) -> Iterable[str]:
-    """Sentences on extras that are missing or have the wrong type."""
+    """Messages on extras that are missing or have the wrong type."""
     extras = partition.get("extras", {})
     wanted: dict[str, type] = dict(MANDATORY)
     if STRIPING in partition.get("features", ()):
@@ -64,11 +64,12 @@ def faults(partition: Row) -> Iterable[str]:
             yield f"extra {name!r}: expected {kind.__name__}, got {have}"
 
 
-def load(folder: Path) -> tuple[list[Row], list[Row]]:
-    """Systems and environments of all files of the room, in the order of their names."""
+def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
+    """Systems and environments of all files of the folders, in the order of their names."""
     systems: list[Row] = []
     environments: list[Row] = []
-    for path in sorted(folder.glob("*.py")):
+    origin: dict[str, Path] = {}  # of each system, by its name
+    for path in (path for folder in folders for path in sorted(folder.glob("*.py"))):
         made = runpy.run_path(str(path))
         for key in ("system", "environments"):
             if key not in made:
@@ -78,6 +79,12 @@ def load(folder: Path) -> tuple[list[Row], list[Row]]:
         for partition in made["system"]["partitions"]:
             for fault in faults(partition):
                 raise UnderstudyError(f"{path}: partition {partition['name']!r}: {fault}")
+        name = made["system"]["name"]
+        if name in origin:
+            raise UnderstudyError(
+                f"{path}: the system {name!r} is defined by {origin[name]} too; rename one"
+            )
+        origin[name] = path
         systems.append(made["system"])
         environments += made["environments"]
     return systems, environments

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from understudy.report.show import MUTED
+from understudy.report.colours import MUTED
+
+LEGEND_LINE_INCHES = 0.22
 
 
 def state_cuts(figure: Figure, **cuts: tuple[int, int]) -> None:
@@ -16,6 +19,13 @@ def state_cuts(figure: Figure, **cuts: tuple[int, int]) -> None:
     if parts:
         text = f"Shown: {', '.join(parts)}; the tables have all."
         figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color=MUTED)
+
+
+def add_legend(figure: Figure, handles: Sequence[Artist], *, columns: int) -> None:
+    """A legend above the panels, for whose lines the figure grows."""
+    lines = -(-len(handles) // columns)
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE_INCHES * max(0, lines - 1))
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns)
 
 
 def index_dumps(axes: Axes, dumps: Sequence[int], *, label: bool = True) -> None:

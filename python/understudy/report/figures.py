@@ -1,4 +1,4 @@
-"""The room reports/figures: found by listing, drawn into SVG that an HTML page can hold.
+"""The plugin directory reports/figures: found by listing, drawn into SVG for an HTML page.
 
 A figure is one file with a docstring (first line: the question it answers; the rest: how to read
 it), an integer ORDER (smaller is higher on the page) and `draw(case)`, which returns a matplotlib
@@ -8,26 +8,27 @@ Figure, or None where the case has nothing to show.
 import importlib.util
 import io
 import re
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import extract_tb
 from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from understudy.errors import UnderstudyError
-from understudy.paths import REPORTS
-from understudy.report.cases import Case
+from understudy.errors import UnderstudyError, printable
+from understudy.judge.conditions import Case
+from understudy.paths import files, where
 
-ROOM = REPORTS / "figures"
-STYLE = REPORTS / "understudy.mplstyle"
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawer:
+    path: Path
     name: str
     order: int
     title: str
@@ -35,11 +36,9 @@ class Drawer:
     draw: Callable[[Case], Figure | None]
 
 
-def drawers(room: Path = ROOM) -> list[Drawer]:
-    """Every figure of the room, in the order of the page."""
-    found = [_drawer(path) for path in sorted(room.glob("*.py"))]
-    if not found:
-        raise UnderstudyError(f"{room}: no figure in this folder; expected files <name>.py")
+def drawers(paths: Iterable[Path] | None = None) -> list[Drawer]:
+    """Every figure, by default of all plugin directories, in the order of the page."""
+    found = [_drawer(p) for p in (files("figures", ".py").values() if paths is None else paths)]
     return sorted(found, key=lambda d: (d.order, d.name))
 
 
@@ -48,7 +47,12 @@ def _drawer(path: Path) -> Drawer:
     if spec is None or spec.loader is None:
         raise UnderstudyError(f"{path}: cannot be loaded as a Python module")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UnderstudyError(f"{path}: line {error.lineno}: {error.msg}") from None
+    except Exception as error:
+        raise _fault(path, error) from None
     for wanted in ("__doc__", "ORDER", "draw"):
         if not getattr(module, wanted, None):
             raise UnderstudyError(
@@ -57,6 +61,7 @@ def _drawer(path: Path) -> Drawer:
             )
     title, _, caption = str(module.__doc__).strip().partition("\n")
     return Drawer(
+        path=path,
         name=path.stem,
         order=module.ORDER,
         title=title.strip(),
@@ -65,16 +70,34 @@ def _drawer(path: Path) -> Drawer:
     )
 
 
+def _fault(path: Path, error: Exception) -> UnderstudyError:
+    """What went wrong in a figure, in one line."""
+    lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == str(path)]
+    at = f"line {lines[-1]}: " if lines else ""
+    return UnderstudyError(f"{path}: {at}{type(error).__name__}: {' '.join(str(error).split())}")
+
+
 def svg(drawer: Drawer, case: Case) -> str | None:
-    """The figure as an <svg> element without references to anything outside it."""
-    with matplotlib.rc_context(fname=str(STYLE)):
+    """The figure as an <svg> element without references to anything outside it.
+
+    Raises UnderstudyError, which names the file, where it cannot be drawn.
+    """
+    with matplotlib.rc_context(fname=str(where("style"))):
         matplotlib.rcParams["svg.hashsalt"] = f"{case.key} {drawer.name}"
-        figure = drawer.draw(case)
-        if figure is None:
-            return None
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(buffer.getvalue())
+        try:
+            figure = drawer.draw(case)
+            if figure is None:
+                return None
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
+                figure.savefig(buffer, format="svg", metadata={"Date": None})
+        except UnderstudyError:
+            raise
+        except Exception as error:
+            raise _fault(drawer.path, error) from None
+    drawn = buffer.getvalue().decode()
+    root = ElementTree.fromstring(printable(drawn))  # labels may hold what XML cannot
     return _inline(root, prefix=f"{case.key}-{drawer.name}-", label=drawer.title)
 
 

@@ -13,14 +13,16 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
-from understudy import __version__, accuracy
-from understudy.errors import UnderstudyError
-from understudy.paths import REPORTS
-from understudy.report import figures, metrics, programs, show
-from understudy.report.cases import Case, Setting
-from understudy.workload import Stream
+from understudy import __version__, units
+from understudy.contracts.measurement import PlayedStream
+from understudy.contracts.workload import Stream
+from understudy.errors import UnderstudyError, printable
+from understudy.judge import accuracy, metrics, programs
+from understudy.judge.conditions import Case, Condition, Failed
+from understudy.judge.limits import LIMIT_FRACTION
+from understudy.paths import where
+from understudy.report import colours, figures
 
-TEMPLATES = REPORTS / "templates"
 LAYOUTS = {"shared": "shared, N-1", "file-per-process": "file per process, N-N"}
 
 
@@ -35,14 +37,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRow:
-    """One stream in one setting, over all repetitions."""
+    """One stream in one condition, over all repetitions."""
 
-    setting: Setting
+    condition: Condition
     name: str
     role: str
-    transfer_bytes: int
-    collective: bool
-    sync: bool
+    calls: PlayedStream | None  # None: a program's, which makes its own
     bytes: metrics.Spread | None
     container: metrics.Spread | None
     error: float
@@ -51,7 +51,7 @@ class StreamRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRow:
-    """One dump of one stream: the original, and the replica in every setting."""
+    """One dump of one stream: the original, and the replica in every condition."""
 
     stream: str
     dump: int
@@ -95,35 +95,47 @@ class Environments:
     rows: list[tuple[str, list[list[str]]]]
 
 
-def render(cases: Sequence[Case], progress: Callable[[str], None] = lambda _: None) -> str:
-    """The HTML of the page; `progress` is told what is drawn next."""
-    room = figures.drawers()
-    sections = [_section(case, room, progress) for case in cases]
+def render(
+    cases: Sequence[Case],
+    failed: Sequence[Failed] = (),
+    progress: Callable[[str], None] = lambda _: None,
+    undrawn: Callable[[UnderstudyError], None] | None = None,
+    unread: int = 0,
+) -> str:
+    """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
+    be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` is the number
+    of records that could not be read."""
+    drawers = figures.drawers()
+    sections = [_section(case, drawers, progress, undrawn or _raise) for case in cases]
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(where("templates")),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {
-        "size": show.size, "exact": show.exact, "rate": show.rate, "seconds": show.seconds,
-        "percent": show.percent, "share": show.share, "layout": _layout, "sizes": _sizes,
+        "size": units.size, "exact": units.exact, "rate": units.rate, "seconds": units.seconds,
+        "percent": units.percent, "share": units.share, "layout": _layout, "sizes": _sizes,
         "interval": _interval, "breakable": _breakable, "estimate": _estimate,
         "state": accuracy.state,
     }  # fmt: skip
-    runs = [run for case in cases for setting in case.settings for run in setting.runs]
-    root = os.path.commonpath([run.path.parent for run in runs]) if runs else ""
-    return environment.get_template("page.html").render(
+    runs = [run for case in cases for condition in case.conditions for run in condition.runs]
+    paths = [*(run.path for run in runs), *(run.path for run in failed)]
+    root = os.path.commonpath([path.parent for path in paths]) if paths else ""
+    text = environment.get_template("page.html").render(
         version=__version__,
         sections=sections,
         overview=_overview(sections),
         environments=_environments(cases),
         runs=[(run.path.relative_to(root), run) for run in runs],
-        role_colours=show.ROLE_COLOURS,
-        tolerance=metrics.TOLERANCE,
+        failed=[(run.path.relative_to(root), run) for run in failed],
+        unread=unread,
+        role_colours=colours.ROLE_COLOURS,
+        limit=LIMIT_FRACTION,
         accuracy=accuracy,
     )
+    return printable(text)
 
 
 def save(text: str, path: Path) -> None:
@@ -139,14 +151,26 @@ def save(text: str, path: Path) -> None:
         raise UnderstudyError(f"{path}: cannot write the page: {error.strerror}") from None
 
 
+def _raise(error: UnderstudyError) -> None:
+    raise error
+
+
 def _section(
-    case: Case, room: Sequence[figures.Drawer], progress: Callable[[str], None]
+    case: Case,
+    drawers: Sequence[figures.Drawer],
+    progress: Callable[[str], None],
+    undrawn: Callable[[UnderstudyError], None],
 ) -> Section:
     pictures = []
     accuracies = list(programs.accuracies(case))
-    for drawer in room:
+    for drawer in drawers:
         progress(f"{case.workload.name}: {drawer.name}")
-        if (svg := figures.svg(drawer, case)) is not None:
+        try:
+            svg = figures.svg(drawer, case)
+        except UnderstudyError as error:
+            undrawn(error)
+            continue
+        if svg is not None:
             pictures.append(
                 Picture(
                     name=drawer.name, anchor=f"{case.key}-{drawer.name}", title=drawer.title,
@@ -156,12 +180,12 @@ def _section(
     return Section(
         case=case,
         pictures=pictures,
-        verdicts=[metrics.verdict(s) for s in case.settings],
+        verdicts=[metrics.verdict(s) for s in case.conditions],
         stated=metrics.against_stated(case),
         pauses=list(metrics.kept_pauses(case)),
-        streams=[_stream_row(case, s, n) for s in case.settings for n in s.stream_names()],
+        streams=[_stream_row(case, s, n) for s in case.conditions for n in s.stream_names()],
         dumps=_dump_rows(case),
-        ranks=[row for s in case.settings for row in metrics.slowest_phases(s)],
+        ranks=[row for s in case.conditions for row in metrics.slowest_phases(s)],
         accuracies=accuracies,
         share=programs.share(accuracies),
         winners=list(programs.winners(case)),
@@ -169,34 +193,34 @@ def _section(
     )
 
 
-def _stream_row(case: Case, setting: Setting, name: str) -> StreamRow:
-    played = setting.stream(name)
+def _stream_row(case: Case, condition: Condition, name: str) -> StreamRow:
+    played = condition.stream(name)
     return StreamRow(
-        setting=setting,
+        condition=condition,
         name=name,
         role=case.role(name),
-        transfer_bytes=played[0].transfer_bytes,
-        collective=played[0].collective,
-        sync=played[0].sync,
+        calls=played[0] if isinstance(played[0], PlayedStream) else None,
         bytes=metrics.spread(s.bytes for s in played),
         container=metrics.container_bytes(played),
-        error=metrics.stream_error(setting, name),
+        error=metrics.stream_error(condition, name),
         bandwidth=metrics.stream_bandwidth(played),
     )
 
 
 def _dump_rows(case: Case) -> list[DumpRow]:
-    streams = {s.name: s for s in case.workload.streams}
-    names = list(dict.fromkeys(n for s in case.settings for n in s.stream_names()))
+    if case.programs:
+        return []
+    streams = {s.name: list(s.expanded()) for s in case.workload.streams}
+    names = list(dict.fromkeys(n for s in case.conditions for n in s.stream_names()))
     rows = []
     for name in names:
-        by_setting = [(setting, setting.dumps(name)) for setting in case.settings]
-        for index in sorted({i for _, dumps in by_setting for i in dumps}):
-            played = [(setting, dumps.get(index, [])) for setting, dumps in by_setting]
+        by_condition = [(condition, condition.played_dumps(name)) for condition in case.conditions]
+        for index in sorted({i for _, dumps in by_condition for i in dumps}):
+            played = [(condition, dumps.get(index, [])) for condition, dumps in by_condition]
             every = [d for _, dumps in played for d in dumps]
             moved = metrics.spread(d.bytes for d in every)
             assert moved is not None, "an index comes from a dump that was played"
-            original = streams[name].dumps[index] if name in streams else None
+            original = streams[name][index] if name in streams else None
             speeds = [
                 metrics.spread(d.bandwidth_bytes_per_s for d in dumps) for _, dumps in played
             ]
@@ -214,39 +238,51 @@ def _dump_rows(case: Case) -> list[DumpRow]:
 
 
 def _overview(sections: Sequence[Section]) -> Overview:
-    methods = sorted({v.setting.method for section in sections for v in section.verdicts})
+    methods = sorted({v.condition.method for section in sections for v in section.verdicts})
     rows = []
     for section in sections:
         places = [
             (
                 place,
                 [
-                    [v for v in section.verdicts if (v.setting.place, v.setting.method) == cell]
+                    [
+                        v
+                        for v in section.verdicts
+                        if (v.condition.place, v.condition.method) == cell
+                    ]
                     for cell in ((place, method) for method in methods)
                 ],
             )
-            for place in sorted({v.setting.place for v in section.verdicts})
+            for place in sorted({v.condition.place for v in section.verdicts})
         ]
         rows.append((section, places))
     return Overview(methods=methods, rows=rows)
 
 
+def _cell(verdict: metrics.Verdict) -> tuple[str, str]:
+    return verdict.condition.place, verdict.condition.method
+
+
 def _environments(cases: Sequence[Case]) -> Environments:
     """What the runs of each place say of their surroundings; several values where they differ."""
     found: dict[str, dict[str, set[str]]] = {}
-    for run in (r for case in cases for setting in case.settings for r in setting.runs):
-        e = run.result.environment
+    for run in (r for case in cases for condition in case.conditions for r in condition.runs):
+        e, storage, software = run.measurement.environment, run.run.storage, run.run.software
         facts = {
             "host": e.host,
             "kernel": e.kernel,
             "processors of a node": str(e.processors),
-            "nodes": str(e.nodes),
+            "nodes": str(len(e.nodes)),
             "ranks": str(e.ranks),
             "MPI": e.mpi,
             "libraries": ", ".join(f"{k} {v}" for k, v in sorted(e.libraries.items())),
-            "file system": e.file_system,
-            "capacity": show.size(e.total_bytes),
-            "player": f"understudy {e.understudy_version}",
+            "file system": storage.type or "unknown",
+            "mounted from": storage.source or "",
+            "client and server": ", ".join(
+                filter(None, (storage.client_version, storage.server_version))
+            ),
+            "capacity": units.size(storage.total_bytes),
+            "understudy": " ".join(filter(None, (software.version, (software.commit or "")[:8]))),
         }
         for name, value in facts.items():
             found.setdefault(name, {}).setdefault(run.place, set()).add(value)
@@ -270,7 +306,7 @@ def _breakable(name: str) -> Markup:
     return Markup(re.sub(r"([_-])", r"\1<wbr>", str(escape(name))))
 
 
-def _estimate(found: accuracy.Estimate, write: Callable[[float], str] = show.percent) -> str:
+def _estimate(found: accuracy.Estimate, write: Callable[[float], str] = units.percent) -> str:
     """A value with its interval; by default an error."""
     if not math.isfinite(found.low + found.high):
         return f"{write(found.value)} (one run has no interval)"
@@ -283,13 +319,13 @@ def _layout(stream: Stream) -> str:
 
 def _sizes(stream: Stream) -> str:
     """Smallest to largest dump of a stream."""
-    sizes = [d.bytes for d in stream.dumps]
-    low, high = show.size(min(sizes)), show.size(max(sizes))
+    sizes = [stream.passes * d.bytes for d in stream.dumps]
+    low, high = units.size(min(sizes)), units.size(max(sizes))
     return low if low == high else f"{low} \N{EN DASH} {high}"
 
 
 def _interval(stream: Stream) -> str:
     """Median time between the starts of two dumps."""
-    times = [d.time_s for d in stream.dumps]
+    times = [d.time_s for d in stream.expanded()]
     gaps = metrics.spread(b - a for a, b in pairwise(times))
-    return show.seconds(gaps.median) if gaps else "\N{EN DASH}"
+    return units.seconds(gaps.median) if gaps else "\N{EN DASH}"

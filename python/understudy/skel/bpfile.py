@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy.errors import UnderstudyError
+from understudy.skel import identifiers
 from understudy.skel.descriptor import Descriptor, Group, Method, Variable
 from understudy.skel.expressions import RANK, Integers, coordinate, grid
 from understudy.skel.parameters import Batch, GroupParameters, Parameters, Test
@@ -64,13 +65,18 @@ def read(path: Path) -> Found:
         raise UnderstudyError(f"{path}: no variable in it that a skeletal application can write")
     ranks = max(max(v.instances, len(v.parts)) for v in fitting)
     for variable in fitting:
+        if not (variable.name.isprintable() and variable.value.isprintable()):
+            raise UnderstudyError(
+                f"{path}: {variable.name!r}: a character of its name or value cannot be printed; "
+                "no skeletal application is generated from such a file"
+            )
         have = len(variable.parts) if variable.shape else variable.instances
         if have != ranks:
             raise UnderstudyError(
                 f"{path}: {variable.name}: {have} parts, but {ranks} of other variables; expected "
                 "one of each process"
             )
-    name = re.sub(r"\W", "_", path.name.split(".")[0]) or "replay"
+    name = identifiers.plain(path.name.split(".")[0])
     builder = _Builder(file=str(path), ranks=ranks)
     arrays = [builder.variable(v) for v in fitting]
     group = Group(
@@ -114,7 +120,10 @@ def _bpls(path: Path) -> str:
         raise UnderstudyError(
             "bpls: not found; it reads BP files and comes with ADIOS (Debian: libadios-bin)"
         )
-    done = subprocess.run([program, "-lD", path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "-lD", path.absolute()], capture_output=True, text=True, check=False,
+        encoding="utf-8", errors="surrogateescape",
+    )  # fmt: skip
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise UnderstudyError(f"{path}: not a BP file: {said[0] if said else 'bpls says nothing'}")

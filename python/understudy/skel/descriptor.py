@@ -1,7 +1,7 @@
 """An application's ADIOS descriptor: the adios-config XML as groups, variables and methods.
 
 Reading checks everything that ADIOS 1.13.1 would say of it, and what that library passes over in
-silence: one sentence with file, line and element. What it refuses although only one meaning is
+silence: one message with file, line and element. What it refuses although only one meaning is
 possible (a dimension named without its path, a missing XML declaration) is set right.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from understudy.errors import UnderstudyError
 from understudy.skel.types import BY_NAME, TEXT, TYPES, UNFIT, ElementType
-from understudy.skel.xmlfile import Element, load
+from understudy.skel.xmlfile import Element, check_printable, is_whole, load
 
 ROOT = "adios-config"
 # Methods of ADIOS 1.13.1 that write files and work.
@@ -24,6 +24,8 @@ BROKEN_METHODS = {
     "NULL": "it writes nothing",
 }
 LANGUAGES = {"c": "C", "fortran": "Fortran"}
+STATISTICS = ("", "on", "off", "default", "minmax")
+MAX_GROUP_BYTES = 200  # file names have at most 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ class Group:
     def constant(self, token: str) -> int | None:
         """The number that a dimension states by itself or by an attribute's value; None for one
         that a scalar holds."""
-        if token.isdecimal():
+        if is_whole(token):
             return int(token)
         for attribute in self.attributes:
             if full_name(attribute.path, attribute.name) == token and attribute.value:
@@ -164,15 +166,15 @@ def check_method(name: str, element: Element | None = None) -> str:
     if upper in METHODS:
         return upper
     if upper in BROKEN_METHODS:
-        sentence = f"method {name}: {BROKEN_METHODS[upper]}; use one of {', '.join(METHODS)}"
+        message = f"method {name}: {BROKEN_METHODS[upper]}; use one of {', '.join(METHODS)}"
     else:
-        sentence = (
+        message = (
             f"method {name!r} writes no files in ADIOS 1.13.1; expected one of "
             f"{', '.join(METHODS)}"
         )
     if element is not None:
-        raise element.fault(sentence)
-    raise UnderstudyError(f"--method: {sentence}")
+        raise element.fault(message)
+    raise UnderstudyError(f"--method: {message}")
 
 
 def _method(element: Element, groups: dict[str, Group]) -> Method:
@@ -181,13 +183,14 @@ def _method(element: Element, groups: dict[str, Group]) -> Method:
         raise element.fault(f"there is no group {group!r}; expected one of {', '.join(groups)}")
     name = check_method(element.need("method"), element)
     parameters = " ".join(element.text.split())
+    check_printable(parameters, element, "parameters")
     return Method(group=group, name=name, parameters=parameters, element=element)
 
 
 def _buffer(root: Element) -> int | None:
     for element in root.all("buffer"):
         text = element.get("max-size-MB") or element.get("size-MB")
-        if text.strip().isdecimal():
+        if is_whole(text.strip()):
             return int(text)
         raise element.fault(f"max-size-MB {text!r}: expected a whole number")
     return None
@@ -210,6 +213,11 @@ class _Reader:
 
     def group(self) -> Group:
         name = self.element.need("name")
+        if "/" in name or name.startswith((".", "-")) or len(name.encode()) > MAX_GROUP_BYTES:
+            raise self.element.fault(
+                f"a group's files are named after it in the run directory; expected a name of at "
+                f"most {MAX_GROUP_BYTES} bytes without '/', not beginning with '.' or '-'"
+            )
         for child in self.element.children:
             self._child(child)
         if self.open:
@@ -219,10 +227,13 @@ class _Reader:
             )
         if not self.variables:
             raise self.element.fault("no <var> in it")
+        stats = self.element.get("stats")
+        if stats.lower() not in STATISTICS:
+            raise self.element.fault(f"stats {stats!r}: expected {', '.join(STATISTICS[1:])}")
         return Group(
             name=name, element=self.element,
             communicator=self.element.get("coordination-communicator", "comm"),
-            time_index=self.element.get("time-index"), stats=self.element.get("stats"),
+            time_index=self.element.get("time-index"), stats=stats,
             variables=tuple(self.variables.values()), attributes=tuple(self.attributes.values()),
             switches=tuple(self.switches),
         )  # fmt: skip
@@ -296,7 +307,7 @@ class _Reader:
         name without its path is meant where only one variable or attribute has it."""
         if not token:
             raise element.fault("a dimension is missing between two commas")
-        if token.isdecimal():
+        if is_whole(token):
             return token
         known = (*self.variables, *self.attributes)
         fitting = [name for name in known if name == token]
@@ -312,7 +323,7 @@ class _Reader:
         attribute = self.attributes.get(name)
         if attribute is not None and attribute.variable:
             name = self._dimension(element, attribute.variable)
-        elif attribute is not None and not attribute.value.isdecimal():
+        elif attribute is not None and not is_whole(attribute.value):
             raise element.fault(f"dimension {token!r}: the attribute's value is no number")
         held = self.variables.get(name)
         if held is not None and (held.dimensions or not held.type.integer):

@@ -1,9 +1,22 @@
-"""How the generated program says things in C and in Fortran."""
+"""How the generated program says things in C and in Fortran.
 
-import json
+Every function takes identifiers, numbers and text of its own language, and refuses anything else.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from understudy.skel.escape import (
+    CText,
+    FortranText,
+    Identifier,
+    Text,
+    c_comment,
+    c_string,
+    fortran_comment,
+    fortran_string,
+)
 from understudy.skel.types import ElementType
 
 
@@ -14,23 +27,26 @@ class Dialect(Protocol):
     def suffix(self) -> str: ...
     @property
     def template(self) -> str: ...
-    def number(self, value: int) -> str: ...
-    def variable(self, identifier: str) -> str: ...
-    def value(self, identifier: str) -> str: ...
-    def modulo(self, left: str, right: str) -> str: ...
-    def call(self, function: str, before: list[str], numbers: list[int]) -> str: ...
-    def list_of(self, numbers: list[int]) -> str: ...
-    def integer(self, kind: ElementType, text: str) -> str: ...
-    def real(self, kind: ElementType, value: float) -> str: ...
-    def condition(self, macros: list[tuple[str, bool]]) -> str: ...
-    def product(self, factors: list[str]) -> str: ...
-    def type_of(self, kind: ElementType) -> str: ...
-    def comment(self, text: str) -> str: ...
-    def quoted(self, text: str) -> str: ...
-    def text(self, value: str) -> str: ...
-    def part(self, number: int) -> str: ...
-    def declared(self, kind: ElementType, identifier: str, size: int) -> str: ...
-    def size(self, kind: ElementType, identifier: str, size: int) -> str: ...
+    @property
+    def language(self) -> type[Text]: ...
+    def number(self, value: int) -> Text: ...
+    def value(self, identifier: Identifier) -> Text: ...
+    def negative(self, value: Text) -> Text: ...
+    def operation(self, left: Text, operator: str, right: Text) -> Text: ...
+    def parenthesized(self, value: Text) -> Text: ...
+    def call(self, function: str, before: Sequence[Text], numbers: Sequence[int]) -> Text: ...
+    def list_of(self, numbers: Sequence[int]) -> Text: ...
+    def integer(self, kind: ElementType, text: Text) -> Text: ...
+    def real(self, kind: ElementType, value: float) -> Text: ...
+    def condition(self, macros: Sequence[tuple[Identifier, bool]]) -> Text: ...
+    def product(self, factors: Sequence[Text]) -> Text: ...
+    def type_of(self, kind: ElementType) -> Text: ...
+    def constant(self, name: str) -> Text: ...
+    def comment(self, text: str) -> Text: ...
+    def text(self, value: str) -> Text: ...
+    def part(self, number: int) -> Text: ...
+    def declared(self, kind: ElementType, identifier: Identifier, size: int) -> Text: ...
+    def size(self, kind: ElementType, identifier: Identifier, size: int) -> Text: ...
     def folded(self, text: str) -> str: ...
 
 
@@ -38,60 +54,67 @@ class Dialect(Protocol):
 class C:
     suffix: str = "c"
     template: str = "write.c"
+    language: type[Text] = CText
 
-    def number(self, value: int) -> str:
-        return str(value)
+    def number(self, value: int) -> CText:
+        return CText.of("{}", value)
 
-    def variable(self, identifier: str) -> str:
-        return f"data->{identifier}"
+    def value(self, identifier: Identifier) -> CText:
+        return CText.of("(int64_t)data->{}", identifier)
 
-    def value(self, identifier: str) -> str:
-        return f"(int64_t)data->{identifier}"
+    def negative(self, value: Text) -> CText:
+        return CText.of("(-({}))", value)
 
-    def modulo(self, left: str, right: str) -> str:
-        return f"{left} % {right}"
+    def operation(self, left: Text, operator: str, right: Text) -> CText:
+        return CText.of("{} {} {}", left, CText(operator), right)
 
-    def call(self, function: str, before: list[str], numbers: list[int]) -> str:
-        return f"{function}({', '.join([*before, *map(str, numbers)])})"
+    def parenthesized(self, value: Text) -> CText:
+        return CText.of("({})", value)
 
-    def list_of(self, numbers: list[int]) -> str:
-        return f"(const int64_t[]){{{', '.join(map(str, numbers))}}}"
+    def call(self, function: str, before: Sequence[Text], numbers: Sequence[int]) -> CText:
+        return CText.of("{}({})", CText(function), CText.joined(", ", [*before, *numbers]))
 
-    def integer(self, kind: ElementType, text: str) -> str:
-        return f"({kind.c})({text})"
+    def list_of(self, numbers: Sequence[int]) -> CText:
+        return CText.of("(const int64_t[]){{{}}}", CText.joined(", ", numbers))
 
-    def real(self, kind: ElementType, value: float) -> str:
-        return f"({kind.c})({value!r})"
+    def integer(self, kind: ElementType, text: Text) -> CText:
+        return CText.of("({})({})", CText(kind.c), text)
 
-    def condition(self, macros: list[tuple[str, bool]]) -> str:
-        return " && ".join(f"{'' if value else '!'}{macro}" for macro, value in macros)
+    def real(self, kind: ElementType, value: float) -> CText:
+        return CText.of("({})({})", CText(kind.c), CText(repr(float(value))))
 
-    def product(self, factors: list[str]) -> str:
-        return " * ".join(f"(size_t){factor.removeprefix('(int64_t)')}" for factor in factors)
+    def condition(self, macros: Sequence[tuple[Identifier, bool]]) -> CText:
+        return CText.joined(
+            " && ", [CText.of("{}" if value else "!{}", macro) for macro, value in macros]
+        )
 
-    def type_of(self, kind: ElementType) -> str:
-        return kind.c
+    def product(self, factors: Sequence[Text]) -> CText:
+        plain = [CText(CText.accept(factor).removeprefix("(int64_t)")) for factor in factors]
+        return CText.joined(" * ", [CText.of("(size_t){}", factor) for factor in plain])
 
-    def comment(self, text: str) -> str:
-        """Text that cannot end a comment."""
-        return f"/* {' '.join(text.replace('*/', '* /').split())} */"
+    def type_of(self, kind: ElementType) -> CText:
+        return CText(kind.c)
 
-    def quoted(self, text: str) -> str:
-        return json.dumps(text, ensure_ascii=False)
+    def constant(self, name: str) -> CText:
+        return CText(name)
 
-    def text(self, value: str) -> str:
-        return self.quoted(value)
+    def comment(self, text: str) -> CText:
+        return CText.of("/* {} */", c_comment(text))
 
-    def part(self, number: int) -> str:
-        return f"[{number}]"
+    def text(self, value: str) -> CText:
+        return c_string(value)
 
-    def declared(self, kind: ElementType, identifier: str, size: int) -> str:
+    def part(self, number: int) -> CText:
+        return CText.of("[{}]", number)
+
+    def declared(self, kind: ElementType, identifier: Identifier, size: int) -> CText:
         if kind.text:
-            return f"{kind.c}{identifier}"
-        return f"{kind.c} {identifier}{f'[{kind.parts}]' if kind.parts > 1 else ''}"
+            return CText.of("{}{}", CText(kind.c), identifier)
+        parts = CText.of("[{}]", kind.parts) if kind.parts > 1 else CText("")
+        return CText.of("{} {}{}", CText(kind.c), identifier, parts)
 
-    def size(self, kind: ElementType, identifier: str, size: int) -> str:
-        return f"strlen(data->{identifier})" if kind.text else f"sizeof data->{identifier}"
+    def size(self, kind: ElementType, identifier: Identifier, size: int) -> CText:
+        return CText.of("strlen(data->{})" if kind.text else "sizeof data->{}", identifier)
 
     def folded(self, text: str) -> str:
         return text
@@ -101,81 +124,96 @@ class C:
 class Fortran:
     suffix: str = "f90"
     template: str = "write.f90"
+    language: type[Text] = FortranText
 
-    def number(self, value: int) -> str:
-        return f"{value}_c_int64_t"
+    def number(self, value: int) -> FortranText:
+        return FortranText.of("{}_c_int64_t", value)
 
-    def variable(self, identifier: str) -> str:
-        return f"data%{identifier}"
+    def value(self, identifier: Identifier) -> FortranText:
+        return FortranText.of("int(data%{}, c_int64_t)", identifier)
 
-    def value(self, identifier: str) -> str:
-        return f"int(data%{identifier}, c_int64_t)"
+    def negative(self, value: Text) -> FortranText:
+        return FortranText.of("(-({}))", value)
 
-    def modulo(self, left: str, right: str) -> str:
-        return f"mod({left}, {right})"
+    def operation(self, left: Text, operator: str, right: Text) -> FortranText:
+        if operator == "%":
+            return FortranText.of("mod({}, {})", left, right)
+        return FortranText.of("{} {} {}", left, FortranText(operator), right)
 
-    def call(self, function: str, before: list[str], numbers: list[int]) -> str:
-        words = [*before, *(f"{n}_c_int" for n in numbers)]
-        return f"{function}({', '.join(words)})"
+    def parenthesized(self, value: Text) -> FortranText:
+        return FortranText.of("({})", value)
 
-    def list_of(self, numbers: list[int]) -> str:
-        return f"[{', '.join(self.number(n) for n in numbers)}]"
+    def call(self, function: str, before: Sequence[Text], numbers: Sequence[int]) -> FortranText:
+        words = [*before, *(FortranText.of("{}_c_int", n) for n in numbers)]
+        return FortranText.of("{}({})", FortranText(function), FortranText.joined(", ", words))
 
-    def integer(self, kind: ElementType, text: str) -> str:
-        return f"int({text}, {kind.fortran.partition('(')[2]}"
+    def list_of(self, numbers: Sequence[int]) -> FortranText:
+        return FortranText.of("[{}]", FortranText.joined(", ", [self.number(n) for n in numbers]))
 
-    def real(self, kind: ElementType, value: float) -> str:
-        return f"{value!r}_{kind.fortran.partition('(')[2].rstrip(')')}"
+    def integer(self, kind: ElementType, text: Text) -> FortranText:
+        return FortranText.of("int({}, {})", text, self._kind(kind))
 
-    def condition(self, macros: list[tuple[str, bool]]) -> str:
-        words = (f"{'' if value else '.not. '}{macro}" for macro, value in macros)
-        return " .and. ".join(words)
+    def real(self, kind: ElementType, value: float) -> FortranText:
+        return FortranText.of("{}_{}", FortranText(repr(float(value))), self._kind(kind))
 
-    def product(self, factors: list[str]) -> str:
-        return " * ".join(factors)
+    def _kind(self, kind: ElementType) -> FortranText:
+        """c_double of real(c_double)."""
+        return FortranText(kind.fortran.partition("(")[2].rstrip(")"))
 
-    def type_of(self, kind: ElementType) -> str:
-        return kind.fortran
+    def condition(self, macros: Sequence[tuple[Identifier, bool]]) -> FortranText:
+        return FortranText.joined(
+            " .and. ",
+            [FortranText.of("{}" if value else ".not. {}", macro) for macro, value in macros],
+        )
 
-    def comment(self, text: str) -> str:
-        return f"! {' '.join(text.split())[:100]}"
+    def product(self, factors: Sequence[Text]) -> FortranText:
+        return FortranText.joined(" * ", factors)
 
-    def quoted(self, text: str) -> str:
-        return '"' + text.replace('"', '""') + '"'
+    def type_of(self, kind: ElementType) -> FortranText:
+        return FortranText(kind.fortran)
 
-    def text(self, value: str) -> str:
+    def constant(self, name: str) -> FortranText:
+        return FortranText(name)
+
+    def comment(self, text: str) -> FortranText:
+        return FortranText.of("! {}", fortran_comment(text))
+
+    def text(self, value: str) -> FortranText:
         """ADIOS takes texts as C has them."""
-        return f"{self.quoted(value)} // c_null_char"
+        return FortranText.of("{} // c_null_char", fortran_string(value))
 
-    def part(self, number: int) -> str:
-        return f"({number + 1})"
+    def part(self, number: int) -> FortranText:
+        return FortranText.of("({})", number + 1)
 
-    def declared(self, kind: ElementType, identifier: str, size: int) -> str:
+    def declared(self, kind: ElementType, identifier: Identifier, size: int) -> FortranText:
         if kind.text:
-            return f"character(kind=c_char, len={size + 1}) :: {identifier}"
-        return f"{kind.fortran} :: {identifier}{f'({kind.parts})' if kind.parts > 1 else ''}"
+            return FortranText.of("character(kind=c_char, len={}) :: {}", size + 1, identifier)
+        parts = FortranText.of("({})", kind.parts) if kind.parts > 1 else FortranText("")
+        return FortranText.of("{} :: {}{}", FortranText(kind.fortran), identifier, parts)
 
-    def size(self, kind: ElementType, identifier: str, size: int) -> str:
-        return str(size)
+    def size(self, kind: ElementType, identifier: Identifier, size: int) -> FortranText:
+        return FortranText.of("{}", size)
 
     def folded(self, text: str) -> str:
-        """The program with lines of at most 132 characters, as the standard has it."""
+        """The program with lines of at most 132 characters, as Fortran demands."""
         return "".join(_folded(line) for line in text.splitlines(keepends=True))
 
 
-def _folded(line: str, most: int = 120) -> str:
-    """A statement on as many lines as it needs, cut at blanks outside of texts."""
-    if len(line) <= most or line.lstrip().startswith("!"):
+def _folded(line: str, maximum: int = 120) -> str:
+    """A statement on as many lines as it needs, cut at blanks outside of texts. No comment stands
+    behind a statement, so none can be cut."""
+    if len(line) <= maximum or line.lstrip().startswith("!"):
         return line
     blanks = [
-        i for i, c in enumerate(line[:most])
+        i for i, c in enumerate(line[:maximum])
         if c == " " and line[:i].strip() and line[:i].count('"') % 2 == 0
+        and line[i:].strip() != "&"
     ]  # fmt: skip
     if not blanks:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     rest = indent + line[blanks[-1] :].lstrip()
-    return f"{line[: blanks[-1]]} &\n{_folded(rest, most)}"
+    return f"{line[: blanks[-1]]} &\n{_folded(rest, maximum)}"
 
 
 DIALECTS: dict[str, Dialect] = {"c": C(), "fortran": Fortran()}

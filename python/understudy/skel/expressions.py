@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import UnderstudyError
+from understudy.model.scaling import primes
 from understudy.skel.dialects import Dialect
-from understudy.workload import primes
+from understudy.skel.escape import Text
 
 RANK, RANKS = "skel_mpi_rank", "skel_mpi_size"
 FUNCTIONS = ("grid", "coordinate", "of_rank")
@@ -43,7 +44,7 @@ class Expression:
         found = _evaluate(self, self.tree, values, ranks)
         return np.broadcast_to(np.asarray(found, dtype=np.int64), (ranks,))
 
-    def to_code(self, dialect: Dialect, name: Callable[[str], str]) -> str:
+    def to_code(self, dialect: Dialect, name: Callable[[str], Text]) -> Text:
         """The same in a language; `name` gives the text of a scalar or of the rank there."""
         return _code(self, self.tree, dialect, name)
 
@@ -77,14 +78,14 @@ def _fits(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
             return False
-        if not all(isinstance(a, ast.Constant) and type(a.value) is int for a in node.args):
+        if not all(isinstance(a, ast.Constant) and _fits(a) for a in node.args):
             return False
         function, numbers = _call(node)
         if function == "of_rank":
             return len(numbers) > 0
         return len(numbers) == 2 and 0 <= numbers[1] < numbers[0] <= 8
     if isinstance(node, ast.Constant):
-        return type(node.value) is int
+        return type(node.value) is int and abs(node.value) < 2**63
     if isinstance(node, ast.BinOp):
         return type(node.op) in OPERATORS
     if isinstance(node, ast.UnaryOp):
@@ -149,7 +150,7 @@ def coordinate(sides: tuple[int, ...], index: int) -> Integers:
     return np.asarray(np.indices(sides)[index].ravel(), dtype=np.int64)
 
 
-def _code(whole: Expression, node: Any, dialect: Dialect, name: Callable[[str], str]) -> str:
+def _code(whole: Expression, node: Any, dialect: Dialect, name: Callable[[str], Text]) -> Text:
     if isinstance(node, ast.Constant):
         return dialect.number(int(str(node.value)))
     if isinstance(node, ast.Name):
@@ -162,21 +163,20 @@ def _code(whole: Expression, node: Any, dialect: Dialect, name: Callable[[str], 
         before = [name(RANKS)] if function == "grid" else [name(RANK), name(RANKS)]
         return dialect.call(f"skeleton_{function}", before, numbers)
     if isinstance(node, ast.UnaryOp):
-        return f"(-({_code(whole, node.operand, dialect, name)}))"
+        return dialect.negative(_code(whole, node.operand, dialect, name))
     left = _code(whole, node.left, dialect, name)
     right = _code(whole, node.right, dialect, name)
     left, right = (
-        f"({text})" if isinstance(side, ast.BinOp) else text
+        dialect.parenthesized(text) if isinstance(side, ast.BinOp) else text
         for text, side in ((left, node.left), (right, node.right))
     )
-    if isinstance(node.op, ast.Mod):
-        return dialect.modulo(left, right)
-    return f"{left} {OPERATORS[type(node.op)]} {right}"
+    return dialect.operation(left, OPERATORS[type(node.op)], right)
 
 
 def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
     """A balanced Cartesian grid of the ranks: prime factors, the largest first, each go to the
-    side that is shortest so far; then the longest side is put first. skeleton.c has the same."""
+    side that is shortest so far; then the longest side is put first, as proxies/skeleton/arrays.c
+    does it."""
     if ranks < 1 or dimensions < 1:
         raise UnderstudyError(f"no grid of {dimensions} dimensions has {ranks} ranks")
     sides = [1] * dimensions

@@ -8,33 +8,44 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT
+from understudy.paths import where
 from understudy.skel import expressions, identifiers, parameters
 from understudy.skel.descriptor import Attribute, Descriptor, Group, Variable
 from understudy.skel.dialects import DIALECTS, Dialect
+from understudy.skel.escape import (
+    TEMPLATES,
+    Identifier,
+    MakeText,
+    ShellText,
+    Text,
+    cmake_path,
+    environment,
+    shell,
+    word,
+    xml_attribute,
+)
 from understudy.skel.expressions import RANK, RANKS
 from understudy.skel.parameters import Batch, GroupParameters, Parameters, Test
 
-HERE = Path(__file__).parent
-RUNTIME = HERE / "runtime"
-TEMPLATES = HERE / "templates"
 SUBMIT = TEMPLATES / "submit"
-# The calls of ADIOS that application.c in RUNTIME takes.
+# The calls of ADIOS that proxies/skeleton/application.c intercepts.
 MEASURED_CALLS = ("init", "init_noxml", "open", "group_size", "write", "close", "finalize")
 MEASURED_FORTRAN_CALLS = (*(f"{call}_" for call in MEASURED_CALLS), "write_f2c_")
+FILLS = {fill: f"SKELETON_FILL_{fill.upper()}" for fill in parameters.FILLS}
 # Sources of an application by their suffix: C, and Fortran in free form.
 C_SUFFIXES, FORTRAN_SUFFIXES = (".c",), (".f90", ".F90")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What the files of an application are called, as Skel called them."""
+    """What the files of an application are called, as Skel called them. The application's name
+    becomes part of file names and targets and is proved to be fit for that."""
 
     application: str
+
+    def __post_init__(self) -> None:
+        word(self.application, "the application's name")
 
     @property
     def config(self) -> str:
@@ -46,26 +57,19 @@ class Names:
 
     def program(self, group: str) -> str:
         """The program (and its source, without .c) that writes a group."""
-        return f"{self.application}_skel_{identifiers.of([group])[group]}_write"
+        return f"{self.application}_skel_{identifiers.plain(group)}_write"
 
-
-def _environment(escaping: bool) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=escaping,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"shell": shlex.quote}
-    environment.globals |= {"optional": _optional, "parts": _parts, "dimensions": _dimensions}
-    return environment
-
-
-def _optional(key: str, value: str) -> str:
-    """An XML attribute, or nothing where it has no value."""
-    return Markup(' {}="{}"').format(key, value) if value else ""
+    def programs(self, groups: Iterable[str]) -> dict[str, str]:
+        """The group that each program writes."""
+        found: dict[str, str] = {}
+        for group in groups:
+            program = self.program(group)
+            if found.setdefault(program, group) != group:
+                raise UnderstudyError(
+                    f"the groups {found[program]!r} and {group!r} would both be written by "
+                    f"{program}; expected names that differ in letters and digits"
+                )
+        return found
 
 
 def _dimensions(descriptor: Descriptor, group: Group, variable: Variable) -> str:
@@ -76,13 +80,20 @@ def _dimensions(descriptor: Descriptor, group: Group, variable: Variable) -> str
     return ",".join((*time, *variable.dimensions))
 
 
+def _rendered(language: type[Text] | None, template: str, **context: object) -> str:
+    made = environment(language)
+    if language is not None:
+        made.globals["literal"] = language
+    made.globals |= {"optional": xml_attribute, "parts": _parts, "dimensions": _dimensions}
+    return made.get_template(template).render(**context)
+
+
 # ---- The descriptor as ADIOS takes it
 
 
-def config(descriptor: Descriptor, application: str) -> str:
+def config(descriptor: Descriptor) -> str:
     """The adios-config of the skeletal application."""
-    template = _environment(True).get_template("skel.xml")
-    return template.render(descriptor=descriptor, application=application)
+    return _rendered(None, "skel.xml", descriptor=descriptor)
 
 
 def _parts(group: Group) -> Iterator[dict[str, Any]]:
@@ -140,8 +151,7 @@ def _conditions(
 
 def parameters_text(descriptor: Descriptor, values: Parameters) -> str:
     """The file of parameters."""
-    template = _environment(True).get_template("params.xml")
-    return template.render(descriptor=descriptor, parameters=values)
+    return _rendered(None, "params.xml", descriptor=descriptor, parameters=values)
 
 
 # ---- The program
@@ -152,13 +162,14 @@ def source(
 ) -> str:
     """The program that writes a group, in C or Fortran."""
     names = Names(application=values.application)
-    made = _Program(group, values.groups[group.name], DIALECTS[language])
-    text = _environment(False).get_template(DIALECTS[language].template).render(
-        application=values.application, group=group, config=names.config, test=test,
-        main=names.program(group.name), program=f"{values.application}-{group.name}",
-        text=made.dialect, **made.parts(),
+    dialect = DIALECTS[language]
+    text = _rendered(
+        dialect.language, dialect.template, application=values.application, group=group,
+        config=names.config, test=test, main=identifiers.plain(names.program(group.name)),
+        program=f"{values.application}-{group.name}",
+        **_Program(group, values.groups[group.name], dialect).parts(),
     )  # fmt: skip
-    return DIALECTS[language].folded(text)
+    return dialect.folded(text)
 
 
 class _Program:
@@ -168,7 +179,7 @@ class _Program:
         self.group = group
         self.values = values
         self.dialect = dialect
-        self.names = identifiers.of(v.name for v in group.variables)
+        self.names = identifiers.members(v.name for v in group.variables)
         self.ordered = parameters.parsed(group, values)
         self.macros = identifiers.of(f"WITH_{s.name.upper()}" for s in group.switches)
 
@@ -188,7 +199,7 @@ class _Program:
             "uses_text": any(scalar["text"] for scalar in scalars.values()),
             "uses_data_in_bounds": any("data" in text for text in bounds),
             "switches": [
-                {"macro": self._macro(s.name), "source": s.source,
+                {"macro": self._macro(s.name), "comment": self.dialect.comment(s.source),
                  "value": int(self.values.switches[s.name])}
                 for s in self.group.switches
             ],
@@ -202,16 +213,17 @@ class _Program:
             ],
         }  # fmt: skip
 
-    def _macro(self, switch: str) -> str:
+    def _macro(self, switch: str) -> Identifier:
         return self.macros[f"WITH_{switch.upper()}"]
 
     def _runs(
         self, variables: tuple[Variable, ...]
-    ) -> Iterator[tuple[list[Variable], dict[str, str]]]:
+    ) -> Iterator[tuple[list[Variable], dict[str, Text]]]:
         """Variables under the same conditions, with the text of these."""
         for when, members in groupby(variables, lambda v: v.when):
             words = self.dialect.condition([(self._macro(name), value) for name, value in when])
-            yield list(members), {"condition": words, "indent": "    " if words else ""}
+            indent = self.dialect.constant("    " if words else "")
+            yield list(members), {"condition": words, "indent": indent}
 
     def _variable(self, variable: Variable) -> dict[str, Any]:
         kind = variable.type
@@ -235,18 +247,20 @@ class _Program:
         else:
             numbers = parameters.numbers_of(variable, self.values)
             parts = [self.dialect.real(kind, number) for number in numbers]
-        places = [self.dialect.part(n) if len(parts) > 1 else "" for n in range(len(parts))]
+        none = self.dialect.constant("")
+        places = [self.dialect.part(n) if len(parts) > 1 else none for n in range(len(parts))]
         return {
             **self._variable(variable), "values": list(zip(places, parts, strict=True)),
             "declared": self.dialect.declared(kind, name, size),
             "size": self.dialect.size(kind, name, size), "text": kind.text,
         }  # fmt: skip
 
-    def _value(self, name: str) -> str:
-        known = {RANK: "rank", RANKS: "ranks"}
-        return known.get(name) or self.dialect.value(self.names[name])
+    def _value(self, name: str) -> Text:
+        if name in (RANK, RANKS):
+            return self.dialect.constant("rank" if name == RANK else "ranks")
+        return self.dialect.value(self.names[name])
 
-    def _token(self, token: str) -> str:
+    def _token(self, token: str) -> Text:
         number = self.group.constant(token)
         return self.dialect.number(number) if number is not None else self._value(token)
 
@@ -259,22 +273,22 @@ class _Program:
             whole, offsets = local, [self.dialect.number(0)] * len(local)
         parts = [self.dialect.number(2)] if variable.type.parts > 1 else []
         return {
-            **self._variable(variable), "c_enum": variable.type.c_enum,
+            **self._variable(variable), "c_enum": self.dialect.constant(variable.type.c_enum),
             "elements": self.dialect.product(local + parts),
-            "fill": f"SKELETON_FILL_{self.values.fills[variable.name].upper()}",
+            "fill": self.dialect.constant(FILLS[self.values.fills[variable.name]]),
             "bounds": list(zip(offsets, local, whole, strict=True)),
         }  # fmt: skip
 
-    def _note(self, variable: Variable) -> str:
+    def _note(self, variable: Variable) -> Text:
         """The source's own names, where the identifier does not tell them."""
         words = []
-        if self.names[variable.name] != variable.name:
+        if self.names[variable.name] != f"{variable.name}_":
             words.append(variable.name)
         if variable.dimensions:
             words.append(f"[{', '.join(variable.dimensions)}]")
         if variable.gwrite and variable.gwrite != variable.name:
             words.append(f"from {variable.gwrite}")
-        return f" {self.dialect.comment(' '.join(words))}" if words else ""
+        return self.dialect.comment(" ".join(words)) if words else self.dialect.constant("")
 
 
 # ---- Building and running it
@@ -284,9 +298,8 @@ def build_files(values: Parameters, language: str = "c") -> dict[str, str]:
     """Name and text of the files that build the programs: CMake's, make's, and what both use."""
     names = Names(application=values.application)
     return _build_files(
-        contents=f"the skeletal applications of {values.application}", project=values.application,
-        programs=[names.program(group) for group in values.tested],
-        fortran=language == "fortran", suffix=DIALECTS[language].suffix,
+        names.application, programs=[MakeText(name) for name in names.programs(values.tested)],
+        fortran=language == "fortran", suffix=MakeText(DIALECTS[language].suffix),
     )  # fmt: skip
 
 
@@ -295,10 +308,11 @@ def measured_files(program: str, sources: Iterable[Path]) -> dict[str, str]:
     of ADIOS are measured."""
     paths = [path.resolve() for path in sources]
     fortran = in_fortran(paths)
+    calls = MEASURED_CALLS + (MEASURED_FORTRAN_CALLS if fortran else ())
     return _build_files(
-        contents=f"{program}, measured,", project=program, fortran=fortran,
-        measured={program: [path.as_posix() for path in paths]},
-        calls=MEASURED_CALLS + (MEASURED_FORTRAN_CALLS if fortran else ()),
+        word(program, "the program's name"), fortran=fortran,
+        measured={MakeText(program): [cmake_path(path) for path in paths]},
+        calls=[MakeText(call) for call in calls],
     )  # fmt: skip
 
 
@@ -307,30 +321,45 @@ def in_fortran(sources: Iterable[Path]) -> bool:
     return any(path.suffix in FORTRAN_SUFFIXES for path in sources)
 
 
-def _build_files(contents: str, project: str, **context: object) -> dict[str, str]:
-    environment = _environment(False)
+def _build_files(proved: str, **context: object) -> dict[str, str]:
+    """`proved`: the name of the application."""
     made = {
-        name: environment.get_template(name).render(
-            contents=contents, project=identifiers.of([project])[project],
+        name: _rendered(
+            MakeText, name, application=MakeText(proved), project=identifiers.plain(proved),
+            runtime=_runtime_sources(),
             **({"programs": [], "measured": {}, "fortran": False} | context),
         )
         for name in ("CMakeLists.txt", "Makefile")
     }  # fmt: skip
-    return made | {"adios.cmake": (ROOT / "cmake" / "adios.cmake").read_text(encoding="utf-8")}
+    return made | {"adios.cmake": (where("cmake") / "adios.cmake").read_text(encoding="utf-8")}
+
+
+# What the runtime takes from the player, so that both name things alike.
+SHARED = ("error", "mount", "mpi_settings", "sha256")
 
 
 def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
-    """Name and text of the files that measure, which every program carries: a skeleton in that
-    language, or an `application` that calls ADIOS itself."""
-    names = [
-        "skeleton.c",
-        "skeleton.h",
-        *(["application.c", "application.h"] if application else []),
-    ]
-    if language == "fortran":
-        own = ["skeleton.f90", "skeleton_fortran.c"]
-        names += ["application_fortran.c"] if application else own
-    return {name: (RUNTIME / name).read_text(encoding="utf-8") for name in names}
+    """Name and text of the files that measure, which every program carries in skeleton/: a
+    skeleton in that language, or an `application` that calls ADIOS itself."""
+    found = {}
+    for path in sorted(where("skeleton").iterdir()):
+        of_application = path.stem.startswith("application")
+        of_fortran = path.suffix == ".f90" or path.stem.endswith("_fortran")
+        if (of_application and not application) or (of_fortran and language != "fortran"):
+            continue
+        if of_fortran and application and not of_application:
+            continue
+        found[f"skeleton/{path.name}"] = path.read_text(encoding="utf-8")
+    for name in SHARED:
+        for suffix in (".c", ".h"):
+            path = where("proxies") / "core" / f"{name}{suffix}"
+            found[f"skeleton/core/{path.name}"] = path.read_text(encoding="utf-8")
+    return found
+
+
+def _runtime_sources() -> list[MakeText]:
+    """In C, of every program."""
+    return [MakeText(name) for name in runtime_files() if name.endswith(".c")]
 
 
 def submit_systems() -> list[str]:
@@ -346,21 +375,31 @@ def submit(
     names = Names(application=values.application)
     tests = [
         {
-            "program": names.program(test.group),
-            "name": f"{names.program(test.group)}-{number}-{test.method}",
-            "method": test.method,
+            "program": ShellText(names.program(test.group)),
+            "name": ShellText(f"{names.program(test.group)}-{number}-{test.method}"),
+            "method": ShellText(test.method),
             "parameters": method_parameters(test, batch.cores),
             "steps": test.steps,
             "iterations": test.iterations,
         }
         for number, test in enumerate(batch.tests)
     ]
-    template = _environment(False).get_template(f"submit/{system}.sh")
-    return template.render(
-        job=f"{values.application}_{batch.name}", cores=batch.cores, walltime=batch.walltime,
+    job = f"{names.application}_{word(batch.name, 'the name of the batch')}"
+    return _rendered(
+        ShellText, f"submit/{system}.sh", job=ShellText(job), short_job=ShellText(job[:15]),
+        cores=batch.cores, walltime=ShellText(batch.walltime), tests=tests,
         nodes=-(-batch.cores // cores_per_node), cores_per_node=min(cores_per_node, batch.cores),
-        account=account, launcher=launcher, target=target, config=names.config, tests=tests,
+        account=ShellText(word(account, "--account") if account else ""),
+        launcher=_launcher(launcher), target=target, config=names.config,
     )  # fmt: skip
+
+
+def _launcher(text: str) -> ShellText:
+    """The words of a command, each quoted."""
+    try:
+        return ShellText(" ".join(map(shell, shlex.split(text))))
+    except ValueError as error:
+        raise UnderstudyError(f"--launcher {text!r}: {error}; expected a command") from None
 
 
 def method_parameters(test: Test, cores: int) -> str:

@@ -5,6 +5,7 @@ of the last process that can be told apart from the others by its value.
 """
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -54,14 +55,15 @@ def table(wanted: list[Sample]) -> str:
     return "".join(lines)
 
 
-def commands(file: str, wanted: str, listing: str) -> list[str]:
+def commands(directory: str, name: str, wanted: str, listing: str) -> list[str]:
     """Shell lines that list a BP file, and print each sample of the table in the file `wanted`
-    behind a line that names it."""
+    behind a line that names it. `directory` is expanded by the shell, the file's `name` is not."""
+    file = f'"{directory}"/{shlex.quote(name)}'
     return [
-        f'bpls "{file}" >{listing}',
+        f"bpls {file} >{listing}",
         "while IFS=$'\\t' read -r name start count; do",
         f'  echo "sample $name $start" >>{listing}',
-        f'  bpls -d -y -s "$start" -c "$count" "{file}" "$name" >>{listing}',
+        f'  bpls -d -y -s "$start" -c "$count" -- {file} "$name" >>{listing}',
         f"done <{wanted}",
     ]
 
@@ -71,7 +73,7 @@ def _joined(start: tuple[int, ...]) -> str:
 
 
 def faults(text: str, made: GroupBlocks, wanted: list[Sample]) -> Iterator[str]:
-    """Sentences on what the listing should say and does not."""
+    """Messages on what the listing should say and does not."""
     head, *printed = re.split(r"(?m)^sample ", text)
     shapes = {m["name"]: m["shape"] for line in head.splitlines() if (m := ROW.match(line))}
     for block in made.blocks:

@@ -15,8 +15,9 @@ from pathlib import Path
 from understudy.errors import UnderstudyError
 from understudy.skel import expressions
 from understudy.skel.descriptor import Descriptor, Group, Variable, check_method
+from understudy.skel.escape import word
 from understudy.skel.expressions import RANK, RANKS, Expression
-from understudy.skel.xmlfile import Element, load
+from understudy.skel.xmlfile import Element, is_whole, load
 
 ROOT = "skel-config"
 FILLS = ("rank", "index", "random", "zero")
@@ -44,10 +45,10 @@ class GroupParameters:
     places: Mapping[str, Element] = field(default_factory=dict)
     file: str = "the default parameters"
 
-    def fault(self, name: str, sentence: str) -> UnderstudyError:
+    def fault(self, name: str, message: str) -> UnderstudyError:
         if name in self.places:
-            return self.places[name].fault(sentence)
-        return UnderstudyError(f"{self.file}: {name}: {sentence}")
+            return self.places[name].fault(message)
+        return UnderstudyError(f"{self.file}: {name}: {message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +277,7 @@ def read(path: Path, descriptor: Descriptor) -> Parameters:
             raise root.fault(f"the group {group.name!r} is missing; {descriptor.file} has it")
     batches = tuple(_read_batch(e, descriptor) for e in root.all("batch"))
     application = root.get("application") or path.stem.removesuffix("_params")
+    word(application, f"{path}: application")
     return Parameters(application=application, groups=groups, batches=batches)
 
 
@@ -321,13 +323,13 @@ def _fill(element: Element) -> str:
 
 def _read_batch(element: Element, descriptor: Descriptor) -> Batch:
     walltime = element.get("walltime", "0:30:00")
-    if not re.fullmatch(r"\d+:[0-5]\d:[0-5]\d", walltime):
+    if not re.fullmatch(r"[0-9]+:[0-5][0-9]:[0-5][0-9]", walltime):
         raise element.fault(f"walltime {walltime!r}: expected hours:minutes:seconds")
     tests = tuple(_read_test(e, descriptor) for e in element.all("test"))
     if not tests:
         raise element.fault("no <test> in it")
     return Batch(
-        name=element.need("name"),
+        name=word(element.need("name"), f"{element.file}: line {element.line}: batch name"),
         cores=_count(element, "cores", 4),
         walltime=walltime,
         tests=tests,
@@ -353,7 +355,7 @@ def _read_test(element: Element, descriptor: Descriptor) -> Test:
 
 def _count(element: Element, key: str, default: int) -> int:
     text = element.get(key, str(default))
-    if not text.isdecimal() or int(text) < 1:
+    if not is_whole(text) or int(text) < 1:
         raise element.fault(f"{key} {text!r}: expected a whole number of at least 1")
     return int(text)
 

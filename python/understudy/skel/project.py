@@ -18,20 +18,21 @@ DESCRIPTOR = click.argument(
 )
 PARAMETERS = click.option(
     "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
-    help="Parameters [beside DESCRIPTOR: <application>_params.xml].",
+    help="Parameters [default: <application>_params.xml next to DESCRIPTOR].",
 )  # fmt: skip
 DIRECTORY = click.option(
     "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
-    help="Write into this folder [the current one].",
+    help="Write to this directory [default: current].",
 )  # fmt: skip
 MAKES = click.option(
     "--make/--no-make", "makes", default=True, show_default=True,
-    help="Build what was written too, in build/.",
+    help="Also build the program, in build/.",
 )  # fmt: skip
-FORCE = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
+RUNTIME_FOLDERS = {"skeleton", "core"}  # of an application, created where missing
+FORCE = click.option("-f", "--force", is_flag=True, help="Replace existing files.")
 SETTINGS = click.option(
     "--set", "settings", metavar="NAME=VALUE", multiple=True,
-    help="Another value of a scalar, or of a switch (yes, no); may be given again.",
+    help="Set a scalar, or a switch (yes, no); may be repeated.",
 )  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def settings_of(words: tuple[str, ...]) -> dict[str, str]:
 def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[int, int]]:
     """Works out every group that a batch writes on the batch's cores, so that nothing is made that
     could not run; gives the least and most bytes of a process by group and cores."""
+    Names(application=values.application).programs(values.tested)  # no two alike
     bytes_of = {}
     for batch in values.batches:
         for test in batch.tests:
@@ -80,8 +82,10 @@ def write(files: Mapping[Path, str], force: bool) -> None:
     for path, text in files.items():
         if not force and path.exists() and path.read_text(encoding="utf-8") != text:
             raise UnderstudyError(f"{path}: exists already; use --force to replace it")
-        if not path.parent.is_dir():
+        missing = {folder.name for folder in path.parents if not folder.exists()}
+        if missing - RUNTIME_FOLDERS:
             raise UnderstudyError(f"{path}: cannot be written: there is no folder {path.parent}")
     for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
         click.echo(f"understudy: wrote {path}", err=True)

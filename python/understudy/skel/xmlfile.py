@@ -26,10 +26,11 @@ class Element:
     def __str__(self) -> str:
         named = [f' {key}="{self.attributes[key]}"' for key in ("name", "group")
                  if key in self.attributes]  # fmt: skip
-        return f"<{self.tag}{''.join(named[:1])}>"
+        shown = "".join(c if c.isprintable() else "?" for c in "".join(named[:1]))
+        return f"<{self.tag}{shown}>"
 
-    def fault(self, sentence: str) -> UnderstudyError:
-        return UnderstudyError(f"{self.file}: line {self.line}: {self}: {sentence}")
+    def fault(self, message: str) -> UnderstudyError:
+        return UnderstudyError(f"{self.file}: line {self.line}: {self}: {message}")
 
     def get(self, key: str, default: str = "") -> str:
         return self.attributes.get(key, default)
@@ -44,6 +45,22 @@ class Element:
     def all(self, *tags: str) -> Iterator["Element"]:
         """The elements directly below with one of these tags; upper and lower case are alike."""
         return (child for child in self.children if child.tag.lower() in tags)
+
+
+def is_whole(text: str) -> bool:
+    """Is it a whole number that 64 bits hold?"""
+    return text.isascii() and text.isdecimal() and len(text) <= 18
+
+
+def check_printable(text: str, element: Element, key: str) -> None:
+    """Control characters, and those that change the order of the others, are refused: text that
+    does not read as it is taken would go into sources, file names and messages."""
+    for c in text:
+        if not c.isprintable():
+            raise element.fault(
+                f"{key}={text!r}: the character U+{ord(c):04X} cannot be printed; expected a text "
+                "of one line without it"
+            )
 
 
 def load(path: Path, root: str) -> Element:
@@ -64,6 +81,8 @@ def parse(data: bytes, file: str, root: str) -> Element:
     def begin(tag: str, attributes: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
         element = Element(file=file, line=line, tag=tag, attributes=attributes)
+        for key, value in attributes.items():
+            check_printable(value, element, key)
         (above[-1].children if above else found).append(element)
         above.append(element)
 

@@ -11,6 +11,6 @@ module swap cray-mpich cray-mpich/7.5.2
 module load cray-hdf5-parallel/1.10.0.1
 set -e
 dir=$(mktemp -d "/lustre/atlas1/scratch/$USER/understudy.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-lfs setstripe -c 5 "$dir"
-aprun -n 80 -N 16 understudy-replay -w workload.json -a posix -i 1 --time-scale 0.02381 --verify -o "$dir" -O result.json
+trap 'echo $? >exit-status; understudy-storage "$dir" >storage-after.json || true; rm -rf "$dir"' EXIT
+understudy-storage "$dir" >storage-before.json
+aprun -n 80 -N 16 understudy-replay -w workload.json -a posix --stripe-count 5 -i 1 --time-scale 0.02381 --verify -o "$dir" -O result.json

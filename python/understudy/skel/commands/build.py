@@ -16,7 +16,7 @@ from understudy.skel.project import DESCRIPTOR, FORCE, MAKES, PARAMETERS, check,
 @PARAMETERS
 @click.option(
     "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
-    help="The folder with the sources; it gets the files [the current one].",
+    help="Directory with the sources, also for the new files [default: current].",
 )  # fmt: skip
 @MAKES
 @FORCE

@@ -18,11 +18,11 @@ from understudy.skel.project import DIRECTORY, FORCE, MAKES, write
 @MAKES
 @FORCE
 def command(sources: tuple[Path, ...], directory: Path, makes: bool, force: bool) -> None:
-    """Build an application from its own sources, in C or Fortran, so that what it does in ADIOS is
-    measured, as a skeletal application is. The sources stay as they are.
+    """Build an application from its sources, in C or Fortran, such that its ADIOS calls are
+    measured like those of a skeletal application. The sources are not modified.
 
-    The program, called like the first SOURCE, takes options from SKELETON_OPTIONS and writes into
-    the folder that they name; its result is that of a skeletal application.
+    The program is named after the first SOURCE. It reads options from SKELETON_OPTIONS, writes to
+    the directory given there, and measures like a skeletal application.
 
     \b
     understudy skel measure app.c

@@ -23,17 +23,17 @@ from understudy.skel.project import (
 @SETTINGS
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=None,
-    help="Write to this file [<application>_params.xml in the current folder].",
+    help="Write to this file [default: <application>_params.xml].",
 )  # fmt: skip
 @FORCE
 def command(
     descriptor_file: Path, cores: int, settings: tuple[str, ...], output: Path | None, force: bool
 ) -> None:
-    """Write parameters for DESCRIPTOR, to be edited: a value for each scalar, the filling of each
+    """Write parameters for DESCRIPTOR, to be edited: a value for each scalar, the contents of each
     array, and a batch with a test for each group.
 
-    Scalars that hold ranks, offsets and global sizes are recognised by the global bounds and get
-    expressions that fit any number of processes; local sizes are 128, or 32 in three dimensions.
+    Scalars for ranks, offsets and global sizes are recognized by the global bounds and get
+    expressions for any number of processes. Local sizes are 128, or 32 in three dimensions.
 
     Example: understudy skel params gts_skel.xml --set mimax=820000 --set mgrid=200000
     """

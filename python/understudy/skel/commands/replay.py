@@ -15,8 +15,8 @@ from understudy.skel.project import DIRECTORY, FORCE, MAKES, check, write
 @MAKES
 @FORCE
 def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
-    """Make a skeletal application that writes what stands in BP_FILE: descriptor, parameters,
-    program and build files, for as many processes as wrote it.
+    """Generate a skeletal application that writes the contents of BP_FILE: descriptor, parameters,
+    program and build files, for the number of processes that wrote it.
 
     Example: understudy skel replay restart.bp -d replay
     """
@@ -26,7 +26,7 @@ def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
     [group] = found.descriptor.groups
     [batch] = found.parameters.batches
     files = {
-        names.config: generate.config(found.descriptor, names.application),
+        names.config: generate.config(found.descriptor),
         names.parameters: generate.parameters_text(found.descriptor, found.parameters),
         f"{names.program(group.name)}.c": generate.source(
             found.descriptor, found.parameters, group, batch.tests[0]

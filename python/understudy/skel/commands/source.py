@@ -23,18 +23,18 @@ def command(
     language: str,
     force: bool,
 ) -> None:
-    """Write a program in C or Fortran for each group of DESCRIPTOR that the parameters test, with
-    the files that measure it (skeleton.c, skeleton.h) and the descriptor that it gives ADIOS.
+    """Write a program in C or Fortran for each group of DESCRIPTOR that has a test in the
+    parameters, with the runtime that measures it and its descriptor for ADIOS.
 
-    What each process will write is worked out first; parts that stick out of their global bounds
-    are refused. The bytes are said on standard error.
+    The blocks of each process are computed first; blocks that exceed their global bounds are
+    refused. The number of bytes is printed on standard error.
 
     Example: understudy skel source gts_skel.xml
     """
     found, values = load(descriptor_file, parameters_file)
     bytes_of = check(found, values)
     names = generate.Names(application=values.application)
-    files = {names.config: generate.config(found, values.application)}
+    files = {names.config: generate.config(found)}
     for batch in values.batches:
         for test in batch.tests:
             name = f"{names.program(test.group)}.{DIALECTS[language].suffix}"

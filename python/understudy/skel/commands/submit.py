@@ -14,12 +14,12 @@ from understudy.skel.project import DESCRIPTOR, DIRECTORY, FORCE, PARAMETERS, ch
 @PARAMETERS
 @click.option("-s", "--system", type=click.Choice(generate.submit_systems()), default="slurm",
               show_default=True, help="The batch system.")  # fmt: skip
-@click.option("-b", "--batch", "batch_name", default=None, help="Only this batch [all].")
+@click.option("-b", "--batch", "batch_name", default=None, help="Only this batch [default: all].")
 @click.option("-t", "--target", default="out", show_default=True,
-              help="Folder on the file system to be measured.")  # fmt: skip
+              help="Directory on the file system to be measured.")  # fmt: skip
 @click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("-A", "--account", default="", help="Account of the job.")
-@click.option("--launcher", default="", help="What starts MPI programs [srun or mpirun].")
+@click.option("--launcher", default="", help="Launcher of MPI programs [default: srun or mpirun].")
 @DIRECTORY
 @FORCE
 def command(
@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Write a job script for each batch of the parameters: submit_<system>_<batch>.
 
-    Each test is given its method and the parameters of it, and leaves a result (JSON).
+    Each test runs with its method and parameters, and writes a measurement (JSON).
 
     Example: understudy skel submit gts_skel.xml --system slurm --cores-per-node 16
     """

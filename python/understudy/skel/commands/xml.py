@@ -12,16 +12,16 @@ from understudy.skel.project import DESCRIPTOR, FORCE, application_of, write
 @DESCRIPTOR
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=None,
-    help="Write to this file [<application>_skel.xml in the current folder].",
+    help="Write to this file [default: <application>_skel.xml].",
 )  # fmt: skip
 @FORCE
 def command(descriptor_file: Path, output: Path | None, force: bool) -> None:
-    """Check DESCRIPTOR, an application's adios-config XML, and write it as ADIOS 1.13.1 takes it:
-    with the XML declaration, and dimensions by their full names.
+    """Check DESCRIPTOR (adios-config XML) and write it as ADIOS 1.13.1 reads it: with the XML
+    declaration, and with the full names of dimensions.
 
     Example: understudy skel xml gts.xml
     """
     found = descriptor.read(descriptor_file)
     names = generate.Names(application=application_of(descriptor_file))
-    text = generate.config(found, names.application)
+    text = generate.config(found)
     write({output or Path(names.config): text}, force)

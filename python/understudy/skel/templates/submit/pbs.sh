@@ -1,12 +1,12 @@
 #!/bin/bash
-#PBS -N {{ job[:15] }}
+#PBS -N {{ short_job }}
 #PBS -l select={{ nodes }}:ncpus={{ cores_per_node }}:mpiprocs={{ cores_per_node }}
 #PBS -l walltime={{ walltime }}
 #PBS -j oe
 {% if account %}
 #PBS -A {{ account }}
 {% endif %}
-{% set launcher = launcher or "mpirun -n " ~ cores %}
-{% set id = "${PBS_JOBID%%.*}" %}
-{% set start = "${PBS_O_WORKDIR}" %}
+{% set starter = literal("mpirun") %}
+{% set id = literal("${PBS_JOBID%%.*}") %}
+{% set start = literal("${PBS_O_WORKDIR}") %}
 {% include "submit/common/tests.sh" %}

@@ -7,7 +7,7 @@
 {% if account %}
 #SBATCH --account={{ account }}
 {% endif %}
-{% set launcher = launcher or "srun -n " ~ cores %}
-{% set id = "${SLURM_JOB_ID}" %}
-{% set start = "${SLURM_SUBMIT_DIR}" %}
+{% set starter = literal("srun") %}
+{% set id = literal("${SLURM_JOB_ID}") %}
+{% set start = literal("${SLURM_SUBMIT_DIR}") %}
 {% include "submit/common/tests.sh" %}

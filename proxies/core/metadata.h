@@ -1,0 +1,38 @@
+/*
+ * Operations without bytes, as one rank makes them in each dump of a stream: mkdir and create first, then
+ * open, stat, seek and sync, last rename and unlink.
+ *
+ * Open, stat, seek and sync act on the data files of the dump in turn, or where the rank has none on the
+ * files that it has created and not removed. Rename and unlink act on created files, the oldest first, and
+ * each is renamed once. Files that a stream lacks, because it renames or removes more than it creates, are
+ * made before time is taken. Nothing is kept per file: names are computed (numbered.h).
+ */
+#ifndef UND_METADATA_H
+#define UND_METADATA_H
+
+#include "core/run.h"
+
+struct und_metadata;
+struct und_series;
+
+/* Does a dump of the stream have operations? */
+bool und_metadata_is_in(const struct und_stream *stream);
+
+/* Files and directories that exist together because of them, over all ranks; about, where ranks differ. */
+int64_t und_metadata_files(const struct und_stream *stream, int64_t ranks);
+
+/* Of a stream that is played; NULL where it has no operations. */
+struct und_metadata *und_metadata_new(const struct und_run *run, int stream);
+void und_metadata_free(struct und_metadata *metadata);
+
+/* Finds what this rank does in the dump, and creates what must be there before. Collective over all ranks, for
+ * each dump in order; does not wait for the other ranks. */
+void und_metadata_prepare(struct und_metadata *metadata, int dump);
+
+/* Does any rank do something in the prepared dump? */
+bool und_metadata_has_any(const struct und_metadata *metadata);
+
+/* Makes the operations of the prepared dump beside the open files of the series; returns how many. */
+int64_t und_metadata_play(struct und_metadata *metadata, struct und_series *series);
+
+#endif

@@ -1,0 +1,15 @@
+/* What mount.h reads, as JSON. */
+#ifndef UND_MOUNT_JSON_H
+#define UND_MOUNT_JSON_H
+
+#include "core/mount.h"
+
+#include <jansson.h>
+
+/* As schemas/player.schema.json defines "storage"; NULL when memory is out. */
+json_t *und_storage_json(const struct und_storage *storage);
+
+/* The same for a layout; null where none is known. */
+json_t *und_striping_json(const struct und_striping_layout *layout);
+
+#endif

@@ -1,0 +1,550 @@
+#include "core/storage.h"
+
+#include "core/die.h"
+#include "core/stop.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    OPEN_DIRECTORY = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+    OPEN_PARENT = O_PATH | O_DIRECTORY | O_CLOEXEC, /* which need not be readable */
+    CREATE_FILE = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+};
+
+/* Which file it is, whatever its name. The number of an inode may be used again once the file is gone,
+ * hence the time of birth, which is 0 where the file system keeps none. */
+struct identity {
+    uint64_t device, inode, birth_ns;
+};
+
+struct entry {
+    struct entry *next;
+    atomic_bool ours;
+    atomic_bool lent;
+    enum und_storage_kind kind;
+    const struct und_store *store; /* NULL: the tree */
+    const struct entry *parent;    /* NULL: the run directory */
+    int descriptor;                /* of a directory; -1: not open */
+    struct identity identity;
+    const char *name; /* in the parent */
+    char path[];
+};
+
+/* A name in an open directory. */
+struct place {
+    int directory; /* -1: none */
+    atomic_bool ours;
+    struct identity identity;
+    char name[256];
+};
+
+/* The handler may run between any two instructions, so a new entry is complete before it is linked. */
+static _Atomic(struct entry *) entries;
+static _Atomic(struct und_storage_many *) manies;
+static struct place run_directory = {.directory = -1}; /* in its parent */
+static struct place result_part = {.directory = -1};   /* beside the result */
+static int run_descriptor = -1;
+static char *run_path;
+static const struct und_striping *stripe_by;
+
+/* Asks no server for sizes: it is called while time is taken. */
+static bool identify(int directory, const char *name, struct identity *identity)
+{
+    struct statx status;
+    const int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (name[0] ? 0 : AT_EMPTY_PATH);
+    if (statx(directory, name, flags, STATX_INO | STATX_BTIME, &status) != 0)
+        return false;
+    identity->device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
+    identity->inode = status.stx_ino;
+    identity->birth_ns = 0;
+    if (status.stx_mask & STATX_BTIME)
+        identity->birth_ns = (uint64_t)status.stx_btime.tv_sec * 1000000000U + status.stx_btime.tv_nsec;
+    return true;
+}
+
+static bool is_same(int directory, const char *name, const struct identity *identity)
+{
+    struct identity found;
+    return identify(directory, name, &found) && found.device == identity->device && found.inode == identity->inode &&
+           (found.birth_ns == identity->birth_ns || found.birth_ns == 0 || identity->birth_ns == 0);
+}
+
+/* Removes the name if it is still what was created. */
+static void remove_same(int directory, const char *name, const struct identity *identity, int flags)
+{
+    if (is_same(directory, name, identity))
+        unlinkat(directory, name, flags);
+}
+
+/* Splits a path into an open directory and a name in it; false with errno. */
+static bool open_parent(const char *path, struct place *place)
+{
+    char parent[4096];
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        --length;
+    size_t start = length;
+    while (start > 0 && path[start - 1] != '/')
+        --start;
+    errno = ENAMETOOLONG;
+    if (length - start >= sizeof place->name || start >= sizeof parent)
+        return false;
+    snprintf(place->name, sizeof place->name, "%.*s", (int)(length - start), path + start);
+    snprintf(parent, sizeof parent, "%.*s", start > 0 ? (int)start : 1, start > 0 ? path : ".");
+    place->directory = open(parent, OPEN_PARENT);
+    return place->directory >= 0;
+}
+
+/* Finds any entry of the directory. False when it is empty. */
+static bool find_entry(DIR *listing, char *name, size_t size)
+{
+    for (const struct dirent *entry; (entry = readdir(listing));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            snprintf(name, size, "%s", entry->d_name);
+            return true;
+        }
+    return false;
+}
+
+bool und_storage_prepare(const char *directory, bool *created, struct und_error *error)
+{
+    char name[256];
+    *created = mkdir(directory, 0777) == 0;
+    if (*created)
+        return true;
+    if (errno != EEXIST)
+        return und_fail(error, "cannot create the directory %s: %s", directory, strerror(errno));
+    DIR *listing = opendir(directory);
+    if (!listing)
+        return und_fail(error, "cannot read the directory %s: %s", directory, strerror(errno));
+    const bool full = find_entry(listing, name, sizeof name);
+    closedir(listing);
+    if (full)
+        return und_fail(error, "%s is not empty: it holds %s; expected an empty directory, or one that does not exist",
+                        directory, name);
+    if (access(directory, W_OK | X_OK) != 0)
+        return und_fail(error, "cannot write to the directory %s: %s", directory, strerror(errno));
+    return true;
+}
+
+bool und_storage_open(const char *directory, bool created, struct und_error *error)
+{
+    run_path = strdup(directory);
+    UND_CHECK(run_path, "no memory to note %s", directory);
+    /* A directory that was there may be named through a link; one that this run created is none. */
+    run_descriptor = open(directory, OPEN_DIRECTORY | (created ? O_NOFOLLOW : 0));
+    if (run_descriptor < 0 || !identify(run_descriptor, "", &run_directory.identity))
+        return und_fail(error, "cannot open the run directory %s: %s", directory, strerror(errno));
+    if (!created)
+        return true;
+    if (!open_parent(directory, &run_directory))
+        return und_fail(error, "cannot open the parent of %s: %s", directory, strerror(errno));
+    run_directory.ours = is_same(run_directory.directory, run_directory.name, &run_directory.identity);
+    return true;
+}
+
+void und_storage_stripe_by(const struct und_striping *striping)
+{
+    stripe_by = striping;
+}
+
+bool und_storage_is_in_place(void)
+{
+    const int descriptor = run_descriptor < 0 ? -1 : open(run_path, OPEN_DIRECTORY);
+    const bool same = descriptor >= 0 && is_same(descriptor, "", &run_directory.identity);
+    if (descriptor >= 0)
+        close(descriptor);
+    return same || run_descriptor < 0;
+}
+
+static struct entry *find(const char *path, size_t length)
+{
+    struct entry *entry = entries;
+    while (entry && (strncmp(entry->path, path, length) != 0 || entry->path[length] != '\0'))
+        entry = entry->next;
+    return entry;
+}
+
+static struct entry *find_reserved(const char *path)
+{
+    struct entry *entry = find(path, strlen(path));
+    if (!entry)
+        UND_DIE("%s was not reserved", path);
+    return entry;
+}
+
+/* Where the entry is in the tree: in the run directory, or in a reserved directory in it. */
+static void place_entry(struct entry *entry)
+{
+    const size_t length = run_path ? strlen(run_path) : 0;
+    if (!run_path || strncmp(entry->path, run_path, length) != 0 || entry->path[length] != '/')
+        UND_DIE("%s is not in the run directory", entry->path);
+    const char *rest = entry->path + length + 1, *slash = strchr(rest, '/');
+    if (slash) {
+        entry->parent = find(entry->path, (size_t)(slash - entry->path));
+        if (!entry->parent)
+            UND_DIE("%s is in a directory that was not reserved", entry->path);
+        rest = slash + 1;
+    }
+    if (rest[0] == '\0' || strchr(rest, '/') || strcmp(rest, "..") == 0 || strcmp(rest, ".") == 0)
+        UND_DIE("%s leads out of the run directory", entry->path);
+    entry->name = rest;
+}
+
+void und_storage_reserve(const char *path, enum und_storage_kind kind, const struct und_store *store)
+{
+    const size_t bytes = strlen(path) + 1;
+    struct entry *entry = calloc(1, sizeof *entry + bytes);
+    UND_CHECK(entry, "no memory to note %s", path);
+    memcpy(entry->path, path, bytes);
+    atomic_init(&entry->ours, false);
+    atomic_init(&entry->lent, false);
+    entry->kind = kind;
+    entry->store = store;
+    entry->descriptor = -1;
+    if (!store)
+        place_entry(entry);
+    entry->next = entries;
+    entries = entry;
+}
+
+static int directory_of(const struct entry *entry)
+{
+    return entry->parent ? entry->parent->descriptor : run_descriptor;
+}
+
+static bool note_identity(struct entry *entry, int descriptor)
+{
+    entry->ours = identify(descriptor, "", &entry->identity);
+    return entry->ours;
+}
+
+static int create_striped(int directory, const char *name, const char *path, const struct und_striping_request *request,
+                          struct und_error *error)
+{
+    if (stripe_by && stripe_by->create)
+        return stripe_by->create(directory, name, request, error);
+    und_fail(error, "cannot create %s with a layout: its file system has no striping backend", path);
+    return -1;
+}
+
+static bool create_in_tree(struct entry *entry, const struct und_striping_request *request, int *descriptor,
+                           struct und_error *error)
+{
+    const int directory = directory_of(entry);
+    if (request && und_striping_is_asked(request)) {
+        *descriptor = create_striped(directory, entry->name, entry->path, request, error);
+        return *descriptor >= 0 && note_identity(entry, *descriptor);
+    }
+    /* By its path, which tools that watch a run (Darshan) know files by; it is removed by its identity. */
+    *descriptor =
+        entry->parent ? openat(directory, entry->name, CREATE_FILE, 0666) : open(entry->path, CREATE_FILE, 0666);
+    if (*descriptor < 0 || !note_identity(entry, *descriptor))
+        return und_fail(error, "cannot create %s: %s", entry->path, strerror(errno));
+    return true;
+}
+
+bool und_storage_create(const char *path, const struct und_striping_request *request, int *descriptor,
+                        struct und_error *error)
+{
+    struct entry *entry = find_reserved(path);
+    *descriptor = -1;
+    und_stop_hold();
+    bool created;
+    if (entry->store)
+        entry->ours = created = entry->store->create(path, request, error);
+    else
+        created = create_in_tree(entry, request, descriptor, error);
+    und_stop_release();
+    return created;
+}
+
+bool und_storage_is_ours(const char *path)
+{
+    const struct entry *entry = find_reserved(path);
+    return entry->ours && (entry->store || is_same(directory_of(entry), entry->name, &entry->identity));
+}
+
+bool und_storage_truncate(const char *path, int *descriptor, struct und_error *error)
+{
+    const struct entry *entry = find_reserved(path);
+    *descriptor = openat(directory_of(entry), entry->name, O_RDWR | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    return *descriptor >= 0 || und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
+}
+
+static bool open_directory(struct entry *entry, struct und_error *error)
+{
+    entry->descriptor = openat(directory_of(entry), entry->name, OPEN_DIRECTORY | O_NOFOLLOW);
+    return (entry->descriptor >= 0 && note_identity(entry, entry->descriptor)) ||
+           und_fail(error, "cannot open the directory %s: %s", entry->path, strerror(errno));
+}
+
+bool und_storage_create_directory(const char *path, struct und_error *error)
+{
+    struct entry *entry = find_reserved(path);
+    und_stop_hold();
+    const bool created = mkdirat(directory_of(entry), entry->name, 0777) == 0;
+    if (!created)
+        und_fail(error, "cannot create the directory %s: %s", path, strerror(errno));
+    const bool opened = created && open_directory(entry, error);
+    und_stop_release();
+    return opened;
+}
+
+bool und_storage_share(const char *path, struct und_error *error)
+{
+    struct entry *entry = find_reserved(path);
+    return entry->descriptor >= 0 || open_directory(entry, error);
+}
+
+void und_storage_lend(const char *path)
+{
+    struct entry *entry = find(path, strlen(path));
+    if (entry && entry->ours)
+        entry->lent = true;
+}
+
+void und_storage_adopt(const char *path)
+{
+    struct entry *entry = find(path, strlen(path));
+    if (!entry || entry->store || !identify(directory_of(entry), entry->name, &entry->identity))
+        return;
+    entry->ours = true;
+    entry->lent = false;
+}
+
+bool und_storage_look(const char *path, int64_t *bytes, struct und_error *error)
+{
+    const struct entry *entry = find_reserved(path);
+    struct stat status;
+    if (entry->store)
+        return entry->store->look(path, bytes, error);
+    if (fstatat(directory_of(entry), entry->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return und_fail(error, "cannot find %s again: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        return und_fail(error, "%s has been replaced by something that is no file", path);
+    *bytes = (int64_t)status.st_size;
+    return true;
+}
+
+/* Removes a regular file that nobody else can have linked there. */
+static void remove_plain(int directory, const char *name)
+{
+    struct stat status;
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
+        status.st_nlink == 1 && status.st_uid == geteuid())
+        unlinkat(directory, name, 0);
+}
+
+/* A directory that still holds files of other ranks is theirs to remove. */
+static void drop(const struct entry *entry)
+{
+    if (!entry->ours)
+        return;
+    if (entry->store)
+        entry->store->remove(entry->path);
+    else if (entry->lent)
+        remove_plain(directory_of(entry), entry->name);
+    else
+        remove_same(directory_of(entry), entry->name, &entry->identity,
+                    entry->kind == UND_DATA_DIRECTORY ? AT_REMOVEDIR : 0);
+}
+
+/* An entry leaves the list before it is freed: the handler may come in between. */
+void und_storage_drop_data(bool removing)
+{
+    for (struct und_storage_many *many = manies, *next; many; many = next) {
+        next = many->next;
+        if (removing)
+            many->remove(many, UND_ITS_DIRECTORIES);
+        manies = next;
+        many->free(many);
+    }
+    for (struct entry *entry = entries, *next; entry; entry = next) {
+        next = entry->next;
+        if (removing)
+            drop(entry);
+        entries = next;
+        if (entry->descriptor >= 0)
+            close(entry->descriptor);
+        free(entry);
+    }
+}
+
+void und_storage_note_many(struct und_storage_many *many)
+{
+    many->next = manies;
+    manies = many;
+}
+
+void und_storage_drop_many(bool removing)
+{
+    for (struct und_storage_many *many = manies; many && removing; many = many->next)
+        many->remove(many, UND_ITS_FILES);
+}
+
+bool und_storage_make_directory(const char *name)
+{
+    return mkdirat(run_descriptor, name, 0777) == 0;
+}
+
+/* The call itself: tools that watch a run (Darshan) would take the directory for a file of it. */
+int und_storage_enter_directory(const char *name)
+{
+    struct statx status;
+    const int descriptor = (int)syscall(SYS_openat, run_descriptor, name, OPEN_PARENT | O_NOFOLLOW, 0);
+    if (descriptor < 0)
+        return -1;
+    const int code = statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status) != 0 ? errno : 0;
+    const uint64_t device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
+    const bool whole = strcmp(name, ".") == 0;
+    if (code == 0 && device == run_directory.identity.device &&
+        (whole || status.stx_uid == geteuid() || geteuid() == 0))
+        return descriptor;
+    close(descriptor);
+    errno = code ? code : EPERM;
+    return -1;
+}
+
+int und_storage_working_directory(void)
+{
+    return (int)syscall(SYS_openat, AT_FDCWD, ".", OPEN_PARENT, 0);
+}
+
+void und_storage_remove_directory(const char *name)
+{
+    unlinkat(run_descriptor, name, AT_REMOVEDIR);
+}
+
+void und_storage_remove_file(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    struct place place;
+    if (!slash) {
+        remove_plain(run_descriptor, name);
+        return;
+    }
+    if ((size_t)(slash - name) >= sizeof place.name)
+        return;
+    memcpy(place.name, name, (size_t)(slash - name));
+    place.name[slash - name] = '\0';
+    place.directory = openat(run_descriptor, place.name, OPEN_PARENT | O_NOFOLLOW);
+    if (place.directory < 0)
+        return;
+    remove_plain(place.directory, slash + 1);
+    close(place.directory);
+}
+
+bool und_storage_create_in(int directory, const char *name, const char *path,
+                           const struct und_striping_request *request, int *descriptor, struct und_error *error)
+{
+    if (request && und_striping_is_asked(request)) {
+        *descriptor = create_striped(directory, name, path, request, error);
+        return *descriptor >= 0;
+    }
+    *descriptor = open(name, CREATE_FILE, 0666);
+    return *descriptor >= 0 || und_fail(error, "cannot create %s: %s", path, strerror(errno));
+}
+
+bool und_storage_create_unnoted(const char *path, const struct und_striping_request *request, int *descriptor,
+                                struct und_error *error)
+{
+    struct place parent;
+    if (!request || !und_striping_is_asked(request)) {
+        *descriptor = open(path, CREATE_FILE, 0666);
+        return *descriptor >= 0 || und_fail(error, "cannot create %s: %s", path, strerror(errno));
+    }
+    if (!open_parent(path, &parent))
+        return und_fail(error, "cannot create %s: %s", path, strerror(errno));
+    *descriptor = create_striped(parent.directory, parent.name, path, request, error);
+    close(parent.directory);
+    return *descriptor >= 0;
+}
+
+/* The kernel forgets pages only when they are clean. */
+void und_storage_drop_cache(const char *method, const char *path)
+{
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 && errno == ENOENT)
+        return;
+    UND_CHECK(descriptor >= 0, "%s: cannot open %s to drop it from memory", method, path);
+    UND_CHECK(fsync(descriptor) == 0, "%s: cannot flush %s", method, path);
+    const int code = posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+    if (code != 0)
+        UND_DIE("%s: cannot drop %s from memory: %s", method, path, strerror(code));
+    close(descriptor);
+}
+
+void und_storage_settle(void)
+{
+    UND_CHECK(syncfs(run_descriptor) == 0, "cannot flush the file system of %s", run_path);
+}
+
+int und_storage_create_result(const char *output, struct und_error *error)
+{
+    struct place beside = {.directory = -1};
+    struct stat status;
+    if (!open_parent(output, &beside)) {
+        und_fail(error, "cannot write the result %s: %s", output, strerror(errno));
+        return -1;
+    }
+    const bool there = fstatat(beside.directory, beside.name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+    const int length =
+        snprintf(result_part.name, sizeof result_part.name, "%.200s.%ld.part", beside.name, (long)getpid());
+    int descriptor = -1;
+    if (there && !S_ISREG(status.st_mode))
+        und_fail(error, "--output %s: expected the name of a file, found %s", output,
+                 S_ISDIR(status.st_mode)   ? "a directory"
+                 : S_ISLNK(status.st_mode) ? "a symbolic link"
+                                           : "something else");
+    else if (strlen(beside.name) > 200 || length < 0)
+        und_fail(error, "--output %s: the name has more than 200 characters", output);
+    else {
+        und_stop_hold();
+        descriptor = openat(beside.directory, result_part.name, CREATE_FILE, 0666);
+        if (descriptor < 0)
+            und_fail(error, "cannot write the result %s: %s", output, strerror(errno));
+        result_part.directory = beside.directory;
+        result_part.ours = descriptor >= 0 && identify(descriptor, "", &result_part.identity);
+        und_stop_release();
+    }
+    return descriptor;
+}
+
+bool und_storage_publish_result(const char *output, struct und_error *error)
+{
+    const char *slash = strrchr(output, '/');
+    if (!is_same(result_part.directory, result_part.name, &result_part.identity))
+        return und_fail(error, "result: %s is no longer the file that this run created", result_part.name);
+    if (renameat(result_part.directory, result_part.name, result_part.directory, slash ? slash + 1 : output) != 0)
+        return und_fail(error, "result: cannot rename %s to %s: %s", result_part.name, output, strerror(errno));
+    result_part.ours = false;
+    return true;
+}
+
+static void remove_place(const struct place *place, int flags)
+{
+    if (place->ours)
+        remove_same(place->directory, place->name, &place->identity, flags);
+}
+
+void und_storage_remove(void)
+{
+    for (struct und_storage_many *many = manies; many; many = many->next)
+        many->remove(many, UND_ITS_FILES);
+    for (struct und_storage_many *many = manies; many; many = many->next)
+        many->remove(many, UND_ALL_DIRECTORIES);
+    for (struct entry *entry = entries; entry; entry = entry->next)
+        drop(entry);
+    remove_place(&result_part, 0);
+    remove_place(&run_directory, AT_REMOVEDIR);
+}

@@ -1,0 +1,348 @@
+#include "core/striped.h"
+
+#include "core/die.h"
+#include "core/stripes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_TARGET = 1 << 20 };
+
+/* What the files of a stream that this rank created have. */
+struct found {
+    MPI_Info asked_hints;
+    char *hints;                              /* in force, as JSON; NULL: not noted */
+    int64_t files;                            /* whose layout was read */
+    int64_t unknown;                          /* of them, those whose targets are not known */
+    int64_t count[2];                         /* of stripes: least, most */
+    int64_t bytes[2];                         /* likewise of a stripe */
+    unsigned char pool[2][UND_STRIPING_POOL]; /* likewise, byte by byte */
+    int64_t *per_target;                      /* files on each target */
+    int64_t *last_file;                       /* number of the file that was counted last */
+    int64_t target_capacity;
+};
+
+struct und_striped {
+    const struct und_run *run;
+    const struct und_striping *backend;
+    struct und_striping_layout layout; /* of the file at hand */
+    struct found found[];              /* one per stream */
+};
+
+/* Ranks without files do not count. */
+static void begin_found(struct found *found)
+{
+    memset(found, 0, sizeof *found);
+    found->asked_hints = MPI_INFO_NULL;
+    found->count[0] = found->bytes[0] = INT64_MAX;
+    found->count[1] = found->bytes[1] = INT64_MIN;
+    memset(found->pool[0], 0xff, sizeof found->pool[0]);
+}
+
+/* The pairs as MPI wants them. */
+static MPI_Info info_of(const struct und_pairs *pairs)
+{
+    MPI_Info info = MPI_INFO_NULL;
+    if (pairs->count > 0)
+        UND_MPI(MPI_Info_create(&info), "cannot make the hints");
+    for (int i = 0; i < pairs->count; ++i) {
+        char key[MPI_MAX_INFO_KEY + 1];
+        const char *end = strchr(pairs->texts[i], '=');
+        snprintf(key, sizeof key, "%.*s", (int)(end - pairs->texts[i]), pairs->texts[i]);
+        UND_MPI(MPI_Info_set(info, key, end + 1), "--hint %s: cannot be given to MPI", pairs->texts[i]);
+    }
+    return info;
+}
+
+static bool check(const struct und_striped *striped, const struct und_storage *storage, struct und_error *error)
+{
+    const struct und_run *run = striped->run;
+    bool files = false;
+    for (int s = 0; s < run->workload->stream_count; ++s) {
+        files = files || run->plan->streams[s].method->has_files;
+        if (run->plan->streams[s].creates && run->plan->streams[s].method->hints && !striped->backend->read)
+            return und_fail(error,
+                            "--hint: the layout of files on %s cannot be read back; expected no hint for it, such as "
+                            "striping_factor",
+                            storage->type);
+    }
+    for (int s = 0; und_striping_is_asked(&striped->run->plan->layout) && s < run->workload->stream_count; ++s)
+        if (run->plan->streams[s].method->replaces)
+            return und_fail(
+                error,
+                "--stripe-count, --stripe-size, --stripe-targets, --stripe-pool: streams[%d] is played by %s, "
+                "which creates files itself; give the directory a default layout with understudy-storage",
+                s, run->plan->streams[s].method->name);
+    if (und_striping_is_asked(&striped->run->plan->layout) && !files)
+        return und_fail(error, "--stripe-count, --stripe-size, --stripe-targets, --stripe-pool: no stream has files");
+    return und_striping_takes(striped->backend, storage, &striped->run->plan->layout, error);
+}
+
+struct und_striped *und_striped_new(const struct und_run *run, const struct und_storage *storage,
+                                    struct und_error *error)
+{
+    const int streams = run->workload->stream_count;
+    struct und_striped *striped = calloc(1, sizeof *striped + (size_t)streams * sizeof striped->found[0]);
+    UND_CHECK(striped, "no memory for the layouts of %d streams", streams);
+    striped->run = run;
+    for (int s = 0; s < streams; ++s)
+        begin_found(&striped->found[s]);
+    striped->backend = und_striping_of(storage);
+    if (!check(striped, storage, error)) {
+        und_striped_free(striped);
+        return NULL;
+    }
+    for (int s = 0; s < streams; ++s)
+        striped->found[s].asked_hints = info_of(&run->plan->streams[s].hints);
+    return striped;
+}
+
+void und_striped_free(struct und_striped *striped)
+{
+    for (int s = 0; striped && s < striped->run->workload->stream_count; ++s) {
+        struct found *found = &striped->found[s];
+        if (found->asked_hints != MPI_INFO_NULL)
+            MPI_Info_free(&found->asked_hints);
+        free(found->hints);
+        free(found->per_target);
+        free(found->last_file);
+    }
+    free(striped);
+}
+
+const struct und_striping_request *und_striped_request(const struct und_striped *striped)
+{
+    return striped && und_striping_is_asked(&striped->run->plan->layout) ? &striped->run->plan->layout : NULL;
+}
+
+MPI_Info und_striped_hints(const struct und_striped *striped, int stream)
+{
+    return striped ? striped->found[stream].asked_hints : MPI_INFO_NULL;
+}
+
+bool und_striped_note_hints(struct und_striped *striped, int stream, const struct und_method *method,
+                            const struct und_file *file)
+{
+    struct found *found = striped ? &striped->found[stream] : NULL;
+    MPI_Info info;
+    int keys = 0;
+    if (!found || !method->hints_in_force || found->hints)
+        return false;
+    json_t *object = json_object();
+    method->hints_in_force(file, &info);
+    if (info != MPI_INFO_NULL)
+        UND_MPI(MPI_Info_get_nkeys(info, &keys), "cannot read the hints in force");
+    for (int k = 0; k < keys; ++k) {
+        char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+        int there = 0;
+        UND_MPI(MPI_Info_get_nthkey(info, k, key), "cannot read the hints in force");
+        UND_MPI(MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &there), "cannot read the hint %s", key);
+        if (there)
+            json_object_set_new(object, key, json_string(value)); /* one that is not UTF-8 is left out */
+    }
+    if (info != MPI_INFO_NULL)
+        MPI_Info_free(&info);
+    found->hints = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(object);
+    UND_CHECK(found->hints, "no memory for the hints in force");
+    return true;
+}
+
+static void grow_targets(struct found *found, int64_t capacity)
+{
+    int64_t *per_target = realloc(found->per_target, (size_t)capacity * sizeof *per_target);
+    UND_CHECK(per_target, "no memory for %" PRId64 " targets", capacity);
+    found->per_target = per_target;
+    int64_t *last_file = realloc(found->last_file, (size_t)capacity * sizeof *last_file);
+    UND_CHECK(last_file, "no memory for %" PRId64 " targets", capacity);
+    found->last_file = last_file;
+    for (int64_t t = found->target_capacity; t < capacity; ++t)
+        per_target[t] = last_file[t] = 0;
+    found->target_capacity = capacity;
+}
+
+/* A file counts once for a target, also with several stripes on it. */
+static void count_targets(struct found *found, const struct und_striping_layout *layout)
+{
+    if (layout->target_count < 0)
+        ++found->unknown;
+    for (int i = 0; i < layout->target_count; ++i) {
+        const int64_t target = layout->targets[i];
+        if (target < 0 || target >= MAX_TARGET) {
+            ++found->unknown;
+            return;
+        }
+        if (target >= found->target_capacity)
+            grow_targets(found, target + 64);
+        found->per_target[target] += found->last_file[target] != found->files;
+        found->last_file[target] = found->files;
+    }
+}
+
+static void narrow(int64_t range[2], int64_t value)
+{
+    range[0] = value < range[0] ? value : range[0];
+    range[1] = value > range[1] ? value : range[1];
+}
+
+static void add_layout(struct found *found, const struct und_striping_layout *layout)
+{
+    ++found->files;
+    narrow(found->count, layout->stripe_count);
+    narrow(found->bytes, layout->stripe_size_bytes);
+    for (size_t i = 0; i < strlen(layout->pool) + 1; ++i) {
+        const unsigned char byte = (unsigned char)layout->pool[i];
+        found->pool[0][i] = byte < found->pool[0][i] ? byte : found->pool[0][i];
+        found->pool[1][i] = byte > found->pool[1][i] ? byte : found->pool[1][i];
+    }
+    count_targets(found, layout);
+}
+
+void und_striped_note_layout(struct und_striped *striped, int stream, const char *path)
+{
+    if (!striped || !striped->backend->read)
+        return;
+    const struct und_stream_plan *plan = &striped->run->plan->streams[stream];
+    const struct und_striping_request by_hint = {
+        .stripe_count = plan->hinted_count, .stripe_size_bytes = plan->hinted_size_bytes, .by_hint = true};
+    const struct und_striping_request *asked = plan->creates ? &by_hint : &striped->run->plan->layout;
+    struct und_error error;
+    const int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    UND_CHECK(descriptor >= 0, "%s: cannot open %s to read its layout", striped->backend->name, path);
+    const bool read = striped->backend->read(descriptor, &striped->layout, &error);
+    close(descriptor);
+    if (!read && und_striping_is_asked(asked))
+        UND_DIE("%s: %s", path, error.text);
+    if (!read)
+        return;
+    if (!und_striping_agrees(asked, &striped->layout, path, &error))
+        UND_DIE("%s", error.text);
+    add_layout(&striped->found[stream], &striped->layout);
+}
+
+/* From here on what is found is that of all ranks, on rank 0. */
+static void reduce(const struct und_run *run, struct found *found)
+{
+    static const char failed[] = "cannot bring the layouts together";
+    int64_t sums[2] = {found->files, found->unknown}, capacity = found->target_capacity;
+    int64_t least[2] = {found->count[0], found->bytes[0]}, most[2] = {found->count[1], found->bytes[1]};
+    const bool root = run->rank == 0;
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT64_T, MPI_MIN, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[0], UND_STRIPING_POOL, MPI_UNSIGNED_CHAR, MPI_MIN, run->comm),
+            failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[1], UND_STRIPING_POOL, MPI_UNSIGNED_CHAR, MPI_MAX, run->comm),
+            failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &capacity, 1, MPI_INT64_T, MPI_MAX, run->comm), failed);
+    if (capacity > found->target_capacity)
+        grow_targets(found, capacity);
+    if (capacity > 0)
+        UND_MPI(MPI_Reduce(root ? MPI_IN_PLACE : found->per_target, root ? found->per_target : NULL, (int)capacity,
+                           MPI_INT64_T, MPI_SUM, 0, run->comm),
+                failed);
+    found->files = sums[0];
+    found->unknown = sums[1];
+    for (int i = 0; i < 2; ++i) {
+        found->count[i] = i == 0 ? least[0] : most[0];
+        found->bytes[i] = i == 0 ? least[1] : most[1];
+    }
+}
+
+/* Those of the first rank that has any. */
+static void share_hints(const struct und_run *run, struct found *found)
+{
+    static const char failed[] = "cannot bring the hints together";
+    int first = found->hints ? run->rank : run->ranks, length = found->hints ? (int)strlen(found->hints) : 0;
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, run->comm), failed);
+    if (first == 0 || first == run->ranks)
+        return;
+    if (run->rank == first) {
+        UND_MPI(MPI_Send(&length, 1, MPI_INT, 0, 0, run->comm), failed);
+        UND_MPI(MPI_Send(found->hints, length, MPI_CHAR, 0, 0, run->comm), failed);
+    } else if (run->rank == 0) {
+        UND_MPI(MPI_Recv(&length, 1, MPI_INT, first, 0, run->comm, MPI_STATUS_IGNORE), failed);
+        found->hints = calloc(1, (size_t)length + 1);
+        UND_CHECK(found->hints, "no memory for the hints in force");
+        UND_MPI(MPI_Recv(found->hints, length, MPI_CHAR, first, 0, run->comm, MPI_STATUS_IGNORE), failed);
+    }
+}
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) != 0)
+        UND_DIE("result: cannot state \"%s\": no memory, or not UTF-8", key);
+}
+
+static json_t *number_or_null(bool known, int64_t number)
+{
+    return known ? json_integer(number) : json_null();
+}
+
+static json_t *asked_of(const struct und_striped *striped, int s)
+{
+    const struct und_stream_plan *plan = &striped->run->plan->streams[s];
+    static const struct und_striping_request nothing;
+    const struct und_striping_request *request = plan->method->has_files ? &striped->run->plan->layout : &nothing;
+    json_t *object = json_object(), *targets = request->target_count > 0 ? json_array() : json_null();
+    for (int i = 0; i < request->target_count; ++i)
+        json_array_append_new(targets, json_integer(request->targets[i]));
+    put(object, "stripe_count", number_or_null(request->stripe_count != 0, request->stripe_count));
+    put(object, "stripe_size_bytes", number_or_null(request->stripe_size_bytes > 0, request->stripe_size_bytes));
+    put(object, "stripe_targets", targets);
+    put(object, "pool", request->pool ? json_string(request->pool) : json_null());
+    put(object, "hints", und_pairs_record(&plan->hints));
+    return object;
+}
+
+static json_t *applied_of(const struct und_striped *striped, const struct found *found)
+{
+    if (found->files == 0 && !found->hints)
+        return json_null();
+    const bool any = found->files > 0, known = any && found->unknown == 0;
+    const bool pool = any && memcmp(found->pool[0], found->pool[1], strlen((const char *)found->pool[1]) + 1) == 0;
+    json_t *object = json_object(), *targets = known ? json_array() : json_null();
+    json_t *files = known ? json_object() : json_null();
+    json_t *hints = found->hints ? json_loads(found->hints, 0, NULL) : json_object();
+    for (int64_t t = 0; known && t < found->target_capacity; ++t) {
+        char key[32];
+        if (found->per_target[t] == 0)
+            continue;
+        snprintf(key, sizeof key, "%" PRId64, t);
+        json_array_append_new(targets, json_integer(t));
+        put(files, key, json_integer(found->per_target[t]));
+    }
+    put(object, "backend", any ? json_string(striped->backend->name) : json_null());
+    put(object, "stripe_count",
+        number_or_null(any && found->count[0] == found->count[1] && found->count[0] != 0, found->count[0]));
+    put(object, "stripe_size_bytes",
+        number_or_null(any && found->bytes[0] == found->bytes[1] && found->bytes[0] > 0, found->bytes[0]));
+    put(object, "pool", pool && found->pool[0][0] ? json_string((const char *)found->pool[0]) : json_null());
+    put(object, "targets", targets);
+    put(object, "files_per_target", files);
+    put(object, "hints", hints);
+    return object;
+}
+
+json_t *und_striped_json(struct und_striped *striped)
+{
+    const struct und_run *run = striped->run;
+    json_t *array = run->rank == 0 ? json_array() : NULL;
+    for (int s = 0; s < run->workload->stream_count; ++s) {
+        reduce(run, &striped->found[s]);
+        share_hints(run, &striped->found[s]);
+        if (run->rank != 0)
+            continue;
+        json_t *object = json_object();
+        put(object, "stream", json_string(run->workload->streams[s].name));
+        put(object, "asked", asked_of(striped, s));
+        put(object, "applied", applied_of(striped, &striped->found[s]));
+        json_array_append_new(array, object);
+    }
+    return array;
+}

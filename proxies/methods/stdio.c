@@ -1,0 +1,180 @@
+/*
+ * Standard I/O: fwrite and fread on a FILE of each rank's own, one call per run of consecutive bytes, fflush and
+ * fsync. The C library buffers: it makes fewer and larger calls of the system than there are calls here, and reports
+ * an error of storage when it empties the buffer, at the latest in fclose. fseeko empties it too, so it is called only
+ * where a run does not begin where the last one ended. It is not counted as an operation: no other method has it.
+ */
+#include "core/die.h"
+#include "core/method.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BUFFER };
+enum { LIBRARY_BUFFER = 0, NO_BUFFER = 1 };
+
+static const struct und_setting settings[] = {
+    [BUFFER] = {.name = "buffer",
+                .bytes = true,
+                .most = (int64_t)1 << 30,
+                .default_value = "0",
+                .help = "buffer of each open file; 0: what the C library chooses, 1: none"},
+    {.name = NULL},
+};
+
+struct und_file {
+    FILE *stream;
+    char *buffer; /* that the stream uses; NULL: one of its own */
+    int64_t at;   /* byte where the stream stands */
+    bool lasting; /* sync waits for storage */
+    int64_t *operations;
+    char path[];
+};
+
+static int64_t stdio_memory(const int64_t *values, const struct und_load *load)
+{
+    (void)load;
+    return values[BUFFER] == LIBRARY_BUFFER ? BUFSIZ : values[BUFFER];
+}
+
+static void set_buffer(struct und_file *file, int64_t bytes)
+{
+    file->buffer = NULL;
+    if (bytes == LIBRARY_BUFFER)
+        return;
+    /* The GNU C library ignores the size without a buffer. */
+    if (bytes > NO_BUFFER) {
+        file->buffer = malloc((size_t)bytes);
+        UND_CHECK(file->buffer, "stdio: no memory for a buffer of %lld bytes", (long long)bytes);
+    }
+    if (setvbuf(file->stream, file->buffer, bytes == NO_BUFFER ? _IONBF : _IOFBF, (size_t)bytes) != 0)
+        UND_DIE("stdio: cannot set a buffer of %lld bytes for %s", (long long)bytes, file->path);
+}
+
+/* One rank creates the file, and the others open it without truncating it. */
+static FILE *create_once(const struct und_open *how)
+{
+    int rank, created = 1;
+    MPI_Comm_rank(how->comm, &rank);
+    FILE *stream = rank == 0 ? fopen(how->path, "wxe") : NULL;
+    UND_CHECK(rank != 0 || stream, "stdio: cannot create %s", how->path);
+    UND_MPI(MPI_Bcast(&created, 1, MPI_INT, 0, how->comm), "stdio: cannot wait for %s", how->path);
+    return rank == 0 ? stream : fopen(how->path, "r+e");
+}
+
+static struct und_file *stdio_open(const struct und_open *how)
+{
+    const size_t length = strlen(how->path) + 1;
+    struct und_file *file = malloc(sizeof *file + length);
+    UND_CHECK(file, "stdio: no memory to open %s", how->path);
+    memcpy(file->path, how->path, length);
+    file->operations = how->operations;
+    file->at = 0;
+    file->lasting = how->lasting;
+    if (how->creates)
+        file->stream = create_once(how);
+    else if (*how->created >= 0)
+        file->stream = fdopen(*how->created, "w");
+    else
+        file->stream = fopen(how->path, how->mode == UND_READ ? "re" : "r+e");
+    UND_CHECK(file->stream, "stdio: cannot open %s", how->path);
+    *how->created = -1;
+    set_buffer(file, how->settings ? how->settings[BUFFER] : LIBRARY_BUFFER);
+    ++*file->operations;
+    return file;
+}
+
+static void go_to(struct und_file *file, int64_t offset)
+{
+    if (file->at == offset)
+        return;
+    UND_CHECK(fseeko(file->stream, (off_t)offset, SEEK_SET) == 0, "stdio: cannot go to byte %lld of %s",
+              (long long)offset, file->path);
+    file->at = offset;
+}
+
+static void write_span(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
+{
+    go_to(file, offset);
+    const size_t moved = fwrite(data, 1, (size_t)bytes, file->stream);
+    ++*file->operations;
+    UND_CHECK(moved == (size_t)bytes, "stdio: cannot write %lld bytes at byte %lld of %s", (long long)bytes,
+              (long long)offset, file->path);
+    file->at += bytes;
+}
+
+static void read_span(struct und_file *file, char *data, int64_t bytes, int64_t offset)
+{
+    go_to(file, offset);
+    const size_t moved = fread(data, 1, (size_t)bytes, file->stream);
+    ++*file->operations;
+    if (feof(file->stream))
+        UND_DIE("stdio: cannot read %lld bytes at byte %lld of %s: the file ends before", (long long)bytes,
+                (long long)offset, file->path);
+    UND_CHECK(moved == (size_t)bytes, "stdio: cannot read %lld bytes at byte %lld of %s", (long long)bytes,
+              (long long)offset, file->path);
+    file->at += bytes;
+}
+
+static void stdio_write(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
+                        const void *data)
+{
+    const int64_t size = und_type_bytes(dataset->type);
+    const char *from = data;
+    struct und_spans spans;
+    int64_t element;
+    und_spans_begin(&spans, dataset, box);
+    for (; und_spans_next(&spans, &element); from += spans.elements * size)
+        write_span(file, from, spans.elements * size, dataset->file_offset + element * size);
+}
+
+static void stdio_read(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data)
+{
+    const int64_t size = und_type_bytes(dataset->type);
+    char *to = data;
+    struct und_spans spans;
+    int64_t element;
+    und_spans_begin(&spans, dataset, box);
+    for (; und_spans_next(&spans, &element); to += spans.elements * size)
+        read_span(file, to, spans.elements * size, dataset->file_offset + element * size);
+}
+
+/* No other thread has the stream. Tools that watch a run (Darshan) take fileno for the open of another interface. */
+static int stdio_descriptor(const struct und_file *file)
+{
+    return fileno_unlocked(file->stream);
+}
+
+static void stdio_sync(struct und_file *file)
+{
+    UND_CHECK(fflush(file->stream) == 0, "stdio: cannot write what is buffered of %s", file->path);
+    UND_CHECK(!file->lasting || fsync(stdio_descriptor(file)) == 0, "stdio: cannot flush %s", file->path);
+    ++*file->operations;
+}
+
+static void stdio_close(struct und_file *file)
+{
+    UND_CHECK(fclose(file->stream) == 0, "stdio: cannot close %s", file->path);
+    ++*file->operations;
+    free(file->buffer);
+    free(file);
+}
+
+const struct und_method und_method_stdio = {
+    .name = "stdio",
+    .has_files = true,
+    .buffers = true,
+    .creates = true,
+    .collective = false,
+    .settings = settings,
+    .memory = stdio_memory,
+    .updates = true,
+    .open = stdio_open,
+    .descriptor = stdio_descriptor,
+    .write = stdio_write,
+    .read = stdio_read,
+    .sync = stdio_sync,
+    .close = stdio_close,
+};

@@ -1,0 +1,2 @@
+# fileno_unlocked is not in POSIX.
+set(UND_METHOD_DEFINITIONS _DEFAULT_SOURCE)

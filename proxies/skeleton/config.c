@@ -1,0 +1,209 @@
+/* The adios-config: which method a group has, and replacing it. */
+#include "internal.h"
+
+#include <adios.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* Puts the characters in place of the five names of XML and of numbers up to 127. */
+static void decode(char *text)
+{
+    static const struct {
+        const char *name;
+        char character;
+    } known[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    char *to = text;
+    while (*text) {
+        size_t length = 1;
+        char character = *text, *end;
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
+            if (strncmp(text, known[i].name, strlen(known[i].name)) == 0) {
+                length = strlen(known[i].name);
+                character = known[i].character;
+            }
+        if (strncmp(text, "&#", 2) == 0 && isdigit((unsigned char)text[2])) {
+            const long code = strtol(text + 2, &end, 10);
+            if (*end == ';' && code > 0 && code < 128) {
+                length = (size_t)(end + 1 - text);
+                character = (char)code;
+            }
+        }
+        *to++ = character;
+        text += length;
+    }
+    *to = '\0';
+}
+
+/* Value of an attribute in the tag that reaches from `at` to `end`; false where it has none. */
+static bool attribute(const char *at, const char *end, const char *name, char *value, size_t size)
+{
+    const size_t length = strlen(name);
+    for (; at + length + 2 < end; ++at) {
+        if (!isspace((unsigned char)at[0]) || strncmp(at + 1, name, length) != 0)
+            continue;
+        const char *quote = at + 1 + length;
+        quote += strspn(quote, " \t\r\n");
+        if (*quote++ != '=')
+            continue;
+        quote += strspn(quote, " \t\r\n");
+        const char *close = *quote == '"' || *quote == '\'' ? strchr(quote + 1, *quote) : NULL;
+        if (!close || close > end || (size_t)(close - quote) > size)
+            return false;
+        snprintf(value, size, "%.*s", (int)(close - quote - 1), quote + 1);
+        return true;
+    }
+    return false;
+}
+
+struct method_element {
+    const char *begin, *end;
+    char group[256];
+    char method[256];
+};
+
+/* The next <method> (or <transport>) from `at` on that is in no comment. */
+static bool next_method(const char *at, struct method_element *found)
+{
+    while ((at = strchr(at, '<'))) {
+        const size_t name = strcspn(at + 1, " \t\r\n/>");
+        const char *close = strncmp(at, "<!--", 4) == 0 ? strstr(at, "-->") : strchr(at, '>');
+        if (!close)
+            return false;
+        if ((name == 6 && strncmp(at + 1, "method", 6) == 0) || (name == 9 && strncmp(at + 1, "transport", 9) == 0)) {
+            char end_tag[16];
+            snprintf(end_tag, sizeof end_tag, "</%.*s>", (int)name, at + 1);
+            const char *end = close[-1] == '/' ? close + 1 : strstr(close, end_tag);
+            if (!end)
+                return false;
+            found->begin = at;
+            found->end = close[-1] == '/' ? end : end + strlen(end_tag);
+            if (attribute(at, close, "group", found->group, sizeof found->group) &&
+                attribute(at, close, "method", found->method, sizeof found->method))
+                return true;
+        }
+        at = close;
+    }
+    return false;
+}
+
+bool skeleton_method_has_timers(const struct skeleton *run, const char *group)
+{
+    static const char *const timed[] = {"POSIX", "MPI_LUSTRE", "MPI_AMR", "MPI_AGGREGATE"};
+    struct method_element element = {.end = run->config_text};
+    bool any = false;
+    while (next_method(element.end, &element)) {
+        decode(element.group);
+        if (strcmp(element.group, group) != 0)
+            continue;
+        for (size_t i = 0; i < sizeof timed / sizeof timed[0]; ++i)
+            any = any || strcasecmp(timed[i], element.method) == 0;
+    }
+    return any;
+}
+
+/* The config with every method replaced by that of the settings. */
+static char *replace_methods(struct skeleton *run, const char *text)
+{
+    const char *parameters = run->options.parameters ? run->options.parameters : "";
+    char *made = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&made, &bytes);
+    if (!out)
+        skeleton_die(run, "no memory for %s", run->options.config);
+    struct method_element element = {.end = text};
+    const char *done = text;
+    while (next_method(element.end, &element)) {
+        fprintf(out, "%.*s<method group=\"%s\" method=\"%s\">%s</method>", (int)(element.begin - done), done,
+                element.group, run->options.method, parameters);
+        done = element.end;
+    }
+    fputs(done, out);
+    if (fclose(out) != 0)
+        skeleton_die(run, "no memory for %s", run->options.config);
+    return made;
+}
+
+static char *read_text(struct skeleton *run, const char *path)
+{
+    run->config_file = fopen(path, "r");
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t bytes = run->config_file ? getdelim(&text, &size, EOF, run->config_file) : -1;
+    if (bytes <= 0)
+        skeleton_die(run, "%s: cannot be read: %s", path, run->config_file && bytes < 0 ? "empty" : strerror(errno));
+    return text;
+}
+
+static const char CONFIG_NAME[] = "adios-config.xml";
+
+/* Collective. Until it is known to have failed, every process may have to remove the file. */
+static void write_config(struct skeleton *run)
+{
+    int code = 0;
+    run->wrote_config = true;
+    if (run->rank == 0) {
+        const int descriptor =
+            openat(run->directory, CONFIG_NAME, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+        code = file ? 0 : errno;
+        if (file && (fputs(run->config_text, file) == EOF || fflush(file) != 0))
+            skeleton_die(run, "%s: cannot be written: %s", run->config, strerror(errno));
+        if (run->config_file)
+            fclose(run->config_file);
+        run->config_file = file;
+    }
+    PMPI_Bcast(&code, 1, MPI_INT, 0, run->comm);
+    run->wrote_config = code == 0;
+    if (code)
+        skeleton_leave(run, 0, "%s: cannot be written: %s", run->config, strerror(code));
+}
+
+/* Safe in a signal handler. */
+void skeleton_remove_config(const struct skeleton *run)
+{
+    if (run->wrote_config)
+        skeleton_remove_regular(run->directory, CONFIG_NAME);
+}
+
+int skeleton_init_adios(struct skeleton *run)
+{
+    char path[64] = "";
+    if (run->config_file)
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(run->config_file));
+    const int failed = adios_init(run->config_file ? path : run->config, run->comm);
+    if (run->config_file)
+        fclose(run->config_file);
+    run->config_file = NULL;
+    return failed;
+}
+
+void skeleton_prepare_config(struct skeleton *run)
+{
+    const struct skeleton_options *options = &run->options;
+    snprintf(run->config, sizeof run->config, "%s", options->config);
+    int64_t bytes = 0;
+    if (run->rank == 0) {
+        run->config_text = read_text(run, options->config);
+        if (options->method) {
+            char *made = replace_methods(run, run->config_text);
+            free(run->config_text);
+            run->config_text = made;
+        }
+        bytes = (int64_t)strlen(run->config_text) + 1;
+    }
+    if (options->method) {
+        if (!skeleton_file_path(run, CONFIG_NAME, run->config))
+            skeleton_die(run, "%s: the path is too long", options->directory);
+        write_config(run);
+    }
+    PMPI_Bcast(&bytes, 1, MPI_INT64_T, 0, run->comm);
+    if (run->rank != 0)
+        run->config_text = skeleton_array(run, "the config", (size_t)bytes, 1);
+    PMPI_Bcast(run->config_text, (int)bytes, MPI_CHAR, 0, run->comm);
+}

@@ -1,0 +1,90 @@
+/* The end of a run that fails or is stopped: one message, and none of the run's files. */
+#include "internal.h"
+
+#include <adios_error.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void say(const struct skeleton *run, const char *format, va_list arguments)
+{
+    char message[2048];
+    vsnprintf(message, sizeof message, format, arguments);
+    fprintf(stderr, "%s: rank %d on %s: %s\n", run->options.program, run->rank, run->host, message);
+}
+
+/* Safe in a signal handler. */
+static void remove_temporary(const struct skeleton *run)
+{
+    if (run->temporary[0])
+        unlinkat(AT_FDCWD, run->temporary, 0);
+}
+
+_Noreturn void skeleton_die(const struct skeleton *run, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(run, format, arguments);
+    va_end(arguments);
+    fflush(NULL);
+    skeleton_remove_all(run);
+    remove_temporary(run);
+    MPI_Abort(run->comm, 1);
+    abort();
+}
+
+_Noreturn void skeleton_leave(struct skeleton *run, int speaker, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (run->rank == speaker)
+        say(run, format, arguments);
+    va_end(arguments);
+    fflush(NULL);
+    PMPI_Barrier(run->comm);
+    if (run->rank == 0)
+        skeleton_remove_all(run);
+    PMPI_Barrier(run->comm);
+    PMPI_Finalize();
+    exit(1);
+}
+
+void skeleton_check_adios(const struct skeleton *run, int code, const char *call, const char *what)
+{
+    if (code != 0)
+        skeleton_die(run, "%s of %s failed with code %d: %s", call, what, code, adios_get_last_errmsg());
+}
+
+static const struct skeleton *interruptible; /* a signal handler gets no argument */
+static pthread_t interruptible_thread;
+
+/* Every process removes what any may have written: the last to do so sees all that the others still wrote. */
+static void interrupt(int number)
+{
+    const struct skeleton *run = interruptible;
+    if (!pthread_equal(pthread_self(), interruptible_thread)) { /* the one that writes must not go on */
+        pthread_kill(interruptible_thread, number);
+        return;
+    }
+    skeleton_remove_all(run);
+    remove_temporary(run);
+    _exit(128 + number);
+}
+
+/* What somebody else has set for a signal stays. */
+void skeleton_catch_signals(const struct skeleton *run)
+{
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+    if (run)
+        interruptible = run;
+    interruptible_thread = pthread_self();
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i) {
+        struct sigaction now, next = {.sa_handler = run ? interrupt : SIG_DFL};
+        sigfillset(&next.sa_mask);
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler == (run ? SIG_DFL : interrupt))
+            sigaction(numbers[i], &next, NULL);
+    }
+}

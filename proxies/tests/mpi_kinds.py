@@ -1,0 +1,314 @@
+"""Kinds of streams: files written again, extended by another stream, orders, passes, paces.
+
+Every case is held against a plain workload, which has new files, even blocks and consecutive
+transfers: contents depend on the stream, the dump and the byte alone, so files must be equal.
+"""
+
+import copy
+import sys
+from functools import partial
+from typing import Any
+
+from mpi_support import SUFFIXES, Json, Player, Skip, dump_bytes, expect, main, sample
+
+RANKS = 3
+BYTE_METHODS = ("posix", "stdio", "mpiio")
+METHODS = (*BYTE_METHODS, "hdf5", "adios")
+WHOLE_BYTES = 30 * 37 * 8
+
+
+def dump(time_s: float = 0.0, rows: int = 30, **keys: Any) -> Json:
+    """A dump of rows of 296 bytes, not a multiple of a page or of a transfer."""
+    variable = {"name": "v", "label": "", "count": 1, "type": "f64", "shape": [rows, 37],
+                "decomposition": {"rule": "even"}, "file": 0}  # fmt: skip
+    row = {"time_s": time_s, "duration_s": None, "overhead_bytes": None, "variables": [variable]}
+    return row | keys
+
+
+def stream(name: str, **keys: Any) -> Json:
+    plain = {k: v for k, v in sample("single")["streams"][0].items() if k != "dumps"}
+    plain |= {
+        "name": name, "role": "output", "operation": "write", "files": "new", "layout": "shared",
+        "groups": None, "method": "posix", "transfer_bytes": 700, "collective": False,
+        "sync": False, "turns": False,
+    }  # fmt: skip
+    return plain | {"dumps": [dump()]} | keys
+
+
+def workload(*streams: Json) -> Json:
+    scaling = {"rule": "none", "from_ranks": RANKS}
+    return sample("single") | {"ranks": RANKS, "scaling": scaling, "streams": list(streams)}
+
+
+def plain(described: Json) -> Json:
+    """The same bytes in new files, in even blocks, one transfer after the other."""
+    made = copy.deepcopy(described)
+    for one in made["streams"]:
+        for key in ("names", "reopen", "extends", "order", "passes", "pace", "direct",
+                    "sync_bytes", "write_through"):  # fmt: skip
+            one.pop(key, None)
+        one["files"] = "new"
+        for row in one["dumps"]:
+            for variable in row["variables"]:
+                variable["decomposition"] = {"rule": "even"}
+    return made
+
+
+def require(player: Player, method: str) -> None:
+    if method not in player.methods([*METHODS]):
+        raise Skip(f"the method {method} is not available")
+
+
+def kept(player: Player, described: Json, *arguments: object) -> tuple[Json, dict[str, bytes]]:
+    """The result of a run, and its files."""
+    player.clear()
+    result = player.play(described, "-k", *arguments)
+    found = player.data()
+    player.clear()
+    return result, found
+
+
+def played(result: Json, name: str) -> list[Json]:
+    (found,) = (s for s in result["repetitions"][0]["streams"] if s["name"] == name)
+    dumps: list[Json] = found["dumps"]
+    return dumps
+
+
+def operations(one: Json, phase: str) -> int:
+    """Calls of all ranks in a phase of a dump; 0 where it did not take place."""
+    return sum(p["operations"] for p in one["phases"] if p["phase"] == phase)
+
+
+SERIES = [dump(0.0), dump(0.1, repeat={"count": 3, "period_s": 0.1}), dump(0.5)]
+AGAIN = {
+    "one": {"files": "rewrite"},
+    "turn": {"files": "rewrite", "names": 2, "layout": "grouped", "groups": 2},
+    "place": {"files": "update", "layout": "file-per-process"},
+    "open": {"files": "update", "names": 2, "reopen": False},
+}
+
+
+def rewritten(player: Player, method: str) -> None:
+    """Sets of files that are written again hold their last dump, and are opened as they should."""
+    require(player, method)
+    kinds = {k: v for k, v in AGAIN.items() if method != "adios"}
+    if not kinds:
+        refused(player)
+        return
+    described = workload(*(stream(k, dumps=SERIES, **v) for k, v in kinds.items()))
+    for one in described["streams"]:
+        one["method"] = method
+    result, files = kept(player, described, "--verify", "--time-scale", 0)
+    lasting = sum(one.get("names", 1) for one in described["streams"])
+    expect(
+        result["verification"] == {"bytes": lasting * WHOLE_BYTES, "wrong_bytes": 0},
+        f"verified {result['verification']}, expected the last dump of {lasting} sets",
+    )
+    for name, keys in kinds.items():
+        dumps = played(result, name)
+        expect([d["bytes"] for d in dumps] == 5 * [WHOLE_BYTES], f"{name}: {dumps}")
+        opens = [operations(d, "open") > 0 for d in dumps]
+        expect(opens == [True, True, *([name != "open"] * 3)], f"{name}: opens {opens}")
+        sizes = [d["file_bytes"] for d in dumps]
+        expect((None in sizes) == (keys["files"] == "update"), f"{name}: file_bytes {sizes}")
+    if method not in BYTE_METHODS:
+        return
+    _, wanted = kept(player, plain(described), "--time-scale", 0)
+    expect(len(files) == 1 + 2 * 2 + 3 + 2, f"files {sorted(files)}")
+    for path, data in files.items():
+        name, number, *rest = path.split(".")
+        names = int(kinds[name].get("names", 1))
+        last = max(d for d in range(5) if d % names == int(number))
+        twin = ".".join([name, f"{last:06d}", *rest])
+        expect(data == wanted[twin], f"{path} is not the last dump, {twin}")
+
+
+def refused(player: Player) -> None:
+    """One line where a method cannot do what a stream asks."""
+    for keys, words in (
+        ({"files": "rewrite"}, "cannot rewrite files"),
+        ({"files": "update"}, "cannot update files in place"),
+        ({"write_through": True}, "cannot write through"),
+    ):
+        path = player.describe(workload(stream("s", dumps=SERIES, **keys)))
+        outcome = player.run(RANKS, "-w", path, "-o", "data", "-a", "adios", "--dry-run")
+        expect(outcome.status == 2, outcome.err)
+        expect("streams[0] (s)" in outcome.message() and words in outcome.message(), outcome.err)
+
+
+def smaller(player: Player) -> None:
+    """A smaller dump shortens a rewritten file, and leaves the rest of an updated one."""
+    dumps = [dump(0.0), dump(0.1, rows=10)]
+    described = workload(stream("r", files="rewrite", dumps=dumps),
+                         stream("u", files="update", dumps=dumps))  # fmt: skip
+    _, files = kept(player, described, "--verify")
+    _, wanted = kept(player, plain(described))
+    expect(files["r.000000"] == wanted["r.000001"], "the rewritten file is not the last dump")
+    small = wanted["u.000001"]
+    expect(files["u.000000"] == small + wanted["u.000000"][len(small) :], "updated wrongly")
+    result = player.play(described, "--restart", "--restart-stream", "r")
+    expect(result["repetitions"][0]["streams"][2]["name"] == "r-restart", "no restart")
+    outcome = player.run(
+        RANKS, "-w", player.describe(described), "-o", "data", "--restart", "--restart-stream",
+        "r", "--restart-dump", 0,
+    )  # fmt: skip
+    expect("overwrites that dump later, expected 1 to 1" in outcome.message(), outcome.err)
+
+
+HEADER = {"rule": "runs", "runs": [[1, 2], [2, 0]]}  # by rank 0
+
+
+def extended(player: Player) -> None:
+    """A file written through three interfaces holds one stream behind the other."""
+    variable = dump(rows=2)["variables"][0] | {"decomposition": HEADER}
+    head = [dump(t, variables=[variable]) for t in (0.0, 0.1)]
+    body = [dump(0.0), dump(0.1)]
+    for files in ("new", "rewrite"):
+        described = workload(
+            stream("head", method="stdio", files=files, dumps=head),
+            stream("body", method="mpiio", files=files, dumps=body, extends="head",
+                   collective=True),
+            stream("tail", method="posix", files=files, dumps=head, extends="body"),
+        )  # fmt: skip
+        result, found = kept(player, described, "--verify")
+        expect(result["verification"]["wrong_bytes"] == 0, "wrong bytes")
+        _, apart = kept(player, plain(described))
+        last = [1] if files == "rewrite" else [0, 1]
+        expect(sorted(found) == [f"head.{k:06d}" for k in range(len(last))], f"{sorted(found)}")
+        for k, d in enumerate(last):
+            wanted = b"".join(apart[f"{n}.{d:06d}"] for n in ("head", "body", "tail"))
+            expect(found[f"head.{k:06d}"] == wanted, f"{files}: file {k} is not the three parts")
+        for name, size in (("head", 592), ("body", WHOLE_BYTES), ("tail", 592)):
+            grown = [d["file_bytes"] for d in played(result, name)]
+            expect(grown == [size, size], f"{files}: {name} grew by {grown}")
+    for one in described["streams"]:
+        one |= {"operation": "read", "files": "new"}
+    result = player.play(described, "--verify")
+    expect(result["verification"]["wrong_bytes"] == 0, "wrong bytes in a file that is read")
+    outcome = player.run(RANKS, "-w", player.describe(described), "-o", "data", "-a", "hdf5")
+    expect("share a file with another method" in outcome.message(), outcome.err)
+
+
+ORDERS = {"strided": {"rule": "strided", "step": 4}, "shuffled": {"rule": "shuffled", "seed": 9}}
+
+
+def ordered(player: Player, method: str) -> None:
+    """Every order and cyclic blocks leave the bytes of the plain workload."""
+    require(player, method)
+    cyclic = dump()["variables"][0] | {"decomposition": {"rule": "cyclic", "block": 4}}
+    blocks = [dump(variables=[cyclic | {"type": "i16", "count": 2}])]
+    described = workload(
+        *(stream(k, order=v) for k, v in ORDERS.items()),
+        stream("cyclic", dumps=blocks, collective=method in ("mpiio", "hdf5")),
+        stream("both", dumps=blocks, order=ORDERS["shuffled"]),
+        stream("groups", dumps=blocks, layout="grouped", groups=2),
+    )
+    for one in described["streams"]:
+        one["method"] = method
+    result, files = kept(player, described, "--verify")
+    total = sum(dump_bytes(d) for s in described["streams"] for d in s["dumps"])
+    expect(
+        result["verification"] == {"bytes": total, "wrong_bytes": 0}, f"{result['verification']}"
+    )
+    if method not in BYTE_METHODS:
+        return
+    _, wanted = kept(player, plain(described))
+    for path, data in files.items():
+        if not path.startswith("groups"):  # whose files hold other rows
+            expect(data == wanted[path], f"{path} differs")
+    # Rounds of 12 rows of 74 bytes: two ranks have 12 + 8 rows, or 10 and 10 in all of them.
+    calls = operations(played(result, "cyclic")[0], "write")
+    expect(calls == 2 * 8 if method != "mpiio" else calls >= 16, f"cyclic: {calls} calls")
+
+
+def calls(player: Player) -> None:
+    """Passes, flushes within a dump and writes to storage make the calls that they should."""
+    described = workload(
+        stream("read", operation="read", passes=3),
+        stream("again", operation="read", files="update", names=2,
+               dumps=[dump(repeat={"count": 6, "period_s": 0.1})]),
+        stream("flush", sync_bytes=1400),
+        stream("together", sync_bytes=1400, method="mpiio",
+               dumps=[dump(variables=[dump()["variables"][0] | {"decomposition": {
+                   "rule": "runs", "runs": [[1, 20], [1, 10], [1, 0]]}}])]),
+        stream("through", write_through=True),
+        stream("wide", layout="file-per-process", order=ORDERS["shuffled"], sync_bytes=1),
+    )  # fmt: skip
+    result, files = kept(player, described, "--verify", "--time-scale", 0)
+    (read,) = played(result, "read")
+    expect(read["bytes"] == 3 * WHOLE_BYTES == read["described_bytes"], f"read {read['bytes']}")
+    each = 3 * 5  # 10 rows of 296 bytes by calls of two rows
+    expect(operations(read, "read") == 3 * each, f"{operations(read, 'read')} reads")
+    again = played(result, "again")
+    expect(len(again) == 6 and len([f for f in files if f.startswith("again")]) == 2, "again")
+    found = {n: operations(played(result, n)[0], "write") for n in ("flush", "through", "wide")}
+    # 592 bytes a call: a flush behind every third of five, or behind every one.
+    expect(found == {"flush": each + 3, "through": each, "wide": 2 * each}, f"{found}")
+    together = operations(played(result, "together")[0], "write")
+    # 10 and 5 calls of two ranks; both flush behind every second of 10 rounds.
+    expect(together == 15 + 2 * 5, f"together: {together} calls")
+    wanted = kept(player, plain(described))[1]
+    for path, data in files.items():
+        expect(path.startswith("again") or data == wanted[path], f"{path} differs")
+
+
+def paced(player: Player) -> None:
+    """Steady transfers last as long as their dump, and waiting is no time of a rank."""
+    described = workload(stream("s", pace="steady", dumps=[dump(duration_s=4.0)]))
+    result = player.play(described, "--time-scale", 0.1, "--verify")
+    (one,) = played(result, "s")
+    (phase,) = (p for p in one["phases"] if p["phase"] == "write")
+    span = phase["last_end_s"] - phase["first_start_s"]
+    expect(span >= 0.32, f"5 transfers of a rank begin within {span} s, expected 0.32 at least")
+    expect(phase["rank_s"]["max"] < span, f"waiting counts: {phase['rank_s']} of {span} s")
+
+
+def direct(player: Player) -> None:
+    """A direct stream is played past the page cache where that is possible, or it says so."""
+    described = workload(stream("s", direct=True, transfer_bytes=8192))
+    path = player.describe(described)
+    outcome = player.run(RANKS, "-w", path, "-o", "data", "-a", "mpiio")
+    expect(outcome.status == 0, outcome.err)
+    expect("direct in the original; the method mpiio uses" in outcome.message(), outcome.err)
+    outcome = player.run(RANKS, "-w", path, "-o", "data", "--verify")
+    if "cannot bypass the cache" in outcome.err:
+        raise Skip("the file system cannot bypass the cache")
+    expect(outcome.status == 0 and outcome.err == "", outcome.err)
+    outcome = player.run(RANKS, "-w", path, "-o", "data", "-t", 2**63 - 1, "--verify")
+    expect(outcome.status == 0, outcome.err)
+    outcome = player.run(RANKS, "-w", path, "-o", "data", "-t", 1000)
+    expect("no whole pages" in outcome.message(), outcome.err)
+
+
+def repeated(player: Player) -> None:
+    """A rule stands for its dumps; space is counted for what lasts."""
+    described = workload(
+        stream("s", files="rewrite", dumps=[dump(1.0, repeat={"count": 50, "period_s": 2.0})])
+    )
+    path = player.describe(described)
+    outcome = player.run(RANKS, "-w", path, "-o", "data", "--dry-run")
+    lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
+    for line in ("dumps 50, rewritten", "files 1", f"bytes {50 * WHOLE_BYTES}",
+                 f"bytes on storage {WHOLE_BYTES}", "last dump due 99.000 s"):  # fmt: skip
+        expect(line in lines, f"{line!r} is missing in {outcome.out}")
+    result = player.play(described, "--time-scale", 0)
+    expect(len(played(result, "s")) == 50, "dumps are missing")
+    path = player.describe(workload(stream("s", layout="flood", sync_bytes=5)))
+    outcome = player.run(RANKS, "-w", path, "-o", "data", "--dry-run")
+    expect("cannot play sync_bytes with the layout flood" in outcome.message(), outcome.err)
+
+
+CASES = {
+    **{f"rewritten.{m}": partial(rewritten, method=m) for m in METHODS},
+    **{f"ordered.{m}": partial(ordered, method=m) for m in METHODS},
+    "smaller": smaller,
+    "extended": extended,
+    "calls": calls,
+    "paced": paced,
+    "direct": direct,
+    "repeated": repeated,
+}
+
+if __name__ == "__main__":
+    assert set(METHODS) <= set(SUFFIXES) | set(BYTE_METHODS)
+    sys.exit(main("kinds", CASES))

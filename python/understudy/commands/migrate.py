@@ -1,0 +1,98 @@
+"""understudy migrate: run records of measurements, and workloads of this version."""
+
+from pathlib import Path
+
+import click
+
+from understudy import producers
+from understudy.cli import print_error
+from understudy.contracts import run as runs
+from understudy.contracts import schema, workload
+from understudy.contracts.run import RECORD_FILE, Identity, Place, Run
+from understudy.errors import UnderstudyError
+from understudy.files import write_text
+from understudy.producers import MEASUREMENT_FILE
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--in-place", is_flag=True,
+    help="Replace each file by its record, which holds the measurement word for word.",
+)  # fmt: skip
+@click.option("--system", help="System that the runs were made on: the files do not say it.")
+@click.option("--partition", help="Partition of that system.")
+@click.option("--campaign", help="Name for all these runs together.")
+def command(
+    files: tuple[Path, ...],
+    in_place: bool,
+    system: str | None,
+    partition: str | None,
+    campaign: str | None,
+) -> None:
+    """Bring FILES to this version: workloads, measurements, run records, or folders with runs.
+
+    A workload is rewritten in place. Of a measurement of any version, the run record is written.
+
+    The record of result.json is run.json beside it, that of x.json is x.run.json; a record that is
+    there already stays as it is. Files that are records of this version are left alone. Commands
+    read old files as they are, too: they migrate on the fly.
+
+    The exit status is 1 if a file could not be migrated; the others are.
+
+    Example: understudy migrate reports/2025 --system archer2
+    """
+    place = Place(system=system, partition=partition)
+    count = {"migrated": 0, "up to date": 0, "failed": 0}
+    for path in producers.find(files):
+        try:
+            done = _migrate(path, place, Identity(campaign=campaign), in_place)
+        except UnderstudyError as error:
+            print_error(error)
+            count["failed"] += 1
+            continue
+        if done is None:
+            count["up to date"] += 1
+        else:
+            click.echo(f"{path} -> {done.name}")
+            count["migrated"] += 1
+    click.echo(", ".join(f"{n} {what}" for what, n in count.items()))
+    if count["failed"]:
+        raise SystemExit(1)
+
+
+def _migrate(path: Path, place: Place, identity: Identity, in_place: bool) -> Path | None:
+    """The file that was written; None where there was nothing to do."""
+    row = schema.read(path, "workload, measurement or run record")
+    if schema.kind_of(row, str(path)) == "workload":
+        described = workload.load(path)
+        if row["schema"] == workload.SCHEMA:
+            return None
+        write_text(path, described.to_text())
+        return path
+    if row.get("schema") == runs.SCHEMA:
+        producers.load(path)  # a damaged one is no success
+        return None
+    target = path if in_place else _beside(path)
+    if target.is_symlink() and not target.exists():
+        raise UnderstudyError(f"{target}: is a symbolic link to nothing; it is not replaced")
+    if not in_place and target.exists():
+        if runs.load(target).measurement != row:
+            raise UnderstudyError(f"{target}: exists already and is the record of another run")
+        return None
+    made = _record(path, row, place, identity)
+    runs.write(target, made, like=path)
+    return target
+
+
+def _record(path: Path, row: dict[str, object], place: Place, identity: Identity) -> Run:
+    if schema.kind_of(row, str(path)) == runs.KIND:
+        return producers.load(path)
+    return producers.record(path, place=place, identity=identity)
+
+
+def _beside(path: Path) -> Path:
+    """Where the record of a file goes."""
+    if path.name == MEASUREMENT_FILE:
+        return path.with_name(RECORD_FILE)
+    return path.with_name(f"{path.stem}.{RECORD_FILE}")

@@ -1,0 +1,1 @@
+"""The JSON contracts as frozen dataclasses, read strictly."""

@@ -1,0 +1,277 @@
+"""What producers measure: the dataclasses that they share.
+
+Seconds count from the start of the repetition, bytes are payload unless said otherwise. Each
+producer has its own small schema (schemas/player.schema.json …); `understudy.producers` reads it
+into these.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from understudy.contracts.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSeconds:
+    """Order statistics over the ranks of the seconds each spent in a phase."""
+
+    min: float
+    q25: float
+    median: float
+    q75: float
+    q95: float
+    max: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    phase: str
+    bytes: int
+    operations: int
+    first_start_s: float
+    last_end_s: float
+    rank_s: RankSeconds
+
+    @property
+    def elapsed_s(self) -> float:
+        """From the first start on any rank to the last end on any rank."""
+        return self.last_end_s - self.first_start_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryTimers:
+    """Seconds of each process by ADIOS' own timers, which overlap."""
+
+    communication_s: tuple[float, ...]
+    io_s: tuple[float, ...]
+    local_metadata_s: tuple[float, ...]
+    global_metadata_s: tuple[float, ...]
+    open_s: tuple[float, ...]
+    write_s: tuple[float, ...]
+    overflow_s: tuple[float, ...]
+    close_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processes:
+    """Bytes and seconds of each process in a step, in rank order.
+
+    open_s + write_s + close_s = total_s, and communication_s + io_s + rest_s = total_s.
+    """
+
+    bytes: tuple[int, ...]
+    open_s: tuple[float, ...]
+    write_s: tuple[float, ...]
+    close_s: tuple[float, ...]
+    total_s: tuple[float, ...]
+    communication_s: tuple[float, ...]
+    io_s: tuple[float, ...]
+    rest_s: tuple[float, ...]
+    library: LibraryTimers | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpResult:
+    """One dump of a stream, or one step of a program's group."""
+
+    dump: int
+    start_s: float
+    bytes: int
+    file_bytes: int | None
+    files: int
+    phases: tuple[Phase, ...]
+
+    @property
+    def elapsed_s(self) -> float:
+        """First start to last end of any phase on any rank: open to close, as IOR counts."""
+        return max(p.last_end_s for p in self.phases) - min(p.first_start_s for p in self.phases)
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Payload moved by all ranks over `elapsed_s`."""
+        return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedDump(DumpResult):
+    """A dump of the player's: what was due when, too."""
+
+    scheduled_s: float
+    lateness_s: float
+    described_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramDump(DumpResult):
+    """A step of a program that writes by itself: what each process did, too."""
+
+    processes: Processes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamResult:
+    name: str
+    method: str
+    dumps: Sequence[DumpResult]
+
+    operation: str = "write"
+
+    @property
+    def bytes(self) -> int:
+        return sum(d.bytes for d in self.dumps)
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Payload of all dumps over the sum of their times."""
+        elapsed_s = sum(d.elapsed_s for d in self.dumps)
+        return self.bytes / elapsed_s if elapsed_s > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedStream(StreamResult):
+    dumps: tuple[PlayedDump, ...]
+    transfer_bytes: int
+    collective: bool
+    sync: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramStream(StreamResult):
+    dumps: tuple[ProgramDump, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repetition:
+    repetition: int
+    elapsed_s: float
+    streams: Sequence[StreamResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedRepetition(Repetition):
+    streams: tuple[PlayedStream, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRepetition(Repetition):
+    streams: tuple[ProgramStream, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """None where it is not known: old results counted nodes only."""
+
+    name: str | None
+    ranks: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    understudy_version: str
+    command_line: tuple[str, ...]
+    started: str
+    ranks: int
+    nodes: tuple[Node, ...]
+    host: str
+    kernel: str
+    processors: int
+    mpi: str
+    libraries: dict[str, str]
+    directory: str
+    program_sha256: str | None = None
+    commit: str | None = None
+    mpi_settings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    bytes: int
+    wrong_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowRank:
+    """A fault that was injected: this rank's I/O took so much longer in each close."""
+
+    rank: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What ran, where it was not the player; `method` and `parameters` as they were asked for."""
+
+    kind: str
+    name: str
+    application: str
+    method: str | None
+    parameters: str | None
+    config: str
+    steps: int
+    append: bool
+    pause_s: float
+    barriers: tuple[str, ...]
+    slow_rank: SlowRank | None
+    extra_collective_bytes: int
+
+
+class Measurement(Protocol):
+    """What every producer measures, in its own way; the record is made from this.
+
+    `storage` is the object of `understudy-storage`, `striping` what was asked and applied for each
+    stream; both as they stand in the document.
+    """
+
+    @property
+    def workload(self) -> Workload:
+        """What was played, or for a program the bytes that each process wrote."""
+
+    @property
+    def workload_sha256(self) -> str:
+        """SHA-256 of the text of `workload`."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option in force, by name."""
+
+    @property
+    def environment(self) -> Environment: ...
+
+    @property
+    def storage(self) -> dict[str, Any]: ...
+
+    @property
+    def striping(self) -> tuple[dict[str, Any], ...]: ...
+
+    @property
+    def repetitions(self) -> Sequence[Repetition]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What the player measured; `workload` is the descriptor that it played."""
+
+    workload: Workload
+    workload_sha256: str
+    options: dict[str, Any]
+    environment: Environment
+    storage: dict[str, Any]
+    striping: tuple[dict[str, Any], ...]
+    repetitions: tuple[PlayedRepetition, ...]
+    verification: Verification | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRun:
+    """What a skeleton or an application measured; `workload` is made of the bytes per process."""
+
+    program: Program
+    workload: Workload
+    workload_sha256: str
+    options: dict[str, Any]
+    environment: Environment
+    storage: dict[str, Any]
+    striping: tuple[dict[str, Any], ...]
+    repetitions: tuple[ProgramRepetition, ...]

@@ -1,0 +1,242 @@
+"""The run record (contract: schemas/run.schema.json): everything about one run, in one envelope.
+
+A condition is everything recorded but identity and measured values. Which keys those are stands in
+the schema itself (`"condition": false`), so that a new option counts from the day it is recorded.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from understudy.contracts import schema
+from understudy.contracts.measurement import Node
+from understudy.errors import UnderstudyError
+from understudy.files import write_text
+
+KIND = "run"
+SCHEMA = "understudy/run/1"
+RECORD_FILE = "run.json"
+ID_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which run it is; `round` counts from 0 where arms are played in turn."""
+
+    id: str = ""
+    time: str = ""
+    session: str | None = None
+    campaign: str | None = None
+    tags: tuple[str, ...] = ()
+    case: str | None = None
+    arm: str = ""
+    round: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    system: str | None = None
+    partition: str | None = None
+    environment: str | None = None
+    job_id: str | None = None
+    launcher: str | None = None
+    nodes: tuple[Node, ...] = ()
+    scratch: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """What `understudy-storage` tells of the directory; what was asked of it, and what applied."""
+
+    type: str | None = None
+    source: str | None = None
+    mount_point: str | None = None
+    mount_options: str | None = None
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    total_inodes: int | None = None
+    free_inodes: int | None = None
+    client_version: str | None = None
+    server_version: str | None = None
+    health: str | None = None
+    default_layout: dict[str, Any] | None = None
+    asked: dict[str, Any] = field(default_factory=dict)
+    applied: dict[str, Any] = field(default_factory=dict)
+    streams: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software:
+    version: str
+    commit: str | None = None
+    program_sha256: str | None = None
+    mpi: str | None = None
+    libraries: dict[str, str] = field(default_factory=dict)
+    mpi_settings: dict[str, str] = field(default_factory=dict)
+    spack_lock: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """The workload of a run; of a program, that of the bytes that each process wrote."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """What ran and how; `failure` says why there is no measurement, or why it does not count."""
+
+    name: str
+    workload: Played | None = None
+    options: dict[str, Any]
+    command_line: tuple[str, ...]
+    exit_status: int | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """`better` is higher, lower or exact; None: of all streams, of all repetitions."""
+
+    metric: str
+    unit: str
+    better: str
+    stream: str | None
+    repetition: int | None
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """`measurement` is the producer's own document, word for word; None where it has none."""
+
+    identity: Identity
+    place: Place
+    storage: Storage
+    software: Software
+    producer: Producer
+    measurement: dict[str, Any] | None
+    samples: tuple[Sample, ...]
+
+    @property
+    def failed(self) -> bool:
+        return self.measurement is None or self.producer.failure is not None
+
+
+def load(path: Path) -> Run:
+    """The record in a file; one of an earlier version is brought into the form of today."""
+    row = schema.read(path, "run record")
+    return from_row(row, str(path))
+
+
+def from_row(row: dict[str, Any], where: str) -> Run:
+    """A record of a JSON object; `where` begins messages."""
+    kind = schema.kind_of(row, where)
+    if kind != KIND:
+        raise UnderstudyError(
+            f"{where}: schema: expected {SCHEMA}, found {row['schema']}; understudy migrate makes "
+            "a run record of a measurement"
+        )
+    schema.check(row, where)
+    identity, place, storage, producer = (
+        row[key] for key in ("identity", "place", "storage", "producer")
+    )
+    workload = producer["workload"]
+    return Run(
+        identity=Identity(**(identity | {"tags": tuple(identity["tags"])})),
+        place=Place(**(place | {"nodes": tuple(Node(**node) for node in place["nodes"])})),
+        storage=Storage(**(storage | {"streams": tuple(storage["streams"])})),
+        software=Software(**row["software"]),
+        producer=Producer(
+            **(
+                producer
+                | {
+                    "workload": Played(**workload) if workload else None,
+                    "command_line": tuple(producer["command_line"]),
+                }
+            )
+        ),
+        measurement=row["measurement"],
+        samples=tuple(Sample(**sample) for sample in row["samples"]),
+    )
+
+
+def to_row(run: Run) -> dict[str, Any]:
+    """The record as a JSON object."""
+    return {"schema": SCHEMA} | asdict(run)
+
+
+def write(path: Path, run: Run, like: Path | None = None) -> None:
+    """Write a record whole or not at all; one that breaks its contract is not written. It has the
+    permissions of the file `like`, by default of the one that it replaces."""
+    row = to_row(run)
+    text = schema.json_text(row)
+    from_row(schema.parse(text, str(path), "run record"), str(path))
+    write_text(path, text, like)
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+Condition = dict[str, Any]
+MISSING = None
+
+
+def condition(run: Run) -> Condition:
+    """Everything recorded but identity and measured values, as the schema marks them."""
+    contract = schema.current(KIND)
+    assert contract is not None, "the package has the schema of the run record"
+    row = to_row(run)
+    kept: Condition = _kept(row, contract, contract)
+    return kept
+
+
+def _kept(value: Any, rule: Mapping[str, Any], contract: Mapping[str, Any]) -> Any:
+    """A value without what does not belong to the condition."""
+    if "$ref" in rule:
+        rule = contract["$defs"][rule["$ref"].rpartition("/")[2]] | {
+            k: v for k, v in rule.items() if k != "$ref"
+        }
+    if isinstance(value, dict):
+        known = rule.get("properties", {})
+        other = rule.get("additionalProperties")
+        other = other if isinstance(other, dict) else {}
+        rules = {key: known.get(key, other) for key in value}
+        return {
+            key: _kept(inner, rules[key], contract)
+            for key, inner in value.items()
+            if _counts(rules[key])
+        }
+    if isinstance(value, list | tuple):
+        return [_kept(inner, rule.get("items", {}), contract) for inner in value]
+    return value
+
+
+def _counts(rule: Mapping[str, Any]) -> bool:
+    return rule.get("condition") is not False
+
+
+def short_hash(of: Condition) -> str:
+    """Twelve hexadecimal digits that tell conditions apart."""
+    return schema.digest(of)[:12]
+
+
+def differences(conditions: Sequence[Condition]) -> list[dict[str, Any]]:
+    """Of each condition the keys, a.b.c, in which not all are equal; a missing key is None."""
+    flat = [dict(_leaves(one, "")) for one in conditions]
+    keys = dict.fromkeys(key for one in flat for key in one)
+    varying = [
+        key for key in keys if len({schema.canonical(one.get(key, MISSING)) for one in flat}) > 1
+    ]
+    return [{key: one.get(key, MISSING) for key in varying} for one in flat]
+
+
+def _leaves(value: Any, key: str) -> Any:
+    """Pairs of key and value; lists are values."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{key}.{name}" if key else name)
+    elif value not in ({}, []):
+        yield key, value

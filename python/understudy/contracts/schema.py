@@ -1,0 +1,125 @@
+"""JSON documents, checked against the schema of the version that they state.
+
+`schemas/<kind>.schema.json` is the current version of a contract,
+`schemas/old/<kind>-<n>.schema.json` an earlier one, frozen. A document states its own version in
+the key `schema`: understudy/<kind>/<n>.
+"""
+
+import hashlib
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from understudy.contracts import strict, valid
+from understudy.errors import UnderstudyError
+from understudy.paths import where as directory
+
+NAME = re.compile(r"understudy/([a-z]+)/([1-9][0-9]*)")
+
+
+def canonical(value: Any) -> str:
+    """One text for one JSON value, whatever the order of its keys and its white space."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical text, in hexadecimal digits."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def read(path: Path, what: str) -> dict[str, Any]:
+    """The JSON object in a file; `what` names in messages what was expected."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot read the {what}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnderstudyError(f"{path}: not a {what}: not UTF-8 text") from None
+    return parse(text, str(path), what)
+
+
+def parse(text: str, where: str, what: str) -> dict[str, Any]:
+    """The JSON object in a text."""
+    row = strict.decode(text, where, f"a {what}")
+    if not isinstance(row, dict):
+        raise UnderstudyError(f"{where}: not a {what}: expected a JSON object")
+    return row
+
+
+def json_text(row: dict[str, Any]) -> str:
+    """The text of a file; values that JSON cannot hold are a ValueError."""
+    return json.dumps(row, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def check(row: dict[str, Any], where: str) -> str:
+    """The kind of a document that is valid by the schema it names; an `UnderstudyError` if not."""
+    kind, _ = _named(row, where)
+    schema = _schema(row["schema"], where)
+    if _valid(row["schema"])(row):
+        return kind
+    import jsonschema  # 0.1 s to import: only for documents that are not valid
+
+    validator = jsonschema.Draft202012Validator(schema)
+    worst = jsonschema.exceptions.best_match(validator.iter_errors(row))
+    if worst is not None:
+        key = ".".join(map(str, worst.absolute_path)) or "top level"
+        raise UnderstudyError(f"{where}: {key}: {worst.message[:300]}")
+    return kind
+
+
+def kind_of(row: dict[str, Any], where: str) -> str:
+    """What a document is, before it is checked: player, run, workload …"""
+    return _named(row, where)[0]
+
+
+def _named(row: dict[str, Any], where: str) -> tuple[str, int]:
+    stated = row.get("schema")
+    found = NAME.fullmatch(stated) if isinstance(stated, str) else None
+    if found is None:
+        shown = json.dumps(stated, ensure_ascii=False)[:60] if "schema" in row else "nothing"
+        raise UnderstudyError(f"{where}: schema: expected understudy/<kind>/<n>, found {shown}")
+    return found[1], int(found[2])
+
+
+@cache
+def current(kind: str) -> dict[str, Any] | None:
+    """The schema of the current version; None where there is no such contract."""
+    path = directory("schemas") / f"{kind}.schema.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+@cache
+def _old(kind: str, version: int) -> dict[str, Any] | None:
+    path = directory("schemas") / "old" / f"{kind}-{version}.schema.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+@cache
+def _valid(name: str) -> valid.Check:
+    return valid.validator(_schema(name, name))
+
+
+def _schema(name: str, where: str) -> dict[str, Any]:
+    kind, version = _named({"schema": name}, where)
+    old = _old(kind, version)
+    if old is not None:
+        return old
+    now = current(kind)
+    if now is not None and now["$id"] == name:
+        return now
+    if now is None:
+        kinds = ", ".join(
+            sorted(p.name.split(".")[0] for p in directory("schemas").glob("*.schema.json"))
+        )
+        raise UnderstudyError(f"{where}: schema: {name} is unknown; expected one of {kinds}")
+    if version > int(now["$id"].rpartition("/")[2]):
+        raise UnderstudyError(
+            f"{where}: schema: {name} is newer than {now['$id']}, which this version of "
+            "understudy reads; upgrade understudy"
+        )
+    raise UnderstudyError(
+        f"{where}: schema: {name} is too old to be read; convert the file with understudy migrate "
+        f"of an earlier version, to one of {now['$id']} at most"
+    )

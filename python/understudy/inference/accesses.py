@@ -1,0 +1,446 @@
+"""From Darshan records to accesses: which module describes a file.
+
+Several modules record the same file. The bytes of the application are those of the highest module
+that has it: H5D, else MPI-IO, else POSIX and STDIO together; the size on storage is the largest
+offset written plus one. Every rule that changes or drops a record is counted in `Remarks`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.darshanlog import Log
+from understudy.inference.counters import (
+    COLUMNS,
+    DATASET,
+    FLUSH,
+    MAX_COUNT,
+    PRESENT,
+    TOUCH,
+    dataset_rows,
+    datasets,
+    flushes,
+    present,
+)
+from understudy.inference.crosscheck import Layers, missing_datasets
+from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, is_junk
+from understudy.inference.screen import Screen
+from understudy.inference.spill import Spill
+from understudy.inference.stale import restored
+from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, Rows
+
+FILES_AT_ONCE = 16_384  # files combined in memory at a time
+MAX_BUCKETS = 256
+MAX_HINTS = 10_000
+
+JUNK = -1
+
+NAME = np.dtype([("file", "u8"), ("template", "i4"), ("numbers", "i8", (MAX_FIELDS,))])
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The number of time steps that a file may hold, and the counter it is from; `sure`: a
+    library's own notion of a time step, which counts for more than pauses; `weak`: only of calls
+    that may as well be several in a time step."""
+
+    steps: int
+    counter: str
+    sure: bool = False
+    weak: bool = False
+
+
+@dataclass(slots=True)
+class Remarks:
+    """How often each rule was applied; becomes the notes of the descriptor."""
+
+    count: Counter[str] = field(default_factory=Counter)
+    bytes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, rule: str, count: int = 1, size: int = 0) -> None:
+        if count:
+            self.count[rule] += count
+            self.bytes[rule] += size
+
+
+class Accesses:
+    """The accesses of a log as blocks of rows; memory is bounded whatever the number of files.
+
+    Records and names of a log come in any order, so they are first sorted into buckets by file.
+    """
+
+    def __init__(self, log: Log, ranks: int, tick: Callable[[], None] = lambda: None) -> None:
+        self.log = log
+        self.ranks = ranks
+        self.templates = Templates()
+        self.remarks = Remarks()
+        self.layers = Layers()
+        self.screen = Screen(str(log.path), ranks, log.job.run_time_s)
+        self.hints: dict[int, Hint] = {}
+        self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
+        # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.
+        self.wrong_starts = "MPI-IO" in log.modules and log.modules["MPI-IO"].version == 1
+        self._tick = tick
+        self._mounts = {b"", *(m.path.rstrip("/").encode(*_AS_READ) for m in log.mounts)}
+        files = sum(len(ids) for ids, _ in log.names())
+        self._buckets = min(MAX_BUCKETS, max(1, -(-files // FILES_AT_ONCE)))
+        self._rows = Spill(ACCESS, self._buckets)
+        try:
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def blocks(self) -> Iterator[Rows]:
+        """The rows, all of a file in one block; can be called again."""
+        return (self._rows.bucket(n) for n in range(self._buckets))
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        self._rows.close()
+
+    def _read(self) -> None:
+        spills = {name: Spill(dtype, self._buckets) for name, dtype in _SPILLED.items()}
+        try:
+            for ids, texts in self.log.names():
+                spills["names"].add(self._names(ids, texts))
+            for block in self._records("H5F"):
+                spills["H5F"].add(flushes(block))
+            files = self._files_of_datasets()
+            for block in self._records("H5D"):
+                spills["H5D"].add(datasets(block, self.ranks, files))
+                spills["present"].add(present(block, files))
+            for module, columns in COLUMNS.items():
+                for block in self._records(module):
+                    for touches in columns(block, self.ranks):
+                        if module == "MPI-IO" and self.wrong_starts:
+                            late = touches["write"] & (touches["opened_s"] > 0)
+                            touches["start_s"][late] = touches["opened_s"][late]
+                        spills[module].add(touches[touches["write"] | (touches["bytes"] != 0)])
+            for n in range(self._buckets):
+                self._rows.add(self._combined({k: s.bucket(n) for k, s in spills.items()}))
+        finally:
+            for spill in spills.values():
+                spill.close()
+
+    def _records(self, module: str) -> Iterator[Any]:
+        found = self.log.modules.get(module)
+        if found is not None and found.supported:
+            for block in self.log.records(module):
+                self._tick()
+                yield self.screen(module, block)
+
+    def _names(self, ids: npt.NDArray[np.uint64], texts: list[bytes]) -> Rows:
+        """Template and numbers of each name; JUNK if the file belongs to MPI or the system."""
+        rows = np.zeros(len(ids), NAME)
+        rows["file"] = ids
+        for n, name in enumerate(texts):
+            folder, _, last = name.rpartition(b"/")
+            if name.startswith(b"heatmap:"):
+                self.module_names[int(ids[n])] = name[8:]
+            elif is_junk(name):
+                rows["template"][n] = JUNK
+            elif not (last.isdigit() and folder.rstrip(b"/") in self._mounts):  # obfuscated
+                rows["template"][n], numbers = self.templates.split(name)
+                rows["numbers"][n, : len(numbers)] = numbers
+        return rows[[bool(name) for name in texts]]
+
+    # -- which module describes a file --------------------------------------------------------
+
+    def _combined(self, found: dict[str, Rows]) -> Rows:
+        """The accesses to the files of one bucket."""
+        names = found["names"][np.argsort(found["names"]["file"], kind="stable")]
+        junk = names["file"][names["template"] == JUNK]
+        for module in COLUMNS:
+            touches = found[module]
+            dropped = np.isin(touches["file"], junk)
+            self.remarks.add("junk", len(np.unique(touches["file"][dropped])))
+            found[module] = touches[~dropped]
+        rows = self._combine(found)
+        named, place = _lookup(names["file"], rows["file"])
+        rows["template"][named] = self.templates.meaningful()[names["template"][place[named]]]
+        rows["numbers"][named] = names["numbers"][place[named]]
+        rows["numbers"][rows["template"] == NAMELESS] = 0
+        return restored(rows, self._traces, self.remarks.add)
+
+    def _traces(self, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Rows]:
+        """The traced writes of some ranks to some files, in order of start."""
+        module = self.log.modules.get("DXT_POSIX")
+        if module is None or not module.supported or module.partial:
+            return {}
+        found = {}
+        for record in self.log.dxt("DXT_POSIX"):
+            if (record.id, record.rank) in wanted and len(record.write_segments):
+                rows = self.screen.segments("DXT_POSIX", record.write_segments)
+                rows = rows[np.argsort(rows["start_s"], kind="stable")]
+                found[record.id, record.rank] = rows
+        return {pair: rows for pair, rows in found.items() if len(rows)}
+
+    def _combine(self, found: dict[str, Rows]) -> Rows:
+        posix, mpiio, stdio = (found[m] for m in COLUMNS)
+        posix = self._undo_streams(posix, stdio)
+        extents = _Extents(posix, stdio)
+        self.layers.compare(found["H5D"], mpiio, posix)
+        lost, files, size = missing_datasets(found["H5D"], found["present"], mpiio, self.ranks)
+        self.remarks.add("no H5D", files, size)
+        known = np.concatenate([found["H5D"], lost])
+        rows = [dataset_rows(known, found["H5F"]["file"])]
+        self._open_datasets(rows[0], posix)
+        # Reads in a lower module of a file that a higher one only writes (data sieving,
+        # metadata) are due to the library, so the higher module decides in both directions.
+        mpiio = mpiio[~np.isin(mpiio["file"], rows[0]["file"])]
+        rows.append(self._mpiio_rows(mpiio, posix, extents))
+        described = np.concatenate([rows[0]["file"], mpiio["file"]])
+        plain = posix[(posix["bytes"] > 0) & ~np.isin(posix["file"], described)]
+        rows.append(self._rows_of(plain, "posix"))
+        # No library writes through stdio: what it moved is the application's own in any file.
+        rows.append(self._rows_of(stdio[stdio["bytes"] > 0], "stdio"))
+        self._note_flushes(found["H5F"])
+        self._note_growth(found["H5D"])
+        self._note_steps(mpiio, posix, stdio, described)
+        merged = np.concatenate(rows)
+        written = np.flatnonzero(merged["write"])
+        files, first = np.unique(merged["file"][written], return_index=True)
+        merged["extent"][written[first]] = extents.of(files)
+        self._share_extents(merged)
+        return merged
+
+    def _open_datasets(self, rows: Rows, posix: Rows) -> None:
+        """Note how often the files of datasets were opened by a rank, which POSIX tells."""
+        mine = posix[posix["write"] & np.isin(posix["file"], rows["file"])]
+        files, index = np.unique(mine["file"], return_inverse=True)
+        opens = np.zeros(len(files), np.int64)
+        each = np.where(mine["rank"] == ALL_RANKS, self.ranks, 1)
+        np.maximum.at(opens, index.ravel(), mine["opens"] // each)
+        known, place = _lookup(files, rows["file"])
+        rows["opens"][known] = np.clip(opens[place[known]], 0, MAX_COUNT)
+
+    def _share_extents(self, rows: Rows) -> None:
+        """Of a file written through stdio and another interface, the bytes of stdio are no part
+        of what the other one adds to its own."""
+        streamed = rows["write"] & (rows["method"] == METHODS.index("stdio"))
+        both = np.intersect1d(rows["file"][streamed], rows["file"][rows["write"] & ~streamed])
+        self.remarks.add("two interfaces", len(both))
+        for file in both:
+            mine = rows["write"] & (rows["file"] == file)
+            small = int(rows["bytes"][mine & streamed].sum())
+            large = int(rows["bytes"][mine & ~streamed].sum())
+            whole = int(rows["extent"][mine].sum())
+            overlap = max(0, min(small, small + large - whole)) if whole else 0
+            self.remarks.add("overlap", int(overlap > 0), overlap)
+            first = np.flatnonzero(mine & ~streamed & (rows["extent"] > 0))
+            rows["extent"][first] = max(whole - small, min(large, whole))
+
+    def _undo_streams(self, posix: Rows, stdio: Rows) -> Rows:
+        """Correct two errors in POSIX records of files that are written through stdio: Darshan
+        attributes a write on a descriptor that fclose() had closed to its previous file, and adds
+        up the offsets when such a file is truncated and written again."""
+        twins = stdio[(stdio["bytes"] == 0) & stdio["write"] & (stdio["opens"] > 0)]
+        if not len(twins):
+            return posix
+        posix = posix.copy()
+        row_of = {
+            (int(posix["file"][n]), int(posix["rank"][n])): n
+            for n in np.flatnonzero(posix["write"] & posix["by_handle"]).tolist()
+        }
+        twin_of = {(int(t["file"]), int(t["rank"])): t for t in twins}
+        both = [(n, twin_of[key]) for key, n in row_of.items() if key in twin_of]
+        for n, twin in both:
+            if posix["bytes"][n] > 0 and 0 < twin["closed_s"] < posix["start_s"][n]:
+                self._move_stale(posix, n, twins, row_of)
+        for n, twin in both:
+            row, times = posix[n], int(twin["opens"])
+            once = int(row["call_bytes"])
+            if row["count"] == times > 1 and once * times == row["bytes"] == row["top"]:
+                row["top"], row["opens"] = once, times
+        return posix
+
+    def _move_stale(
+        self, posix: Rows, n: int, twins: Rows, row_of: dict[tuple[int, int], int]
+    ) -> None:
+        """Attribute a write after the close of its file to the stream open at that time."""
+        row = posix[n]
+        open_then = twins[
+            (twins["rank"] == row["rank"])
+            & (twins["opened_s"] <= row["start_s"])
+            & (twins["closed_s"] >= row["end_s"])
+        ]
+        size = int(row["bytes"])
+        order = np.argsort(open_then["closed_s"] - open_then["opened_s"])
+        for twin in open_then[order]:
+            home = row_of.get((int(twin["file"]), int(twin["rank"])))
+            if home is not None and home != n:
+                target = posix[home]
+                both = target["calls"] + row["calls"]
+                moved = target["calls"] * target["sizes"] + row["calls"] * row["sizes"]
+                target["calls"], target["sizes"] = both, moved / np.maximum(both, 1)
+                if target["count"] == 0:
+                    for name in ("start_s", "end_s", "call_bytes", "transfer"):
+                        target[name] = row[name]
+                elif target["call_bytes"] != size:
+                    target["call_bytes"] = 0
+                target["corrected"] = True
+                for name in ("bytes", "top", "count"):
+                    target[name] += size if name != "count" else row["count"]
+                self.remarks.add("moved", 1, size)
+                break
+        else:
+            self.remarks.add("stale", 1, size)
+        row["bytes"] = row["count"] = 0
+        row["calls"] = 0
+
+    def _mpiio_rows(self, mpiio: Rows, posix: Rows, extents: "_Extents") -> Rows:
+        """Rows of files accessed through MPI-IO."""
+        mpiio = mpiio.copy()
+        posix_is_partial = "POSIX" in self.log.modules and self.log.modules["POSIX"].partial
+        files, index = np.unique(mpiio[["file", "write"]], return_inverse=True)
+        sizes = np.where(files["write"], extents.of(files["file"]), 0)
+        negative = np.unique(index.ravel()[mpiio["bytes"] < 0])
+        totals = np.zeros(len(files), np.int64)
+        np.add.at(totals, index.ravel(), mpiio["bytes"])
+        odd = np.flatnonzero((sizes > 0) & (totals > sizes)) if posix_is_partial else negative
+        for n in np.union1d(negative, odd).tolist():
+            record, write, size = files["file"][n], files["write"][n], int(sizes[n])
+            rows = np.flatnonzero(index.ravel() == n)
+            below = posix[(posix["file"] == record) & (posix["write"] == write)]
+            moved = int(below["bytes"].sum())
+            if n in negative:
+                mpiio["corrected"][rows] = True
+                mpiio["bytes"][rows] = 0
+                mpiio["bytes"][rows[0]] = min(moved, size) if size else moved
+                mpiio["transfer"][rows] = below["transfer"].max(initial=1)
+                self.remarks.add("overflow")
+            elif moved < totals[n]:
+                self.remarks.add("no POSIX", 1, int(totals[n]) - moved)
+                extents.forget(record)
+        return self._rows_of(mpiio[mpiio["bytes"] > 0], "mpiio")
+
+    def _rows_of(self, touches: Rows, method: str) -> Rows:
+        rows = np.zeros(len(touches), ACCESS)
+        rows["file"] = touches["file"]
+        rows["method"] = METHODS.index(method)
+        rows["element"] = 1
+        for name in ("rank", "write", "start_s", "end_s", "transfer", "collective", "even",
+                     "corrected", "calls", "sizes", "collectives"):  # fmt: skip
+            rows[name] = touches[name]
+        each = np.where(touches["rank"] == ALL_RANKS, self.ranks, 1)
+        rows["opens"] = np.clip(touches["opens"] // each, 0, MAX_COUNT)
+        rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
+        rows["bytes"] = touches["bytes"]
+        return rows
+
+    # -- number of time steps of a file, best counter first ---------------------------------------
+
+    def _note_flushes(self, files: Rows) -> None:
+        for row in files:
+            steps = int(row["flushes"]) // max(1, int(row["opens"]))
+            self._hint(int(row["file"]), Hint(steps, "H5F_FLUSHES / H5F_OPENS", sure=True))
+
+    def _note_growth(self, records: Rows) -> None:
+        """Datasets that all took the same multiple of their first shape."""
+        grown = records[records["write"] & (records["points"] > 1)]
+        times = grown["bytes"] // (grown["points"] * grown["element"])
+        how = "H5D_BYTES_WRITTEN / (H5D_DATASPACE_NPOINTS x H5D_DATATYPE_SIZE)"
+        for file in np.unique(grown["file"][times > 1]):
+            seen = np.unique(times[grown["file"] == file])
+            if len(seen) == 1:
+                self._hint(int(file), Hint(int(seen[0]), how, sure=True))
+
+    def _note_steps(
+        self, mpiio: Rows, posix: Rows, stdio: Rows, described: npt.NDArray[np.uint64]
+    ) -> None:
+        for touches, module, syncs in (
+            (mpiio, "MPIIO", "MPIIO_SYNCS"),
+            (stdio, "STDIO", "STDIO_FLUSHES"),
+            (posix, "POSIX", "POSIX_FSYNCS + POSIX_FDSYNCS"),
+        ):
+            each = np.where(touches["rank"] == ALL_RANKS, self.ranks, 1)
+            # more time in calls than between them: one long dump
+            apart = touches["busy_s"] <= 0.5 * each * (touches["end_s"] - touches["start_s"])
+            mine = touches["write"] & (touches["bytes"] > 0) & apart
+            alike = touches["count"] * touches["call_bytes"] == touches["bytes"]
+            own = mine & ((module == "MPIIO") | ~np.isin(touches["file"], described))
+            for column, counter, fit, weak in (
+                ("syncs", syncs, mine, False),
+                ("count", "MPIIO_COLL_WRITES", mine & touches["collective"], False),
+                ("opens", f"{module}_OPENS", own & (touches["bytes"] <= touches["top"]), True),
+                ("count", f"{module}_WRITES of one size", own & alike, True),
+            ):
+                steps, rest = np.divmod(touches[column], each)
+                for n in np.flatnonzero(fit & (steps > 1) & (rest == 0)).tolist():
+                    file, times = int(touches["file"][n]), int(steps[n])
+                    self._hint(file, Hint(times, f"{counter} per rank", weak=weak))
+
+    def _hint(self, file: int, hint: Hint) -> None:
+        if hint.steps >= 2 and (file in self.hints or len(self.hints) < MAX_HINTS):
+            self.hints.setdefault(file, hint)
+
+    # -- HDF5 datasets of old logs, which do not name their file --------- --------------------
+
+    def _files_of_datasets(self) -> dict[int, int]:
+        """File record by dataset record, found by the names."""
+        if "H5D" not in self.log.modules or self.log.modules["H5D"].version > 1:
+            return {}
+        wanted = {int(n) for block in self.log.records("H5D") for n in block["id"]}
+        prefixes: dict[int, list[bytes]] = {}  # candidates for the file's name, longest first
+        for ids, texts in self.log.names():
+            for record, text in zip(ids.tolist(), texts, strict=True):
+                if record in wanted:
+                    ends = [n for n, byte in enumerate(text) if byte == ord(":")]
+                    prefixes.setdefault(record, [text[:n] for n in reversed(ends)])
+        names = {prefix for some in prefixes.values() for prefix in some}
+        files: dict[bytes, int] = {}
+        for ids, texts in self.log.names():
+            for record, text in zip(ids.tolist(), texts, strict=True):
+                if text in names:
+                    files.setdefault(text, record)
+        return {
+            record: next((files[name] for name in some if name in files), record)
+            for record, some in prefixes.items()
+        }
+
+
+def _lookup(
+    keys: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+    """Which of `wanted` are among the sorted `keys`, and where."""
+    if not len(keys):
+        return np.zeros(len(wanted), np.bool_), np.zeros(len(wanted), np.intp)
+    place = np.searchsorted(keys, wanted)
+    place[place == len(keys)] = 0
+    return keys[place] == wanted, place
+
+
+class _Extents:
+    """Size on storage of each written file: the largest offset written, plus one."""
+
+    def __init__(self, posix: Rows, stdio: Rows) -> None:
+        both = np.concatenate([t[t["write"] & (t["bytes"] > 0)] for t in (posix, stdio)])
+        self._ids, index = np.unique(both["file"], return_inverse=True)
+        self._sizes = np.zeros(len(self._ids), np.int64)
+        np.maximum.at(self._sizes, index.ravel(), both["top"])
+
+    def forget(self, file: int) -> None:
+        """Of a file whose records are incomplete, the size is unknown."""
+        self._sizes[self._ids == file] = 0
+
+    def of(self, files: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Bytes of each file, 0 where unknown."""
+        known, place = _lookup(self._ids, files)
+        sizes = np.zeros(len(files), np.int64)
+        sizes[known] = self._sizes[place[known]]
+        return sizes
+
+
+_SPILLED = {
+    "names": NAME,
+    "H5F": FLUSH,
+    "H5D": DATASET,
+    "present": PRESENT,
+    **dict.fromkeys(COLUMNS, TOUCH),
+}
+_AS_READ = ("utf-8", "surrogateescape")

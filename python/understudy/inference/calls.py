@@ -1,0 +1,290 @@
+"""The data calls of a stream: how many, how many of them collective, and of which sizes.
+
+Counted from the records of a Darshan log, or computed from a descriptor by the player's own rule:
+a rank's block of a variable is cut into transfers of whole trailing dimensions.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.contracts.workload import TYPE_BYTES, Decomposition, Stream, Variable
+from understudy.darshanlog import Log
+
+# Upper ends of Darshan's bins of access sizes, bytes; the last bin has none.
+BIN_BYTES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
+BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M",
+        "100M_1G", "1G_PLUS")  # fmt: skip
+MODULES = {"hdf5": "H5D", "mpiio": "MPI-IO", "posix": "POSIX", "stdio": "STDIO"}
+# Methods of the player that make a call for each run of consecutive bytes, and none collectively.
+BY_RUNS = ("posix", "stdio")
+HISTOGRAM = {"POSIX": ("POSIX", ""), "MPI-IO": ("MPIIO", "_AGG"), "H5D": ("H5D", "_AGG")}
+
+Whole = npt.NDArray[np.int64]
+Owner = Callable[[npt.NDArray[np.uint64]], Whole]
+
+
+def bin_of(size: float) -> int:
+    """Index of the bin of `BINS` that a call of this many bytes is in."""
+    return sum(size > end for end in BIN_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """`sizes` has a count per bin of `BINS`; of the calls that are in none the source keeps no
+    sizes (STDIO)."""
+
+    count: int
+    collective: int = 0
+    sizes: tuple[int, ...] = (0,) * len(BINS)
+
+    def __add__(self, other: "Calls") -> "Calls":
+        return total([self, other])
+
+    @property
+    def collective_share(self) -> float:
+        return self.collective / self.count if self.count else 0.0
+
+
+def total(parts: list[Calls]) -> Calls:
+    """The sum of calls of several kinds of files."""
+    return Calls(
+        count=sum(p.count for p in parts),
+        collective=sum(p.collective for p in parts),
+        sizes=tuple(map(sum, zip(*(p.sizes for p in parts), strict=True))),
+    )
+
+
+# -- of a log -------------------------------------------------------------------------------------
+
+
+def of_log(log: Log, owner: Owner, owners: int) -> dict[tuple[int, str, str], Calls]:
+    """Calls by (owner, operation, method), summed over the records of each owner's files.
+
+    `owner` gives the owner of each file record, below `owners`, or -1.
+    """
+    found: dict[tuple[int, str, str], Calls] = {}
+    for method, module in MODULES.items():
+        sums = np.zeros((owners, 2, 2 + len(BINS)), np.int64)
+        for block in log.records(module) if module in log.modules else ():
+            which = owner(block["file_rec_id" if module == "H5D" else "id"])
+            mine, which = block[which >= 0], which[which >= 0]
+            for way, word in enumerate(("READ", "WRITE")):
+                np.add.at(sums[:, way], which, counters_of(mine, module, word))
+        for who, way in zip(*map(np.ndarray.tolist, np.nonzero(sums[:, :, 0])), strict=True):
+            count, collective, *sizes = sums[who, way].tolist()
+            found[who, ("read", "write")[way], method] = Calls(
+                count=count,
+                collective=collective,
+                sizes=tuple(sizes),
+            )
+    return found
+
+
+def counters_of(block: Any, module: str, word: str) -> Whole:
+    """Calls, collective ones and access sizes of each record: [n, 2 + bins]."""
+    rows = np.zeros((len(block), 2 + len(BINS)), np.int64)
+    if module == "MPI-IO":
+        kinds = ("COLL", "SPLIT", "INDEP", "NB")
+        calls = [np.maximum(block[f"MPIIO_{k}_{word}S"], 0) for k in kinds]
+        rows[:, 0], rows[:, 1] = sum(calls), calls[0] + calls[1]
+    else:
+        rows[:, 0] = np.maximum(block[f"{module}_{word}S"], 0)
+    if module == "H5D":
+        rows[:, 1] = np.where(block["H5D_USE_MPIIO_COLLECTIVE"] > 0, rows[:, 0], 0)
+    if module in HISTOGRAM:
+        prefix, suffix = HISTOGRAM[module]
+        for k, name in enumerate(BINS):
+            rows[:, 2 + k] = np.maximum(block[f"{prefix}_SIZE_{word}{suffix}_{name}"], 0)
+    return rows
+
+
+# -- of a descriptor ------------------------------------------------------------------------------
+
+
+def of_stream(stream: Stream, ranks: int) -> Calls:
+    """The calls by which the player moves a stream with the stream's own method."""
+    sizes: Counter[int] = Counter()
+    collectives = 0
+    groups = 1 if stream.layout == "shared" else stream.groups or ranks
+    if stream.turns:
+        groups = ranks  # each has a dataset of its own
+    appends = stream.files == "append"
+    whole = tuple(dict.fromkeys(v for d in stream.dumps for v in d.variables)) if appends else ()
+    for dump in stream.dumps:
+        if not appends or dump is stream.dumps[0]:
+            opened = _opened(whole or tuple(dict.fromkeys(dump.variables)), ranks)
+        for variable in dump.variables:
+            alike = replace(variable, name="v", label="", count=1, file=0)
+            most = variable.transfer_bytes or stream.transfer_bytes
+            each, made = _transfers(
+                alike, ranks, groups, most, stream.method in BY_RUNS, stream.layout == "flood"
+            )
+            number = variable.count * dump.count * stream.passes
+            for size, times in made:
+                sizes[size] += times * number
+            own = stream.collective if variable.collective is None else variable.collective
+            if own and stream.method not in BY_RUNS:
+                idle = _idle(each, opened[variable.file], groups)
+                sizes[0] += idle * number
+                collectives += (each.total + idle) * number
+    bins = [0] * len(BINS)
+    for size, times in sizes.items():
+        bins[bin_of(size)] += times
+    return Calls(count=sum(bins), collective=collectives, sizes=tuple(bins))
+
+
+def opens_of(stream: Stream, ranks: int) -> int:
+    """How often the ranks open files: each those that it has bytes in, once for files that stay
+    open, else in every dump, and besides where operations say so."""
+    also = sum(
+        dump.count * each.count
+        for dump in stream.dumps
+        for each in dump.operations
+        if each.operation in ("open", "create")
+    )
+    if stream.files == "append" or not stream.reopen:
+        whole = tuple(dict.fromkeys(v for d in stream.dumps for v in d.variables))
+        return also + sum(mask.total for mask in _opened(whole, ranks).values())
+    for dump in stream.dumps:
+        if stream.layout == "flood":
+            also += dump.count * sum(v.shape[0] * v.count for v in dump.variables)
+        else:
+            opened = _opened(tuple(dict.fromkeys(dump.variables)), ranks)
+            also += dump.count * sum(mask.total for mask in opened.values())
+    return also
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """A number for each rank, in runs of ranks that have the same."""
+
+    ranks: Whole
+    each: Whole
+
+    @property
+    def total(self) -> int:
+        """The sum over all ranks."""
+        return int((self.ranks * self.each).sum())
+
+    @property
+    def ends(self) -> Whole:
+        """The rank behind each run."""
+        ends: Whole = np.cumsum(self.ranks)
+        return ends
+
+    def at(self, ranks: Whole) -> Whole:
+        """The numbers of these ranks."""
+        return self.each[np.searchsorted(self.ends, ranks, "right")]
+
+
+@lru_cache(maxsize=256)
+def _opened(variables: tuple[Variable, ...], ranks: int) -> dict[int, _Runs]:
+    """Which ranks open each file: 1 for those with bytes in it."""
+    files: dict[int, list[_Runs]] = {}
+    for variable in variables:
+        many, size = np.array(variable.rank_runs(ranks), np.int64).T
+        files.setdefault(variable.file, []).append(_Runs(many, np.minimum(size, 1)))
+    opened = {}
+    for file, parts in files.items():
+        ends = np.unique(np.concatenate([p.ends for p in parts]))
+        starts = np.concatenate([[0], ends[:-1]])
+        opened[file] = _Runs(ends - starts, np.max([p.at(starts) for p in parts], axis=0))
+    return opened
+
+
+def _idle(calls: _Runs, opened: _Runs, groups: int) -> int:
+    """Empty calls of ranks that take part in collective ones: each makes as many as the one with
+    the most among those that share its file."""
+    ranks = int(calls.ends[-1])
+    if groups == ranks:
+        return 0
+    firsts = -(-np.arange(1, groups + 1) * ranks // groups)  # the rank behind each group
+    ends = np.unique(np.concatenate([calls.ends, opened.ends, firsts]))
+    starts = np.concatenate([[0], ends[:-1]])
+    made, group = calls.at(starts), starts * groups // ranks
+    most = np.zeros(groups, np.int64)
+    np.maximum.at(most, group, made)
+    return int(((most[group] - made) * (ends - starts) * opened.at(starts)).sum())
+
+
+@lru_cache(maxsize=4096)
+def _transfers(
+    variable: Variable, ranks: int, groups: int, transfer_bytes: int, spans: bool, flood: bool
+) -> tuple[_Runs, tuple[tuple[int, int], ...]]:
+    """Transfers of each rank, and (size, times) of the calls over all ranks; with `spans`
+    a call moves one run of consecutive bytes, as POSIX does; in a `flood` rows are files."""
+    many, blocks = _blocks(variable, ranks, packed=groups > 1)
+    shape = variable.shape
+    kinds, which = np.unique(blocks, axis=0, return_inverse=True)
+    times = np.zeros(len(kinds), np.int64)
+    np.add.at(times, which.ravel(), many)
+    if variable.decomposition.rule == "grid" and groups > 1:
+        shape = (math.prod(shape),)
+    most = transfer_bytes // TYPE_BYTES[variable.type]
+    calls = np.zeros(len(kinds), np.int64)
+    sizes: Counter[int] = Counter()
+    parts = 1 if flood else variable.decomposition.block or shape[0]  # rows that calls never cross
+    for k, kind in enumerate(kinds.tolist()):
+        for box, number in _boxes_of_parts(kind, parts, most):
+            calls[k] += number
+            run, runs = _span(box, shape) if spans else (math.prod(box), 1)
+            sizes[run * TYPE_BYTES[variable.type]] += number * runs * int(times[k])
+    return _Runs(many, calls[which.ravel()]), tuple(sizes.items())
+
+
+def _blocks(variable: Variable, ranks: int, packed: bool) -> tuple[Whole, Whole]:
+    """Ranks of each run [n], and the elements of a block along each dimension [n, dimensions]."""
+    rule: Decomposition = variable.decomposition
+    if rule.rule == "grid":
+        sides = [
+            [n // parts + (k < n % parts) for k in range(parts)]
+            for n, parts in zip(variable.shape, rule.grid, strict=True)
+        ]
+        blocks = np.array(list(product(*sides)), np.int64)
+        blocks = np.prod(blocks, axis=1, keepdims=True) if packed else blocks
+        return np.ones(len(blocks), np.int64), blocks
+    many, size = np.array(variable.rank_runs(ranks), np.int64).T
+    blocks = np.tile(np.array(variable.shape, np.int64), (len(many), 1))
+    blocks[:, 0] = size // variable.row_bytes
+    return many, blocks
+
+
+def _boxes_of_parts(block: list[int], rows: int, most: int) -> Iterator[tuple[list[int], int]]:
+    """The boxes of a block that is cut into parts of so many rows first."""
+    whole, rest = divmod(block[0], rows)
+    for part, times in ((rows, whole), (rest, 1)):
+        if times:
+            for box, number in _boxes([part, *block[1:]], most):
+                yield box, times * number
+
+
+def _boxes(block: list[int], most: int) -> Iterator[tuple[list[int], int]]:
+    """The boxes of a block of at most so many elements, and how often each occurs."""
+    if math.prod(block) == 0:
+        return
+    dim, inner = len(block) - 1, 1
+    while dim > 0 and inner * block[dim] <= most:
+        inner *= block[dim]
+        dim -= 1
+    rows = min(most // inner, block[dim])
+    outer, whole, rest = math.prod(block[:dim]), block[dim] // rows, block[dim] % rows
+    head, tail = [1] * dim, block[dim + 1 :]
+    yield [*head, rows, *tail], outer * whole
+    if rest:
+        yield [*head, rest, *tail], outer
+
+
+def _span(box: list[int], shape: tuple[int, ...]) -> tuple[int, int]:
+    """Elements of each run of consecutive ones in a dataset of that shape, and how many runs."""
+    dim = len(box) - 1
+    while dim > 0 and box[dim] == shape[dim]:
+        dim -= 1
+    return math.prod(box[dim:]), math.prod(box[:dim])

@@ -1,0 +1,338 @@
+"""The raw counters of a log, added up by interface, and what a workload makes of each.
+
+Several modules of Darshan record the same file. The highest one that has it is the interface that
+the application called; what a lower one records of that file is the library's. HDF5 is above
+MPI-IO, MPI-IO above POSIX; no library writes through STDIO, so its records are always the
+application's own.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.contracts.workload import Dump, Stream
+from understudy.darshanlog import Log
+from understudy.inference.calls import Calls, counters_of, of_stream, opens_of
+from understudy.inference.names import is_junk
+from understudy.inference.screen import Screen
+
+Ids = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+READ, WRITE = 0, 1
+WORDS = (("READ", "READ"), ("WRITE", "WRITTEN"))
+OF_METHOD = {"posix": "POSIX", "mpiio": "MPI-IO", "hdf5": "HDF5", "stdio": "STDIO"}
+_ABOVE = {"H5D": (), "MPI-IO": ("HDF5",), "POSIX": ("HDF5", "MPI-IO"), "STDIO": ()}
+_OWN = {"H5D": "HDF5", "MPI-IO": "MPI-IO", "POSIX": "POSIX", "STDIO": "STDIO"}
+_PREFIX = {"H5D": "H5D", "MPI-IO": "MPIIO", "POSIX": "POSIX", "STDIO": "STDIO"}
+_OPENS = {
+    "POSIX": ("POSIX_OPENS",),
+    "STDIO": ("STDIO_OPENS",),
+    "MPI-IO": ("MPIIO_INDEP_OPENS", "MPIIO_COLL_OPENS"),
+}
+_FLUSHES = {
+    "POSIX": ("POSIX_FSYNCS", "POSIX_FDSYNCS"),
+    "STDIO": ("STDIO_FLUSHES",),
+    "MPI-IO": ("MPIIO_SYNCS",),
+}
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counters of one interface: pairs are of reads and of writes; None: the source does not tell.
+
+    `flushed_dumps` is what a workload states of flushes: each of these dumps has at least one.
+    `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
+    """
+
+    bytes: list[int] = field(default_factory=lambda: [0, 0])
+    calls: list[Calls] = field(default_factory=lambda: [Calls(count=0), Calls(count=0)])
+    opens: int | None = 0
+    stats: int | None = 0
+    flushes: int | None = 0
+    flushed_dumps: int = 0
+    time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
+
+
+@dataclass(slots=True)
+class Interfaces:
+    """Totals by interface; `below` has those of modules under another one, by (module, above)."""
+
+    own: dict[str, Totals] = field(default_factory=dict)
+    below: dict[tuple[str, str], Totals] = field(default_factory=dict)
+    modules: frozenset[str] = frozenset()  # that the log has; empty: it is no log
+    idle_s: float = 0.0  # spent in the files that moved no byte
+
+
+# -- of a log -------------------------------------------------------------------------------------
+
+
+def of_log(
+    log: Log, kept: Callable[[Ids], Mask] | None = None, made: Callable[[Ids], Mask] | None = None
+) -> Interfaces:
+    """The sums over the records of a log.
+
+    `kept` tells which files count (without it, all but those of MPI and the system), `made` those
+    that a replica writes only to read them: of these, the writes are left out.
+    """
+    kept = kept or _not_junk(log)
+    above = {"HDF5": _files(log, "H5F", "H5D"), "MPI-IO": _files(log, "MPI-IO")}
+    by_handle, streamed = _by_handle(log), _streamed(log)
+    found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
+    for module in _PREFIX:
+        for block in _records(log, module):
+            ids = block["file_rec_id" if module == "H5D" else "id"]
+            mask = kept(ids)
+            block, ids = block[mask], ids[mask]
+            left = np.ones(len(block), np.bool_)
+            for layer in _ABOVE[module]:
+                mine = left & np.isin(ids, above[layer])
+                if mine.any():
+                    totals = found.below.setdefault((module, layer), Totals())
+                    _add(totals, block[mine], module, _mask(made, ids[mine]))
+                left &= ~mine
+            if (
+                module == "STDIO"
+            ):  # a C++ stream: its bytes are in POSIX, so its open belongs there
+                twins = (_moved(block, module) == 0) & np.isin(ids, by_handle)
+                posix = found.own.setdefault("POSIX", Totals()) if twins.any() else Totals()
+                posix.opens = (posix.opens or 0) + _sum(block[twins], "STDIO_OPENS")
+                left &= ~twins
+            if module == "POSIX":  # opened, then given to fdopen(): its open is that of STDIO
+                given = (_moved(block, module) == 0) & np.isin(ids, streamed)
+                if _flushes(block[given], module):
+                    totals = found.own.setdefault("POSIX", Totals())
+                    totals.flushes = (totals.flushes or 0) + _flushes(block[given], module)
+                left &= ~given
+            if left.any():
+                totals = found.own.setdefault(_OWN[module], Totals())
+                _add(totals, block[left], module, _mask(made, ids[left]))
+                idle = block[left & (_moved(block, module) == 0)]
+                found.idle_s += _time_s(idle, module, "META")
+    _add_files_of_hdf5(log, found, kept)
+    return found
+
+
+def _mask(made: Callable[[Ids], Mask] | None, ids: Ids) -> Mask:
+    return np.zeros(len(ids), np.bool_) if made is None else made(ids)
+
+
+def _add(totals: Totals, block: Any, module: str, prepared: Mask) -> None:
+    prefix = _PREFIX[module]
+    for way, (verb, past) in enumerate(WORDS):
+        rows = block[~prepared] if way == WRITE else block
+        totals.bytes[way] += int(_bytes(rows, f"{prefix}_BYTES_{past}").sum())
+        count, collective, *sizes = counters_of(rows, module, verb).sum(axis=0).tolist()
+        totals.calls[way] += Calls(count=count, collective=collective, sizes=tuple(sizes))
+        totals.time_s[0] += _time_s(rows, module, verb)
+    totals.time_s[1] += _time_s(block, module, "META")
+    if module in _OPENS and totals.opens is not None:
+        opens = sum(np.maximum(block[name], 0) for name in _OPENS[module])
+        if module == "POSIX":  # which counts each fileno() and dup() too
+            other = [np.maximum(block[f"POSIX_{name}"], 0) for name in ("FILENOS", "DUPS")]
+            opens = np.maximum(opens - other[0] - other[1], 0)
+        wrote = prepared & (block[f"{prefix}_BYTES_WRITTEN"] > 0)
+        reads = block[f"{prefix}_BYTES_READ"] > 0  # a file that was made first was opened twice
+        totals.opens += int(np.where(wrote, np.where(reads, (opens + 1) // 2, 0), opens).sum())
+    if totals.flushes is not None:
+        totals.flushes += _flushes(block[~prepared], module)
+    if module == "POSIX" and totals.stats is not None:
+        totals.stats += _sum(block, "POSIX_STATS")
+
+
+def _flushes(block: Any, module: str) -> int:
+    return sum(_sum(block, name) for name in _FLUSHES.get(module, ()))
+
+
+def _add_files_of_hdf5(log: Log, found: Interfaces, kept: Callable[[Ids], Mask]) -> None:
+    if "HDF5" in found.own:
+        for block in _records(log, "H5F"):
+            files, totals = block[kept(block["id"])], found.own["HDF5"]
+            totals.opens = (totals.opens or 0) + _sum(files, "H5F_OPENS")
+            totals.flushes = (totals.flushes or 0) + _sum(files, "H5F_FLUSHES")
+
+
+def _usable(log: Log, module: str) -> bool:
+    return module in log.modules and log.modules[module].supported
+
+
+def _records(log: Log, module: str) -> Iterator[Any]:
+    """The blocks of a module, without values that no run can have."""
+    if _usable(log, module):
+        screen = Screen(str(log.path), log.job.nprocs, log.job.run_time_s)
+        for block in log.records(module):
+            yield screen(module, block)
+
+
+def _moved(block: Any, module: str) -> npt.NDArray[np.int64]:
+    prefix = _PREFIX[module]
+    moved: npt.NDArray[np.int64] = np.zeros(len(block), np.int64)
+    for _, past in WORDS:
+        moved += _bytes(block, f"{prefix}_BYTES_{past}")
+    return moved
+
+
+def _bytes(block: Any, counter: str) -> npt.NDArray[np.int64]:
+    """A byte counter; what MPI-IO counted in 32 bits with a sign is counted without."""
+    found: npt.NDArray[np.int64] = block[counter]
+    if counter.startswith("MPIIO"):
+        found = np.where(found < 0, found + (1 << 32), found)
+    return np.maximum(found, 0)
+
+
+def _sum(block: Any, counter: str) -> int:
+    return int(np.maximum(block[counter], 0).sum())
+
+
+def _time_s(block: Any, module: str, word: str) -> float:
+    name = f"{_PREFIX[module]}_F_{word}_TIME"
+    return float(np.maximum(block[name], 0).sum()) if name in block.dtype.names else 0.0
+
+
+def _files(log: Log, *modules: str) -> Ids:
+    """The files that these modules have."""
+    found = [np.empty(0, np.uint64)]
+    for module in modules:
+        name = "file_rec_id" if module == "H5D" else "id"
+        found += [np.unique(block[name]) for block in _records(log, module)]
+    return np.unique(np.concatenate(found))
+
+
+def _by_handle(log: Log) -> Ids:
+    """Files that POSIX was given by fileno(): C++ streams."""
+    found = [np.empty(0, np.uint64)]
+    found += [block["id"][block["POSIX_FILENOS"] > 0] for block in _records(log, "POSIX")]
+    return np.unique(np.concatenate(found))
+
+
+def _streamed(log: Log) -> Ids:
+    """Files that moved bytes through stdio."""
+    found = [np.empty(0, np.uint64)]
+    found += [block["id"][_moved(block, "STDIO") > 0] for block in _records(log, "STDIO")]
+    return np.unique(np.concatenate(found))
+
+
+def _not_junk(log: Log) -> Callable[[Ids], Mask]:
+    """Which files are the application's."""
+    junk: list[Ids] = [np.empty(0, np.uint64)]
+    for ids, texts in log.names():
+        junk.append(ids[np.fromiter(map(is_junk, texts), np.bool_, len(texts))])
+    left_out = np.unique(np.concatenate(junk))
+    return lambda ids: ~np.isin(ids, left_out)
+
+
+# -- of a workload --------------------------------------------------------------------------------
+
+
+def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
+    """What the player makes of a workload, each stream by its own method."""
+    made = Interfaces()
+    for stream in streams:
+        name = OF_METHOD.get(stream.method, stream.method)
+        totals = made.own.setdefault(name, Totals(stats=None, flushes=None))
+        way = ("read", "write").index(stream.operation)
+        totals.bytes[way] += stream.bytes
+        totals.calls[way] += of_stream(stream, ranks)
+        totals.opens = (totals.opens or 0) + opens_of(stream, ranks)
+        for dump in stream.dumps:
+            if way == WRITE and _flushed(stream, dump, ranks):
+                totals.flushed_dumps += dump.count
+            for each in dump.operations:
+                if each.operation == "stat":
+                    totals.stats = (totals.stats or 0) + dump.count * each.count
+    return made
+
+
+def _flushed(stream: Stream, dump: Dump, ranks: int) -> bool:
+    """Whether a dump has a flush for sure. The player counts the bytes of each rank in each file
+    up to `sync_bytes`, but calls where the method is collective."""
+    if stream.sync or stream.sync_bytes is None:
+        return stream.sync and dump.bytes > 0
+    files = len({v.file for v in dump.variables})
+    by_bytes = stream.method == "posix" and stream.layout != "flood" and files > 0
+    return by_bytes and dump.bytes >= ranks * files * stream.sync_bytes
+
+
+# -- how much of a log a workload stands for ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Shares of a log (0 to 1) that a workload reproduces, and what it leaves out."""
+
+    bytes: float
+    calls: float
+    time: float
+    missing: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        return (
+            f"The workload stands for {_percent(self.bytes)} of the bytes, "
+            f"{_percent(self.calls)} of the calls and {_percent(self.time)} of the I/O time of "
+            "the log."
+        )
+
+
+def coverage(log: Interfaces, made: Interfaces) -> Coverage:
+    """What of the application's own calls in a log is in a workload made from it.
+
+    Calls are data calls, opens and stats. A file's data time counts as far as the bytes of its
+    interface do; the time of files that moved no byte does not count.
+    """
+    have, whole = Counter[str](), Counter[str]()
+    kept_s = all_s = 0.0
+    missing = []
+    for name, totals in log.own.items():
+        mine = made.own.get(name, Totals())
+        for way, word in ((READ, "read"), (WRITE, "written")):
+            size, kept = totals.bytes[way], min(totals.bytes[way], mine.bytes[way])
+            count, calls = totals.calls[way].count, mine.calls[way].count
+            whole["bytes"] += size
+            have["bytes"] += kept
+            whole["calls"] += count
+            have["calls"] += min(count, calls)
+            if size - kept > 0.01 * size:
+                missing.append(
+                    f"{size - kept:,} of {size:,} B {word} through {name} "
+                    f"({_percent((size - kept) / size)})"
+                )
+            if count - calls > 0.01 * count:
+                missing.append(
+                    f"{count - calls:,} of {count:,} data calls that {_verb(way)} through {name} "
+                    f"({_percent((count - calls) / count)})"
+                )
+        for what, there, here in (
+            ("opens", totals.opens or 0, mine.opens or 0),
+            ("stats", totals.stats or 0, mine.stats or 0),
+        ):
+            whole["calls"] += there
+            have["calls"] += min(there, here)
+            if there - here > 0.01 * there:
+                share = _percent((there - here) / there)
+                missing.append(f"{there - here:,} of {there:,} {what} through {name} ({share})")
+        size = sum(totals.bytes)
+        kept = sum(map(min, totals.bytes, mine.bytes))
+        kept_s += totals.time_s[0] * (kept / size if size else 0.0) + totals.time_s[1]
+        all_s += sum(totals.time_s)
+    kept_s = max(0.0, kept_s - log.idle_s)
+    return Coverage(
+        bytes=have["bytes"] / whole["bytes"] if whole["bytes"] else 1.0,
+        calls=have["calls"] / whole["calls"] if whole["calls"] else 1.0,
+        time=kept_s / all_s if all_s > 0 else 1.0,
+        missing=tuple(missing),
+    )
+
+
+def _verb(way: int) -> str:
+    return "write" if way == WRITE else "read"
+
+
+def _percent(share: float) -> str:
+    """A share in percent; 100 only where nothing is missing, 0 only where all is."""
+    if share in (0.0, 1.0):
+        return f"{100 * share:.0f} %"
+    return f"{min(99.99, max(0.01, 100 * share)):.4g} %"

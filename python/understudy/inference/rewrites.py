@@ -1,0 +1,203 @@
+"""Files that are written again and again under the same names.
+
+More bytes were written to such a file than it has. Where it was opened as often, it was truncated
+and rewritten each time, else updated in place. A trace shows each pass over the file by offsets
+that start again; without one, opens and the size of the file tell how many there were.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.contracts.workload.types import MAX_DUMPS
+from understudy.inference.drafts import Draft
+from understudy.inference.series import Cell, DumpFacts, Series
+
+AGAIN = 1.5  # bytes written over the size of the file from which on it is written again
+WHOLE = 0.01  # deviation from a whole number of times, as a share of them
+PATCH = 0.01  # share of a pass below which what is written again is part of it (a header)
+MAX_NAMES = 8  # files used in turn
+MAX_ITEMS = 64  # files of one dump that are looked at one by one
+SIMILAR = 0.25  # by which files used in turn differ in size at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """How often a file was written; `sure` if several counters agree."""
+
+    times: int
+    rewritten: bool  # truncated first, else updated in place
+    reopened: bool
+    sure: bool
+    how: str
+
+
+def size_of(cell: Cell) -> int:
+    """Bytes written, over all ranks."""
+    return cell.shared_bytes + (0 if cell.rank_bytes is None else int(cell.rank_bytes.sum()))
+
+
+def is_again(cells: Sequence[Cell]) -> bool:
+    """Whether more bytes were written to the files of these cells than they have."""
+    extent = sum(c.extent for c in cells)
+    return 0 < AGAIN * extent <= sum(map(size_of, cells))
+
+
+def counted(cells: Sequence[Cell], passes: int) -> Again:
+    """How often a file was written by its counters; `passes` are those in its trace, or 0."""
+    moved, extent = sum(map(size_of, cells)), sum(c.extent for c in cells)
+    opens = max(c.opens for c in cells)
+    ratio = moved / extent
+    fold = max(2, round(ratio))
+    whole = abs(ratio - fold) <= WHOLE * fold
+    if passes:
+        times, sure = passes, True
+        how = f"offsets that start again in the DXT segments: {passes} times"
+    elif opens > 1 and ratio <= opens * (1 + WHOLE) and not (whole and fold < opens):
+        times, sure = opens, whole
+        how = f"opened {opens} times per rank"
+    else:
+        times, sure = (fold, whole) if whole else (max(2, int(np.ceil(ratio))), False)
+        how = f"opened {opens} times per rank"
+    if times > MAX_DUMPS:
+        times, sure = MAX_DUMPS, False
+    how += f", {ratio:.4g} times as many bytes as the file has"
+    return Again(times=times, rewritten=opens >= times, reopened=opens > 1, sure=sure, how=how)
+
+
+def passes_of(
+    offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], start_s: npt.NDArray[np.float64],
+    end_s: npt.NDArray[np.float64],
+) -> list[int]:  # fmt: skip
+    """The first segment of each pass over a file by one rank, in order of time: its offsets start
+    again. Small writes into what the pass has written (a header, a count) begin none."""
+    begins = [0]
+    low: list[int] = []  # the ranges that this pass has written, disjoint and in order
+    high: list[int] = []
+    written = 0
+    for n, (at, size) in enumerate(zip(offset.tolist(), length.tolist(), strict=True)):
+        again = _overlap(low, high, at, at + size)
+        if written and 2 * again >= size > 0 and again >= PATCH * written:
+            first = n
+            while first - 1 > begins[-1] and length[first - 1] < PATCH * written and (
+                start_s[first] - end_s[first - 1] < start_s[first - 1] - end_s[first - 2]
+            ):  # fmt: skip
+                first -= 1
+            begins.append(first)
+            low, high, written, again = [], [], 0, 0
+        written += size - again
+        _insert(low, high, at, at + size)
+    return begins
+
+
+def _overlap(low: list[int], high: list[int], begin: int, end: int) -> int:
+    first, last = bisect_right(high, begin), bisect_left(low, end)
+    return sum(min(high[k], end) - max(low[k], begin) for k in range(first, last))
+
+
+def _insert(low: list[int], high: list[int], begin: int, end: int) -> None:
+    first, last = bisect_left(high, begin), bisect_right(low, end)
+    if first < last:
+        begin, end = min(begin, low[first]), max(end, high[last - 1])
+    low[first:last], high[first:last] = [begin], [end]
+
+
+# -- which drafts -----------------------------------------------------------------------------
+
+
+def unravel(drafts: Sequence[Draft]) -> list[Draft]:
+    """Files of one dump that are each written again become drafts of their own: each has its own
+    times."""
+    made: list[Draft] = []
+    for draft in drafts:
+        parts = _parts(draft) if draft.write and _overlapping(draft) else []
+        if 1 < len(parts) <= MAX_ITEMS and any(is_again(_cells(s)) for s in parts):
+            again = [s for s in parts if is_again(_cells(s))]
+            made += [Draft(series=[s]) for s in again]
+            if others := [s for s in parts if not is_again(_cells(s))]:
+                made += [Draft(series=[s]) for s in others]
+        else:
+            made.append(draft)
+    return made
+
+
+def _overlapping(draft: Draft) -> bool:
+    """Whether its dumps are not one after another."""
+    return all(draft.start_s(k + 1) < draft.end_s(k) for k in range(draft.dumps - 1))
+
+
+def _cells(series: Series) -> list[Cell]:
+    return [c for d in series.dumps for c in d.cells.values()]
+
+
+def _parts(draft: Draft) -> list[Series]:
+    """The dumps of a draft by series and file."""
+    parts = []
+    for series in draft.series:
+        for k, dump in enumerate(series.dumps):
+            for item in sorted({item for item, _ in dump.cells}):
+                own: dict[tuple[tuple[int, ...], int], Cell] = {
+                    ((), v): cell for (i, v), cell in dump.cells.items() if i == item
+                }
+                one = replace(series, dumps=[DumpFacts.of(own)], key=series.key[k : k + 1])
+                parts.append(one)
+    return parts
+
+
+def in_turn(drafts: Sequence[Draft]) -> list[Draft]:
+    """Drafts of files that are used in turn (a, b, a, b: the last two are kept) become one."""
+    groups: dict[tuple[object, ...], list[Draft]] = {}
+    for draft in drafts:
+        one = draft.series[0]
+        folder = one.template.rpartition(b"/")[0]
+        key = (draft.write, draft.method, draft.spans, folder, len(one.template))
+        groups.setdefault(key, []).append(draft)
+    gone: dict[int, Draft | None] = {}
+    for group in groups.values():
+        mine = [d for d in group if d.write and len(d.series) == 1 and _single(d)]
+        mine.sort(key=lambda d: d.start_s(0))
+        for first, draft in enumerate(mine):
+            if id(draft) in gone or draft.files not in ("rewrite", "update"):
+                continue
+            for count in range(MAX_NAMES, 1, -1):
+                some = [d for d in mine[first:] if id(d) not in gone and _similar(draft, d)]
+                if len(some[:count]) == count and _takes_turns(some[:count]):
+                    gone.update({id(d): None for d in some[:count]})
+                    gone[id(draft)] = _turning(some[:count])
+                    break
+    found = [gone.get(id(d), d) for d in drafts]
+    return [d for d in found if d is not None]
+
+
+def _single(draft: Draft) -> bool:
+    """Dumps of one set of files each, none of them a rule for many."""
+    return (draft.files in ("rewrite", "update") or draft.dumps == 1) and all(
+        d.count == 1 for d in draft.series[0].dumps
+    )
+
+
+def _similar(one: Draft, other: Draft) -> bool:
+    sizes = [d.dump_bytes for d in (one, other)]
+    kinds = {one.files, other.files} - {"new"}
+    a, b = (d.series[0].template for d in (one, other))
+    differ = sum(x != y for x, y in zip(a, b, strict=True))
+    return min(sizes) >= (1 - SIMILAR) * max(sizes) and len(kinds) == 1 and differ <= 2
+
+
+def _takes_turns(drafts: Sequence[Draft]) -> bool:
+    moments = sorted((d.start_s(k), n) for n, d in enumerate(drafts) for k in range(d.dumps))
+    count = len(drafts)
+    return len(moments) > count and all(n == k % count for k, (_, n) in enumerate(moments))
+
+
+def _turning(drafts: Sequence[Draft]) -> Draft:
+    first = drafts[0]
+    dumps = sorted((d for one in drafts for d in one.series[0].dumps), key=lambda d: d.start_s)
+    series = replace(first.series[0], dumps=dumps, key=tuple((k,) for k in range(len(dumps))))
+    return replace(
+        first, series=[series], names=len(drafts),
+        folded=frozenset(t for d in drafts for t in d.templates),
+    )  # fmt: skip

@@ -1,0 +1,42 @@
+"""The table of accesses that a reader fills: one row for every rank (or for all ranks together) of
+every variable of every file in one direction."""
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.inference.calls import BINS
+from understudy.inference.names import MAX_FIELDS
+
+ALL_RANKS = -1
+BURST = 0.01  # fraction of the run: where pauses tell nothing, longer ones divide
+LONG = 0.05  # fraction of the run from which on a file is open for more than one dump
+
+Rows = npt.NDArray[np.void]
+
+ACCESS = np.dtype(
+    [
+        ("template", "i4"),  # index into the name templates
+        ("numbers", "i8", (MAX_FIELDS,)),  # the numbers of the name, see `Templates.split`
+        ("file", "u8"),  # identity of the file
+        ("variable", "i4"),  # within the file, in the order of time
+        ("rank", "i4"),  # ALL_RANKS, or the one that did it
+        ("write", "?"),
+        ("method", "i1"),  # index into METHODS
+        ("bytes", "i8"),  # payload
+        ("extent", "i8"),  # size of the file on storage, on the first row of a file; else 0
+        ("element", "i2"),  # bytes of an element
+        ("points", "i8"),  # elements of an HDF5 dataset when it was opened last; else 0
+        ("start_s", "f8"),
+        ("end_s", "f8"),
+        ("transfer", "i8"),  # bytes of the most important call size
+        ("calls", "i4", (len(BINS),)),  # in each of Darshan's bins of sizes
+        ("sizes", "f4", (len(BINS),)),  # their mean size in each, bytes
+        ("collectives", "i4"),  # calls that are collective
+        ("opens", "i4"),  # of each rank, of the file
+        ("collective", "?"),
+        ("synced", "?"),
+        ("even", "?"),  # the log says that all ranks moved the same
+        ("corrected", "?"),  # the bytes are not those of the counter
+    ]
+)
+METHODS = ("posix", "mpiio", "hdf5", "stdio")

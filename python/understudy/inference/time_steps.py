@@ -1,0 +1,576 @@
+"""Time steps of a file that stays open: when each was appended and how large it is.
+
+A log has one record for such a file. The time steps are found, in order of preference, from
+datasets written at different times, from traced accesses (DXT), from the heatmap minus the bytes
+of other files in the same time, or, if only a counter gives their number, by an even spread.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.contracts.workload.types import MAX_DUMPS
+from understudy.inference import pauses
+from understudy.inference.accesses import Hint
+from understudy.inference.calls import BIN_BYTES, BINS
+from understudy.inference.drafts import Draft
+from understudy.inference.rewrites import counted, is_again, passes_of
+from understudy.inference.series import Cell, DumpFacts, Series
+from understudy.inference.table import BURST, LONG
+from understudy.inference.transfers import Tally
+
+MAX_STEPS = 10_000  # irregular ones
+RULE_STEPS = 1000  # regular ones from which on they are held as a rule
+SHORTEST_S = 1e-6  # between two of them
+PLACED = 0.005  # share of the run by which a rule may misplace a time step
+FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
+MANY = 10  # time steps that show themselves in a shorter time too
+IDLE = 0.9  # if the file rests for this share of the time
+FULL = 0.5  # share of the heatmap's bins in use above which it shows no pauses
+NOISE = 0.01  # fraction of a time step below which a rest in the heatmap is none
+
+Bytes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heat:
+    """Bytes written over all ranks per time bin, of one module."""
+
+    width_s: float
+    bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segments:
+    """Traced writes to one file: [n] each. Offsets of MPI-IO may be unknown: all the same."""
+
+    rank: npt.NDArray[np.int64]
+    offset: Bytes
+
+    start_s: npt.NDArray[np.float64]
+    end_s: npt.NDArray[np.float64]
+    bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    start_s: float
+    end_s: float
+    bytes: int
+    calls: Bytes | None = None  # of each bin of sizes, if known
+
+
+@dataclass(slots=True)
+class TimeSteps:
+    """Splits drafts of one dump into time steps, if the trace separates them."""
+
+    runtime_s: float
+    hints: dict[int, Hint] = field(default_factory=dict)
+    heat: dict[str, Heat] = field(default_factory=dict)
+    trace: Callable[[int, str], Segments | None] = lambda file, method: None
+
+    def split(self, drafts: Sequence[Draft]) -> None:
+        """Turn every draft that is one long-open file into a stream of time steps."""
+        for draft in drafts:
+            if draft.files != "new":
+                continue
+            series = draft.series[0]
+            items = {item for item, _ in series.dumps[0].cells}
+            alone = draft.dumps == 1 and len(draft.series) == 1 and len(items) == 1
+            if draft.write and alone:
+                self._split(draft, [d for d in drafts if d is not draft and d.write])
+
+    def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
+        series = draft.series[0]
+        dump = series.dumps[0]
+        file = next(iter(dump.cells.values())).file
+        if is_again(list(dump.cells.values())):
+            self._split_again(draft, others)
+            return
+        hint = self.hints.get(file)
+        steps = hint.steps if hint else None
+        several = len(series.rank_spans) > 1  # ranks have files of their own
+        counted = f"{hint.counter} = {hint.steps}; " if hint else ""
+        segments = self._traced(file, series.method, dump.bytes)
+        bursts, plausible = self._from_trace(segments, hint)
+        if not self._lasts(dump, bursts):
+            return
+        if bursts and _too_fine(len(bursts), dump.bytes):
+            fine, plausible = len(bursts), ()
+            bursts = self._coarse(segments)
+            draft.remarks.append(_lost(fine, len(bursts), dump.bytes))
+            if len(bursts) < 2:
+                return
+        elif hint and not bursts and _too_fine(hint.steps, dump.bytes):
+            draft.remarks.append(_lost(hint.steps, 1, dump.bytes))
+            return
+        if grown := _by_growth(dump, bursts):
+            how = (
+                "H5D_BYTES_WRITTEN in equal shares of the time steps that a dataset spans; times "
+                "from the DXT segments, divided at the longest pauses"
+            )
+            series.dumps = grown
+        elif not _lasting(dump, bursts) and (parts := self._by_dataset(dump, steps)):
+            how = (
+                "H5D_F_WRITE_START_TIMESTAMP and H5D_BYTES_WRITTEN of the datasets of each time "
+                "step"
+            )
+            series.dumps = [_dump_of(cells, dump) for cells in parts]
+        elif bursts:
+            how = "times and sizes from the DXT segments, divided at the longest pauses"
+            series.dumps, many = self._held(dump, bursts, segments)
+            draft.remarks += many
+            if plausible:
+                draft.unclear = True
+                draft.remarks.append(
+                    f"the pauses of its trace tell {len(bursts)} time steps from each other, but "
+                    f"{' or '.join(map(str, plausible))} are plausible too"
+                )
+            if several:
+                how += ", of the file of one rank; equal growth of the others is assumed"
+                draft.assumed = True
+        elif several:
+            return
+        elif bursts := self._from_heat(series, dump, hint, others):
+            how = "times and sizes from the HEATMAP bins, minus the bytes of other files in them"
+            series.dumps = _divide(dump, self._equal(hint, bursts))
+        elif hint and steps:
+            how = "equal sizes, spread evenly from the first write to the last, are assumed"
+            draft.assumed = True
+            if hint.weak:
+                draft.remarks.append(
+                    f"no trace shows its time steps; that there are {steps} is a guess from "
+                    f"{hint.counter}"
+                )
+            series.dumps = _evenly(dump, min(steps, MAX_DUMPS))
+            if steps > MAX_DUMPS:
+                draft.remarks.append(_lost(steps, MAX_DUMPS, dump.bytes))
+        else:
+            return
+        series.dumps = [d for d in series.dumps if d.bytes]
+        draft.timing = counted + how
+        draft.files = "append"
+        for step in series.dumps[:-1]:  # container bytes are counted with the last time step
+            step.extent = step.bytes if dump.extent else 0
+        series.dumps[-1].extent = dump.extent - sum(d.extent for d in series.dumps[:-1])
+        series.key = tuple((k,) for k in range(len(series.dumps)))
+
+    def _lasts(self, dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
+        """Whether a file is used for so long, or so often, that it holds several time steps."""
+        span_s = dump.end_s - dump.start_s
+        busy_s = sum(b.end_s - b.start_s for b in bursts)
+        often = len(bursts) >= MANY and busy_s <= (1 - IDLE) * span_s
+        return span_s > LONG * self.runtime_s or often
+
+    def _by_dataset(self, dump: DumpFacts, steps: int | None) -> list[list[tuple[int, Cell]]]:
+        """Datasets in groups that are far apart in time, one per time step."""
+        cells = sorted(
+            ((variable, cell) for (_, variable), cell in dump.cells.items()),
+            key=lambda c: c[1].start_s,
+        )
+        start_s = np.array([c.start_s for _, c in cells])
+        end_s = np.array([c.end_s for _, c in cells])
+        gaps = np.diff(start_s) if steps else pauses.pauses_of(start_s, end_s)
+        if steps:
+            found = pauses.cut_into(gaps, steps)
+        else:
+            sizes = np.array([_bytes(c) for _, c in cells], np.int64)
+            call_s = float(np.median(end_s - start_s))
+            found = pauses.cut(gaps, sizes, call_s=call_s, few_s=LONG * self.runtime_s)
+        if not found.at:
+            return []
+        edges = [0, *found.at, len(cells)]
+        return [cells[a:b] for a, b in pairwise(edges)]
+
+    def _split_again(self, draft: Draft, others: Sequence[Draft]) -> None:
+        """The passes over files that are written again and again."""
+        series = draft.series[0]
+        dump = series.dumps[0]
+        cells = list(dump.cells.values())
+        segments = self._traced(cells[0].file, series.method, 0)
+        begins = _passes(segments) if segments is not None else []
+        found = counted(cells, len(begins) + 1 if begins else 0)
+        bursts: list[Burst] = []
+        if segments is not None and begins:
+            how = "times and sizes from the DXT segments, divided where offsets start again"
+            bursts = _bursts(segments, np.searchsorted(segments.start_s, begins).tolist())
+        elif segments is not None:
+            how = "times and sizes from the DXT segments, divided at the longest pauses"
+            gaps = pauses.pauses_of(segments.start_s, segments.end_s)
+            bursts = _bursts(segments, pauses.cut_into(gaps, found.times).at)
+        if len(bursts) < 2:
+            how = "times and sizes from the HEATMAP bins, minus the bytes of other files in them"
+            bursts = self._from_heat(series, dump, Hint(found.times, ""), others)
+        if len(bursts) < 2:
+            how = "equal sizes, spread evenly from the first write to the last, are assumed"
+            draft.assumed = True
+            series.dumps = _evenly(dump, found.times)
+        else:
+            series.dumps, many = self._held(dump, bursts, segments)
+            draft.remarks += many
+        if len(series.rank_spans) > 1 and not draft.assumed:
+            how += ", of the file of one rank; those of the others are assumed to be alike"
+            draft.assumed = True
+        if not found.sure and not begins:
+            draft.remarks.append(
+                f"that its files were written {found.times} times is a guess: {found.how}"
+            )
+        largest = max(d.bytes for d in series.dumps)
+        # What is left of earlier, longer contents was not truncated.
+        rewritten = found.rewritten and not (begins and dump.extent > (1 + NOISE) * largest)
+        draft.files = "rewrite" if rewritten else "update"
+        draft.reopen = rewritten or found.reopened
+        draft.again, draft.again_sure = found.how, found.sure or bool(begins)
+        draft.timing = how
+        series.dumps = [d for d in series.dumps if d.bytes]
+        container = series.method == "hdf5" and rewritten
+        beyond = max(0, dump.extent - largest) if container else 0
+        for step in series.dumps:
+            step.extent = step.bytes + beyond
+        series.key = tuple((k,) for k in range(len(series.dumps)))
+
+    def _held(
+        self, dump: DumpFacts, bursts: Sequence[Burst], segments: Segments | None
+    ) -> tuple[list[DumpFacts], list[str]]:
+        """The dumps of the bursts, a rule for many that are regular, and remarks: of very many
+        that are not, neighbours are put together."""
+        count = len(bursts)
+        if count <= RULE_STEPS:
+            return _divide(dump, bursts), []
+        start_s = np.array([b.start_s for b in bursts])
+        sizes = np.array([b.bytes for b in bursts[:-1]])
+        period_s = float(start_s[-1] - start_s[0]) / (count - 1)
+        late_s = np.abs(start_s - start_s[0] - period_s * np.arange(count)).max()
+        mean = float(sizes.mean())
+        if late_s <= PLACED * self.runtime_s and np.abs(sizes - mean).max() <= NOISE * mean:
+            length_s = float(np.median([b.end_s - b.start_s for b in bursts]))
+            return _rule(dump, bursts[0].start_s, period_s, length_s, count), []
+        if count > MAX_STEPS and segments is not None:
+            gaps = pauses.pauses_of(segments.start_s, segments.end_s)
+            bursts = _bursts(segments, pauses.cut_into(gaps, MAX_STEPS).at)
+            return _divide(dump, bursts), [_lost(count, len(bursts), dump.bytes)]
+        return _divide(dump, bursts), []
+
+    def _traced(self, file: int, method: str, payload: int) -> Segments | None:
+        """The trace of a file in order of time, without a library's own accesses where the
+        payload tells them; None if it has no bytes."""
+        segments = self.trace(file, method)
+        if segments is None or not segments.bytes.any():
+            return None
+        segments = _of_payload(segments, payload)
+        return _some(segments, np.argsort(segments.start_s, kind="stable"))
+
+    def _coarse(self, segments: Segments | None) -> list[Burst]:
+        """Time steps at pauses that are long for the run."""
+        if segments is None:
+            return []
+        gaps = pauses.pauses_of(segments.start_s, segments.end_s)
+        return _bursts(segments, (np.flatnonzero(gaps > BURST * self.runtime_s) + 1).tolist())
+
+    def _from_trace(
+        self, segments: Segments | None, hint: Hint | None
+    ) -> tuple[list[Burst], tuple[int, ...]]:
+        """The time steps of a trace, and which other numbers of them are plausible."""
+        if segments is None:
+            return [], ()
+        start, end, sizes = segments.start_s, segments.end_s, segments.bytes
+        gaps = pauses.pauses_of(start, end)
+        call_s = float(np.median(end - start))
+        found = pauses.cut(gaps, sizes, call_s=call_s, few_s=BURST * self.runtime_s)
+        if hint:
+            told = pauses.cut_into(gaps, hint.steps)
+            if hint.sure or not found.clear or (told.clear and not hint.weak):
+                found = told
+        if not found.at:
+            return [], ()
+        return _bursts(segments, found.at), found.others
+
+    def _from_heat(
+        self, series: Series, dump: DumpFacts, hint: Hint | None, others: Iterable[Draft]
+    ) -> list[Burst]:
+        steps = hint.steps if hint else None
+        name = _MODULE[series.method]
+        heat = self.heat.get(name)
+        if heat is None:
+            return []
+        left = heat.bytes.astype(np.float64)
+        first, last = int(dump.start_s / heat.width_s), int(dump.end_s / heat.width_s)
+        left[:first] = left[last + 1 :] = 0
+        for other in others:
+            for one in other.series:
+                if series.method in _SEEN[one.method]:
+                    for burst in one.dumps:
+                        _subtract(left, heat.width_s, burst, one.method == "hdf5")
+        left[left < NOISE * left.sum() / (steps or 10)] = 0
+        weak = hint is not None and hint.weak
+        groups = _groups(np.flatnonzero(left), None if weak else steps)
+        if len(groups) < 2 or (steps and not weak and len(groups) != steps):
+            return []
+        if weak and np.count_nonzero(left) > FULL * (last - first + 1):
+            return []  # too coarse to show pauses
+        return [
+            Burst(
+                start_s=float(max(dump.start_s, g[0] * heat.width_s)),
+                end_s=float(min(dump.end_s, (g[-1] + 1) * heat.width_s)),
+                bytes=max(1, round(left[g[0] : g[-1] + 1].sum())),
+            )
+            for g in groups
+        ]
+
+    def _equal(self, hint: Hint | None, bursts: list[Burst]) -> list[Burst]:
+        """Time steps of a dataset that grew by its first shape repeatedly are equal."""
+        if hint is None or "NPOINTS" not in hint.counter:
+            return bursts
+        return [Burst(start_s=b.start_s, end_s=b.end_s, bytes=1) for b in bursts]
+
+
+def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
+    """Datasets that grew by the same shape repeatedly, in equal shares over the time steps that
+    they span, and those of two time steps. Others are divided equally only if they are negligible.
+    Empty if none grew, or if a large one grew in another way: the trace then has better data."""
+    between = _between(bursts)
+    made = [DumpFacts(cells={}, start_s=b.start_s, end_s=b.end_s) for b in bursts]
+    grew = False
+    assumed: list[tuple[int, slice]] = []
+    for key, cell in dump.cells.items() if made else ():
+        if _grew(cell, len(made)):  # it is in every time step, wherever the gaps are
+            first, last = 0, len(made) - 1
+        else:
+            first, last = np.searchsorted(between, (cell.start_s, cell.end_s)).tolist()
+        spans = last - first + 1
+        ends = list(range(spans + 1))
+        if spans > 1 and not _grew(cell, spans):
+            ends = [0, cell.points * cell.element, _bytes(cell)]
+            if spans > 2 or not 0 < ends[1] < ends[2]:
+                ends = list(range(spans + 1))
+                assumed.append((_bytes(cell), slice(first, last + 1)))
+        grew = grew or spans > 1
+        for k in range(spans):
+            made[first + k].cells[key] = _share(cell, k, ends)
+    if any(size > NOISE * sum(step.bytes for step in made[span]) for size, span in assumed):
+        return []
+    return made if grew and all(step.bytes for step in made) else []
+
+
+def _between(bursts: Sequence[Burst]) -> list[float]:
+    """A time between each burst and the next."""
+    return [(a.end_s + b.start_s) / 2 for a, b in pairwise(bursts)]
+
+
+def _lasting(dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
+    """Whether a dataset was written in several bursts: it does not separate time steps."""
+    between = _between(bursts)
+    return any(
+        np.searchsorted(between, c.start_s) != np.searchsorted(between, c.end_s)
+        for c in dump.cells.values()
+    )
+
+
+def _grew(cell: Cell, times: int) -> bool:
+    """Whether a dataset took one shape this many times, to within an element each. Darshan records
+    its elements at the last open: the first shape if it stayed open, else all but the last."""
+    size, opened = _bytes(cell), cell.points * cell.element
+    return any(
+        0 < shape < size and abs(size - times * shape) <= times * cell.element
+        for shape in (opened, size - opened)
+    )
+
+
+def _bytes(cell: Cell) -> int:
+    return cell.shared_bytes + (0 if cell.rank_bytes is None else int(cell.rank_bytes.sum()))
+
+
+def _too_fine(steps: int, size: int) -> bool:
+    return steps > FEW_STEPS and size < MIN_BYTES * steps
+
+
+_MODULE = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "MPIIO"}
+# Methods whose bytes appear in the same heatmap, by the method of the file under study.
+_SEEN = {
+    "posix": ("posix",),
+    "stdio": ("stdio",),
+    "mpiio": ("posix", "mpiio", "hdf5"),
+    "hdf5": ("posix", "mpiio", "hdf5"),
+}
+
+
+def _of_payload(segments: Segments, payload: int) -> Segments:
+    """Without the small accesses of a library for itself (HDF5 metadata): the longest accesses, if
+    there is a minimum length from which on they add up to the payload."""
+    lengths, count = np.unique(segments.bytes, return_counts=True)
+    longest = np.cumsum((lengths * count)[::-1])[::-1]
+    found = np.flatnonzero(longest == payload)
+    if not len(found):
+        return segments
+    kept = segments.bytes >= lengths[found[0]]
+    return _some(segments, kept)
+
+
+def _some(segments: Segments, which: npt.NDArray[Any]) -> Segments:
+    return Segments(**{f.name: getattr(segments, f.name)[which] for f in fields(segments)})
+
+
+def _subtract(
+    left: npt.NDArray[np.float64], width_s: float, burst: DumpFacts, whole: bool
+) -> None:
+    """Subtract the dump of another file from the heatmap, in the bins that it spans."""
+    span = slice(int(burst.start_s / width_s), int(burst.end_s / width_s) + 1)
+    there = left[span].sum()
+    if there <= 0:
+        return
+    rest = there - burst.bytes
+    left[span] *= 0 if whole or rest < NOISE * burst.bytes else rest / there
+
+
+def _groups(bins: npt.NDArray[np.intp], steps: int | None) -> list[npt.NDArray[np.intp]]:
+    """Groups of neighbouring bins; if there are too many, the closest are merged."""
+    if not len(bins):
+        return []
+    groups = np.split(bins, np.flatnonzero(np.diff(bins) > 1) + 1)
+    while steps and len(groups) > steps:
+        gaps = [b[0] - a[-1] for a, b in pairwise(groups)]
+        k = int(np.argmin(gaps))
+        groups[k : k + 2] = [np.concatenate(groups[k : k + 2])]
+    return groups
+
+
+def _bursts(segments: Segments, at: Sequence[int]) -> list[Burst]:
+    """The time steps that begin at these segments and at the first."""
+    edges = [0, *at, len(segments.bytes)]
+    return [
+        Burst(
+            start_s=float(segments.start_s[a]),
+            end_s=float(segments.end_s[a:b].max()),
+            bytes=int(segments.bytes[a:b].sum()),
+            calls=np.bincount(
+                np.searchsorted(BIN_BYTES, segments.bytes[a:b]), minlength=len(BINS)
+            ),
+        )
+        for a, b in pairwise(edges)
+        if b > a
+    ]
+
+
+def _passes(segments: Segments) -> list[float]:
+    """When the passes after the first begin: those of the rank that moved most, which the others
+    join until it is halfway from one to the next. Empty if the offsets are unknown."""
+    ranks, index = np.unique(segments.rank, return_inverse=True)
+    moved = np.bincount(index.ravel(), weights=segments.bytes)
+    one = _some(segments, segments.rank == ranks[int(np.argmax(moved))])
+    if len(np.unique(one.offset)) < 2 and len(np.unique(one.bytes)) > 1:
+        return []
+    if one.offset.min() < 0:
+        return []
+    begins = passes_of(one.offset, one.bytes, one.start_s, one.end_s)[1:]
+    return [float(one.end_s[:n].max() + one.start_s[n]) / 2 for n in begins]
+
+
+def _evenly(dump: DumpFacts, steps: int) -> list[DumpFacts]:
+    """Equal time steps, spread evenly from the first write to the last."""
+    period_s = (dump.end_s - dump.start_s) / max(1, steps - 1)
+    if steps > RULE_STEPS:
+        return _rule(dump, dump.start_s, period_s, 0.0, steps)
+    times = [dump.start_s + k * period_s for k in range(steps)]
+    return _divide(dump, [Burst(start_s=t, end_s=t, bytes=1) for t in times])
+
+
+def _rule(
+    dump: DumpFacts, start_s: float, period_s: float, length_s: float, steps: int
+) -> list[DumpFacts]:
+    """So many equal time steps as a rule; the last one, with what is left, alone."""
+    edges = range(steps + 1)
+    period_s = max(period_s, SHORTEST_S)
+    last_s = start_s + (steps - 1) * period_s
+    rule = DumpFacts(
+        cells={key: _share(cell, 0, edges) for key, cell in dump.cells.items()},
+        start_s=start_s, end_s=start_s + length_s, count=steps - 1, period_s=period_s,
+    )  # fmt: skip
+    last = DumpFacts(
+        cells={
+            key: _rest(cell, rule.cells[key], steps - 1) for key, cell in dump.cells.items()
+        },
+        start_s=last_s, end_s=last_s + length_s,
+    )  # fmt: skip
+    return [rule, last] if rule.bytes else _divide(dump, [_whole(dump)])
+
+
+def _rest(cell: Cell, each: Cell, times: int) -> Cell:
+    """What so many equal time steps leave of a cell for the last one."""
+    left = _share(cell, times, range(times + 2))
+    left.shared_bytes = cell.shared_bytes - times * each.shared_bytes
+    if cell.rank_bytes is not None and each.rank_bytes is not None:
+        left.rank_bytes = cell.rank_bytes - times * each.rank_bytes
+    return left
+
+
+def _whole(dump: DumpFacts) -> Burst:
+    return Burst(start_s=dump.start_s, end_s=dump.end_s, bytes=1)
+
+
+def _lost(found: int, kept: int, size: int) -> str:
+    """A remark on time steps that were put together."""
+    held = "one dump" if kept < 2 else f"{kept} dumps"
+    return (
+        f"its {found} time steps of {size // found} B each on average were put together in {held}"
+    )
+
+
+def _dump_of(cells: list[tuple[int, Cell]], whole: DumpFacts) -> DumpFacts:
+    start_s = min(c.start_s for _, c in cells)
+    return DumpFacts(
+        cells={((), variable): cell for variable, cell in cells},
+        start_s=start_s,
+        end_s=max(c.end_s for _, c in cells),
+        extent=0,
+    )
+
+
+def _divide(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
+    """Divide the dump among the bursts; the bytes of each rank in proportion to theirs."""
+    edges = [0, *accumulate(b.bytes for b in bursts)]
+    known = [b.calls for b in bursts if b.calls is not None]
+    told = len(known) == len(bursts) and any((k != known[0]).any() for k in known)
+    calls = np.cumsum([0 * known[0], *known], axis=0) if told else None
+    return [
+        DumpFacts(
+            cells={key: _share(cell, k, edges, calls) for key, cell in dump.cells.items()},
+            start_s=burst.start_s,
+            end_s=burst.end_s,
+        )
+        for k, burst in enumerate(bursts)
+    ]
+
+
+def _share(cell: Cell, k: int, edges: Sequence[int], calls: Bytes | None = None) -> Cell:
+    """Time step k of a cell: its bytes in proportion to the distance of edges k and k + 1; the
+    calls in that of `calls`, or equally many in each."""
+    low, high, total = edges[k], edges[k + 1], edges[-1]
+    steps, share = len(edges) - 1, (high - low) / total
+
+    def scaled(size: int) -> int:
+        rows = size // cell.element
+        return (rows * high // total - rows * low // total) * cell.element
+
+    def made(tally: Tally) -> Tally:
+        if calls is None:
+            return tally.step(k, steps, share)
+        return tally.portion(calls[k], calls[k + 1], calls[-1])
+
+    ranks = cell.rank_bytes
+    return Cell(
+        rank_bytes=None
+        if ranks is None
+        else np.array([scaled(n) for n in ranks.tolist()], np.int64),
+        rank_calls=made(cell.rank_calls),
+        shared_bytes=scaled(cell.shared_bytes),
+        shared_calls=made(cell.shared_calls),
+        even=cell.even,
+        element=cell.element,
+        start_s=cell.start_s,
+        end_s=cell.end_s,
+        file=cell.file,
+    )

@@ -1,0 +1,1 @@
+"""The only place that compares numbers with limits: fidelity, accuracy, metrics, verdicts."""

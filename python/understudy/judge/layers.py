@@ -1,0 +1,81 @@
+"""The raw counters of an original and of its replica, interface by interface.
+
+The counters are sums over the records of a log, untouched by the reader that describes it: an
+error of that reader cannot cancel out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from understudy.inference.interfaces import READ, WRITE, Interfaces, Totals
+from understudy.judge.measures import Measure, counted, sizes
+
+_UNSEEN = "Darshan does not see stats of programs that were built with glibc 2.33 or later"
+_UNSTATED = "a workload does not state them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """What was compared of one interface; of a module below another one nothing is judged."""
+
+    name: str
+    measures: tuple[Measure, ...]
+
+
+def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ...]:
+    """Each interface that either side used."""
+    made = [
+        Layer(name=name, measures=tuple(_measures(a, b)))
+        for name in sorted(original.own | replica.own)
+        for a, b in ((original.own.get(name, Totals()), replica.own.get(name, Totals())),)
+    ]
+    for module, above in sorted(original.below | replica.below):
+        if not (original.modules and replica.modules):
+            continue
+        reason = f"the library makes them below {above}"
+        a = original.below.get((module, above), Totals())
+        b = replica.below.get((module, above), Totals())
+        found = (replace(m, error=None, reason=reason) for m in _measures(a, b))
+        made.append(Layer(name=f"{module} below {above}", measures=tuple(found)))
+    return tuple(layer for layer in made if layer.measures)
+
+
+def _measures(a: Totals, b: Totals) -> Iterator[Measure]:
+    for way, past, verb in ((READ, "read", "reads"), (WRITE, "written", "writes")):
+        if a.calls[way].count or b.calls[way].count or a.bytes[way] or b.bytes[way]:
+            yield counted(f"bytes {past}", a.bytes[way], b.bytes[way])
+            yield counted(verb, a.calls[way].count, b.calls[way].count)
+            if a.calls[way].count and b.calls[way].count:
+                yield sizes(a.calls[way], b.calls[way], f"sizes of {verb}")
+    yield from _operations("opens", a.opens, b.opens, "")
+    yield from _flushes(a, b)
+    yield from _operations("stats", a.stats, b.stats, _UNSEEN)
+
+
+def _flushes(a: Totals, b: Totals) -> Iterator[Measure]:
+    """Of a workload, only that each of its flushed dumps has at least one is known."""
+    if a.flushes is not None and b.flushes is not None:
+        yield from _operations("flushes", a.flushes, b.flushes, "")
+        return
+    least = max(t.flushed_dumps for t in (a, b))
+    if not least:
+        yield from _operations("flushes", a.flushes, b.flushes, "")
+        return
+    found = [t.flushed_dumps if t.flushes is None else min(t.flushes, least) for t in (a, b)]
+    yield replace(counted("flushes", *found), original=_at_least(a), replica=_at_least(b))
+
+
+def _at_least(totals: Totals) -> str:
+    if totals.flushes is None:
+        return f"at least {totals.flushed_dumps:,}"
+    return f"{totals.flushes:,}"
+
+
+def _operations(what: str, a: int | None, b: int | None, unseen: str) -> Iterator[Measure]:
+    if a is None or b is None:
+        if a or b:
+            yield replace(counted(what, a or 0, b or 0), error=None, reason=_UNSTATED)
+    elif unseen and a and not b:
+        yield replace(counted(what, a, b), error=None, reason=unseen)
+    elif a or b:
+        yield counted(what, a, b)

@@ -1,0 +1,234 @@
+"""The metrics of runs; docs/metrics.md defines each in prose. Bytes and seconds throughout."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from understudy.contracts.measurement import DumpResult, Played, PlayedDump, StreamResult
+from understudy.contracts.workload import Workload, numbers, provenance_of
+from understudy.errors import UnderstudyError
+from understudy.judge import pauses, stated
+from understudy.judge.conditions import Case, Condition, described
+from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.pauses import Pauses
+from understudy.model import simulation
+
+DATA_PHASES = ("write", "read")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Lowest, median and highest of `n` values."""
+
+    low: float
+    median: float
+    high: float
+    n: int
+
+
+def spread(values: Iterable[float]) -> Spread | None:
+    """None where nothing was measured."""
+    found = sorted(values)
+    if not found:
+        return None
+    return Spread(low=found[0], median=median(found), high=found[-1], n=len(found))
+
+
+def payload_error(moved: int, planned: float) -> float:
+    """(moved - planned) / planned; a dump planned as nothing is right only if nothing moved."""
+    if planned == 0:
+        return 0.0 if moved == 0 else float("inf")
+    return (moved - planned) / planned
+
+
+def worst(errors: Iterable[float]) -> float:
+    """The error farthest from zero."""
+    return max(errors, key=abs, default=0.0)
+
+
+def planned_bytes(dump: PlayedDump, condition: Condition) -> float:
+    return dump.described_bytes * condition.bytes_scale
+
+
+def dump_error(dumps: Sequence[DumpResult], condition: Condition) -> float:
+    """Worst payload error of one dump over its repetitions; a program's has no plan to miss."""
+    return worst(
+        payload_error(d.bytes, planned_bytes(d, condition))
+        for d in dumps
+        if isinstance(d, PlayedDump)
+    )
+
+
+def stream_error(condition: Condition, name: str) -> float:
+    """Worst payload error of a stream's dumps."""
+    return worst(dump_error(dumps, condition) for dumps in condition.dumps(name).values())
+
+
+def condition_error(condition: Condition) -> float:
+    """Worst payload error over all dumps; a described dump that was not played counts -100 %."""
+    errors = [stream_error(condition, name) for name in condition.stream_names()]
+    for stream in condition.workload.streams if condition.program is None else ():
+        played = condition.dumps(stream.name)
+        if any(len(played.get(i, ())) < condition.repetitions for i in range(stream.dump_count)):
+            errors.append(-1.0)
+    return worst(errors)
+
+
+def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
+    """Payload of all streams with that operation over the sum of their dumps' times."""
+    values = []
+    for run in condition.runs:
+        for repetition in run.measurement.repetitions:
+            streams = [s for s in repetition.streams if s.operation == operation]
+            elapsed_s = sum(d.elapsed_s for s in streams for d in s.dumps)
+            if elapsed_s > 0:
+                values.append(sum(s.bytes for s in streams) / elapsed_s)
+    return spread(values)
+
+
+def stream_bandwidth(streams: Iterable[StreamResult]) -> Spread | None:
+    return spread(s.bandwidth_bytes_per_s for s in streams if s.bandwidth_bytes_per_s > 0)
+
+
+def container_bytes(streams: Iterable[StreamResult]) -> Spread | None:
+    """Bytes on storage beyond the payload, per repetition; None where storage was not measured."""
+    values = []
+    for stream in streams:
+        grown = [d.file_bytes - d.bytes for d in stream.dumps if d.file_bytes is not None]
+        if grown:
+            values.append(sum(grown))
+    return spread(values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one condition came to. `state` is pass, fail or undecided."""
+
+    condition: Condition
+    error: float
+    compared_bytes: int
+    wrong_bytes: int
+    verified_runs: int
+    write: Spread | None
+    read: Spread | None
+
+    @property
+    def state(self) -> str:
+        if self.wrong_bytes or abs(self.error) > LIMIT_FRACTION:
+            return "fail"
+        return "pass" if self.verified_runs == len(self.condition.runs) else "undecided"
+
+
+def verdict(condition: Condition) -> Verdict:
+    played = [r.measurement for r in condition.runs if isinstance(r.measurement, Played)]
+    checked = [m.verification for m in played if m.verification is not None]
+    return Verdict(
+        condition=condition,
+        error=condition_error(condition),
+        compared_bytes=sum(v.bytes for v in checked),
+        wrong_bytes=sum(v.wrong_bytes for v in checked),
+        verified_runs=sum(v.bytes > 0 for v in checked),
+        write=total_bandwidth(condition, "write"),
+        read=total_bandwidth(condition, "read"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRow:
+    """Seconds of the ranks in the dump and repetition where one rank spent most on the phase."""
+
+    condition: Condition
+    stream: str
+    phase: str
+    dump: int
+    seconds: tuple[float, float, float, float, float, float]
+    imbalance: float | None
+
+
+def slowest_phases(condition: Condition) -> Iterator[RankRow]:
+    """Per stream and phase the order statistics of the slowest dump; max / median is imbalance."""
+    for name in condition.stream_names():
+        slowest: dict[str, tuple[int, Any]] = {}
+        for index, dumps in condition.dumps(name).items():
+            for phase in (p for d in dumps for p in d.phases):
+                held = slowest.get(phase.phase)
+                if held is None or phase.rank_s.max > held[1].max:
+                    slowest[phase.phase] = (index, phase.rank_s)
+        for phase_name, (index, s) in slowest.items():
+            yield RankRow(
+                condition=condition,
+                stream=name,
+                phase=phase_name,
+                dump=index,
+                seconds=(s.min, s.q25, s.median, s.q75, s.q95, s.max),
+                imbalance=s.max / s.median if s.median > 0 else None,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedRow:
+    """A condition against what the text of its simulation states."""
+
+    condition: Condition
+    accuracy: simulation.Accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What the text says of its own replica, and what the conditions came to."""
+
+    published: simulation.Published | None
+    rows: list[StatedRow]
+
+
+def against_stated(case: Case) -> Stated | None:
+    """None where the workload is not that of a simulation, or nothing left files of its sizes."""
+    source = simulation.played_by(case.workload)
+    if source is None:
+        return None
+    rows = []
+    for condition in (s for s in case.conditions if s.bytes_scale == 1):
+        played = (r for run in condition.runs for r in run.measurement.repetitions)
+        with suppress(UnderstudyError):  # a method without files, a text without states
+            made = stated.largest(stated.accuracy(source, r) for r in played)
+            rows.append(StatedRow(condition=condition, accuracy=made))
+    return Stated(published=source.published, rows=rows) if rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PausesRow:
+    """The repetition of a condition whose total of the pauses is farthest off."""
+
+    condition: Condition
+    pauses: Pauses
+
+
+def kept_pauses(case: Case) -> Iterator[PausesRow]:
+    """Nothing of conditions that were played without pauses."""
+    for condition in case.conditions:
+        found = [
+            pauses.pauses(d for s in r.streams for d in s.dumps)
+            for run in condition.runs
+            if isinstance(run.measurement, Played)
+            for r in run.measurement.repetitions
+        ]
+        asked = [made for made in found if made.asked_s > 0]
+        if asked:
+            yield PausesRow(condition=condition, pauses=max(asked, key=lambda p: abs(p.error)))
+
+
+def original_bandwidth(workload: Workload, name: str) -> dict[int, float]:
+    """Payload over duration of the original's dumps, where the descriptor knows the duration."""
+    stream = described(workload, name)
+    if stream is None or stream.name != name:
+        return {}
+    return {i: d.bytes / d.duration_s for i, d in enumerate(stream.expanded()) if d.duration_s}
+
+
+def origins(workload: Workload) -> Counter[str]:
+    """How many numbers under ranks, runtime_s and streams have which origin."""
+    entries = (provenance_of(workload, pointer) for pointer in numbers(workload))
+    return Counter(entry.origin if entry else "not stated" for entry in entries)

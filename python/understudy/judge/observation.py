@@ -1,0 +1,243 @@
+"""What was observed of an application or of its replica: streams, and their data calls.
+
+An observation is a workload or a Darshan log. A log is read by the reader that describes the
+original, so that both sides are seen with the same eyes. The player names its files
+<stream>[.<dump>][.f<file>][.<rank> or .g<group>][.<suffix>]; in a log with such files the streams
+are told apart by these names, everything else comes from Darshan's counters and times.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.contracts import workload
+from understudy.contracts.workload import Stream
+from understudy.darshanlog import Log, open_log
+from understudy.darshanlog.log import BLOCK_RECORDS
+from understudy.darshanlog.names import Names
+from understudy.darshanlog.records import Block
+from understudy.inference import calls, interfaces
+from understudy.inference.calls import Calls
+from understudy.inference.interfaces import Interfaces, of_streams
+from understudy.inference.names import Templates
+from understudy.readers import darshan
+
+Ids = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A stream as it was observed; `calls` is None where they cannot be told apart.
+
+    `stands_for` is the original's stream whose files these are, where names tell; else empty.
+    """
+
+    stream: Stream
+    calls: Calls | None
+    stands_for: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    ranks: int
+    streams: tuple[Seen, ...]
+    interfaces: Interfaces  # of a log, its raw counters
+    notes: tuple[str, ...] = ()
+
+
+def observe(path: Path, original: Observation | None = None) -> Observation:
+    """What a log or a workload (*.json) says.
+
+    With `original`, a log of the player's is read as a replica of it: files that belong to no
+    stream (the descriptor, the result) are left out and noted.
+    """
+    if path.suffix == ".json":
+        described = workload.load(path)
+        return Observation(
+            ranks=described.ranks,
+            streams=tuple(
+                Seen(stream=s, calls=calls.of_stream(s, described.ranks))
+                for s in described.streams
+            ),
+            interfaces=of_streams(described.streams, described.ranks),
+        )
+    if original is not None:
+        replica = _observe_player(path, [s.stream for s in original.streams])
+        if replica is not None:
+            return replica
+    with open_log(path) as log:
+        return _observe_application(log)
+
+
+# -- a log of any application ---------------------------------------------------------------------
+
+
+def _observe_application(log: Log) -> Observation:
+    described, templates = darshan.describe(log)
+    index = {name: k for k, name in enumerate(sorted({t for some in templates for t in some}))}
+    known = Templates()
+    files = _number_names(log, lambda name: index.get(known.names[known.split(name)[0]], -1))
+    counted = calls.of_log(log, files.of, len(index))
+    seen = []
+    for stream, own in zip(described.streams, templates, strict=True):
+        keys = [(index[t], stream.operation, stream.method) for t in own]
+        parts = [counted[key] for key in keys if key in counted]
+        named = b"" not in own  # the files of all streams without names have the same template
+        seen.append(Seen(stream=stream, calls=calls.total(parts) if parts and named else None))
+    return Observation(
+        ranks=described.ranks, streams=tuple(seen), interfaces=interfaces.of_log(log)
+    )
+
+
+class _Lookup:
+    """Numbers of records by their ids."""
+
+    def __init__(self, ids: Sequence[Ids], numbers: Sequence[Numbers]) -> None:
+        together = np.concatenate([np.empty(0, np.uint64), *ids])
+        self._ids, first = np.unique(together, return_index=True)
+        self._numbers = np.concatenate([np.empty(0, np.int64), *numbers])[first]
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def of(self, records: Ids) -> Numbers:
+        """The number of each record; -1 where it is unknown."""
+        if not len(self._ids):
+            return np.full(len(records), -1)
+        place = np.minimum(np.searchsorted(self._ids, records), len(self._ids) - 1)
+        return np.where(self._ids[place] == records, self._numbers[place], -1)
+
+
+def _number_names(log: Log, number: Callable[[bytes], int]) -> _Lookup:
+    """The records of the log by what `number` says of their names; -1: left out."""
+    ids, numbers = [], []
+    for block, texts in log.names():
+        found = np.fromiter(map(number, texts), np.int64, len(texts))
+        ids.append(block[found >= 0])
+        numbers.append(found[found >= 0])
+    return _Lookup(ids, numbers)
+
+
+# -- a log of the player --------------------------------------------------------------------------
+
+
+class _Player:
+    """The player's names of files, for these streams."""
+
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self.streams = [s.name for s in streams]
+        self._single = [s.dump_count == 1 for s in streams]
+        self._index = {name.encode(): k for k, name in enumerate(self.streams)}
+        names = b"|".join(map(re.escape, sorted(self._index, key=len, reverse=True)))
+        self._file = re.compile(
+            rb"(?:^|/)(%s)((?:\.\d{6,})?)(?:\.f(\d+))?((?:\.\d{8,}|\.g\d+)?(?:\.[a-z]\w*)?)$"
+            % names
+        )
+
+    def number(self, name: bytes) -> int:
+        """Which stream a file belongs to; -1: none."""
+        found = self._file.search(name)
+        return self._index[found[1]] if found else -1
+
+    def plain(self, name: bytes) -> bytes:
+        """The name with letters for the stream, so that all numbers in it are of dumps, files,
+        groups and ranks; for the file too where a stream has one dump, because nothing else
+        would tell files that are written one after the other from dumps."""
+        found = self._file.search(name)
+        if found is None:
+            return name
+        stream = self._index[found[1]]
+        file = found[3] or b""
+        if file:
+            file = b".f" + (_letters(int(file)) if self._single[stream] else file)
+        return b"stream-" + _letters(stream) + found[2] + file + found[4]
+
+    def streams_of(self, templates: frozenset[bytes]) -> list[int]:
+        """The streams of plain names."""
+        letters = [b"stream-" + _letters(k) for k in range(len(self.streams))]
+        heads = {name.partition(b".")[0] for name in templates}
+        return [k for k, name in enumerate(letters) if name in heads]
+
+
+def _letters(number: int) -> bytes:
+    """a, b … z, ba, bb …"""
+    head = _letters(number // 26) if number >= 26 else b""
+    return head + bytes([ord("a") + number % 26])
+
+
+class _PlayedLog(Log):
+    """A log as if it held nothing but the files of the streams, under plain names."""
+
+    def __init__(self, path: Path, player: _Player, files: _Lookup) -> None:
+        self._player, self._files = player, files
+        super().__init__(path, path.open("rb", buffering=0))
+
+    def names(self) -> Iterator[Names]:
+        for ids, texts in super().names():
+            yield ids, [self._player.plain(t) for t in texts]
+
+    def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
+        for block in super().records(module, block_records):
+            mine = block[self._files.of(block["file_rec_id" if module == "H5D" else "id"]) >= 0]
+            if len(mine):
+                yield mine
+
+
+def _observe_player(path: Path, streams: Sequence[Stream]) -> Observation | None:
+    """The streams of a replica; None where no file has a name that the player gives."""
+    player = _Player(streams)
+    with open_log(path) as log:
+        files = _number_names(log, player.number)
+        if not len(files):
+            return None
+        notes = tuple(_others(log, files))
+        reads = [k for k, s in enumerate(streams) if s.operation == "read"]
+        raw = interfaces.of_log(
+            log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
+        )
+    with _PlayedLog(path, player, files) as log:
+        described, templates = darshan.describe(log)
+        counted = calls.of_log(log, files.of, len(streams))
+    seen = []
+    for stream, names in zip(described.streams, templates, strict=True):
+        own = player.streams_of(names)
+        found = [
+            counted[key] for k in own if (key := (k, stream.operation, stream.method)) in counted
+        ]
+        seen.append(
+            Seen(
+                stream=stream,
+                calls=calls.total(found) if found else None,
+                stands_for=_written_by(stream, streams, own[0]).name if len(own) == 1 else "",
+            )
+        )
+    return Observation(ranks=described.ranks, streams=tuple(seen), interfaces=raw, notes=notes)
+
+
+def _written_by(seen: Stream, streams: Sequence[Stream], k: int) -> Stream:
+    """Which stream these files stand for: stream k, whose name they have, or the one of the
+    interface that was seen among those that extend it."""
+    several = [streams[k], *(s for s in streams if s.extends == streams[k].name)]
+    return next((s for s in several if s.method == seen.method), streams[k])
+
+
+def _others(log: Log, files: _Lookup) -> Iterator[str]:
+    """A message on the files that belong to no stream."""
+    found: set[int] = set()
+    moved = 0
+    for module in ("POSIX", "STDIO"):
+        for block in log.records(module) if module in log.modules else ():
+            size = block[f"{module}_BYTES_READ"] + block[f"{module}_BYTES_WRITTEN"]
+            other = (files.of(block["id"]) < 0) & (size > 0)
+            found.update(block["id"][other].tolist())
+            moved += int(size[other].sum())
+    if found:
+        yield (
+            f"{len(found)} file{'s' if len(found) > 1 else ''} of the replica's log belong to no "
+            f"stream and were left out ({moved:,} B read and written)."
+        )

@@ -1,0 +1,1 @@
+"""From stated numbers to a workload: sizes, growth, schedules, compositions, simulations."""

@@ -1,0 +1,208 @@
+"""Scale a workload to another number of ranks."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from understudy.contracts.workload import (
+    Decomposition,
+    Dump,
+    Operation,
+    Provenance,
+    Scaling,
+    Stream,
+    Variable,
+    Workload,
+    equal_ranks,
+    runs_at_most,
+)
+from understudy.errors import UnderstudyError
+from understudy.model import aggregators
+from understudy.model.aggregators import Aggregators
+
+
+def scale(workload: Workload, ranks: int, rule: str) -> Workload:
+    """The workload for that number of ranks.
+
+    strong: the same total bytes. even keeps its shape, runs are stretched so that the cumulative
+    distribution of rows over the ranks stays the same, a grid is factored anew; operations without
+    bytes are distributed as runs are.
+    weak: the same bytes per rank; rank r takes the rows of rank floor(r*from/ranks), the first
+    dimension of an even or cyclic variable is multiplied by ranks/from (rounded down, at least 1),
+    a grid grows along its first dimension, which needs a multiple of the ranks.
+
+    Funnels and aggregators stay what they are (`understudy.model.aggregators`), and what rank 0
+    alone moves of a stream to which others contribute, such as a header, stays as it is.
+    """
+    if rule not in ("strong", "weak"):
+        raise UnderstudyError(f"scaling rule {rule!r}: expected strong or weak")
+    if not 1 <= ranks < 1 << 31:
+        raise UnderstudyError(f"ranks {ranks}: expected 1 to {(1 << 31) - 1}")
+    old = workload.ranks
+    notes: dict[int, str] = {}
+
+    def stream(index: int, s: Stream) -> Stream:
+        groups = s.groups
+        if groups is not None:
+            grown = groups * ranks // old if rule == "weak" else groups
+            groups = min(max(1, grown), ranks)
+        single = aggregators.of_stream(s, old, groups)
+        if single is not None:
+            notes[index] = f"{s.name}: {_told(single, rule)}"
+        scaled = _Scaled(old=old, new=ranks, weak=rule == "weak", single=single)
+        return replace(s, groups=groups, dumps=tuple(map(scaled.dump, s.dumps)))
+
+    streams = tuple(stream(i, s) for i, s in enumerate(workload.streams))
+    made = f"scaled {rule}ly from {workload.ranks} to {ranks} ranks"
+    before = workload.source.notes
+    if before:
+        before = (*before, f"The notes above are on {old} ranks; the workload was then {made}.")
+    return replace(
+        workload,
+        name=f"{workload.name[:80]}-{rule}-{ranks}",
+        ranks=ranks,
+        scaling=Scaling(rule=rule, from_ranks=workload.ranks),
+        streams=streams,
+        source=replace(workload.source, notes=(*before, *notes.values())),
+        provenance=(
+            *workload.provenance,
+            Provenance(path="/ranks", origin="assumed", how=made),
+            Provenance(path="/streams/*/groups", origin="derived", how=made),
+            Provenance(path="/streams/*/dumps/*/variables", origin="derived", how=made),
+            *(
+                Provenance(
+                    path=f"/streams/{i}/dumps/*/variables/*/decomposition", origin="derived",
+                    confidence="likely", how=f"{made}: {note.partition(': ')[2]}",
+                )
+                for i, note in notes.items()
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _told(single: Aggregators, rule: str) -> str:
+    if single.funnel:
+        bytes_ = "; its bytes grow with the ranks" if rule == "weak" else ""
+        return f"one rank moves the data of all, and stays the only one{bytes_}"
+    if single.groups is not None:
+        return "one rank of each group moves the data of the group, as before"
+    return f"one of {single.every} ranks moves the data of all, as before"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scaled:
+    """A stream on `new` ranks, with its aggregators if it has any."""
+
+    old: int
+    new: int
+    weak: bool
+    single: Aggregators | None
+
+    def dump(self, d: Dump) -> Dump:
+        return replace(
+            d,
+            variables=tuple(map(self.variable, d.variables)),
+            operations=tuple(map(self.operation, d.operations)),
+        )
+
+    def variable(self, v: Variable) -> Variable:
+        runs = v.decomposition.runs
+        if self.single is not None:
+            pairs = aggregators.scaled(
+                self.single.moving(runs), self.old, self.new, grow=self.weak
+            )
+        elif self.old > 1 and runs and runs[0][0] == 1 and not any(n for _, n in runs[1:]):
+            pairs = [runs[0], (self.new - 1, 0)]  # a header
+        else:
+            return (_weak if self.weak else _strong)(v, self.old, self.new)
+        shape = (sum(n * rows for n, rows in pairs), *v.shape[1:])
+        return replace(v, shape=shape, decomposition=runs_at_most(pairs))
+
+    def operation(self, o: Operation) -> Operation:
+        pairs: Iterable[tuple[int, int]]
+        if self.single is not None and all(n == 1 for n, each in o.runs if each):
+            single = self.single.moving(o.runs)
+            grow = self.weak and not single.funnel
+            pairs = aggregators.scaled(single, self.old, self.new, grow=grow)
+        else:
+            pairs = (_repeated if self.weak else _stretched)(o.runs, self.old, self.new)
+        return replace(o, runs=runs_at_most(pairs).runs)
+
+
+def _strong(variable: Variable, old: int, new: int) -> Variable:
+    rule = variable.decomposition
+    if rule.rule in ("even", "cyclic"):
+        return variable
+    if rule.rule == "grid":
+        grid = _factor_grid(new, variable.shape)
+        return replace(variable, decomposition=Decomposition(rule="grid", grid=grid))
+    pairs = _stretched(rule.runs, old, new)
+    return replace(variable, decomposition=runs_at_most(pairs))
+
+
+def _stretched(pairs: Sequence[tuple[int, int]], old: int, new: int) -> Iterator[tuple[int, int]]:
+    """Old runs over new ranks; the cumulative distribution of rows holds to a row per rank."""
+    rank, row = 0, 0  # the next new rank and its first row
+    begin, rows_before = 0, 0  # the old run's
+    for ranks, rows in pairs:
+        end = begin + ranks
+        # The first new rank that ends within the run may have begun before it.
+        for last in (-(-begin * new // old), end * new // old):
+            if rank < last <= end * new // old:
+                stop = rows_before + (last * old - begin * new) * rows // new
+                yield from equal_ranks(last - rank, stop - row)
+                rank, row = last, stop
+        rows_before += ranks * rows
+        begin = end
+
+
+def _factor_grid(ranks: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """A grid for that many ranks: prime factors, largest first, go where blocks are longest."""
+    grid = [1] * len(shape)
+    for factor in sorted(primes(ranks), reverse=True):
+        longest = max(range(len(shape)), key=lambda d: (shape[d] / grid[d], -d))
+        grid[longest] *= factor
+    return tuple(grid)
+
+
+def primes(n: int) -> Iterator[int]:
+    """The prime factors, the smallest first."""
+    divisor = 2
+    while divisor * divisor <= n:
+        while n % divisor == 0:
+            yield divisor
+            n //= divisor
+        divisor += 1
+    if n > 1:
+        yield n
+
+
+def _weak(variable: Variable, old: int, new: int) -> Variable:
+    rule = variable.decomposition
+    first, *rest = variable.shape
+    if rule.rule in ("even", "cyclic"):
+        return replace(variable, shape=(max(1, first * new // old), *rest))
+    if rule.rule == "grid":
+        if rule.grid[0] * new % old or first * new % old:
+            raise UnderstudyError(
+                f"variable {variable.name}: a grid of {rule.grid[0]} along its first dimension "
+                f"and {first} rows cannot be scaled weakly from {old} to {new} ranks; "
+                f"take a multiple of {old}"
+            )
+        grid = (rule.grid[0] * new // old, *rule.grid[1:])
+        shape = (first * new // old, *rest)
+        return replace(variable, shape=shape, decomposition=Decomposition(rule="grid", grid=grid))
+    pairs = list(_repeated(rule.runs, old, new))
+    shape = (max(1, sum(n * rows for n, rows in pairs)), *rest)
+    if not any(rows for _, rows in pairs):
+        pairs = [(1, 1), (new - 1, 0)] if new > 1 else [(1, 1)]
+    return replace(variable, shape=shape, decomposition=runs_at_most(pairs))
+
+
+def _repeated(pairs: Sequence[tuple[int, int]], old: int, new: int) -> Iterator[tuple[int, int]]:
+    """Old runs over new ranks: rank r has what rank floor(r*old/new) had."""
+    start = 0
+    for ranks, each in pairs:
+        begin, end = -(-start * new // old), -(-(start + ranks) * new // old)
+        start += ranks
+        if end > begin:
+            yield end - begin, each

@@ -1,0 +1,313 @@
+"""Producers: what runs in a job and is measured. A plugin directory; its listing is the registry.
+
+A producer is one module with
+
+    SCHEMA         name of the contract of its measurement, understudy/<kind>/<n>
+    ARM            what its runs stand for in a comparison: replica, skeleton, application …
+    read(path)     the measurement in a file, strictly
+    parse(row, where)   the same of a JSON object that has passed `check`
+    samples(measurement)   the flat table that statistics read
+    check(row, where)   optional: raises an UnderstudyError for what `parse` cannot read; without
+                        it the object is checked by schemas/<kind>.schema.json
+
+`record` makes the run record of any measurement file, `load` reads records and measurements alike.
+"""
+
+import importlib
+import math
+import pkgutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+from understudy import __version__
+from understudy.contracts import run as runs
+from understudy.contracts import schema
+from understudy.contracts.measurement import Measurement
+from understudy.contracts.run import (
+    RECORD_FILE,
+    Identity,
+    Place,
+    Played,
+    Producer,
+    Run,
+    Sample,
+    Software,
+    Storage,
+)
+from understudy.errors import UnderstudyError
+
+RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
+MEASUREMENT_FILE = "result.json"
+STORAGE_FACTS = (
+    "type", "source", "mount_point", "mount_options", "total_bytes", "free_bytes", "total_inodes",
+    "free_inodes", "client_version", "server_version", "health", "default_layout",
+)  # fmt: skip
+
+
+class Module(Protocol):
+    """A producer's module."""
+
+    SCHEMA: str
+    ARM: str
+    read: Callable[[Path], Measurement]
+    parse: Callable[[dict[str, Any], str], Measurement]
+    samples: Callable[[Any], Iterable[Sample]]
+
+
+def names() -> list[str]:
+    """All producers: the modules of this package, without those that begin with _."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def get(name: str) -> Module:
+    """The producer of that name."""
+    if name not in names():
+        raise UnderstudyError(f"no producer is called {name!r}; known: {', '.join(names())}")
+    module: Any = importlib.import_module(f"{__name__}.{name}")
+    return module  # type: ignore[no-any-return]
+
+
+def of(row: dict[str, Any], where: str) -> str:
+    """The name of the producer of a measurement, by the schema that it states."""
+    kind = schema.kind_of(row, where)
+    if row["schema"] == RESULT:
+        program = row.get("program")
+        kind = str(program.get("kind")) if isinstance(program, dict) else "player"
+    for name in names():
+        if get(name).SCHEMA.split("/")[1] == kind:
+            return name
+    raise UnderstudyError(
+        f"{where}: schema: {row['schema']} is no measurement; known producers are "
+        f"{', '.join(names())}. If it was made by a newer version, upgrade understudy"
+    )
+
+
+def parse(row: dict[str, Any], where: str) -> tuple[str, Measurement]:
+    """The producer's name and the measurement of a JSON object, checked."""
+    name = of(row, where)
+    module = get(name)
+    getattr(module, "check", schema.check)(row, where)
+    measurement = module.parse(row, where)
+    seen: set[int] = set()
+    for i, number in enumerate(r.repetition for r in measurement.repetitions):
+        if number in seen:
+            raise UnderstudyError(
+                f"{where}: repetitions[{i}].repetition: expected a number of its own for each, "
+                f"found {number} twice"
+            )
+        seen.add(number)
+    return name, measurement
+
+
+def read(path: Path) -> Measurement:
+    """The measurement in a file, whichever producer wrote it."""
+    return parse(schema.read(path, "measurement"), str(path))[1]
+
+
+def measured(run: Run) -> Measurement | None:
+    """The measurement in a record; None where the run failed."""
+    if run.measurement is None:
+        return None
+    return parse(run.measurement, f"run {run.identity.id}")[1]
+
+
+def record(
+    path: Path,
+    *,
+    place: Place | None = None,
+    identity: Identity | None = None,
+    asked: dict[str, Any] | None = None,
+    exit_status: int | None = 0,
+    failure: str | None = None,
+    producer: str = "player",
+    options: dict[str, Any] | None = None,
+    command_line: Sequence[str] = (),
+    row: dict[str, Any] | None = None,
+) -> Run:
+    """The record of the run that wrote the measurement file `path`.
+
+    What `place` and `identity` leave open (None) is taken from the measurement. A run that failed
+    has a `failure`; then the file may be missing or damaged, and `producer`, `options` and
+    `command_line` say what was to run. `row` is the content of the file, if it is known.
+    """
+    where = str(path)
+    place, identity = place or Place(), identity or Identity()
+    try:
+        row = schema.read(path, "measurement") if row is None else row
+        name, measurement = parse(row, where)
+    except UnderstudyError:
+        if failure is None:
+            raise
+        run = Run(
+            identity=replace(
+                identity,
+                time=identity.time or datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                arm=identity.arm or get(producer).ARM,
+            ),
+            place=place,
+            storage=Storage(asked=asked or {}),
+            software=Software(version=__version__),
+            producer=Producer(
+                name=producer, options=options or {}, command_line=tuple(command_line),
+                exit_status=exit_status, failure=failure,
+            ),
+            measurement=None,
+            samples=(),
+        )  # fmt: skip
+        made = schema.digest(runs.to_row(run))[: runs.ID_DIGITS]
+        return replace(run, identity=replace(run.identity, id=identity.id or made))
+    here = measurement.environment
+    module = get(name)
+    return Run(
+        identity=replace(
+            identity,
+            id=identity.id or schema.digest(row)[: runs.ID_DIGITS],
+            time=identity.time or here.started,
+            arm=identity.arm or module.ARM,
+        ),
+        place=replace(
+            place,
+            nodes=place.nodes or here.nodes,
+            scratch=place.scratch or here.directory,
+        ),
+        storage=_storage(measurement, asked or {}),
+        software=Software(
+            version=here.understudy_version, commit=here.commit,
+            program_sha256=here.program_sha256, mpi=here.mpi, libraries=here.libraries,
+            mpi_settings=here.mpi_settings,
+        ),
+        producer=Producer(
+            name=name,
+            workload=Played(name=measurement.workload.name, sha256=measurement.workload_sha256),
+            options=measurement.options,
+            command_line=here.command_line,
+            exit_status=exit_status,
+            failure=failure,
+        ),
+        measurement=row,
+        samples=tuple(module.samples(measurement)),
+    )  # fmt: skip
+
+
+def _storage(measurement: Measurement, asked: dict[str, Any]) -> Storage:
+    """Facts of the file system, and the layout that all streams have in common."""
+    facts = {key: measurement.storage.get(key) for key in STORAGE_FACTS}
+    streams = measurement.striping
+    common = _common([s.get("asked") or {} for s in streams])
+    return Storage(
+        **facts,
+        asked=common | asked,
+        applied=_common([s["applied"] for s in streams if s.get("applied")]),
+        streams=streams,
+    )
+
+
+def _common(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The keys that have one value in all rows, and a value at all."""
+    if not rows:
+        return {}
+    first = {k: v for k, v in rows[0].items() if v not in (None, {}, [])}
+    return {k: v for k, v in first.items() if all(row.get(k) == v for row in rows)}
+
+
+def load(path: Path, row: dict[str, Any] | None = None) -> Run:
+    """A record, or the record that a measurement file given by hand makes; `row` is the content
+    of the file, if it is known."""
+    row = schema.read(path, "run record") if row is None else row
+    if schema.kind_of(row, str(path)) != runs.KIND:
+        return record(path, row=row)
+    run = runs.from_row(row, str(path))
+    if run.measurement is not None:
+        _compare(run, run.measurement, str(path))
+    return run
+
+
+def _compare(run: Run, row: dict[str, Any], where: str) -> None:
+    """Refuse a record that contradicts the measurement in it."""
+    name, measurement = parse(row, f"{where}: measurement")
+    if run.producer.name != name:
+        raise UnderstudyError(
+            f"{where}: producer.name: differs from the measurement's: expected {name!r}, "
+            f"found {run.producer.name!r}"
+        )
+    expected, found = measurement.options, run.producer.options
+    for key in expected.keys() & found.keys():
+        if schema.canonical(expected[key]) != schema.canonical(found[key]):
+            raise UnderstudyError(
+                f"{where}: producer.options.{key}: differs from the measurement's: expected "
+                f"{schema.canonical(expected[key])}, found {schema.canonical(found[key])}"
+            )
+    derived = _by_metric(get(name).samples(measurement))
+    for metric, rows in _by_metric(run.samples).items():  # earlier versions had fewer metrics
+        if not _same(rows, derived.get(metric, [])):
+            raise UnderstudyError(f"{where}: samples: differ from the measurement's: {metric}")
+
+
+def _by_metric(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        found.setdefault(sample.metric, []).append(sample)
+    return found
+
+
+def _same(some: Sequence[Sample], others: Sequence[Sample]) -> bool:
+    """Equal but for the rounding of sums, which differs between versions of Python."""
+    return len(some) == len(others) and all(
+        replace(a, value=b.value) == b and math.isclose(a.value, b.value, rel_tol=1e-9)
+        for a, b in zip(some, others, strict=True)
+    )
+
+
+def find(paths: Iterable[Path]) -> list[Path]:
+    """Records and measurements named, or lying anywhere below the folders named, each once.
+
+    In a folder with both, the record stands for the measurements that it holds: see `load_all`.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            found = sorted(
+                p for p in path.rglob("*.json") if p.name in (RECORD_FILE, MEASUREMENT_FILE)
+            )
+            if not found:
+                raise UnderstudyError(
+                    f"{path}: no {RECORD_FILE} and no {MEASUREMENT_FILE} in this folder or below"
+                )
+        elif path.is_file():
+            found = [path]
+        else:
+            raise UnderstudyError(
+                f"{path}: no such file or folder; expected a run record or a folder with some"
+            )
+        files.update(dict.fromkeys(p.resolve() for p in found))
+    if not files:
+        raise UnderstudyError("no run was named; expected run records or folders with them")
+    return list(files)
+
+
+def load_all(
+    paths: Iterable[Path],
+    progress: Callable[[Path], None] = lambda _: None,
+    unread: Callable[[Path, UnderstudyError], None] | None = None,
+) -> list[tuple[Path, Run]]:
+    """Runs with their files; copies of one run (ReFrame's stage and output) count once, and a
+    record takes the place of the bare measurement that is in it.
+
+    `unread` is told which file cannot be read and why, and the others are loaded; without it that
+    is raised.
+    """
+    loaded: dict[str, tuple[Path, Run]] = {}
+    for path in sorted(paths, key=lambda p: p.name != RECORD_FILE):
+        progress(path)
+        try:
+            run = load(path)
+        except UnderstudyError as error:
+            if unread is None:
+                raise
+            unread(path, error)
+            continue
+        loaded.setdefault(run.identity.id, (path, run))
+    return sorted(loaded.values(), key=lambda pair: pair[0])

@@ -1,0 +1,76 @@
+"""The player (understudy-replay): plays a workload."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from understudy.contracts import schema, workload
+from understudy.contracts.measurement import (
+    Played,
+    PlayedDump,
+    PlayedRepetition,
+    PlayedStream,
+    Verification,
+)
+from understudy.contracts.run import Sample
+from understudy.errors import UnderstudyError
+from understudy.producers._reading import (
+    LOWER,
+    SECONDS,
+    common_samples,
+    environment_and_storage,
+    phases_of,
+)
+
+SCHEMA = "understudy/player/1"
+ARM = "replica"
+
+
+def read(path: Path) -> Played:
+    """The measurement in a file that the player wrote, or wrote as understudy/result/1."""
+    row = schema.read(path, "measurement of the player")
+    kind = schema.check(row, str(path))
+    if kind not in ("player", "result") or "program" in row:
+        raise UnderstudyError(f"{path}: expected a measurement of the player, found {kind}")
+    return parse(row, str(path))
+
+
+def parse(row: dict[str, Any], where: str) -> Played:
+    """Of a JSON object that is valid by its schema."""
+    text = row["workload"]
+    if hashlib.sha256(text.encode()).hexdigest() != row["workload_sha256"]:
+        raise UnderstudyError(f"{where}: workload_sha256 is not the SHA-256 of the workload in it")
+    environment, storage = environment_and_storage(row)
+    verification = row["verification"]
+    return Played(
+        workload=workload.parse(text, f"{where}: workload"),
+        workload_sha256=row["workload_sha256"],
+        options=row["options"],
+        environment=environment,
+        storage=storage,
+        striping=tuple(row.get("striping", ())),
+        repetitions=tuple(
+            PlayedRepetition(**(r | {"streams": tuple(map(_stream, r["streams"]))}))
+            for r in row["repetitions"]
+        ),
+        verification=Verification(**verification) if verification else None,
+    )
+
+
+def _stream(row: dict[str, Any]) -> PlayedStream:
+    dumps = tuple(PlayedDump(**(d | {"phases": phases_of(d)})) for d in row["dumps"])
+    return PlayedStream(**(row | {"dumps": dumps}))
+
+
+def samples(measurement: Played) -> Iterator[Sample]:
+    yield from common_samples(measurement.repetitions)
+    if not measurement.options["time_scale"]:
+        return  # without pauses, lateness says nothing
+    for repetition in measurement.repetitions:
+        for stream in repetition.streams:
+            yield Sample(
+                metric="max_lateness_s", unit=SECONDS, better=LOWER, stream=stream.name,
+                repetition=repetition.repetition,
+                value=max(d.lateness_s for d in stream.dumps),
+            )  # fmt: skip

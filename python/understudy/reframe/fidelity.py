@@ -1,0 +1,88 @@
+# ReFrame has no type hints: its classes and decorators are Any to the type checker.
+# mypy: disable-error-code="misc,untyped-decorator"
+"""Does an independent observer see the I/O that the descriptor states?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from reframe.core.builtins import parameter, run_after, run_before
+
+from understudy.errors import UnderstudyError
+from understudy.judge.fidelity import Comparison, compare
+from understudy.judge.observation import observe
+from understudy.reframe import observer
+from understudy.reframe.placed import SLOWEST_BYTES_PER_S
+from understudy.reframe.recording import PlannedRun
+from understudy.reframe.volume import Volume
+
+PLAYER, DARSHAN = "player", "darshan"
+OBSERVERS = (PLAYER, DARSHAN)
+OBSERVED_S = 6.0  # time of the last dump, so that lateness is small against it
+
+
+class ObservedVolume(Volume):
+    """The volumes, and what Darshan, which knows nothing of the descriptor, sees of the replica.
+
+    The observer `player` is the player itself: volumes as it found them on storage. With the
+    observer `darshan` the player runs under Darshan's runtime, and its log is compared with the
+    descriptor stream by stream, within the same tolerance.
+    """
+
+    observer = parameter(loggable=True)
+
+    @run_after("init")
+    def play_once_without_reading_back(self) -> None:
+        if self.observer == DARSHAN:
+            self.verify = False  # the application does not read back
+            self.repetitions = 1
+            self.arm = "with-darshan"
+
+    def _time_scale(self, last_s: float) -> float:
+        if self.observer != DARSHAN or not last_s:
+            return super()._time_scale(last_s)
+        due_s = max(OBSERVED_S, self.described.bytes / SLOWEST_BYTES_PER_S)
+        return float(f"{due_s / last_s:.4g}")
+
+    @run_after("setup")
+    def skip_without_darshan(self) -> None:
+        self.runtime = f"${observer.VARIABLE}"  # the job's, in a dry run
+        if self.observer == DARSHAN and not self.is_dry_run():
+            try:
+                self.runtime = observer.runtime()
+                if self.current_partition.scheduler.is_local:
+                    observer.preloaded(self.runtime)
+            except UnderstudyError as error:
+                self.skip(str(error))
+
+    @run_before("run")
+    def preload_darshan(self) -> None:
+        if self.observer == DARSHAN:
+            lines = " ".join(f"'{line}'" for line in observer.settings("'\"$dir\"'"))
+            self.prerun_cmds += [f"printf '%s\\n' {lines} >{observer.SETTINGS}"]
+            program, *preload = " ".join(observer.prefix_of(self.runtime)).split(" ", 1)
+            self.executable_opts = [*preload, self.executable, *self.executable_opts]
+            self.executable = program
+            self.keep_files = [*self.keep_files, observer.LOG]
+
+    def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
+        """A difference that Darshan sees is no failure of the run: its measurement counts."""
+        found = list(super()._faults())
+        yield from found
+        if self.observer == DARSHAN and not found:
+            differences = list(self._observed().failures())
+            yield from ((None, f"{observer.LOG}: {difference}") for difference in differences)
+
+    def _verdict(self) -> str:
+        words = super()._verdict()
+        return f"{words}; {self._observed().summary}" if self.observer == DARSHAN else words
+
+    def _observed(self) -> Comparison:
+        """What Darshan saw, against the descriptor with the options in force."""
+        folder = Path(self.stagedir)
+        original = observe(folder / "workload.json")
+        return compare(
+            original,
+            observe(folder / observer.LOG, original),
+            tolerance_fraction=self.tolerance_percent / 100,
+            time_scale=self.time_scale,
+        )

@@ -1,0 +1,306 @@
+# ReFrame has no type hints: its classes and decorators are Any to the type checker.
+# mypy: disable-error-code="misc,untyped-decorator"
+# ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
+"""Base class of all checks: a job in a run directory of its own on a partition's file system."""
+
+import re
+import shutil
+import sys
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import run_after, sanity_function, variable
+from reframe.core.exceptions import SanityError
+from reframe.core.logging import getlogger
+from reframe.core.meta import RegressionTestMeta
+from reframe.core.runtime import runtime
+
+from understudy.contracts.measurement import Node
+from understudy.contracts.run import Identity, Place, Run
+from understudy.errors import UnderstudyError
+from understudy.reframe import recording, session
+from understudy.reframe.methods import lacks
+from understudy.reframe.recording import EXIT_STATUS, STORAGE_AFTER, STORAGE_BEFORE, PlannedRun
+from understudy.reframe.systems import (
+    MAX_BYTES,
+    MAX_NODES,
+    MPI,
+    RANKS_PER_NODE,
+    SCRATCH,
+    STRIPE_COUNT_MAX,
+    STRIPING,
+)
+
+MIB = 1 << 20
+STRIPE_COUNTS = ("default", "nodes", "cores")
+STORAGE = "understudy-storage"
+SLOWEST_BYTES_PER_S = 20e6  # of a file system, for time limits
+
+
+def even_ranks_per_node(ranks: int, maximum: int) -> int:
+    """The largest number of ranks per node, at most `maximum`, that fills all nodes equally."""
+    return next(n for n in range(min(ranks, maximum), 0, -1) if ranks % n == 0)
+
+
+class _Abstract(RegressionTestMeta, ABCMeta):
+    """ReFrame's metaclass, with abstract methods."""
+
+
+class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
+    """Runs in a fresh directory of a partition's file system, if it fits, and prints a verdict.
+
+    A check derived from it has `ranks` and `stripe_count`. Each of its runs leaves a record.
+    """
+
+    max_bytes = variable(int, type(None), value=None)
+    ranks_per_node = variable(int, type(None), value=None)
+    campaign = variable(str, type(None), value=None, loggable=True)
+    session = variable(str, loggable=True)
+    skip_reason = variable(str, value="", loggable=True)  # ReFrame's report leaves it out
+    ranks: Any
+    stripe_count: Any
+
+    sourcesdir = None
+    exclusive_access = True
+    valid_systems = [f"+{MPI}"]
+    valid_prog_environs = [f"+{MPI}"]
+    how_to_fit = "use more ranks per node with -S ranks_per_node=N"
+    renamed: dict[str, str] = {}  # former variables; ReFrame only warns of one it does not know
+
+    def skip(self, msg: str | None = None) -> None:
+        self.skip_reason = msg or ""
+        super().skip(msg)
+
+    @property
+    @abstractmethod
+    def bytes_needed(self) -> int:
+        """Largest volume on the file system at any time."""
+
+    @property
+    @abstractmethod
+    def methods_needed(self) -> set[str]:
+        """Methods of the player, or of the programs built with it."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What ran, in the line of the verdict."""
+
+    @property
+    @abstractmethod
+    def planned_runs(self) -> Sequence[PlannedRun]:
+        """The runs of the job, in their order."""
+
+    @property
+    @abstractmethod
+    def programs(self) -> Sequence[str]:
+        """What their error messages begin with."""
+
+    @abstractmethod
+    def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
+        """What is missing or wrong in the output of the job, and of which run."""
+
+    @abstractmethod
+    def _verdict(self) -> str:
+        """What was done and found, of a job without a fault."""
+
+    @run_after("init")
+    def join_session(self) -> None:
+        self.session = session.identifier()
+
+    @run_after("init")
+    def refuse_former_variables(self) -> None:
+        for former, name in self.renamed.items():
+            value = getattr(self, former)
+            if value is not None:
+                sys.exit(
+                    f"understudy: -S {former}={value:g}: the variable is now {name}, in percent"
+                )
+
+    @run_after("init")
+    def require_striping(self) -> None:
+        if self.stripe_count != "default":
+            self.require_features(STRIPING)
+
+    def require_features(self, *features: str) -> None:
+        self.valid_systems = [" ".join(f"+{feature}" for feature in (MPI, *features))]
+
+    @run_after("setup")
+    def distribute_ranks(self) -> None:
+        here = self.current_partition
+        maximum = self.ranks_per_node or here.extras[RANKS_PER_NODE]
+        self.num_tasks_per_node = even_ranks_per_node(self.ranks, maximum)
+        self.nodes = self.ranks // self.num_tasks_per_node
+        self.skip_if(
+            self.nodes > here.extras[MAX_NODES],
+            f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
+            f"{here.extras[MAX_NODES]} with {maximum} ranks each; {self.how_to_fit}",
+        )
+
+    @run_after("setup")
+    def check_local_host(self) -> None:
+        if not self.current_partition.scheduler.is_local:
+            return
+        # Only local tests count against one limit for all partitions (max_local_jobs): two
+        # replays on two file systems of one host would disturb each other.
+        self.local = True
+        if not self.is_dry_run():
+            self._skip_without_method()
+            self._skip_without_space(Path(self.current_partition.extras[SCRATCH]))
+
+    @run_after("setup")
+    def skip_oversized(self) -> None:
+        here = self.current_partition
+        maximum = self.max_bytes or here.extras.get(MAX_BYTES, self.bytes_needed)
+        self.skip_if(
+            self.bytes_needed > maximum,
+            f"{self.bytes_needed} bytes exceed the limit of {maximum} on {here.fullname}; "
+            "raise it with -S max_bytes=N",
+        )
+
+    def _skip_without_method(self) -> None:
+        for method in self.methods_needed:
+            reason = lacks(method)
+            self.skip_if(reason is not None, reason)
+
+    def _skip_without_space(self, scratch: Path) -> None:
+        self.skip_if(not scratch.is_dir(), f"{scratch} is not a directory")
+        free = shutil.disk_usage(scratch).free
+        self.skip_if(
+            self.bytes_needed > free,
+            f"{scratch}: {self.bytes_needed} bytes are needed, {free} are free",
+        )
+
+    def _check_programs(self) -> None:
+        """An UnderstudyError if this host cannot start a real run on the system."""
+        if not session.asks_to_run(sys.argv[1:]):
+            return
+        system = runtime().system
+        if program := session.missing_program(system.partitions):
+            raise UnderstudyError(
+                f"system {system.name} needs {program}, which is not on this host; "
+                "use --dry-run to see its job scripts"
+            )
+
+    def layout_options(self) -> list[str]:
+        """The layout that is asked for, as the player and understudy-storage take it."""
+        return [f"--{key.replace('_', '-')} {n}" for key, n in self.asked_layout().items()]
+
+    def run_directory(self, *layout: str) -> list[str]:
+        """Lines of the job that create $dir and remove it at the end.
+
+        The storage is examined before and after. A layout, options of understudy-storage, becomes
+        the default of files in $dir; if the file system does not give it, the job ends.
+        """
+        scratch = self.current_partition.extras[SCRATCH]
+        examine = " ".join([STORAGE, *layout, '"$dir"'])
+        return [
+            "set -e",
+            f'dir=$(mktemp -d "{scratch}/understudy.XXXXXX")',
+            f'trap \'echo $? >{EXIT_STATUS}; {STORAGE} "$dir" >{STORAGE_AFTER} || true; '
+            'rm -rf "$dir"\' EXIT',
+            f"{examine} >{STORAGE_BEFORE}",
+        ]
+
+    def asked_layout(self) -> dict[str, int]:
+        """What is asked of the file system; nothing by default."""
+        if self.stripe_count == "default":
+            return {}
+        wanted = self.nodes if self.stripe_count == "nodes" else self.ranks
+        return {"stripe_count": min(wanted, self.current_partition.extras[STRIPE_COUNT_MAX])}
+
+    @sanity_function
+    def all_work_was_done(self) -> bool:
+        fault = self._record_runs()
+        here = self.current_partition.fullname
+        getlogger().info(f"verdict: {self.title} {here}: {fault or self._verdict()}")
+        if fault:
+            raise SanityError(fault)
+        return True
+
+    def _record_runs(self) -> str | None:
+        """Write the record of every run that was started; the first fault of the job, if any."""
+        faults = list(self._all_faults())
+        started = [run for run in self.planned_runs if self._staged(run.folder).is_dir()]
+        failures = {run.folder: text for run, text in reversed(faults) if run is not None}
+        status = self.exit_status
+        failed = None
+        if status:
+            message = self._error_message(*self.programs)
+            failed = f"the job ended with status {status}: {message}"
+            failures |= {run.folder: failed for run in started[-1:]}
+        for run in started:
+            recording.write(
+                Path(self.stagedir), run, place=self._place(), identity=self._identity(),
+                asked=dict(self.asked_layout()),
+                exit_status=status if run is started[-1] else 0,
+                failure=failures.get(run.folder),
+            )  # fmt: skip
+        if failed or not faults:
+            return failed
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        return f"{faults[0][1]}{more}"
+
+    def _all_faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
+        try:
+            yield from self._faults()
+        except UnderstudyError as error:
+            yield None, str(error)
+
+    @property
+    def exit_status(self) -> int | None:
+        """As the job noted it, else as the scheduler states it, which Torque does not."""
+        noted = recording.exit_status(Path(self.stagedir))
+        return self.job.exitcode if noted is None else noted
+
+    def _staged(self, path: Path) -> Path:
+        return Path(self.stagedir) / path
+
+    def recorded(self, run: PlannedRun) -> Run:
+        return recording.load(self._staged(run.record))
+
+    def _identity(self) -> Identity:
+        return Identity(
+            session=self.session,
+            campaign=self.campaign,
+            tags=tuple(sorted(self.tags)),
+            case=self.display_name,
+        )
+
+    def _place(self) -> Place:
+        names = self.job.nodelist or ()
+        return Place(
+            system=self.current_system.name,
+            partition=self.current_partition.name,
+            environment=self.current_environ.name,
+            job_id=str(self.job.jobid),
+            launcher=self.current_partition.launcher_type.registered_name,
+            nodes=tuple(Node(name=name, ranks=self.num_tasks_per_node) for name in names),
+        )
+
+    def _error_message(self, *programs: str) -> str:
+        """The first error message of one of the programs, else the last line on stderr."""
+        text = Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
+        # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
+        lines = [line for line in text.replace("\0", "").splitlines() if re.search(r"\w", line)]
+        own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
+        return own[0] if own else lines[-1] if lines else "it printed nothing"
+
+    def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
+        """Declare a performance variable. Its name is known before the run, for a dry run."""
+        self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
+
+
+def _ignore_former_name(test: type) -> None:
+    """ReFrame 4.10 still knows `env_vars` as `variables`, and for the warning, suppressed here, it
+    inspects the stack twice for each test: a third of the time of `reframe -l`."""
+    former = test._rfm_var_space.vars.get("variables")  # type: ignore[attr-defined]
+    if former is not None and former.is_deprecated():
+        former.field._op = 0
+
+
+_ignore_former_name(Placed)

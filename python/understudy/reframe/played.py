@@ -1,0 +1,202 @@
+# ReFrame has no type hints: its classes and decorators are Any to the type checker.
+# mypy: disable-error-code="misc,untyped-decorator"
+# ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
+"""Base class of the checks in which the player plays one workload.
+
+Axes are parameters, which a check fills; options are variables, which a person sets with -S. Bytes
+and seconds throughout, MiB/s only in what ReFrame prints.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from reframe.core.builtins import parameter, run_after, run_before, variable
+from reframe.utility import typecheck
+
+from understudy.contracts import measurement
+from understudy.contracts import workload as workloads
+from understudy.contracts.measurement import PlayedRepetition, PlayedStream
+from understudy.contracts.run import RECORD_FILE
+from understudy.contracts.workload import Workload
+from understudy.errors import UnderstudyError
+from understudy.model.scaling import scale
+from understudy.producers import MEASUREMENT_FILE, player
+from understudy.reframe.evidence import Asked, faults, verdict
+from understudy.reframe.methods import PLAYER, cannot_play
+from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed
+from understudy.reframe.recording import PlannedRun
+from understudy.reframe.session import exit_on_error
+from understudy.reframe.systems import TYPE
+
+AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
+PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
+
+
+@cache
+def _described(name: str, scaling: str, ranks: int) -> tuple[Workload, str]:
+    """The workload and its text: as described, or scaled to other ranks by an explicit rule."""
+    if (scaling == "none") != (ranks == 0):
+        raise UnderstudyError(
+            f"scaling={scaling} with ranks={ranks}: give both, as in -S scaling=weak -S ranks=64"
+        )
+    if scaling == "none":
+        path = workloads.path_of(name)
+        text = path.read_text(encoding="utf-8")
+        described = workloads.load(path)
+        # The player reads this version only; its result states the SHA-256 of what it read.
+        return described, text if workloads.is_current(text) else described.to_text()
+    scaled = scale(workloads.get(name), ranks, scaling)
+    return scaled, scaled.to_text()
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Path, _changed_ns: int) -> measurement.Played:
+    return player.read(path)
+
+
+class Played(Placed):
+    """Plays one workload and proves from the result that all of it was done."""
+
+    workload = parameter(loggable=True)
+    method = parameter(loggable=True)
+    stripe_count = parameter(loggable=True)
+
+    time_scale = variable(float, type(None), value=None, loggable=True)
+    repetitions = variable(int, value=1, loggable=True)
+    transfer_bytes = variable(int, type(None), value=None, loggable=True)
+    collective = variable(typecheck.Bool, type(None), value=None, loggable=True)
+    verify = variable(typecheck.Bool, value=True, loggable=True)
+    scaling = variable(str, value="none", loggable=True)
+    ranks = variable(int, value=0, loggable=True)
+    workload_sha256 = variable(str, loggable=True)
+
+    time_limit: Any
+    executable = PLAYER
+    arm = "replica"
+    keep_files = ["workload.json", MEASUREMENT_FILE, RECORD_FILE]
+    how_to_fit = (
+        "scale it with -S scaling=strong|weak -S ranks=N, "
+        "or use more ranks per node with -S ranks_per_node=N"
+    )
+
+    @run_after("init")
+    def load_workload(self) -> None:
+        """An invalid option ends the session here, with one message and before any test."""
+        with exit_on_error():
+            self.described, self.text = _described(self.workload, self.scaling, self.ranks)
+            self._check_programs()
+        self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
+        self.num_tasks = self.ranks = self.described.ranks
+        last_s = max(s.last_s for s in self.described.streams)
+        if self.time_scale is None:
+            self.time_scale = self._time_scale(last_s)
+        if self.time_limit is None:
+            seconds = self.time_scale * last_s + self.described.bytes / SLOWEST_BYTES_PER_S
+            self.time_limit = 600 + round(2 * self.repetitions * seconds)
+
+    def _time_scale(self, last_s: float) -> float:
+        """The default; the last dump is described at last_s."""
+        return float(f"{min(1.0, PAUSES_S / last_s):.4g}") if last_s else 1.0
+
+    @property
+    def bytes_needed(self) -> int:
+        return self.described.stored_bytes
+
+    @property
+    def methods_needed(self) -> set[str]:
+        own = {s.method for s in self.described.streams}
+        return own if self.method == AS_DESCRIBED else {self.method}
+
+    @run_after("setup")
+    def skip_kinds_that_the_method_lacks(self) -> None:
+        extended = {s.extends for s in self.described.streams}
+        for stream in self.described.streams:
+            kinds = {
+                stream.files: stream.operation == "write" and stream.dump_count > stream.names,
+                stream.layout: True,
+                "extends": stream.extends is not None or stream.name in extended,
+                "write_through": stream.write_through,
+            }
+            asked = {kind for kind, needed in kinds.items() if needed}
+            method = stream.method if self.method == AS_DESCRIBED else self.method
+            lacking = sorted(asked & cannot_play(method))
+            self.skip_if(
+                bool(lacking), f"{method} cannot play {' and '.join(lacking)}: {stream.name}"
+            )
+
+    @run_before("run")
+    def write_workload(self) -> None:
+        (Path(self.stagedir) / "workload.json").write_text(self.text, encoding="utf-8")
+
+    @run_before("run")
+    def set_player_options(self) -> None:
+        self.prerun_cmds = self.run_directory()
+        self.executable_opts = [*self._options(), '-o "$dir"', f"-O {MEASUREMENT_FILE}"]
+
+    def _options(self) -> Iterator[str]:
+        yield "-w workload.json"
+        if self.method != AS_DESCRIBED:
+            yield f"-a {self.method}"
+        if self.transfer_bytes is not None:
+            yield f"-t {self.transfer_bytes}"
+        if self.collective is not None:
+            yield "-c" if self.collective else "--independent"
+        yield from self.layout_options()
+        yield f"-i {self.repetitions}"
+        yield f"--time-scale {self.time_scale}"
+        if self.verify:
+            yield "--verify"
+
+    @property
+    def title(self) -> str:
+        return f"{self.workload} {self.method}"
+
+    def _verdict(self) -> str:
+        return verdict(self.played)
+
+    @property
+    def planned_runs(self) -> Sequence[PlannedRun]:
+        return [self.run_of_the_player]
+
+    @property
+    def run_of_the_player(self) -> PlannedRun:
+        command = " ".join([self.executable, *self.executable_opts])
+        return PlannedRun(folder=Path(), producer="player", arm=self.arm, command=command)
+
+    @property
+    def programs(self) -> Sequence[str]:
+        return ["understudy"]
+
+    def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
+        run = self.run_of_the_player
+        try:
+            for fault in faults(self.played, self._asked()):
+                yield run, f"{MEASUREMENT_FILE}: {fault}"
+        except UnderstudyError as error:
+            yield run, str(error)
+
+    def _asked(self) -> Asked:
+        return Asked(
+            workload=self.described,
+            workload_sha256=self.workload_sha256,
+            method=None if self.method == AS_DESCRIBED else self.method,
+            transfer_bytes=self.transfer_bytes,
+            collective=self.collective,
+            repetitions=self.repetitions,
+            time_scale=self.time_scale,
+            verify=self.verify,
+            file_system=self.current_partition.extras[TYPE],
+        )
+
+    @property
+    def played(self) -> measurement.Played:
+        path = Path(self.stagedir) / MEASUREMENT_FILE
+        changed_ns = path.stat().st_mtime_ns if path.exists() else 0
+        return _loaded(path, changed_ns)
+
+
+def stream_of(repetition: PlayedRepetition, name: str) -> PlayedStream:
+    return next(s for s in repetition.streams if s.name == name)

@@ -1,0 +1,102 @@
+"""Run records of a check: one run.json beside each measurement, of failed runs too."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from understudy import producers
+from understudy.contracts import run as runs
+from understudy.contracts.run import RECORD_FILE, Identity, Place, Run, Storage
+from understudy.paths import made_output
+from understudy.producers import MEASUREMENT_FILE, STORAGE_FACTS
+
+# Files of a job, beside its output.
+STORAGE_BEFORE, STORAGE_AFTER = "storage-before.json", "storage-after.json"
+EXIT_STATUS = "exit-status"
+KEPT = "records"  # of the output directory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A run of a job: what it is, and the folder in the job's directory for its files."""
+
+    folder: Path
+    producer: str  # of understudy.producers
+    arm: str
+    command: str
+    round: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def measurement(self) -> Path:
+        return self.folder / MEASUREMENT_FILE
+
+    @property
+    def record(self) -> Path:
+        return self.folder / RECORD_FILE
+
+
+def write(
+    stage: Path, run: PlannedRun, *, place: Place, identity: Identity, asked: dict[str, Any],
+    exit_status: int | None, failure: str | None,
+) -> None:  # fmt: skip
+    """Write the record of a run that was started in the job directory `stage`, and a copy of it
+    that later sessions do not replace: records/<session>/<id>/run.json of the output directory.
+    """
+    made = producers.record(
+        stage / run.measurement,
+        place=replace(place, nodes=()),  # the measurement states the ranks that were on each
+        identity=replace(identity, arm=run.arm, round=run.round),
+        asked=asked,
+        exit_status=exit_status,
+        failure=failure,
+        producer=run.producer,
+        options=dict(run.options),
+        command_line=shlex.split(run.command),
+    )
+    if not made.place.nodes:
+        made = replace(made, place=replace(made.place, nodes=place.nodes))
+    made = replace(made, storage=_with_facts(made.storage, stage))
+    runs.write(stage / run.record, made)
+    kept = made_output(str(Path(KEPT, str(made.identity.session), made.identity.id)))
+    runs.write(kept / RECORD_FILE, made)
+
+
+def load(path: Path) -> Run:
+    """The record in a file, which is read again only if it has changed; refused if it contradicts
+    the measurement in it."""
+    return _loaded(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _loaded(path: Path, _changed_ns: int) -> Run:
+    return producers.load(path)
+
+
+def exit_status(stage: Path) -> int | None:
+    """What the job itself noted at its end; None if it was killed before."""
+    try:
+        return int((stage / EXIT_STATUS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _with_facts(storage: Storage, stage: Path) -> Storage:
+    """With what understudy-storage printed before the job, and its health after it too."""
+    before, after = _facts(stage / STORAGE_BEFORE), _facts(stage / STORAGE_AFTER)
+    if "health" in after and after["health"] != before.get("health"):
+        before["health"] = f"{before.get('health')}; after the job: {after['health']}"
+    return replace(storage, **before)
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """Nothing if the job ended before it was written."""
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {key: row[key] for key in STORAGE_FACTS if key in row}

@@ -1,0 +1,29 @@
+"""Colours of the page and its figures."""
+
+from collections.abc import Sequence
+
+# Apart in lightness as well as in hue, and dark enough for thin lines on white.
+ROLE_COLOURS = {
+    "checkpoint": "#0b62a4",
+    "visualization": "#00886a",
+    "output": "#8a63b8",
+    "restart": "#c8500a",
+    "input": "#b8860b",
+}
+PHASE_COLOURS = {
+    "open": "#9aa5b1",
+    "metadata": "#8a63b8",
+    "write": "#0b62a4",
+    "read": "#c8500a",
+    "sync": "#00886a",
+    "close": "#d3a63c",
+}
+_METHOD_PALETTE = (
+    "#0b62a4", "#d1495b", "#00886a", "#8a63b8", "#c8800a", "#3c8dad", "#7a5230", "#5b6770",
+)  # fmt: skip
+MUTED = "#6b7785"
+
+
+def method_colour(method: str, methods: Sequence[str]) -> str:
+    """The same colour for a method everywhere on a page that knows `methods`."""
+    return _METHOD_PALETTE[list(methods).index(method) % len(_METHOD_PALETTE)]

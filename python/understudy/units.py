@@ -1,0 +1,96 @@
+"""Numbers as a person reads them; everywhere else they are bytes, seconds and fractions."""
+
+from decimal import Decimal
+
+import humanize
+
+NOT_MEASURED = "not measured"
+
+
+def size(count: float | None) -> str:
+    """Bytes for a person, three significant digits: 37.8 MiB."""
+    if count is None:
+        return NOT_MEASURED
+    if abs(count) < 1024:
+        return f"{count:.0f} B"
+    for digits in ("%.2f", "%.1f", "%.0f"):
+        text = humanize.naturalsize(count, binary=True, format=digits)
+        if len(text.split()[0].lstrip("-").replace(".", "")) <= 3:
+            return text
+    return text
+
+
+def exact(count: float | None) -> str:
+    """Bytes in full: 37,750,784 B."""
+    return NOT_MEASURED if count is None else f"{count:,.0f} B"
+
+
+def rate(bytes_per_s: float | None) -> str:
+    return NOT_MEASURED if bytes_per_s is None else f"{size(bytes_per_s)}/s"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds for a person: 812 µs, 3.42 ms, 12.3 s, 2 h 04 min."""
+    if value is None:
+        return NOT_MEASURED
+    if value == 0:
+        return "0 s"
+    if abs(value) < 1e-3:
+        return f"{_three(value * 1e6)} µs"
+    if abs(value) < 1:
+        return f"{_three(value * 1e3)} ms"
+    if abs(value) < 600:
+        return f"{_three(value)} s"
+    minutes = round(value / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, zeros kept, so that columns line up: 9.50, 10.0, 123."""
+    return f"{value:#.3g}".rstrip(".")
+
+
+def percent(fraction: float) -> str:
+    """A signed error: 0 %, -0.0021 %, +12.5 %."""
+    if fraction == 0:
+        return "0 %"
+    text = f"{fraction * 100:+.2g}" if abs(fraction) < 0.1 else f"{fraction * 100:+.1f}"
+    return text.replace("-", "\N{MINUS SIGN}") + " %"
+
+
+def share(fraction: float) -> str:
+    """An error without sign: 0 %, 0.000069 %, 0.0087 %, 16.27 %."""
+    if fraction < 1e-4:
+        return f"{Decimal(f'{fraction * 100:.2g}'):f} %"
+    return f"{fraction * 100:.4g} %"
+
+
+def unit(largest: float) -> tuple[float, str]:
+    """Divisor and name of the binary unit in which `largest` reads well, for an axis."""
+    for power, name in ((5, "PiB"), (4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if largest >= 1024**power:
+            return float(1024**power), name
+    return 1.0, "B"
+
+
+def time_unit(largest_s: float) -> tuple[float, str]:
+    """Divisor and name of the unit of time for an axis."""
+    if largest_s >= 3 * 3600:
+        return 3600.0, "hours"
+    if largest_s >= 600:
+        return 60.0, "minutes"
+    if largest_s < 1e-3:
+        return 1e-6, "µs"
+    if largest_s < 1:
+        return 1e-3, "ms"
+    return 1.0, "s"
+
+
+def shorten(text: str, longest: int) -> str:
+    """A name cut in its middle, where names of one series differ least."""
+    if len(text) <= longest:
+        return text
+    head = (longest - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (longest - 1 - head) :]}"

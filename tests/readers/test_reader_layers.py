@@ -1,0 +1,164 @@
+"""Layers that differ: completed from one another where possible, else noted in bytes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.readers.logs import TRACES
+from tests.readers.synthetic import Run, access, only, rank_bytes, sizes
+from understudy.contracts.workload import Workload
+from understudy.readers import darshan
+
+MIB = 1 << 20
+
+
+def notes(workload: Workload) -> str:
+    return "\n".join(workload.source.notes)
+
+
+def dataset(run: Run, name: str, size: int, at_s: float, rank: int = -1, **more: Any) -> int:
+    """The record of a dataset in a file."""
+    file = run.file(name)
+    run.add("H5D", {
+        "id": run.file(f"{name}:/u"), "file_rec_id": file, "rank": rank, "H5D_OPENS": 1,
+        "H5D_BYTES_WRITTEN": size, "H5D_WRITES": int(size > 0), "H5D_DATATYPE_SIZE": 8,
+        "H5D_F_WRITE_START_TIMESTAMP": at_s, "H5D_F_WRITE_END_TIMESTAMP": at_s + 0.1,
+    } | more)  # fmt: skip
+    return file
+
+
+# -- HDF5 records of some ranks are missing -------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduced", [True, False], ids=["shared", "of each rank"])
+def test_a_missing_dataset_record_is_completed_from_mpiio(reduced: bool, tmp_path: Path) -> None:
+    """Rank 0 of four lacks its record in the second of three files; MPI-IO has all bytes."""
+    run = Run(nprocs=4)
+    for step in range(3):
+        name, at_s = f"/s/ck.{step}.h5", 10.0 * step + 1
+        for rank in range(1 if step == 1 else 0, 4):
+            dataset(run, name, MIB, at_s, rank)
+        if reduced:
+            run.write(name, 4 * MIB + 800, at_s, module="MPIIO", calls=4)
+        else:
+            for rank in range(4):
+                more = 800 * (rank == 0)
+                run.write(name, MIB + more, at_s, rank=rank, module="MPIIO")
+        run.write(name, 4 * MIB + 800, at_s, rank=0)
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.method, sizes(stream)) == ("hdf5", [4 * MIB] * 3)
+    assert rank_bytes(stream, 1, 4) == [MIB] * 4
+    assert f"the {MIB} B that MPI-IO recorded for them" in notes(workload)
+    assert [d.overhead_bytes for d in stream.dumps] == [800] * 3
+
+
+def test_a_missing_dataset_record_takes_the_bytes_of_mpiio(tmp_path: Path) -> None:
+    """The rank without a record moved half as much as the others."""
+    run = Run(nprocs=2)
+    dataset(run, "/s/a.h5", 2 * MIB, 1.0, rank=1)
+    for rank, size in ((0, MIB), (1, 2 * MIB)):
+        run.write("/s/a.h5", size, 1.0, rank=rank, module="MPIIO")
+    run.write("/s/a.h5", 3 * MIB, 1.0, rank=0)
+    assert rank_bytes(only(run.describe(tmp_path)), 0, 2) == [MIB, 2 * MIB]
+
+
+def test_a_rank_that_writes_nothing_is_not_missing(tmp_path: Path) -> None:
+    """It has a record without bytes: what MPI-IO moved more is the library's, and is noted."""
+    run = Run(nprocs=2)
+    for rank, size in ((0, 0), (1, 2 * MIB)):
+        dataset(run, "/s/a.h5", size, 1.0, rank)
+    run.write("/s/a.h5", 4 * MIB, 1.0, module="MPIIO")
+    run.write("/s/a.h5", 4 * MIB, 1.0, rank=0)
+    workload = run.describe(tmp_path)
+    assert rank_bytes(only(workload), 0, 2) == [0, 2 * MIB]
+    assert "HDF5 records of some ranks" not in notes(workload)
+    assert f"moved {4 * MIB:,} B where the application asked for {2 * MIB:,} B (+100.0%)" in notes(
+        workload
+    )
+
+
+# -- incomplete POSIX records ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_incomplete_posix_records_do_not_override_mpiio(partial: bool, tmp_path: Path) -> None:
+    """97 % of a file that MPI-IO wrote once; where POSIX is complete, the rest was rewritten."""
+    size = 100 * MIB
+    run = Run(nprocs=4, partial=["POSIX"] if partial else [])
+    run.write("/s/a.dat", size, 1.0, module="MPIIO", calls=4)
+    below = 97 * MIB if partial else size
+    run.write("/s/a.dat", below, 1.0, rank=0, MAX_BYTE_WRITTEN=97 * MIB - 1)
+    workload = run.describe(tmp_path, partial=True)
+    stream = only(workload)
+    assert sizes(stream) == [size]
+    assert stream.dumps[0].overhead_bytes == (None if partial else -3 * MIB)
+    over = f"{3 * MIB} B were written over others of the same dump"
+    assert (over in notes(workload)) == (not partial)
+    assert (f"With {3 * MIB} B through MPI-IO that the incomplete POSIX" in notes(workload)) == (
+        partial
+    )
+
+
+# -- amplification --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("write", "asked", "moved", "text"), [
+    (True, 4, 16, "written through MPI-IO, storage moved 16,777,216 B where the application asked "
+     "for 4,194,304 B (+300.0%): fill values"),
+    (True, 4, 2, "written through MPI-IO, storage moved 2,097,152 B where the application asked "
+     "for 4,194,304 B (-50.0%): bytes that the library merged"),
+    (False, 4, 5, "read through MPI-IO, storage moved 5,242,880 B where the application asked for "
+     "4,194,304 B (+25.0%): metadata, read-ahead"),
+    (False, 4, 1, "read through MPI-IO, storage moved 1,048,576 B where the application asked for "
+     "4,194,304 B (-75.0%): bytes that the library read once"),
+])  # fmt: skip
+def test_amplification_is_noted_in_bytes(
+    write: bool, asked: int, moved: int, text: str, tmp_path: Path
+) -> None:
+    run = Run(nprocs=4)
+    for n in range(2):  # of which the second has no gap
+        file = run.write(f"/s/a.{n}", asked * MIB, 1.0, module="MPIIO", write=write)
+        past = "WRITTEN" if write else "READ"
+        below = access(file, (asked if n else moved) * MIB, 1.0, rank=0, write=write)
+        run.add("POSIX", below | {f"POSIX_MAX_BYTE_{past}": asked * MIB - 1})
+    workload = run.describe(tmp_path)
+    assert f"Of 1 file {text}" in notes(workload)
+    assert "where the application asked" not in "".join(
+        n for n in workload.source.notes if text not in n
+    )
+
+
+def test_reads_of_a_file_that_is_only_written_are_noted(tmp_path: Path) -> None:
+    """Data sieving reads before it writes."""
+    run = Run(nprocs=4)
+    file = run.write("/s/a", 4 * MIB, 1.0, module="MPIIO")
+    run.add("POSIX", access(file, 4 * MIB, 1.0, rank=0))
+    run.add("POSIX", access(file, 3 * MIB, 1.0, rank=1, write=False))
+    assert f"moved {3 * MIB:,} B where the application asked for 0 B: metadata" in notes(
+        run.describe(tmp_path)
+    )
+
+
+def test_a_gap_of_a_hundredth_is_none(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    file = run.write("/s/a", 400 * MIB, 1.0, module="MPIIO")
+    run.add("POSIX", access(file, 403 * MIB, 1.0, rank=0))
+    assert "where the application asked" not in notes(run.describe(tmp_path))
+
+
+def test_a_file_without_posix_records_is_noted(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    run.write("/s/a", 4 * MIB, 1.0, module="MPIIO")
+    assert f"Without a POSIX record: {4 * MIB:,} B written through MPI-IO in 1 file" in notes(
+        run.describe(tmp_path)
+    )
+
+
+def test_fill_values_of_a_real_log_are_noted() -> None:
+    """Meep extends a dataset that HDF5 fills before: 276 MB for 138 MB."""
+    workload = darshan.read(TRACES / "meep_sphere.darshan")
+    assert "moved 276,485,152 B where the application asked for 138,240,000 B (+100.0%)" in notes(
+        workload
+    )

@@ -1,0 +1,169 @@
+"""Dumps that are near to each other compared with the run: each is found."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.readers.synthetic import Run, only, sizes
+from understudy.contracts.workload import Workload, parse, provenance_of
+
+MIB = 1 << 20
+MINUTES, DAY_S = 60.0, 86_400.0
+
+
+def notes(workload: Workload) -> str:
+    return " ".join(workload.source.notes)
+
+
+def appended(
+    run: Run, steps: int, period_s: float, *, size: int = MIB, calls: int = 1, trace: bool = True,
+    jitter: float = 0.0, **more: int,
+) -> None:  # fmt: skip
+    """A file of rank 0 that takes a time step of so many calls every so often."""
+    shift = np.random.default_rng(7).uniform(-jitter, jitter, steps) * period_s
+    starts = [10.0 + period_s * k + float(shift[k]) for k in range(steps)]
+    file = run.write(
+        "/s/traj.xtc", steps * size, starts[0], rank=0, duration_s=starts[-1] - starts[0] + 0.1,
+        calls=steps * calls, F_WRITE_TIME=0.01 * steps, **more,
+    )  # fmt: skip
+    each = size // calls
+    if trace:
+        run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+            (k * size + c * each, each, at_s + 0.02 * c, at_s + 0.02 * c + 0.01)
+            for k, at_s in enumerate(starts) for c in range(calls)]})  # fmt: skip
+
+
+@pytest.mark.parametrize(("run_s", "steps", "period_s", "calls"), [
+    (DAY_S, 140, 10 * MINUTES, 4),  # checkpoints of a day-long run
+    (30 * MINUTES, 100, 15.0, 1),  # a molecular-dynamics code
+    (60 * MINUTES, 1000, 3.0, 2),
+    (DAY_S, 12, 60.0, 4),  # all within a hundredth of the run
+])  # fmt: skip
+@pytest.mark.parametrize("jitter", [0.0, 0.2])
+def test_dumps_nearer_than_a_hundredth_of_the_run(
+    run_s: float, steps: int, period_s: float, calls: int, jitter: float, tmp_path: Path
+) -> None:
+    run = Run(run_time_s=run_s, nprocs=2)
+    appended(run, steps, period_s, calls=calls, jitter=jitter)
+    stream = only(run.describe(tmp_path))
+    assert (stream.files, sizes(stream)) == ("append", [MIB] * steps)
+    found = [dump.time_s for dump in stream.dumps]
+    expected = 10.0 + period_s * np.arange(steps)
+    assert np.abs(np.array(found) - expected).max() <= jitter * period_s + 1e-3
+
+
+def test_a_thousand_dumps_of_35_gib(tmp_path: Path) -> None:
+    run = Run(run_time_s=DAY_S, nprocs=2)
+    appended(run, 1000, 80.0, size=35 << 30, calls=5)
+    stream = only(run.describe(tmp_path))
+    assert (len(stream.dumps), stream.bytes) == (1000, 35_000 << 30)
+
+
+@pytest.mark.parametrize("counters", [{}, {"FSYNCS": 100}, {"OPENS": 100}])
+def test_without_a_trace_counters_tell(counters: dict[str, int], tmp_path: Path) -> None:
+    """Syncs, opens or writes of one size; the last two could be several in a time step."""
+    run = Run(run_time_s=30 * MINUTES, nprocs=2)
+    appended(run, 100, 15.0, trace=False, **counters)
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert sizes(stream) == [MIB] * 100
+    assert abs(stream.dumps[-1].time_s - stream.dumps[0].time_s - 99 * 15.0) < 1
+    entry = provenance_of(workload, "/streams/0/dumps/3/time_s")
+    assert entry is not None
+    assert entry.origin == "assumed"
+    guess = "is a guess from POSIX_" + ("OPENS" if counters else "WRITES of one size")
+    assert (guess in notes(workload)) == ("FSYNCS" not in counters)
+
+
+def test_several_plausible_periods_are_noted(tmp_path: Path) -> None:
+    """Two calls each half second in each of ten groups, sixty seconds apart."""
+    run = Run(run_time_s=700.0, nprocs=1)
+    starts = [60.0 * g + 2.0 * k for g in range(10) for k in range(3)]
+    file = run.write("/s/out", 30 * MIB, starts[0], rank=0, duration_s=starts[-1] + 0.1, calls=30)
+    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+        (k * MIB, MIB, at_s, at_s + 0.05) for k, at_s in enumerate(starts)]})  # fmt: skip
+    workload = run.describe(tmp_path)
+    assert sizes(only(workload)) == [3 * MIB] * 10
+    assert "tell 10 time steps from each other, but 30 are plausible too" in notes(workload)
+
+
+def test_one_slow_checkpoint_of_a_long_run_is_one_dump(tmp_path: Path) -> None:
+    """Three variables with pauses between, within a hundredth of the run."""
+    run = Run(run_time_s=1000.0, nprocs=1)
+    file = run.write("/s/state", 3 * MIB, 500.0, rank=0, duration_s=9.0, calls=3)
+    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+        (k * MIB, MIB, 500.0 + 4 * k, 501.0 + 4 * k) for k in range(3)]})  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert (stream.files, sizes(stream)) == ("new", [3 * MIB])
+
+
+def test_dates_every_ten_minutes_of_two_days(tmp_path: Path) -> None:
+    """Hours and minutes repeat, but each of their files is a dump of its own."""
+    run = Run(run_time_s=2 * DAY_S, nprocs=4)
+    for k in range(288):
+        day, minute = divmod(10 * k, 1440)
+        run.write(f"/s/out_2026-11-{21 + day}_{minute // 60:02d}:{minute % 60:02d}:00", 4 * MIB,
+                  600.0 * k + 5, calls=4, duration_s=20.0)  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert sizes(stream) == [4 * MIB] * 288
+
+
+def test_files_far_apart_are_no_dump_however_long_the_run(tmp_path: Path) -> None:
+    run = Run(run_time_s=DAY_S)
+    run.write("/s/dump_t006/fields.h5", MIB, 1.0, rank=0)
+    run.write("/s/dump_t006/late.h5", MIB, 600.0, rank=0)
+    assert [s.bytes for s in run.describe(tmp_path).streams] == [MIB, MIB]
+
+
+def test_small_inputs_far_apart_are_dumps_of_their_own(tmp_path: Path) -> None:
+    """Tables read at the start of a day-long run and three every ten minutes."""
+    run = Run(run_time_s=DAY_S)
+    run.write("/s/ck", 4000 * MIB, 50_000.0, rank=0)
+    for name, at_s in zip("abcdef", (1.0, 1.5, 2.0, 601.0, 1201.0, 1801.0), strict=True):
+        run.read(f"/s/{name}-table", MIB, at_s, rank=0)
+    stream = only(run.describe(tmp_path), operation="read")
+    assert [d.time_s for d in stream.dumps] == [1.0, 601.0, 1201.0, 1801.0]
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_a_regular_series_of_any_length_is_a_rule(trace: bool, tmp_path: Path) -> None:
+    run = Run(run_time_s=DAY_S, nprocs=2)
+    appended(run, 20_000, 4.0, size=8192, trace=trace, FSYNCS=20_000)
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.files, stream.dump_count, stream.bytes) == ("append", 20_000, 20_000 * 8192)
+    rule, last = stream.dumps
+    assert rule.repeat is not None
+    assert (rule.count, rule.bytes, last.bytes) == (19_999, 8192, 8192)
+    assert abs(rule.repeat.period_s - 4.0) < 1e-3
+    assert abs(last.time_s - rule.last_s - 4.0) < 1e-3
+    assert len(workload.to_text()) < 20_000
+    assert parse(workload.to_text(), "x").streams == workload.streams
+
+
+def test_irregular_time_steps_beyond_the_limit_are_noted(tmp_path: Path) -> None:
+    run = Run(run_time_s=DAY_S, nprocs=1)
+    appended(run, 12_000, 6.0, size=8192, jitter=0.4)
+    run.modules["DXT_POSIX"][0]["write_segments"] = [
+        (at, length, start + 3000.0 * (k // 6000), end + 3000.0 * (k // 6000))
+        for k, (at, length, start, end) in enumerate(run.modules["DXT_POSIX"][0]["write_segments"])
+    ]
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (len(stream.dumps), stream.bytes) == (10_000, 12_000 * 8192)
+    assert "its 12000 time steps of 8192 B each on average were put together in 10000 dumps" in (
+        notes(workload)
+    )
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_lines_of_a_text_are_put_together_with_a_note(trace: bool, tmp_path: Path) -> None:
+    """With a trace in steps of a hundredth of the run, so that they are at their time."""
+    run = Run(run_time_s=1000.0, nprocs=1)
+    appended(run, 400, 2.4, size=64, trace=trace, FSYNCS=400, jitter=0.3)
+    workload = run.describe(tmp_path)
+    assert only(workload).bytes == 400 * 64
+    assert "its 400 time steps of 64 B each on average were put together in one dump" in (
+        notes(workload)
+    )

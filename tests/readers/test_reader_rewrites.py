@@ -1,0 +1,171 @@
+"""Files that are written again and again under the same names: every pass is a dump."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.readers.logs import TRACES
+from tests.readers.synthetic import Run, only, sizes
+from understudy.contracts.workload import Stream, Workload, parse, provenance_of
+from understudy.inference.rewrites import passes_of
+from understudy.readers import darshan
+
+MIB = 1 << 20
+
+
+def notes(workload: Workload) -> str:
+    return " ".join(workload.source.notes)
+
+
+def written_again(
+    run: Run, name: str, contents: Sequence[int], times: Sequence[float], *, opens: int,
+    trace: bool, calls: int = 2, rank: int = 0,
+) -> None:  # fmt: skip
+    """A file that is written from its start each time; the last content may be shorter."""
+    file = run.write(
+        name, sum(contents), times[0], rank=rank, duration_s=times[-1] - times[0] + 0.1,
+        calls=calls * len(contents), OPENS=opens, MAX_BYTE_WRITTEN=max(contents) - 1,
+        F_WRITE_TIME=0.1 * len(contents),
+    )  # fmt: skip
+    if trace:
+        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
+            (c * (size // calls), size // calls, at_s + 0.04 * c, at_s + 0.04 * c + 0.03)
+            for size, at_s in zip(contents, times, strict=True) for c in range(calls)]
+        })  # fmt: skip
+
+
+def kind(stream: Stream) -> tuple[str, int, bool]:
+    return stream.files, stream.names, stream.reopen
+
+
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize(("opens", "expected"), [
+    (100, ("rewrite", 1, True)), (1, ("update", 1, False)), (7, ("update", 1, True)),
+])  # fmt: skip
+def test_a_restart_file_of_one_name(
+    trace: bool, opens: int, expected: tuple[str, int, bool], tmp_path: Path
+) -> None:
+    """The classic: a hundred times its size is written in a run."""
+    run = Run(run_time_s=1000.0, nprocs=1)
+    times = [5.0 + 9.5 * k for k in range(100)]
+    written_again(run, "/s/restart", [4 * MIB] * 100, times, opens=opens, trace=trace)
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert kind(stream) == expected
+    assert sizes(stream) == [4 * MIB] * 100
+    assert np.abs(np.array([d.time_s for d in stream.dumps]) - times).max() < 0.2
+    assert [d.overhead_bytes for d in stream.dumps] == [0] * 100
+    entry = provenance_of(workload, "/streams/0/dumps/7/time_s")
+    assert entry is not None
+    assert entry.confidence == ("certain" if trace else "guess")
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_contents_that_grow(trace: bool, tmp_path: Path) -> None:
+    """Without a trace the number is known from the opens, and the sizes are a guess."""
+    run = Run(nprocs=1)
+    contents = [MIB * n for n in (4, 6, 8, 10)]
+    written_again(run, "/s/restart", contents, [5.0, 30.0, 55.0, 80.0], opens=4, trace=trace)
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (kind(stream), stream.bytes) == (("rewrite", 1, True), 28 * MIB)
+    assert sizes(stream) == (contents if trace else [7 * MIB] * 4)
+    assert ("that its files were written 4 times is a guess" in notes(workload)) != trace
+
+
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize("names", [("a", "b"), ("1", "2"), ("x", "y", "z")])
+def test_the_last_few_are_kept(names: tuple[str, ...], trace: bool, tmp_path: Path) -> None:
+    """Written in turn: a, b, a, b, and one more of the first than of the last."""
+    run = Run(nprocs=2, run_time_s=200.0)
+    count = 3 * len(names) + 1
+    times = [4.0 + 15.0 * k for k in range(count)]
+    for n, name in enumerate(names):
+        mine = times[n :: len(names)]
+        written_again(run, f"/s/restart.{name}", [4 * MIB] * len(mine), mine, opens=len(mine),
+                      trace=trace)  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert kind(stream) == ("rewrite", len(names), True)
+    assert sizes(stream) == [4 * MIB] * count
+    assert np.abs(np.array([d.time_s for d in stream.dumps]) - times).max() < 0.2
+
+
+def test_a_file_of_each_rank(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    times = [5.0 + 10.0 * k for k in range(8)]
+    for rank in range(4):
+        written_again(run, f"/s/wfc{rank + 1}", [MIB] * 8, times, opens=1, trace=True, rank=rank)
+    stream = only(run.describe(tmp_path))
+    assert (stream.layout, kind(stream)) == ("file-per-process", ("update", 1, False))
+    assert sizes(stream) == [4 * MIB] * 8
+
+
+def test_an_hdf5_file_made_anew_each_time(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    file, dataset = run.file("/s/ck.h5"), run.file("/s/ck.h5:/u")
+    run.add("H5D", {"id": dataset, "file_rec_id": file, "rank": -1, "H5D_OPENS": 10,
+                    "H5D_BYTES_WRITTEN": 80 * MIB, "H5D_WRITES": 40, "H5D_DATATYPE_SIZE": 8,
+                    "H5D_DATASPACE_NPOINTS": MIB, "H5D_F_WRITE_START_TIMESTAMP": 5.0,
+                    "H5D_F_WRITE_END_TIMESTAMP": 95.0})  # fmt: skip
+    run.write("/s/ck.h5", 80 * MIB + 20480, 5.0, calls=50, duration_s=90.0, OPENS=40,
+              MAX_BYTE_WRITTEN=8 * MIB + 2047)  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert (stream.method, stream.files, sizes(stream)) == ("hdf5", "rewrite", [8 * MIB] * 10)
+    assert [d.overhead_bytes for d in stream.dumps] == [2048] * 10
+
+
+def test_a_header_written_again_is_no_pass(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    for k in range(3):
+        run.write(f"/s/ck.{k}", MIB + 512, 30.0 * k + 2, rank=0, calls=3,
+                  MAX_BYTE_WRITTEN=MIB - 1)  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.files, sizes(stream)) == ("new", [MIB + 512] * 3)
+    assert [d.overhead_bytes for d in stream.dumps] == [-512] * 3
+    assert "1536 B were written over others of the same dump" in notes(workload)
+
+
+def test_passes_begin_where_offsets_start_again() -> None:
+    """A count in the header is written last, the header of the second pass first."""
+    at = np.array([0, 100, 200, 4, 0, 20, 120, 220, 4])
+    size = np.array([100, 100, 100, 1, 2, 100, 100, 80, 1])
+    start_s = np.array([0.0, 0.1, 0.2, 0.3, 9.0, 9.1, 9.2, 9.3, 9.4])
+    assert passes_of(at, size, start_s, start_s + 0.05) == [0, 4]
+
+
+def test_strides_and_blocks_out_of_order_are_one_pass() -> None:
+    at = np.array([0, 400, 800, 100, 500, 900])
+    size = np.full(6, 100)
+    start_s = np.arange(6.0)
+    assert passes_of(at, size, start_s, start_s + 0.5) == [0]
+    twice = np.concatenate([at, at])
+    times = np.arange(12.0)
+    assert passes_of(twice, np.full(12, 100), times, times + 0.5) == [0, 6]
+
+
+def test_quantum_espresso_updates_in_place() -> None:
+    """A molecular-dynamics run: 26.4 MB written into files of 5.2 MB; the wave functions, 1.4 MB
+    on two ranks, are updated 14 times."""
+    workload = darshan.read(TRACES / "qe_si_md_dxt.darshan", keep_names=True)
+    written = [s for s in workload.streams if s.operation == "write"]
+    assert round(sum(s.bytes for s in written) / 1e6, 1) == 26.4
+    waves = only(workload, files="update", reopen=False)
+    assert (waves.layout, sizes(waves)) == ("file-per-process", [1_420_288] * 14)
+    density = next(s for s in written if s.label.endswith("charge-density.dat"))
+    assert (density.files, sizes(density)) == ("rewrite", [308_656] * 5)
+    mixing = next(s for s in written if s.label.endswith("si.mix*"))
+    assert (mixing.files, len(mixing.dumps), mixing.bytes) == ("update", 5, 3_173_472)
+
+
+@pytest.mark.parametrize("top", [511, (1 << 50) - 1])
+def test_more_dumps_than_a_workload_may_have(top: int, tmp_path: Path) -> None:
+    """Counters of a broken log: what comes out is still a workload."""
+    run = Run(nprocs=1)
+    run.write("/s/a", 1 << 50, 1.0, rank=0, duration_s=90.0, calls=1000, OPENS=1 << 40,
+              FSYNCS=1 << 35, MAX_BYTE_WRITTEN=top, F_WRITE_TIME=0.1)  # fmt: skip
+    workload = parse(run.describe(tmp_path).to_text(), "x")
+    assert (only(workload).dump_count, only(workload).bytes) == (10_000_000, 1 << 50)
+    assert "put together" in notes(workload) or "is a guess" in notes(workload)

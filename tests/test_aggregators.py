@@ -1,0 +1,114 @@
+"""Funnels and aggregators stay what they are on another number of ranks."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support import results as samples
+from understudy.contracts.workload import Operation, Workload, parse, provenance_of, runs
+from understudy.model.aggregators import Aggregators, found, scaled
+from understudy.model.scaling import scale
+
+Pairs = list[tuple[int, int]]
+
+
+def aggregators(every: int, offset: int, *rows: int) -> Aggregators:
+    return Aggregators(every=every, offset=offset, rows=rows)
+
+
+@pytest.mark.parametrize(("places", "ranks", "expected"), [
+    ([0], 4, (4, 0)), ([2], 4, (4, 2)), ([0, 4], 8, (4, 0)), ([1, 5], 8, (4, 1)),
+    ([0, 4], 6, (4, 0)),
+    ([0, 4], 14, None),  # the last ranks have none
+    ([0, 4, 6], 7, None), ([0, 1], 4, None), ([0], 1, None), ([], 4, None),
+])  # fmt: skip
+def test_aggregators_are_found(
+    places: list[int], ranks: int, expected: tuple[int, int] | None
+) -> None:
+    made = found(places, ranks)
+    assert (made and (made.every, made.offset)) == expected
+
+
+@pytest.mark.parametrize(("before", "old", "new", "grow", "expected"), [
+    (aggregators(4, 0, 8), 4, 8, False, [(1, 8), (7, 0)]),
+    (aggregators(4, 0, 8), 4, 8, True, [(1, 16), (7, 0)]),
+    (aggregators(4, 2, 8), 4, 2, True, [(1, 0), (1, 4)]),
+    (aggregators(4, 0, 5, 6), 8, 16, True,
+     [(1, 5), (3, 0), (1, 5), (3, 0), (1, 6), (3, 0), (1, 6), (3, 0)]),
+    (aggregators(4, 0, 5, 6), 8, 16, False,
+     [(1, 2), (3, 0), (1, 3), (3, 0), (1, 3), (3, 0), (1, 3), (3, 0)]),
+    (aggregators(4, 1, 5, 6), 8, 4, False, [(1, 0), (1, 11), (2, 0)]),
+    (aggregators(4, 3, 5, 6), 8, 2, False, [(1, 0), (1, 11)]),
+])  # fmt: skip
+def test_aggregators_are_placed_anew(
+    before: Aggregators, old: int, new: int, grow: bool, expected: Pairs
+) -> None:
+    assert scaled(before, old, new, grow=grow) == expected
+    assert sum(n for n, _ in expected) == new
+
+
+def of_runs(pairs: Pairs, *more: Pairs, groups: int | None = None) -> Workload:
+    """Ranks write variables with these rows each, and make as many opens as the first has rows."""
+    workload = samples.per_process()
+    stream = workload.streams[0]
+    dump = stream.dumps[0]
+    variables = tuple(
+        replace(dump.variables[0], name=f"v{k}", shape=(sum(n * rows for n, rows in one),),
+                decomposition=runs(one)) for k, one in enumerate((pairs, *more))
+    )  # fmt: skip
+    opens = Operation(operation="open", runs=runs(pairs).runs)
+    dumps = (replace(dump, variables=variables, operations=(opens,)),)
+    layout = "grouped" if groups else "shared"
+    made = replace(stream, dumps=dumps, layout=layout, groups=groups)
+    return replace(workload, ranks=sum(n for n, _ in pairs), streams=(made,), scaling=None)
+
+
+def of_scaled(workload: Workload, ranks: int, rule: str) -> list[Pairs]:
+    """Runs of rows of each variable, and then of the opens, on so many ranks."""
+    made = scale(workload, ranks, rule)
+    parse(made.to_text(), "scaled")
+    (dump,) = made.streams[0].dumps
+    opens = list(dump.operations[0].runs)
+    return [[*v.decomposition.runs] for v in dump.variables] + [opens]
+
+
+def test_a_funnel_stays_a_funnel() -> None:
+    funnel = of_runs([(1, 8), (3, 0)], [(1, 2), (3, 0)])
+    weak, strong = (scale(funnel, 8, rule) for rule in ("weak", "strong"))
+    assert of_scaled(funnel, 8, "weak") == [[(1, 16), (7, 0)], [(1, 4), (7, 0)], [(1, 8), (7, 0)]]
+    assert of_scaled(funnel, 8, "strong") == [[(1, 8), (7, 0)], [(1, 2), (7, 0)], [(1, 8), (7, 0)]]
+    assert weak.bytes == 2 * funnel.bytes and strong.bytes == funnel.bytes
+    assert weak.source.notes[-1].endswith(
+        ": one rank moves the data of all, and stays the only one; its bytes grow with the ranks"
+    )
+    entry = provenance_of(strong, "/streams/0/dumps/0/variables/0/decomposition/runs/0/0")
+    assert entry is not None and entry.confidence == "likely"
+    assert entry.how == ("scaled strongly from 4 to 8 ranks: one rank moves the data of all, and "
+                         "stays the only one")  # fmt: skip
+
+
+def test_there_is_one_aggregator_for_as_many_ranks() -> None:
+    four = of_runs([(1, 5), (3, 0), (1, 6), (3, 0)])
+    weak = [(1, 5), (3, 0), (1, 5), (3, 0), (1, 6), (3, 0), (1, 6), (3, 0)]
+    assert of_scaled(four, 16, "weak") == [weak, weak]
+    assert (
+        scale(four, 16, "weak")
+        .source.notes[-1]
+        .endswith(": one of 4 ranks moves the data of all, as before")
+    )
+    assert scale(four, 16, "strong").bytes == four.bytes
+
+
+def test_each_group_keeps_its_aggregator() -> None:
+    grouped = of_runs([(1, 6), (3, 0), (1, 6), (3, 0)], groups=2)
+    runs_of_data = of_scaled(grouped, 12, "strong")[0]
+    assert runs_of_data == [(1, 6), (5, 0), (1, 6), (5, 0)]
+
+
+def test_a_header_stays_that_of_one_rank() -> None:
+    workload = of_runs([(1, 8), (3, 0)], [(4, 3)])
+    for rule, body in (("weak", [(8, 3)]), ("strong", [(4, 2), (4, 1)])):
+        header, data, _ = of_scaled(workload, 8, rule)
+        assert header == [(1, 8), (7, 0)]
+        assert sum(n * rows for n, rows in data) == (24 if rule == "weak" else 12), body
+    assert scale(workload, 8, "weak").source.notes == workload.source.notes

@@ -1,0 +1,119 @@
+"""Edited and damaged logs: a workload that our own reader accepts, or one message."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import fuzz_describe as fuzz
+from tests.support.darshanwriter import write_log, write_regions
+from understudy.contracts.workload import Workload, parse
+from understudy.errors import UnderstudyError
+from understudy.readers import darshan
+
+SEEDS = range(1, 251)
+GOOD = {
+    "id": 1, "rank": -1, "POSIX_OPENS": 4, "POSIX_WRITES": 4, "POSIX_BYTES_WRITTEN": 4 << 20,
+    "POSIX_MAX_BYTE_WRITTEN": (4 << 20) - 1, "POSIX_F_OPEN_START_TIMESTAMP": 1.0,
+    "POSIX_F_WRITE_START_TIMESTAMP": 1.0, "POSIX_F_WRITE_END_TIMESTAMP": 2.0,
+}  # fmt: skip
+
+
+def test_a_few_hundred_edited_logs(tmp_path: Path) -> None:
+    """The same as `python -m tests.fuzz_describe`, which runs as long as wanted."""
+    logs = fuzz.corpus(tmp_path, largest_bytes=3000)
+    found: Counter[str] = Counter()
+    with fuzz.limits():
+        for seed in SEEDS:
+            path = tmp_path / f"{seed}.darshan"
+            fuzz.case(logs, seed, path)
+            what, why = fuzz.verdict(path, seed)
+            assert what != "failed", f"seed {seed}: {why}"
+            found[what] += 1
+    assert found["described"] > 100 and found["refused"] > 20
+
+
+def described(path: Path, **more: Any) -> Workload:
+    workload = darshan.read(write_log(path, **more))
+    return parse(workload.to_text(), "described")
+
+
+@pytest.mark.parametrize(("edit", "note"), [
+    ({"rank": 4}, "1 record left out"),
+    ({"rank": -7}, "1 record left out"),
+    ({"POSIX_BYTES_WRITTEN": -5}, "1 record left out"),
+    ({"POSIX_BYTES_WRITTEN": (1 << 63) - 1}, "1 record left out"),
+    ({"POSIX_F_WRITE_START_TIMESTAMP": np.inf}, "1 record with times that are not finite"),
+    ({"POSIX_F_WRITE_END_TIMESTAMP": np.nan}, "1 record with times that are not finite"),
+    ({"POSIX_F_OPEN_START_TIMESTAMP": -3.0}, "1 record with times that are not finite"),
+    ({"POSIX_F_WRITE_END_TIMESTAMP": 1.7e9}, "1 record with times that are not finite"),
+    ({"POSIX_WRITES": 1 << 62}, "1 record with counters"),
+    ({"POSIX_ACCESS1_ACCESS": 1 << 40, "POSIX_ACCESS1_COUNT": 1 << 40}, "1 record with counters"),
+])  # fmt: skip
+def test_impossible_values_are_noted(edit: dict[str, Any], note: str, tmp_path: Path) -> None:
+    names = {1: b"/scratch/a", 2: b"/scratch/b"}
+    bad = GOOD | {"id": 2} | edit
+    workload = described(tmp_path / "log.darshan", names=names, POSIX=[GOOD, bad])
+    assert [n for n in workload.source.notes if f"Module POSIX: {note}" in n]
+    assert workload.bytes == (4 << 20) * (1 if "left out" in note else 2)
+
+
+def test_possible_values_are_kept_without_a_word(tmp_path: Path) -> None:
+    workload = described(tmp_path / "log.darshan", names={1: b"/scratch/a"}, POSIX=[GOOD])
+    assert not any("Module" in note for note in workload.source.notes)
+
+
+def test_records_that_cannot_be_added_up_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.darshan"
+    with pytest.raises(UnderstudyError, match="module POSIX: the records add up to 2"):
+        described(path, POSIX=[GOOD | {"id": n, "POSIX_BYTES_WRITTEN": 1 << 55}
+                               for n in range(1, 70)])  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [0, -1, 1 << 31, 1 << 62])
+def test_a_job_of_impossible_size_is_refused(ranks: int, tmp_path: Path) -> None:
+    with pytest.raises(UnderstudyError, match=f"has {ranks} processes, expected 1 to 16777216"):
+        described(tmp_path / "log.darshan", nprocs=ranks, POSIX=[GOOD])
+
+
+def test_the_largest_job_takes_no_memory_per_rank(tmp_path: Path) -> None:
+    with fuzz.limits(256 << 20):
+        workload = described(tmp_path / "log.darshan", nprocs=1 << 24, POSIX=[GOOD])
+    assert workload.ranks == 1 << 24
+
+
+@pytest.mark.parametrize("width_s", [0.0, 5e-324, -1.0, np.inf, np.nan, 1e300])
+def test_heatmaps_of_absurd_width_are_left_out(width_s: float, tmp_path: Path) -> None:
+    long = GOOD | {"POSIX_F_WRITE_END_TIMESTAMP": 90.0}
+    heat = {"id": 9, "bin_width_s": width_s, "write_bins": [1, 0, 1], "read_bins": [0, 0, 0]}
+    workload = described(
+        tmp_path / "log.darshan", names={1: b"/a", 9: b"heatmap:POSIX"}, POSIX=[long],
+        HEATMAP=[heat],
+    )  # fmt: skip
+    assert "Module HEATMAP: 1 record left out" in " ".join(workload.source.notes)
+
+
+def test_traced_accesses_at_impossible_times_are_left_out(tmp_path: Path) -> None:
+    long = GOOD | {"POSIX_F_WRITE_END_TIMESTAMP": 90.0}
+    segments = [(0, 2 << 20, 1.0, 2.0), (0, 1 << 20, np.nan, 1.0), (0, -5, 3.0, 4.0),
+                (2 << 20, 2 << 20, 80.0, 90.0)]  # fmt: skip
+    workload = described(
+        tmp_path / "log.darshan", names={1: b"/a"}, POSIX=[long],
+        DXT_POSIX=[{"id": 1, "write_segments": segments}],
+    )  # fmt: skip
+    assert [d.bytes for d in workload.streams[0].dumps] == [2 << 20, 2 << 20]
+    assert "Module DXT_POSIX: 2 records left out" in " ".join(workload.source.notes)
+
+
+def test_an_emptied_region_is_noted(tmp_path: Path) -> None:
+    stdio = [{"id": 2, "STDIO_BYTES_WRITTEN": 5, "STDIO_WRITES": 1}]
+    path = write_log(tmp_path / "log.darshan", POSIX=[GOOD], STDIO=stdio)
+    parts = fuzz.Parts.of(path.read_bytes())
+    slot = 1 + parts.format.module_names.index("STDIO")
+    parts.regions[slot].clear()
+    registered = "Darshan: STDIO: registered by the log without any record"
+    for keep, note in (([slot], "Module STDIO has no records."), ([], registered)):
+        write_regions(path, parts.header, parts.job, parts.regions, "zlib", keep)
+        assert note in darshan.read(path).source.notes

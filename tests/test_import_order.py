@@ -1,0 +1,117 @@
+"""The packages import each other in one order, without circles, and no file grows without limit.
+
+An arrow against the order fails with the file and the import.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from understudy.paths import ROOT
+
+PACKAGE = ROOT / "python" / "understudy"
+# A layer imports from itself and from those before it.
+LAYERS = (
+    ("__init__", "errors", "files", "paths", "units"),
+    ("contracts",),
+    ("darshanlog",),
+    ("inference", "model"),
+    ("skel",),
+    ("readers",),
+    ("producers",),
+    ("judge",),
+    ("reframe", "report"),
+    ("export", "samples", "commands", "cli", "__main__"),
+)
+# Both ask judge; neither imports the other.
+APART = {("reframe", "report"), ("report", "reframe")}
+RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
+MAX_LINES = {".py": 600, ".c": 900}
+# To be split; a file leaves this list with the change that splits it.
+STILL_LONG: set[str] = set()
+
+
+def modules() -> dict[str, Path]:
+    """Each module of the package by its dotted name."""
+    return {
+        ".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): p
+        for p in sorted(PACKAGE.rglob("*.py"))
+        if "templates" not in p.parts
+    }
+
+
+def imports(path: Path, known: dict[str, Path]) -> Iterator[tuple[int, str]]:
+    """(line, module of this package) for each import, those inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            full = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in known else str(node.module) for name in full]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name in known)
+
+
+def part(module: str) -> str:
+    """What of the package's own listing a module belongs to."""
+    return [*module.split("."), "__init__"][1]
+
+
+def test_every_part_of_the_package_has_its_place_in_the_order() -> None:
+    assert {part(m) for m in modules()} == set(RANK) - {
+        name for name in RANK if not list(PACKAGE.glob(f"{name}*"))
+    }
+
+
+def test_no_import_goes_against_the_order() -> None:
+    known = modules()
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {part(module)} must not import {name}"
+        for module, path in known.items()
+        if module != "understudy.commands.skel"  # mounts the sub-commands of understudy skel
+        for line, name in imports(path, known)
+        if (RANK[part(name)] > RANK[part(module)] and ".skel.commands" not in module)
+        or (part(module), part(name)) in APART
+    ]
+    assert wrong == []
+
+
+def test_no_circle_of_imports() -> None:
+    known = modules()
+    arrows = {m: {n for _, n in imports(p, known) if n != m} for m, p in known.items()}
+    # An import of a package by its own modules is Python's way to reach a sibling.
+    arrows = {m: {n for n in ns if not m.startswith(f"{n}.")} for m, ns in arrows.items()}
+    done: set[str] = set()
+
+    def visit(module: str, above: tuple[str, ...]) -> None:
+        assert module not in above, " -> ".join((*above[above.index(module) :], module))
+        if module in done:
+            return
+        for name in sorted(arrows[module]):
+            visit(name, (*above, module))
+        done.add(module)
+
+    for module in known:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("suffix", MAX_LINES)
+def test_a_long_file_says_why(suffix: str) -> None:
+    """In its first paragraph: 'One file because ...'."""
+    folders = {".py": [PACKAGE], ".c": [ROOT / "proxies", PACKAGE]}[suffix]
+    found = [p for folder in folders for p in folder.rglob(f"*{suffix}")]
+    assert len(found) > 20
+    long = [
+        p for p in found if len(p.read_text(encoding="utf-8").splitlines()) > MAX_LINES[suffix]
+    ]
+    silent = [
+        str(p.relative_to(ROOT))
+        for p in long
+        if p.name not in STILL_LONG
+        and not re.search(r"\bOne file because\b", p.read_text(encoding="utf-8")[:1500])
+    ]
+    assert silent == []

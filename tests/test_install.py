@@ -1,0 +1,228 @@
+"""Installed, the suite is the same as in a checkout: from a wheel, and in a prefix of CMake. Both
+are read-only while they are used, and output goes to the working directory."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.player import program
+from understudy.paths import ROOT, kinds, where
+
+# Of this interpreter: the project's dependencies, which need not be installed once more.
+LIBRARIES = sysconfig.get_path("purelib")
+REFRAME = """\
+#!{python}
+from reframe.frontend.cli import main
+main()
+"""
+# MPI as for all tests, but nothing of the checkout other than the player.
+IN_ENVIRONMENT = """\
+. "$0/setup-env.sh" 2>/dev/null
+unset RFM_CONFIG_FILES PYTHONPATH UNDERSTUDY_PATH UNDERSTUDY_OUTPUT UNDERSTUDY_WORKLOADS
+export PATH=$OWN:$PATH PYTHON=$INTERPRETER
+cd "$FROM" && exec "$@"
+"""
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A place with the suite; `programs` are directories for PATH."""
+
+    place: Path
+    programs: tuple[Path, ...]
+    python: Path
+    before: tuple[
+        str | Path, ...
+    ] = ()  # a command that makes the place read-only for what follows
+
+    def run(self, folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+        """A command in `folder`, with nothing of the checkout at hand but the player."""
+        return subprocess.run(
+            [*self.before, "bash", "-c", IN_ENVIRONMENT, ROOT, *command],
+            env=os.environ | {
+                "OWN": ":".join(map(str, self.programs)),
+                "INTERPRETER": str(self.python), "FROM": str(folder),
+            },
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def say(self, folder: Path, *command: str | Path) -> str:
+        done = self.run(folder, *command)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def where(self, kind: str, folder: Path) -> Path:
+        return Path(self.say(folder, "understudy", "where", kind).removesuffix("\n"))
+
+
+def environment(folder: Path) -> Path:
+    """A fresh virtual environment with ReFrame and the other dependencies, without the project."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    reframe = folder / "bin" / "reframe"
+    reframe.write_text(REFRAME.format(python=python))
+    reframe.chmod(0o755)
+    return python
+
+
+def add_dependencies(python: Path) -> None:
+    [libraries] = (python.parents[1] / "lib").glob("python*/site-packages")
+    (libraries / "dependencies.pth").write_text(f"{LIBRARIES}\n")
+
+
+def quietly(*command: str | Path) -> None:
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def from_wheel(folder: Path) -> Installed:
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling, which builds the wheel, is not installed (see requirements.txt)")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    quietly(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder / "wheels", ROOT)
+    [wheel] = (folder / "wheels").iterdir()
+    python = environment(folder / "environment")
+    quietly(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel)
+    add_dependencies(python)
+    return Installed(
+        place=python.parents[1], programs=(python.parent, Path(program()).parent), python=python
+    )
+
+
+def from_cmake(folder: Path) -> Installed:
+    prefix = folder / "prefix"
+    program()
+    quietly("cmake", "--install", ROOT / "build", "--prefix", prefix)
+    python = environment(folder / "environment")
+    add_dependencies(python)
+    return Installed(place=prefix, programs=(prefix / "bin", python.parent), python=python)
+
+
+@pytest.fixture(scope="module", params=[from_wheel, from_cmake])
+def installed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    made: Installed = request.param(tmp_path_factory.mktemp("installed"))
+    if os.geteuid() != 0:
+        subprocess.run(["chmod", "-R", "a-w", made.place], check=True)
+        yield made
+        subprocess.run(["chmod", "-R", "u+w", made.place], check=True)
+        return
+    # Permissions do not stop root; a file system that is mounted read-only does.
+    before = ("unshare", "--mount", "sh", "-c", READ_ONLY, made.place)
+    tried = subprocess.run([*before, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"root cannot mount a directory read-only here: {tried.stderr.strip()}")
+    yield replace(made, before=before)
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    """Contents of all files below a folder (or of a file) that Python did not cache there."""
+    found = [folder] if folder.is_file() else folder.rglob("*")
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in found
+        if p.is_file() and "__pycache__" not in p.parts
+    }
+
+
+def test_it_is_read_only_and_not_the_checkout(installed: Installed, tmp_path: Path) -> None:
+    assert not installed.place.is_relative_to(ROOT)
+    done = installed.run(tmp_path, "touch", installed.place / "new")
+    assert done.returncode != 0 and not (installed.place / "new").exists()
+    programs = installed.say(tmp_path, "bash", "-c", "command -v understudy").strip()
+    assert programs == str(installed.place / "bin" / "understudy"), "is build/ up to date?"
+    code = "import understudy.cli; print(understudy.cli.__file__)"
+    if installed.place == installed.python.parents[1]:
+        assert installed.say(tmp_path, "python", "-c", code).startswith(str(installed.place))
+    else:
+        assert installed.run(tmp_path, "python", "-c", code).returncode != 0
+
+
+def test_every_plugin_directory_is_that_of_the_checkout(
+    installed: Installed, tmp_path: Path
+) -> None:
+    everything = Path(installed.say(tmp_path, "understudy", "where").strip())
+    assert everything.is_relative_to(installed.place)
+    for kind in kinds():
+        there = installed.where(kind, tmp_path)
+        assert there.is_relative_to(everything)
+        assert listing(there) == listing(where(kind)), kind
+
+
+def test_a_workload_is_exported_byte_for_byte(installed: Installed, tmp_path: Path) -> None:
+    here, there = tmp_path / "here.tar.gz", tmp_path / "there.tar.gz"
+    workload = where("workloads") / "n-1.json"
+    quietly(sys.executable, ROOT / "python/understudy/__main__.py", "export", workload, "-o", here)
+    installed.say(tmp_path, "understudy", "export", workload, "-o", there)
+    assert there.read_bytes() == here.read_bytes()
+
+
+def test_a_skeleton_is_generated_by_what_jobs_call(installed: Installed, tmp_path: Path) -> None:
+    find = "import pathlib, sys; [p] = pathlib.Path(sys.argv[1]).rglob('understudy/__main__.py')"
+    script = installed.say(tmp_path, "python", "-c", f"{find}; print(p)", installed.place).strip()
+    shutil.copy(where("traces") / "gts.xml", tmp_path)
+    shutil.copy(where("traces") / "gts_params.xml", tmp_path)
+    for command in ("source", "build"):
+        installed.say(tmp_path, installed.python, script, "skel", command, "gts.xml")
+    assert list(tmp_path.glob("gts_skel_*_write.c")) and (tmp_path / "CMakeLists.txt").exists()
+
+
+def test_a_check_runs_for_real_from_any_directory(installed: Installed, tmp_path: Path) -> None:
+    printed = installed.say(
+        tmp_path, "bash", "-c",
+        'reframe -C "$(understudy where config)" -c "$(understudy where checks)" -r "$@"', "-",
+        "--system=localhost:tmpfs", "-n", "^Replay", "-E",
+        "workload == 'n-1' and method == 'posix' and stripe_count == 'default'",
+    )  # fmt: skip
+    assert (
+        "Ran 1/1 test case(s) from 1 check(s) (0 failure(s), 0 expected failure(s), 0 skipped"
+        in printed
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["understudy-out"]
+    assert list((tmp_path / "understudy-out" / "reframe" / "output").rglob("result.json"))
+    page = installed.run(tmp_path, "understudy", "report", "understudy-out/reframe/output")
+    assert page.returncode == 0, page.stderr
+    assert (tmp_path / "understudy-out" / "index.html").stat().st_size > 10_000
+
+
+def test_output_goes_where_the_user_says(installed: Installed, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    listed = installed.say(
+        tmp_path / "work", "env", f"UNDERSTUDY_OUTPUT={tmp_path}/named", "bash", "-c",
+        'reframe -C "$(understudy where config)" -l --system=localhost',
+    )  # fmt: skip
+    assert "Replay %" in listed and "Fidelity %" in listed, listed
+    assert (tmp_path / "named" / "reframe" / "reframe.log").exists()
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_what_is_not_installed_is_an_error(tmp_path: Path) -> None:
+    """An installation without the plugin directories used to know no workload, in silence."""
+    shutil.copytree(
+        ROOT / "python" / "understudy", tmp_path / "lib" / "site" / "understudy",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )  # fmt: skip
+    script = tmp_path / "lib" / "site" / "understudy" / "__main__.py"
+    done = subprocess.run(
+        [sys.executable, script, "where", "checks"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"understudy: {tmp_path}/lib/checks: not found; ")
+    assert done.stderr.count("\n") == 1
+    code = "from understudy.contracts import workload; print(workload.names())"
+    asked = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(script.parents[1])},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert asked.returncode != 0 and f"{tmp_path}/lib/workloads: not found" in asked.stderr

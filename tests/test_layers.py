@@ -1,0 +1,207 @@
+"""The raw counters of logs, interface by interface: of a replica, and of a description."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.readers.synthetic import Run
+from understudy.contracts import workload
+from understudy.contracts.workload import Workload
+from understudy.darshanlog import open_log
+from understudy.inference import interfaces
+from understudy.judge.fidelity import Comparison, compare
+from understudy.judge.observation import observe
+from understudy.paths import where
+
+MIB = 1 << 20
+
+
+def raw(log: Path) -> interfaces.Interfaces:
+    with open_log(log) as opened:
+        return interfaces.of_log(opened)
+
+
+def covered(run: Run, folder: Path) -> interfaces.Coverage:
+    log = run.log(folder / "app.darshan")
+    made: Workload = run.describe(folder)
+    return interfaces.coverage(raw(log), interfaces.of_streams(made.streams, made.ranks))
+
+
+def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
+    return {
+        (layer.name, m.quantity): m.error for layer in made.layers for m in layer.measures
+    }  # fmt: skip
+
+
+def test_the_highest_module_is_the_applications(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    file, dataset = run.file("/s/a.h5"), run.file("/s/a.h5:/u")
+    run.add("H5F", {"id": file, "rank": -1, "H5F_OPENS": 4})
+    run.add("H5D", {"id": dataset, "file_rec_id": file, "rank": -1, "H5D_BYTES_WRITTEN": MIB,
+                    "H5D_WRITES": 4, "H5D_SIZE_WRITE_AGG_100K_1M": 4})  # fmt: skip
+    run.write("/s/a.h5", 2 * MIB, 1.0, module="MPIIO", COLL_OPENS=4)
+    run.write("/s/a.h5", 3 * MIB, 1.0)
+    run.write("/s/b.dat", 5 * MIB, 1.0, module="MPIIO", COLL_OPENS=4)
+    run.write("/s/b.dat", 6 * MIB, 1.0)
+    run.write("/s/b.dat", 7, 1.0, rank=0, module="STDIO")
+    run.write("/s/c.dat", 8 * MIB, 1.0, rank=1)
+    run.write("/dev/shm/x_cid-0-1.sm", 99, 1.0)  # is left out: it is Open MPI's
+    found = raw(run.log(tmp_path / "a.darshan"))
+    assert {name: (t.bytes, t.opens) for name, t in found.own.items()} == {
+        "HDF5": ([0, MIB], 4),
+        "MPI-IO": ([0, 5 * MIB], 4),
+        "STDIO": ([0, 7], 1),
+        "POSIX": ([0, 8 * MIB], 1),
+    }
+    assert {key: t.bytes[1] for key, t in found.below.items()} == {
+        ("MPI-IO", "HDF5"): 2 * MIB,
+        ("POSIX", "HDF5"): 3 * MIB,
+        ("POSIX", "MPI-IO"): 6 * MIB,
+    }
+
+
+def test_a_stream_by_handle_is_opened_once(tmp_path: Path) -> None:
+    """A C++ stream has a record in STDIO, without bytes, and one in POSIX."""
+    run = Run(nprocs=1)
+    file = run.write("/s/U", MIB, 1.0, rank=0, FILENOS=1)
+    run.add("STDIO", {"id": file, "rank": 0, "STDIO_OPENS": 1})
+    assert {name: t.opens for name, t in raw(run.log(tmp_path / "a.darshan")).own.items()} == {
+        "POSIX": 1
+    }
+
+
+def test_an_overflowed_counter_is_counted_without_its_sign(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/big", 2_400_000_000 - (1 << 32), 1.0, rank=0, module="MPIIO")
+    assert raw(run.log(tmp_path / "a.darshan")).own["MPI-IO"].bytes == [0, 2_400_000_000]
+
+
+def test_an_error_of_the_reader_does_not_cancel_out(tmp_path: Path) -> None:
+    """A file is written 14 times in place. However both logs are described, a replica that writes
+    it once moves a 14th of the bytes."""
+    logs = []
+    for name, times in (("app", 14), ("replica", 1)):
+        run = Run(nprocs=1)
+        run.write("/s/wfc.1", times * MIB, 1.0, rank=0, calls=times, MAX_BYTE_WRITTEN=MIB - 1,
+                  SIZE_WRITE_1M_4M=times)  # fmt: skip
+        logs.append(run.log(tmp_path / f"{name}.darshan"))
+    made = compare(*map(observe, logs), time_scale=0)
+    assert errors(made)["POSIX", "bytes written"] == pytest.approx(1 / 14 - 1)
+    assert errors(made)["POSIX", "writes"] == pytest.approx(1 / 14 - 1)
+    assert errors(made)["POSIX", "sizes of writes"] == 0
+    assert "POSIX: writes: 14 became 1 (-92.9%)" in list(made.failures())
+    assert compare(observe(logs[0]), observe(logs[0])).passed
+
+
+def test_what_a_library_makes_is_shown_and_not_judged(tmp_path: Path) -> None:
+    logs = []
+    for name, below in (("app", 4 * MIB), ("replica", 16 * MIB)):
+        run = Run()
+        run.write("/s/a.dat", 4 * MIB, 1.0, module="MPIIO", COLL_OPENS=4)
+        run.write("/s/a.dat", below, 1.0, rank=0, MAX_BYTE_WRITTEN=4 * MIB - 1)
+        logs.append(run.log(tmp_path / f"{name}.darshan"))
+    made = compare(*map(observe, logs), time_scale=0)
+    assert made.passed and errors(made)["POSIX below MPI-IO", "bytes written"] is None
+    [below_mpi] = [x for x in made.layers if x.name == "POSIX below MPI-IO"]
+    assert [(m.original, m.replica) for m in below_mpi.measures[:1]] == [
+        ("4,194,304", "16,777,216")
+    ]
+
+
+def test_stats_that_no_runtime_sees_are_not_compared(tmp_path: Path) -> None:
+    def log(name: str, stats: int) -> Path:
+        run = Run(nprocs=1)
+        run.write("/s/a", MIB, 1.0, rank=0, STATS=stats)
+        return run.log(tmp_path / name)
+
+    many, few, none = log("many", 100), log("few", 50), log("none", 0)
+    assert errors(compare(observe(many), observe(few)))["POSIX", "stats"] == -0.5
+    made = compare(observe(many), observe(none))
+    assert errors(made)["POSIX", "stats"] is None and made.passed
+
+
+def test_flushes_that_the_application_never_made_are_found(tmp_path: Path) -> None:
+    """fflush empties the buffer of stdio; an fsync besides it waits for storage."""
+    logs = []
+    for name, fsyncs in (("app", 0), ("replica", 4)):
+        run = Run(nprocs=1)
+        file = run.write("/s/a", MIB, 1.0, rank=0, module="STDIO", calls=4, FLUSHES=4)
+        if fsyncs:
+            run.add("POSIX", {"id": file, "rank": 0, "POSIX_OPENS": 1, "POSIX_FSYNCS": fsyncs})
+        logs.append(run.log(tmp_path / f"{name}.darshan"))
+    made = compare(*map(observe, logs))
+    assert list(made.failures()) == ["POSIX: flushes: 0 became 4 (+inf%)"]
+
+
+def test_a_replica_without_the_flushes_of_a_descriptor_fails(tmp_path: Path) -> None:
+    def error(flushes: int, sync: bool = False, **more: Any) -> float | None:
+        made = workload.load(where("workloads") / "n-1.json")
+        stream = replace(made.streams[0], method="posix", collective=False, sync=sync, **more)
+        run = Run(nprocs=made.ranks)
+        run.write("/s/a", MIB, 1.0, rank=0, FSYNCS=flushes)
+        path = tmp_path / f"{flushes}.json"
+        path.write_text(replace(made, streams=(stream,)).to_text())
+        both = observe(path), observe(run.log(tmp_path / "replica.darshan"))
+        return errors(compare(*both)).get(("POSIX", "flushes"))
+
+    assert error(0, sync=True) == -1
+    assert error(2, sync=True) == pytest.approx(-1 / 3)  # it has three dumps
+    assert error(3, sync=True) == error(90, sync=True) == 0
+    assert error(0, sync_bytes=1000) == -1
+    assert error(0, sync_bytes=1 << 40) is None  # no rank has as many bytes
+    assert error(3) is None
+
+
+def test_what_a_description_leaves_out_is_stated_with_its_share(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, F_WRITE_TIME=3.0)
+    for n in range(9):
+        run.add("POSIX", {"id": run.file(f"/s/looked.at.{n}"), "rank": 0, "POSIX_OPENS": 1,
+                          "POSIX_STATS": 2, "POSIX_F_META_TIME": 1.0 / 9})  # fmt: skip
+    found = covered(run, tmp_path)
+    assert found.missing == (
+        "9 of 10 opens through POSIX (90 %)",
+        "18 of 18 stats through POSIX (100 %)",
+    )
+    assert found.message == (
+        "The workload stands for 100 % of the bytes, 6.897 % of the calls and 75 % of the I/O "
+        "time of the log."
+    )
+
+
+def checkpoints(folder: Path, name: str, *, header_by_stdio: bool) -> Path:
+    """Four checkpoints: 159 small calls of rank 0, then collective MPI-IO of all."""
+    run = Run(nprocs=4)
+    for step in range(4):
+        file, at_s = f"/s/ck.{step}.mpiio", 9.0 * step + 1
+        alone = 0 if header_by_stdio else 159
+        run.write(file, 4 * MIB + alone * 6, at_s + 0.5, module="MPIIO", calls=4, COLL_OPENS=4,
+                  INDEP_WRITES=alone, SIZE_WRITE_AGG_100K_1M=4, SIZE_WRITE_AGG_0_100=alone,
+                  ACCESS2_ACCESS=6, ACCESS2_COUNT=alone)  # fmt: skip
+        if header_by_stdio:
+            run.write(file, 159 * 6, at_s, rank=0, module="STDIO", calls=159)
+        run.write(file, 4 * MIB, at_s + 0.5, rank=0, MAX_BYTE_WRITTEN=4 * MIB + 159 * 6 - 1)
+    return run.log(folder / f"{name}.darshan")
+
+
+def test_calls_of_one_interface_do_not_stand_for_those_of_another(tmp_path: Path) -> None:
+    """As many calls and bytes in all, the header through MPI-IO instead of stdio."""
+    original = observe(checkpoints(tmp_path, "app", header_by_stdio=True))
+    other = observe(checkpoints(tmp_path, "other", header_by_stdio=False))
+    assert compare(original, original).passed
+    made = compare(original, other)
+    assert errors(made)["MPI-IO", "writes"] == pytest.approx(159 / 4)
+    assert errors(made)["STDIO", "writes"] == -1
+    assert {"MPI-IO: writes: 16 became 652 (+3975.0%)", "STDIO: writes: 636 became 0 (-100.0%)"
+            } <= set(made.failures())  # fmt: skip
+    assert {s.stream.method for s in original.streams} == {"stdio", "mpiio"}
+
+
+def test_the_time_of_a_shared_record_is_that_of_all_ranks(tmp_path: Path) -> None:
+    """A timer of a shared record may exceed the run time; a time stamp may not."""
+    run = Run(nprocs=64, run_time_s=100.0)
+    run.write("/s/a", 64 * MIB, 1.0, F_WRITE_TIME=64 * 90.0)
+    run.write("/s/b", 64 * MIB, 1.0, F_WRITE_TIME=64 * 900.0)  # longer than the run: unknown
+    assert raw(run.log(tmp_path / "a.darshan")).own["POSIX"].time_s == [64 * 90.0, 0.0]

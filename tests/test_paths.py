@@ -1,0 +1,187 @@
+"""Plugin directories: ours and users', found by one function, and the output of a session."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from understudy import cli, paths
+from understudy.commands import run
+from understudy.contracts import workload
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT
+
+# A path of a plugin directory that is put together by hand, as in ROOT / "workloads".
+BY_HAND = re.compile(
+    r"""\bROOT\b\s*/|/\s*["'](?:workloads|simulations|configs|proxies|checks|schemas)["']"""
+)
+SYSTEM = """\
+from understudy.reframe.systems import *
+system = {{"name": "{name}", "hostnames": ["^{name}$"], "partitions": per_filesystem(
+    {{"scheduler": "local", "launcher": "mpirun", "environs": ["toy"], "features": [MPI],
+      "extras": {{MAX_NODES: 1, RANKS_PER_NODE: 16, NEEDS: []}}}},
+    memory={{"extras": {{TYPE: "tmpfs", SCRATCH: "/dev/shm"}}}})}}
+environments = [{{"name": "toy", "target_systems": ["{name}"], "features": [MPI]}}]
+"""
+CHECK = """\
+\"\"\"Is a check of a site found?\"\"\"
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+from understudy.contracts.workload import names
+from understudy.reframe.bandwidth import Bandwidth
+
+
+@rfm.simple_test
+class OfSite(Bandwidth):
+    workload = parameter(names(), loggable=True)
+    method = parameter(["posix"], loggable=True)
+    stripe_count = parameter(["default"], loggable=True)
+"""
+FIGURE = (
+    '"""Is a figure of a site found?\n\nYes.\n"""\nORDER = 99\ndef draw(case):\n    return None\n'
+)
+
+
+def reframe(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [Path(sys.executable).parent / "reframe", "-C", paths.where("config"), *arguments]
+    more = {"RFM_CONFIG_FILES": "", "PWD": str(folder), "RFM_COLORIZE": "0", **variables}
+    path = f"{ROOT / 'build' / 'bin'}:{os.environ['PATH']}"
+    return subprocess.run(
+        list(map(str, command)), cwd=folder, env=os.environ | {"PATH": path} | more,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_no_other_module_builds_the_path_of_a_plugin_directory() -> None:
+    searched = [
+        path
+        for folder in ("python/understudy", "checks", "configs", "reports/figures")
+        for path in (ROOT / folder).rglob("*.py")
+        if path != Path(paths.__file__)
+    ]
+    assert len(searched) > 80
+    # export.py names CMakeLists.txt and LICENSE; a run directory has workloads of its own.
+    allowed = {"export.py": 2, "run.py": 2}
+    found = {
+        path.name: n for path in searched if (n := len(BY_HAND.findall(path.read_text("utf-8"))))
+    }
+    assert {name: n for name, n in found.items() if n > allowed.get(name, 0)} == {}
+
+
+@pytest.mark.parametrize("kind", paths.kinds())
+def test_every_kind_is_there(kind: str) -> None:
+    done = CliRunner().invoke(cli.main, ["where", kind])
+    assert done.exit_code == 0
+    assert Path(done.stdout.strip()).exists()
+
+
+def test_an_unknown_kind_lists_those_known() -> None:
+    done = CliRunner().invoke(cli.main, ["where", "nothing"])
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"understudy: kind 'nothing': expected one of {', '.join(paths.kinds())}\n"
+    )
+
+
+def test_one_file_of_each_kind_of_a_site_is_found(tmp_path: Path) -> None:
+    """A relative UNDERSTUDY_PATH too, though ReFrame changes directory."""
+    files = {
+        "systems/toy.py": SYSTEM.format(name="toy"), "checks/of_site.py": CHECK,
+        "figures/of_site.py": FIGURE, "references/toy.yaml": "OfSite: {}\n",
+        "workloads/w.json": paths.files("workloads", ".json")["n-1"].read_text(),
+        "workloads/s.json": paths.files("workloads", ".json")["mphys-a"].read_text(),
+        "simulations/s.json": paths.files("simulations", ".json")["mphys-a"].read_text(),
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text(text)
+    done = reframe(tmp_path, "-l", "--system=toy", UNDERSTUDY_PATH="site/")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "- OfSite %workload=w " in done.stdout and "- Replay %workload=w " in done.stdout
+    assert "WARNING" not in done.stdout
+    code = (
+        "from understudy.paths import *; from understudy.report import figures;"
+        "print([k for k in ('references', 'simulations') if {'toy', 's'} & {*files(k, '.yaml'),"
+        " *files(k, '.json')}], 'of_site' in [d.name for d in figures.drawers()])"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"UNDERSTUDY_PATH": "site"},
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert asked.stdout == "['references', 'simulations'] True\n"
+
+
+def test_a_name_that_is_taken_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads" / "n-1.json").touch()
+    monkeypatch.setenv("UNDERSTUDY_PATH", str(tmp_path))
+    with pytest.raises(UnderstudyError) as error:
+        workload.names()
+    assert str(error.value) == (
+        f"{tmp_path}/workloads/n-1.json: workloads: the name 'n-1' is taken by "
+        f"{paths.where('workloads')}/n-1.json; rename one"
+    )
+
+
+def test_a_system_that_exists_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "systems").mkdir()
+    (tmp_path / "systems" / "mine.py").write_text(SYSTEM.format(name="titan"))
+    done = reframe(tmp_path, "-l", "--system=titan", UNDERSTUDY_PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"understudy: {tmp_path}/systems/mine.py: the system 'titan' is defined by "
+        f"{paths.where('systems')}/titan.py too; rename one\n"
+    )
+
+
+@pytest.mark.parametrize("variable", ["UNDERSTUDY_PATH", "UNDERSTUDY_WORKLOADS"])
+def test_a_directory_that_does_not_exist_is_an_error(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / "gone"))
+    with pytest.raises(UnderstudyError, match=rf"^{variable}: .*/gone: no such directory$"):
+        workload.names()
+
+
+def test_a_site_without_a_plugin_directory_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNDERSTUDY_PATH", str(tmp_path))
+    with pytest.raises(UnderstudyError, match="expected at least one directory of checks, "):
+        workload.names()
+
+
+def test_the_reason_of_a_skipped_case_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ReFrame prints it, but its report has none."""
+    report = tmp_path / "report.json"
+    done = reframe(
+        tmp_path, "-r", "--system=localhost:tmpfs", "-n", "^Replay", "-S", "max_bytes=1", "-E",
+        "workload == 'n-1' and method == 'posix' and stripe_count == 'default'",
+        f"--report-file={report}", UNDERSTUDY_OUTPUT=str(tmp_path / "out"),
+    )  # fmt: skip
+    printed = re.search(r"SKIP \] .*\[(.* bytes .*)\]", done.stdout)
+    assert printed, done.stdout + done.stderr
+    with pytest.raises(SystemExit):  # nothing passed
+        run._summary(0, report, tmp_path / "index.html")
+    assert capsys.readouterr().err.rstrip().endswith(f": {printed[1]}")
+
+
+def test_run_shows_what_passed_and_what_failed(tmp_path: Path) -> None:
+    """The page of `understudy run` holds the records of ReFrame's output and stage directories."""
+    record = ROOT / "tests" / "golden" / "measurements" / "player.run.json"
+    for name in ("output", "stage"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "output" / "run.json").write_bytes(record.read_bytes())
+    page = tmp_path / "index.html"
+    with click.Context(run.command):
+        run._show(tmp_path, page)
+    assert "<html" in page.read_text(encoding="utf-8")

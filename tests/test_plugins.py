@@ -1,0 +1,238 @@
+"""Every file of the plugin directories checks/, configs/systems/ and configs/references/."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support import player
+from understudy.contracts import workload
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT, where
+from understudy.reframe import systems
+from understudy.reframe.placed import even_ranks_per_node
+from understudy.reframe.played import AS_DESCRIBED
+
+CHECKS = sorted((ROOT / "checks").glob("*.py"))
+SYSTEMS = sorted((ROOT / "configs" / "systems").glob("*.py"))
+EXPECTED = sorted(where("references").glob("*.yaml"))
+
+
+def test_no_plugin_directory_is_empty() -> None:
+    assert {p.stem for p in CHECKS} >= {"replay", "fidelity"}
+    assert {p.stem for p in SYSTEMS} >= {"localhost", "titan"}
+
+
+def reframe(
+    folder: Path, *arguments: str | Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """ReFrame on all checks, on all workloads."""
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(player.program()).parent}:{os.environ['PATH']}",
+        "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
+        "RFM_PREFIX": str(folder / "reframe"),
+        "RFM_REPORT_FILE": str(folder / "report.json"),
+        "RFM_COLORIZE": "0",
+        **variables,
+    }
+    command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def fitting(system: str) -> int:
+    """How many workloads fit all partitions of the system."""
+    [row] = [s for s in systems.load([SYSTEMS[0].parent])[0] if s["name"] == system]
+
+    def holds(extras: dict[str, Any], one: workload.Workload) -> bool:
+        on_a_node = even_ranks_per_node(one.ranks, extras[systems.RANKS_PER_NODE])
+        fits = one.bytes <= extras.get(systems.MAX_BYTES, one.bytes)
+        return bool(fits and one.ranks // on_a_node <= extras[systems.MAX_NODES])
+
+    all_ = [workload.get(name) for name in workload.names()]
+    return sum(all(holds(p["extras"], one) for p in row["partitions"]) for one in all_)
+
+
+def classes(check: Path) -> list[str]:
+    return re.findall(r"(?m)^@rfm\.simple_test\nclass (\w+)", check.read_text())
+
+
+@pytest.mark.parametrize("path", CHECKS, ids=lambda p: p.stem)
+def test_a_check_asks_one_question_and_names_no_system(path: Path) -> None:
+    text = path.read_text()
+    assert re.match(r'"""[^"]*\?"""\n', text), "the docstring is the question"
+    assert len(classes(path)) == 1
+    for system in SYSTEMS:
+        assert system.stem not in text
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda p: p.stem)
+def test_a_system_states_what_checks_read(path: Path) -> None:
+    made, environments = systems.load([path.parent])
+    system = next(s for s in made if s["name"] == path.stem)
+    own = [e["name"] for e in environments if path.stem in e["target_systems"]]
+    assert system["partitions"]
+    for partition in system["partitions"]:
+        assert list(systems.faults(partition)) == []
+        assert systems.MPI in partition["features"]
+        assert partition["max_jobs"] == 1, "replays must not run at the same time"
+        assert partition["environs"] and set(partition["environs"]) <= set(own)
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda p: p.stem)
+def test_every_check_is_listed_for_a_system(path: Path, tmp_path: Path) -> None:
+    done = reframe(tmp_path, "-l", f"--system={path.stem}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout  # ReFrame skips a broken check with one
+    for check in CHECKS:
+        assert re.search(rf"(?m)^- {classes(check)[0]} ", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda p: p.stem)
+def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> None:
+    done = reframe(tmp_path, "--dry-run", f"--system={path.stem}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"Ran (\d+)/(\d+) test case.*\(0 failure.*, (\d+) skipped", done.stdout)
+    assert found, done.stdout
+    ran, all_, skipped = map(int, found.groups())
+    assert ran + skipped == all_ and ran >= fitting(path.stem) * len(player.methods())
+    reasons = (
+        r"\d+ ranks need |\d+ bytes exceed |\S+: no program that writes by ADIOS"
+        "|skipped due to skipped dependencies"
+    )
+    assert len(re.findall(rf"SKIP \].*\[(?:{reasons})", done.stdout)) == skipped
+    stage = tmp_path / "reframe" / "stage"
+    made = [path for name in ("job", "build") for path in stage.rglob(f"rfm_{name}.sh")]
+    assert len({path.parent for path in made}) == ran
+    scripts = [path.read_text() for path in made if path.name == "rfm_job.sh"]
+    starts = re.compile(
+        r"understudy-replay -w workload\.json |/build/\w+_write -c |SKELETON_OPTIONS="
+    )
+    assert all(starts.search(script) for script in scripts)
+
+
+def test_the_example_of_the_how_to_is_a_check(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "how-to" / "add-a-check.md").read_text()
+    [example] = re.findall(r"(?s)```python\n(.*?)```", text)
+    (tmp_path / "collective.py").write_text(example)
+    done = reframe(tmp_path, "-c", tmp_path, "--dry-run", "--system=localhost", "-n", "Collective")
+    assert done.returncode == 0, done.stdout + done.stderr
+    scripts = [p.read_text() for p in (tmp_path / "reframe" / "stage").rglob("rfm_job.sh")]
+    assert len(scripts) == 2 * 2 * fitting("localhost")  # methods, partitions, workloads
+    assert all(" -t 16777216 -c " in script for script in scripts)
+
+
+SYSTEM = """\
+from understudy.reframe.systems import *
+system = {{"name": "x", "partitions": per_filesystem({{"features": [MPI]}},
+    scratch={{"features": [LUSTRE, STRIPING], "extras": {extras}}})}}
+environments = []
+"""
+GOOD = {
+    "scratch": "/s", "type": "lustre", "max_nodes": 4, "ranks_per_node": 2, "needs": ["sbatch"],
+    "stripe_count": 1, "stripe_count_max": 8,
+}  # fmt: skip
+
+
+def load_one(folder: Path, extras: dict[str, Any]) -> list[dict[str, Any]]:
+    (folder / "x.py").write_text(SYSTEM.format(extras=extras))
+    return systems.load([folder])[0]
+
+
+def test_partitions_inherit_from_their_nodes(tmp_path: Path) -> None:
+    [system] = load_one(tmp_path, GOOD)
+    [partition] = system["partitions"]
+    assert partition["name"] == "scratch"
+    assert partition["features"] == ["mpi", "lustre", "striping"]
+    assert partition["extras"] == GOOD
+
+
+@pytest.mark.parametrize("extra", GOOD)
+def test_a_missing_extra_is_one_message(extra: str, tmp_path: Path) -> None:
+    with pytest.raises(UnderstudyError) as error:
+        load_one(tmp_path, {k: v for k, v in GOOD.items() if k != extra})
+    kind = type(GOOD[extra]).__name__
+    assert str(error.value) == (
+        f"{tmp_path}/x.py: partition 'scratch': extra {extra!r}: expected {kind}, got nothing"
+    )
+
+
+def test_an_extra_of_a_wrong_type_is_one_message(tmp_path: Path) -> None:
+    with pytest.raises(UnderstudyError, match=r"extra 'max_nodes': expected int, got '4'$"):
+        load_one(tmp_path, {**GOOD, "max_nodes": "4"})
+
+
+def test_a_file_without_a_system_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("environments = []\n")
+    with pytest.raises(UnderstudyError, match=r"x\.py: system: missing; "):
+        systems.load([tmp_path])
+
+
+def test_reframe_ends_with_that_message(tmp_path: Path) -> None:
+    (tmp_path / "systems").mkdir()
+    (tmp_path / "systems" / "x.py").write_text("environments = []\n")
+    done = reframe(tmp_path, "-l", "--system=x", UNDERSTUDY_PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"understudy: {tmp_path}/systems/x.py: system: missing; "
+        "expected as in ReFrame's configuration\n"
+    )
+
+
+def reference_faults(system: str, text: str) -> Iterator[str]:
+    """Keys of a file of references that name nothing, and units that are not the check's."""
+    [row] = [s for s in systems.load([SYSTEMS[0].parent])[0] if s["name"] == system]
+    partitions = {f"{system}:{p['name']}" for p in row["partitions"]}
+    known = [partitions, set(workload.names()), {*player.methods(), AS_DESCRIBED}]
+    for check, entries in yaml.safe_load(text).items():
+        if check not in {c for p in CHECKS for c in classes(p)}:
+            yield f"{check}: no such check"
+        if entries.pop("$index", None) != ["$partition", "workload", "method"]:
+            yield f"{check}: $index: expected [$partition, workload, method]"
+        for keys, values in _leaves(entries, ()):
+            for key, names in zip(keys, known, strict=False):
+                if key not in names:
+                    yield f"{check}: {key}: expected one of {', '.join(sorted(names))}"
+            unit = "s" if keys[-1] == "elapsed" else "MiB/s"
+            if values[3] != unit:
+                yield f"{check}: {keys[-1]}: expected the unit {unit}, got {values[3]}"
+
+
+def _leaves(entries: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    if not isinstance(entries, dict):
+        yield keys, entries[-1] if entries[0] == "$xfail" else entries
+        return
+    for key, value in entries.items():
+        yield from _leaves(value, (*keys, key))
+
+
+def test_references_name_what_exists() -> None:
+    for path in EXPECTED:
+        assert list(reference_faults(path.stem, path.read_text())) == []
+
+
+@pytest.mark.parametrize(("line", "fault"), [
+    ("localhost:nvme: {w: {posix: {elapsed: [1, null, 0.1, s]}}}", "localhost:nvme: expected"),
+    ("localhost:disk: {nothing: {posix: {elapsed: [1, null, 0.1, s]}}}", "nothing: expected"),
+    ("localhost:disk: {w: {fortran: {elapsed: [1, null, 0.1, s]}}}", "fortran: expected"),
+    ("localhost:disk: {w: {posix: {a_bandwidth: [1, -0.1, null, GB/s]}}}", "expected the unit"),
+    ("localhost:disk: {w: {posix: {elapsed: [$xfail, x, [1, null, 0, h]]}}}", "expected the unit"),
+    ("localhost:disk: {w: {posix: {elapsed: [1, null, 0.1, s]}}}", None),
+])  # fmt: skip
+def test_a_fault_in_references_is_seen(
+    line: str, fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "w.json").touch()
+    monkeypatch.setenv("UNDERSTUDY_WORKLOADS", str(tmp_path))
+    text = f"Replay:\n  $index: [$partition, workload, method]\n  {line}\n"
+    found = list(reference_faults("localhost", text))
+    assert (found == []) if fault is None else (fault in " ".join(found))

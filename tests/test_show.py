@@ -1,0 +1,83 @@
+"""understudy show: what is alike takes one line, and a file is decoded once."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support import results as samples
+from understudy.cli import main
+from understudy.contracts import strict
+from understudy.contracts.workload import Stream, Workload
+
+PLAYER = Path(__file__).parent / "golden" / "measurements" / "player.json"
+
+
+def shown(workload: Workload, folder: Path, *options: str) -> list[str]:
+    path = folder / "w.json"
+    path.write_text(workload.to_text())
+    done = CliRunner().invoke(main, ["show", str(path), *options])
+    assert done.exit_code == 0, done.output
+    return done.stdout.splitlines()
+
+
+def of(*streams: Stream) -> Workload:
+    return replace(samples.per_process(), streams=streams)
+
+
+def station(number: int) -> Stream:
+    stream = samples.per_process().streams[0]
+    dump = replace(stream.dumps[0], time_s=float(number))
+    return replace(stream, name=f"output-{number}", role="output", dumps=(dump,))
+
+
+def test_streams_that_are_alike_take_one_line(tmp_path: Path) -> None:
+    many = of(*map(station, range(482)))
+    lines = shown(many, tmp_path)
+    (line,) = [line for line in lines if line.startswith("output-0 and 481 alike")]
+    assert "0.000 s" in line and "481.000 s" in line
+    assert len(lines) < 12 and "in 482 streams" in lines[0]
+    assert f"{many.bytes:,}" in lines[-1], "the dumps' bytes are added up"
+    assert len(shown(many, tmp_path, "--all")) > 2 * 482
+
+
+def test_streams_that_differ_are_listed(tmp_path: Path) -> None:
+    other = replace(station(9), transfer_bytes=77)
+    lines = shown(of(*map(station, range(3)), other), tmp_path)
+    assert [line.split()[0] for line in lines if line.startswith("output")] == [
+        "output-0", "output-1", "output-2", "output-9",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("times", "expected"), [
+    ([0, 2, 4, 6, 8], ["0 to 4"]),
+    ([0, 2, 4, 9, 11], ["0", "1", "2", "3", "4"]),  # of no period
+    ([0, 2, 4], ["0", "1", "2"]),
+])  # fmt: skip
+def test_dumps_of_one_period_take_one_line(
+    times: list[float], expected: list[str], tmp_path: Path
+) -> None:
+    stream = station(0)
+    dumps = tuple(replace(stream.dumps[0], time_s=float(t)) for t in times)
+    lines = shown(of(replace(stream, dumps=dumps)), tmp_path)
+    rows = [line for line in lines[lines.index("Dumps") + 2 :] if "output-0" in line]
+    numbers = [line.split("output-0")[1].strip().split("  ")[0] for line in rows]
+    assert numbers == expected
+    assert ("every 2.00 s" in rows[0]) == (len(rows) == 1)
+
+
+def test_a_file_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = tmp_path / "w.json"
+    workload.write_text(of(station(0)).to_text())
+    plain, seen = strict.decode, []
+
+    def counted(text: str, where: str, what: str = "JSON") -> object:
+        seen.append(where)
+        return plain(text, where, what)
+
+    monkeypatch.setattr(strict, "decode", counted)
+    for path in (workload, PLAYER):
+        seen.clear()
+        assert CliRunner().invoke(main, ["show", str(path)]).exit_code == 0
+        assert seen.count(str(path)) == 1

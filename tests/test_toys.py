@@ -1,0 +1,281 @@
+"""What CONTRIBUTING.md states: how many files a method, a striping backend, a run option and a
+producer touch. Systems, checks, figures, workloads and the like are in test_paths.py."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import results
+from understudy import producers
+from understudy.contracts.measurement import Played
+from understudy.paths import ROOT
+
+METHOD = r"""
+#include "core/die.h"
+#include "core/method.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct und_file {
+    int descriptor;
+    int64_t *operations;
+};
+
+static struct und_file *toy_open(const struct und_open *how)
+{
+    struct und_file *file = malloc(sizeof *file);
+    UND_CHECK(file, "toy: no memory to open %s", how->path);
+    file->operations = how->operations;
+    file->descriptor = open(how->path, how->mode == UND_READ ? O_RDONLY : O_RDWR);
+    UND_CHECK(file->descriptor >= 0, "toy: cannot open %s", how->path);
+    return file;
+}
+
+/* Both directions: every run of consecutive bytes is one call. */
+#define MOVE(call, data_type)                                                       \
+    const int64_t size = und_type_bytes(dataset->type);                             \
+    data_type at = data;                                                            \
+    struct und_spans spans;                                                         \
+    int64_t element;                                                                \
+    und_spans_begin(&spans, dataset, box);                                          \
+    for (; und_spans_next(&spans, &element); at += spans.elements * size) {         \
+        const off_t from = (off_t)(dataset->file_offset + element * size);          \
+        const size_t bytes = (size_t)(spans.elements * size);                       \
+        UND_CHECK(call(file->descriptor, at, bytes, from) == (ssize_t)bytes, #call); \
+        ++*file->operations;                                                        \
+    }
+
+static void toy_write(struct und_file *file, const struct und_dataset *dataset,
+                      const struct und_box *box, const void *data)
+{
+    MOVE(pwrite, const char *)
+}
+
+static void toy_read(struct und_file *file, const struct und_dataset *dataset,
+                     const struct und_box *box, void *data)
+{
+    MOVE(pread, char *)
+}
+
+static void toy_sync(struct und_file *file)
+{
+    UND_CHECK(fsync(file->descriptor) == 0, "toy: cannot flush");
+}
+
+static void toy_close(struct und_file *file)
+{
+    close(file->descriptor);
+    free(file);
+}
+
+static const struct und_setting settings[] = {
+    {.name = "color", .most = 7, .default_value = "0", .help = "of nothing"},
+    {.name = NULL},
+};
+
+const struct und_method und_method_toy = {
+    .name = "toy",
+    .has_files = true,
+    .settings = settings,
+    .open = toy_open,
+    .write = toy_write,
+    .read = toy_read,
+    .sync = toy_sync,
+    .close = toy_close,
+};
+"""
+# Handles every file system. Its name is the first one, so that it is asked before lustre.
+STRIPING = r"""
+#include "core/striping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool any_handles(const struct und_storage *storage)
+{
+    (void)storage;
+    return true;
+}
+
+static int any_create(int directory, const char *name, const struct und_striping_request *request,
+                      struct und_error *error)
+{
+    (void)request;
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    const int made = openat(directory, name, flags, 0666);
+    if (made < 0)
+        und_fail(error, "any: cannot create %s: %s", name, strerror(errno));
+    return made;
+}
+
+static bool any_read(int descriptor, struct und_striping_layout *layout, struct und_error *error)
+{
+    (void)descriptor;
+    (void)error;
+    und_striping_unknown(layout);
+    snprintf(layout->backend, sizeof layout->backend, "any");
+    layout->stripe_count = 3;
+    return true;
+}
+
+const struct und_striping und_striping_any = {
+    .name = "any",
+    .handles = any_handles,
+    .create = any_create,
+    .read = any_read,
+    .max_stripe_count = 8,
+};
+"""
+# A run option: what is inserted before a line, by file.
+OPTION = {
+    "core/option.def": (
+        'UND_OPTION(FLAG, help, "help", ',
+        'UND_OPTION(TEXT, greeting, "greeting", 0, "TEXT", NULL, "greeting",\n'
+        '           "text to print before each repetition")\n',
+    ),
+    "core/plan.h": ("    double time_scale;\n", "    const char *greeting;\n"),
+    "core/plan.c": (
+        "    plan->keep = options->keep;\n", "    plan->greeting = options->greeting;\n",
+    ),
+    "core/run.c": (
+        "    play(run, records, sizes);\n",
+        "    if (run->plan->greeting && run->rank == 0)\n"
+        '        fprintf(stderr, "%s\\n", run->plan->greeting);\n',
+    ),
+}  # fmt: skip
+PRODUCER = """\
+from understudy.contracts import schema
+from understudy.contracts.run import Sample
+from understudy.errors import UnderstudyError
+from understudy.producers import player
+
+SCHEMA = "understudy/toy/1"
+ARM = "canary"
+
+
+def check(row, where):
+    if "played" not in row:
+        raise UnderstudyError(f"{where}: played: expected a measurement of the player")
+
+
+def parse(row, where):
+    return player.parse(row["played"], where)
+
+
+def read(path):
+    row = schema.read(path, "measurement of the toy")
+    check(row, str(path))
+    return parse(row, str(path))
+
+
+def samples(measurement):
+    yield Sample(metric="speed", unit="1/s", better="higher", stream=None, repetition=0, value=2.5)
+"""
+LIFT = """\
+import sys
+from pathlib import Path
+from understudy import producers
+from understudy.contracts import run as runs
+from understudy.errors import UnderstudyError
+
+made = producers.record(Path("made.json"))
+runs.write(Path("run.json"), made)
+assert producers.load(Path("run.json")) == made
+assert producers.measured(made) == producers.read(Path("made.json"))
+print(producers.names(), made.producer.name, made.identity.arm, [s.value for s in made.samples])
+try:
+    producers.record(Path("damaged.json"))
+except UnderstudyError as error:
+    print(error)
+"""
+
+
+def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [str(word) for word in command], cwd=folder, env=os.environ | variables,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done
+
+
+def build(folder: Path) -> Path:
+    """The player of a copy of the source tree with a toy method, striping and run option."""
+    for program in ("cmake", "mpicc", "mpirun"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    copy = folder / "understudy"
+    for name in ("cmake", "proxies"):
+        shutil.copytree(ROOT / name, copy / name)
+    (copy / "python" / "understudy").mkdir(parents=True)
+    for name in ("CMakeLists.txt", "python/understudy/__init__.py"):
+        shutil.copy(ROOT / name, copy / name)
+    (copy / "proxies" / "methods" / "toy.c").write_text(METHOD)
+    (copy / "proxies" / "stripings" / "any.c").write_text(STRIPING)
+    for name, (line, before) in OPTION.items():
+        text = (copy / "proxies" / name).read_text()
+        assert text.count(line) == 1, f"{name}: {line}"
+        (copy / "proxies" / name).write_text(text.replace(line, before + line))
+    configure = ("-DBUILD_TESTING=OFF", "-DUND_ADIOS=OFF", "-DCMAKE_BUILD_TYPE=Debug")
+    run("cmake", "-S", copy, "-B", folder / "build", *configure, folder=folder)
+    run("cmake", "--build", "build", "--target", "understudy-replay", "-j2", folder=folder)
+    return folder / "build" / "bin" / "understudy-replay"
+
+
+def test_a_method_a_striping_and_a_run_option_are_a_few_files(tmp_path: Path) -> None:
+    """A method and a striping backend are one file, a run option is at most four."""
+    assert len(OPTION) <= 4
+    player = build(tmp_path)
+    listed = run(player, "--list", "-v", folder=tmp_path).stdout.splitlines()
+    assert "toy      available" in run(player, "--list", folder=tmp_path).stdout.splitlines()
+    assert "         -m toy.color=N  of nothing (default 0)" in listed
+    assert "striping any: files" in listed
+    helped = run(player, "--help", folder=tmp_path).stdout
+    assert "--greeting TEXT                     text to print before each repetition\n" in helped
+
+    dump = results.stream("dump", "output", [10_000], [0.0], method="posix")
+    (tmp_path / "w.json").write_text(results.workload("toy", [dump], ranks=2).to_text())
+    prepare = '. "$0/setup-env.sh" 2>/dev/null; exec "$@"'
+    done = run(
+        "bash", "-c", prepare, ROOT, "mpirun", "-n", "2", player, "-w", "w.json", "-o", "data",
+        "-a", "toy", "-m", "toy.color=5", "-t", "1000", "-i", "2", "--verify",
+        "--stripe-count", "3", "--greeting", "Good morning", folder=tmp_path,
+    )  # fmt: skip
+    assert done.stderr.splitlines().count("Good morning") == 2
+    measured = producers.read(tmp_path / "result.json")
+    assert isinstance(measured, Played)
+    assert measured.verification is not None and measured.verification.wrong_bytes == 0
+    assert measured.options["greeting"] == "Good morning"
+    assert measured.options["method_options"] == {"toy.color": "5"}
+    stream = measured.repetitions[0].streams[0]
+    assert (stream.method, stream.bytes) == ("toy", 10_000)
+    applied = measured.striping[0]["applied"]
+    assert (applied["backend"], applied["stripe_count"]) == ("any", 3)
+
+
+def test_a_producer_is_one_file(tmp_path: Path) -> None:
+    """Its output is made a run record, which is read again."""
+    package = tmp_path / "python" / "understudy"
+    leave = shutil.ignore_patterns("__pycache__", "data")
+    shutil.copytree(ROOT / "python" / "understudy", package, ignore=leave)
+    (tmp_path / "schemas").symlink_to(ROOT / "schemas")
+    (package / "producers" / "toy.py").write_text(PRODUCER)
+    played = json.loads((ROOT / "tests/golden/measurements/player.json").read_text())
+    (tmp_path / "made.json").write_text(
+        json.dumps({"schema": "understudy/toy/1", "played": played})
+    )
+    (tmp_path / "damaged.json").write_text('{"schema": "understudy/toy/1"}')
+    done = run(sys.executable, "-c", LIFT, folder=tmp_path, PYTHONPATH=str(package.parent))
+    assert done.stdout.splitlines() == [
+        "['application', 'player', 'skeleton', 'toy'] toy canary [2.5]",
+        "damaged.json: played: expected a measurement of the player",
+    ]

@@ -1,0 +1,266 @@
+"""The kinds of streams and dumps of understudy/workload/2, and the migration to it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from understudy.cli import main
+from understudy.contracts import workload
+from understudy.contracts.workload import Repeat, Stream, Workload, load, parse, provenance_of
+from understudy.contracts.workload.rules import check
+from understudy.errors import UnderstudyError
+from understudy.export import expected
+from understudy.inference.calls import of_stream
+from understudy.model.scaling import scale
+from understudy.paths import ROOT, where
+
+FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "workload-1").glob("*.json"))
+PLAIN = json.loads((ROOT / "proxies" / "tests" / "samples" / "single.json").read_text())
+VARIABLE = {
+    "name": "v", "label": "", "count": 1, "type": "f64", "shape": [40, 3],
+    "decomposition": {"rule": "even"}, "file": 0,
+}  # fmt: skip
+
+
+def dump(**keys: Any) -> dict[str, Any]:
+    return {"time_s": 0.0, "duration_s": None, "overhead_bytes": None, "variables": [VARIABLE],
+            **keys}  # fmt: skip
+
+
+def stream(**keys: Any) -> dict[str, Any]:
+    plain = {k: v for k, v in PLAIN["streams"][0].items() if k != "dumps"}
+    plain |= {
+        "name": "s", "operation": "write", "files": "new", "layout": "shared", "groups": None,
+        "method": "posix", "transfer_bytes": 96, "collective": False, "turns": False,
+    }  # fmt: skip
+    return plain | {"dumps": [dump()]} | keys
+
+
+def text(*streams: dict[str, Any]) -> str:
+    return json.dumps(
+        PLAIN | {"ranks": 4, "scaling": {"rule": "none", "from_ranks": 4}, "streams": streams}
+    )
+
+
+def made(*streams: dict[str, Any]) -> Workload:
+    return parse(text(*streams), "w.json")
+
+
+def only(**keys: Any) -> Stream:
+    return made(stream(**keys)).streams[0]
+
+
+EACH = {"repeat": {"count": 5, "period_s": 0.5}}
+ALL: list[dict[str, Any]] = [
+    {"files": "rewrite", "names": 2, "dumps": [dump(**EACH)]},
+    {"files": "update", "reopen": False, "dumps": [dump(**EACH)]},
+    {"layout": "flood", "files_per_directory": 100, "order": {"rule": "shuffled", "seed": 7}},
+    {"operation": "read", "files": "update", "layout": "flood", "passes": 3},
+    {"order": {"rule": "strided", "step": 4}, "direct": True},
+    {"pace": "steady", "dumps": [dump(duration_s=2)]},
+    {"sync_bytes": 4096, "write_through": True},
+    {"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}])]},
+    {"dumps": [dump(variables=[], operations=[{"operation": "stat", "runs": [[1, 9], [3, 0]]}])]},
+]
+
+
+@pytest.mark.parametrize("keys", ALL, ids=lambda k: "-".join(map(str, k)))
+def test_every_kind_survives_a_round_trip(keys: dict[str, Any]) -> None:
+    first = made(stream(**keys))
+    again = json.loads(first.to_text())["streams"][0]
+    assert {k: again[k] for k in keys} == keys
+    assert parse(first.to_text(), "again") == first
+
+
+def test_what_is_the_default_is_not_written() -> None:
+    given = {
+        "names": 1, "reopen": True, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
+        "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
+        "files_per_directory": None, "dumps": [dump(operations=[])],
+    }  # fmt: skip
+    assert made(stream(**given)) == made(stream())
+    assert set(json.loads(made(stream(**given)).to_text())["streams"][0]) == set(stream())
+
+
+CYCLIC = {"rule": "cyclic", "block": 3}
+OP = {"operation": "open", "runs": [[4, 1]]}
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"files": "rewrite", "operation": "read"}, "files: expected new, append or update"),
+    ({"names": 2}, "names: expected 1, since the files are new, got 2"),
+    ({"names": 0, "files": "update"}, "names: expected at least 1, got 0"),
+    ({"reopen": False}, "reopen: expected true, since the files are new and not update"),
+    ({"passes": 2}, "passes: expected 1, since the operation is write, got 2"),
+    ({"operation": "read", "sync_bytes": 1}, "sync_bytes: expected null, since the operation is"),
+    ({"operation": "read", "write_through": True}, "write_through: expected false, since"),
+    ({"order": {"rule": "odd"}}, "order: expected an object whose rule is consecutive or strided"),
+    ({"order": {"rule": "strided"}}, "order: key 'step' is missing"),
+    ({"order": {"rule": "strided", "step": 2}, "collective": True}, "order.rule: expected conse"),
+    ({"layout": "flood", "files": "append"}, "files: expected new for the layout flood, got app"),
+    ({"layout": "flood", "collective": True}, "collective: expected false, since no ranks share"),
+    ({"layout": "flood", "turns": True}, "turns: expected false, since no ranks share a file"),
+    ({"files": "rewrite", "turns": True}, "turns: expected false, since the files are rewrite"),
+    ({"files_per_directory": 5}, "files_per_directory: expected null, since the layout is not"),
+    ({"pace": "steady"}, "dumps[0].duration_s: expected more than 0, since the pace is steady"),
+    ({"dumps": [dump(repeat={"count": 1, "period_s": 1})]}, "dumps[0].repeat.count: expected at"),
+    ({"dumps": [dump(repeat={"count": 2, "period_s": 0})]}, "dumps[0].repeat.period_s: expected "
+     "more than 0, got 0"),
+    ({"dumps": [dump(**EACH), dump(time_s=1.0)]}, "dumps[1].time_s: expected at least 2.0"),
+    ({"dumps": [dump(repeat={"count": 10**7, "period_s": 1}), dump(time_s=1e8)]},
+     "dumps: expected at most 10000000 dumps, got 10000001"),
+    ({"dumps": [dump(variables=[])]}, "dumps[0].variables: expected a list of at least 1"),
+    ({"dumps": [dump(operations=[OP | {"runs": [[3, 1]]}])]},
+     "dumps[0].operations[0].runs: expected runs of 4 ranks in all, got 3"),
+    ({"dumps": [dump(operations=[OP | {"operation": "chmod"}])]},
+     "dumps[0].operations[0].operation: expected one of open, stat"),
+    ({"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic"}}])]},
+     "dumps[0].variables[0].decomposition: key 'block' is missing"),
+    ({"dumps": [dump(variables=[VARIABLE | {"count": 1 << 51}], **EACH)]},
+     "dumps: expected less than 2^63 bytes in all"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "message"), BAD, ids=range(len(BAD)))
+def test_keys_that_do_not_go_together_are_one_message(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnderstudyError) as error:
+        made(stream(**keys))
+    assert str(error.value).startswith(f"w.json: streams[0].{message}"), error.value
+    assert "\n" not in str(error.value)
+
+
+BASE = stream(name="base")
+EXTENSIONS: list[tuple[dict[str, Any], str]] = [
+    ({"extends": "other"}, "extends: expected the name of a stream before it, got 'other'"),
+    ({"files": "append"}, "files: expected new or rewrite, since it extends a stream"),
+    ({"layout": "file-per-process"}, "layout: expected shared, as the stream base"),
+    ({"dumps": [dump(), dump(time_s=1.0)]}, "dumps: expected 1, as the stream base that it ext"),
+    ({"dumps": [dump(variables=[VARIABLE | {"file": 1}])]}, "dumps: expected file indices below"),
+    ({"turns": True}, "turns: expected false"),
+]
+
+
+@pytest.mark.parametrize(("keys", "message"), EXTENSIONS, ids=range(len(EXTENSIONS)))
+def test_an_extension_fits_its_stream(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnderstudyError) as error:
+        made(BASE, stream(name="more", **({"extends": "base"} | keys)))
+    assert str(error.value).startswith(f"w.json: streams[1].{message}"), error.value
+
+
+def test_a_stream_is_extended_once() -> None:
+    second = stream(name="second", extends="base")
+    assert made(BASE, second, stream(name="third", extends="second")).bytes == 3 * 960
+    with pytest.raises(UnderstudyError, match=r"streams\[2\]\.extends: expected a stream that no"):
+        made(BASE, second, stream(name="third", extends="base"))
+
+
+# -- bytes and times ------------------------------------------------------------------------------
+
+
+def test_a_repeated_dump_counts_as_often() -> None:
+    made = only(dumps=[dump(**EACH), dump(time_s=7)])
+    assert (made.dump_count, made.bytes, made.last_s) == (6, 6 * 960, 7)
+    assert [e.time_s for e in made.expanded()] == [0, 0.5, 1, 1.5, 2, 7]
+    assert of_stream(made, 4).count == 6 * of_stream(only(), 4).count
+
+
+def test_passes_move_bytes_and_do_not_store_them() -> None:
+    made = only(operation="read", passes=3)
+    assert (made.bytes, made.stored_bytes) == (3 * 960, 960)
+    assert [e.bytes for e in made.expanded()] == [3 * 960]
+    assert of_stream(made, 4).count == 3 * of_stream(only(operation="read"), 4).count
+
+
+def test_what_is_rewritten_is_stored_once() -> None:
+    small = dump(variables=[VARIABLE | {"shape": [4, 3]}])
+    dumps = [small, dump(**EACH)]
+    one, two = (only(files=f, names=n, dumps=dumps) for f, n in (("rewrite", 1), ("update", 2)))
+    assert (one.stored_bytes, two.stored_bytes) == (960, 2 * 960)
+    assert only(dumps=dumps).stored_bytes == one.bytes == 5 * 960 + 96
+
+
+@pytest.mark.parametrize(("rows", "block"), [(40, 3), (24, 6), (2, 3), (12, 1), (13, 6)])
+def test_cyclic_rows_are_dealt_in_turn(rows: int, block: int) -> None:
+    by_hand = [sum(1 for row in range(rows) if row // block % 4 == rank) for rank in range(4)]
+    shape = VARIABLE | {"shape": [rows], "type": "byte",
+                        "decomposition": {"rule": "cyclic", "block": block}}  # fmt: skip
+    (entry,) = only(dumps=[dump(variables=[shape])]).dumps
+    runs = entry.variables[0].rank_runs(4)
+    assert [size for n, size in runs for _ in range(n)] == by_hand
+
+
+def test_calls_never_cross_a_block_or_a_file() -> None:
+    rows = VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}  # 24 B a row, 4 a call
+    assert of_stream(only(dumps=[dump(variables=[rows])]), 4).count == 14
+    assert of_stream(only(layout="flood"), 4).count == 40
+
+
+@pytest.mark.parametrize("rule", ["strong", "weak"])
+def test_scaling_keeps_the_kinds(rule: str) -> None:
+    cyclic = VARIABLE | {"decomposition": CYCLIC}
+    stats = {"operation": "stat", "runs": [[1, 9], [3, 1]]}
+    entry = dump(variables=[cyclic], operations=[stats], **EACH)
+    new = scale(made(stream(files="rewrite", names=2, dumps=[entry])), 8, rule)
+    again = parse(new.to_text(), "scaled").streams[0]
+    assert (again.files, again.names, again.dumps[0].repeat) == (
+        "rewrite", 2, Repeat(count=5, period_s=0.5)
+    )  # fmt: skip
+    assert again.bytes == 5 * 960 * (2 if rule == "weak" else 1)
+    assert again.dumps[0].operations[0].count == (24 if rule == "weak" else 12)
+
+
+def test_an_archive_expects_every_dump() -> None:
+    row = expected(made(stream(dumps=[dump(**EACH)])), b"")
+    assert row["streams"][0]["dumps"][4] == {"dump": 4, "bytes": 960}
+    assert row["bytes"] == 5 * 960
+
+
+def test_show_folds_a_repeated_dump(tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_text(text(stream(dumps=[dump(**EACH)])))
+    done = CliRunner().invoke(main, ["show", str(tmp_path / "w.json")])
+    assert done.exit_code == 0, done.output
+    assert "0 to 4" in done.output and "every 500 ms" in done.output
+
+
+# -- migration ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda p: p.stem)
+def test_an_old_descriptor_is_read_and_rewritten(path: Path, tmp_path: Path) -> None:
+    old = json.loads(path.read_text())
+    read = load(path)
+    new = json.loads(read.to_text())
+    assert new["schema"] == workload.SCHEMA != old["schema"]
+    assert {k: v for k, v in new.items() if k not in ("schema", "provenance")} == {
+        k: v for k, v in old.items() if k not in ("schema", "provenance")
+    }
+    assert [{k: v for k, v in p.items() if k != "confidence"} for p in new["provenance"]] == (
+        old["provenance"]
+    )
+    check(read, "again")
+    copy = tmp_path / path.name
+    copy.write_text(path.read_text())
+    for words in ("1 migrated, 0 up to date, 0 failed", "0 migrated, 1 up to date, 0 failed"):
+        done = CliRunner().invoke(main, ["migrate", str(copy)])
+        assert done.exit_code == 0, done.output
+        assert done.output.splitlines()[-1] == words
+        assert copy.read_text() == read.to_text()
+
+
+def test_old_descriptors_have_fixtures() -> None:
+    assert len(FIXTURES) >= 5
+
+
+def test_confidence_follows_from_the_origin() -> None:
+    read = load(next(p for p in FIXTURES if p.stem == "darshan"))
+    found = {p.origin: p.confidence for p in read.provenance}
+    assert found["read"] == found["derived"] == "certain" and found["assumed"] == "guess"
+    assert provenance_of(read, "/ranks").confidence == "certain"  # type: ignore[union-attr]
+
+
+def test_a_new_key_is_unknown_to_the_old_contract(tmp_path: Path) -> None:
+    row = json.loads(FIXTURES[0].read_text())
+    row["streams"][0]["names"] = 2
+    with pytest.raises(UnderstudyError, match=r"streams\[0\]: key 'names' is unknown"):
+        parse(json.dumps(row), "w.json")
