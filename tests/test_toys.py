@@ -236,7 +236,8 @@ def test_a_method_a_striping_and_a_run_option_are_a_few_files(tmp_path: Path) ->
     assert len(OPTION) <= 4
     player = build(tmp_path)
     listed = run(player, "--list", "-v", folder=tmp_path).stdout.splitlines()
-    assert "toy      available" in run(player, "--list", folder=tmp_path).stdout.splitlines()
+    brief = run(player, "--list", folder=tmp_path).stdout
+    assert "\ntoy      available, not for " in brief, brief
     assert "         -m toy.color=N  of nothing (default 0)" in listed
     assert "striping any: files" in listed
     helped = run(player, "--help", folder=tmp_path).stdout
