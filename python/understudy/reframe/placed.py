@@ -13,7 +13,7 @@ from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-from reframe.core.builtins import run_after, sanity_function, variable
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 from reframe.core.logging import getlogger
 from reframe.core.meta import RegressionTestMeta
@@ -29,6 +29,7 @@ from understudy.reframe.systems import (
     MAX_BYTES,
     MAX_NODES,
     MPI,
+    NO_STRIPING,
     RANKS_PER_NODE,
     SCRATCH,
     STRIPE_COUNT_MAX,
@@ -39,6 +40,11 @@ MIB = 1 << 20
 STRIPE_COUNTS = ("default", "nodes", "cores")
 STORAGE = "understudy-storage"
 SLOWEST_BYTES_PER_S = 20e6  # of a file system, for time limits
+
+# By scheduler: a job of a failed node must not start again and pass as if nothing had happened.
+NO_REQUEUE = {"slurm": "--no-requeue", "squeue": "--no-requeue", "torque": "-r n", "pbs": "-r n"}
+# By launcher: the other ranks of one that was killed must not wait for ever.
+KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 
 
 def even_ranks_per_node(ranks: int, maximum: int) -> int:
@@ -124,10 +130,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     @run_after("init")
     def require_striping(self) -> None:
         if self.stripe_count != "default":
-            self.require_features(STRIPING)
-
-    def require_features(self, *features: str) -> None:
-        self.valid_systems = [" ".join(f"+{feature}" for feature in (MPI, *features))]
+            self.valid_systems = [f"+{MPI} +{STRIPING}", f"+{MPI} +{NO_STRIPING}"]
 
     @run_after("setup")
     def distribute_ranks(self) -> None:
@@ -139,6 +142,14 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             self.nodes > here.extras[MAX_NODES],
             f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
             f"{here.extras[MAX_NODES]} with {maximum} ranks each; {self.how_to_fit}",
+        )
+
+    @run_after("setup")
+    def skip_striping_that_is_not_possible(self) -> None:
+        here = self.current_partition
+        self.skip_if(
+            self.stripe_count != "default" and STRIPING not in here.features,
+            f"{here.fullname}: {here.extras.get(NO_STRIPING)}",
         )
 
     @run_after("setup")
@@ -161,6 +172,13 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             f"{self.bytes_needed} bytes exceed the limit of {maximum} on {here.fullname}; "
             "raise it with -S max_bytes=N",
         )
+
+    @run_before("run")
+    def end_with_the_first_failure(self) -> None:
+        here = self.current_partition
+        if option := NO_REQUEUE.get(here.scheduler.registered_name):
+            self.job.options += [option]
+        self.job.launcher.options += KILL_ALL_RANKS.get(here.launcher_type.registered_name, [])
 
     def _skip_without_method(self) -> None:
         for method in self.methods_needed:
@@ -211,7 +229,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         if self.stripe_count == "default":
             return {}
         wanted = self.nodes if self.stripe_count == "nodes" else self.ranks
-        return {"stripe_count": min(wanted, self.current_partition.extras[STRIPE_COUNT_MAX])}
+        most = self.current_partition.extras[STRIPE_COUNT_MAX]
+        return {"stripe_count": wanted if most is None else min(wanted, most)}
 
     @sanity_function
     def all_work_was_done(self) -> bool:

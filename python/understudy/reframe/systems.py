@@ -6,6 +6,7 @@ a feature, where and how much is an extra. Each file of the folder defines `syst
 """
 
 import runpy
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,16 @@ NEEDS = "needs"  # programs that the submitting host must have for a real run
 MAX_BYTES = "max_bytes"  # optional: a larger workload is skipped here
 MANDATORY = {SCRATCH: str, TYPE: str, MAX_NODES: int, RANKS_PER_NODE: int, NEEDS: list}
 
-# Extras of partitions with the feature `striping`.
+# Extras of partitions with the feature `striping`; None where the value is not known.
 STRIPE_COUNT = "stripe_count"  # of a new file, where nothing is asked
 STRIPE_COUNT_MAX = "stripe_count_max"  # object storage targets (OSTs) of the file system
-MANDATORY_WITH_STRIPING = {STRIPE_COUNT: int, STRIPE_COUNT_MAX: int}
+MANDATORY_WITH_STRIPING = {STRIPE_COUNT: int | None, STRIPE_COUNT_MAX: int | None}
+
+# Extra of partitions without that feature, for a reason that a person should read: cases with a
+# stripe count are then listed, and skipped with this reason. Without it they are left out.
+NO_STRIPING = "no_striping"
+
+NO_LIMIT = sys.maxsize  # of MAX_NODES, where no number of nodes is known
 
 Row = dict[str, Any]  # a section of ReFrame's configuration
 
@@ -55,13 +62,15 @@ def per_filesystem(nodes: Row, **file_systems: Row) -> list[Row]:
 def faults(partition: Row) -> Iterable[str]:
     """Messages on extras that are missing or have the wrong type."""
     extras = partition.get("extras", {})
-    wanted: dict[str, type] = dict(MANDATORY)
+    wanted: dict[str, Any] = dict(MANDATORY)
     if STRIPING in partition.get("features", ()):
         wanted |= MANDATORY_WITH_STRIPING
+    elif NO_STRIPING in extras:
+        wanted[NO_STRIPING] = str
     for name, kind in wanted.items():
-        if not isinstance(extras.get(name), kind):
+        if name not in extras or not isinstance(extras[name], kind):
             have = repr(extras[name]) if name in extras else "nothing"
-            yield f"extra {name!r}: expected {kind.__name__}, got {have}"
+            yield f"extra {name!r}: expected {getattr(kind, '__name__', kind)}, got {have}"
 
 
 def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:

@@ -4,6 +4,7 @@
 #PBS -e rfm_job.err
 #PBS -l walltime=0:10:1
 #PBS -l nodes=5:ppn=16
+#PBS -r n
 cd STAGE
 module swap PrgEnv-pgi PrgEnv-gnu
 module swap gcc gcc/4.9.3

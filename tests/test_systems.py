@@ -1,0 +1,86 @@
+"""What each system of configs/systems/ makes of a case: batch lines, launcher, stripe counts."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.test_checks import LISTED, METHODS, Session, cases, sample
+from understudy.paths import where
+
+
+class Lines(NamedTuple):
+    """The lines of a job of two full nodes."""
+
+    cores: int
+    batch: tuple[str, ...]
+    start: str
+    counts: tuple[int, ...]  # stripe counts asked for, beside the default
+    reason: str = ""  # why the cases with a stripe count are skipped
+
+
+def slurm(cores: int) -> tuple[str, ...]:
+    return (
+        f"--ntasks={2 * cores}", f"--ntasks-per-node={cores}", "--nodes=2", "--exclusive",
+        "--no-requeue",
+    )  # fmt: skip
+
+
+def torque(cores: int) -> tuple[str, ...]:
+    return (f"-l nodes=2:ppn={cores}", "-r n")
+
+
+def pbs(cores: int) -> tuple[str, ...]:
+    return (f"-l select=2:mpiprocs={cores}:ncpus={cores}", "-r n")
+
+
+SRUN = "srun --kill-on-bad-exit=1 "
+# Those of the tables in the three studies; more than the OSTs are not asked for.
+SYSTEMS: Mapping[str, Lines] = {
+    "archer": Lines(24, pbs(24), "aprun -n 48 -N 24 ", (2, 48)),
+    "cab": Lines(16, slurm(16), SRUN, (2, 32)),
+    "edison": Lines(24, slurm(24), SRUN, (2, 48)),
+    "jaguar-xk6": Lines(16, torque(16), "aprun -n 32 -N 16 ", (2, 32)),
+    "jaguar-xt5": Lines(12, torque(12), "aprun -n 24 -N 12 ", (2, 24)),
+    "sith": Lines(32, torque(32), "mpirun -np 64 ", (2, 64)),
+    "spruce-a": Lines(16, pbs(16), "mpiexec -n 32 ", (2, 32)),
+    "taurus": Lines(24, slurm(24), SRUN, (), "taurus:scratch: users cannot override the striping"),
+    "tinis": Lines(16, slurm(16), "mpirun -np 32 ", (), "tinis:gpfs: GPFS gives users no control"),
+    "titan": Lines(16, torque(16), "aprun -n 32 -N 16 ", (2, 32)),
+}
+
+
+def test_every_system_but_the_machine_at_hand_has_its_lines_here() -> None:
+    assert {p.stem for p in where("systems").glob("*.py")} == {*SYSTEMS, "localhost"}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_jobs_of_a_system(name: str, tmp_path: Path) -> None:
+    lines = SYSTEMS[name]
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", LISTED)
+    ranks = ["-S", "scaling=weak", "-S", f"ranks={2 * lines.cores}"]
+    done = session.run("--dry-run", f"--system={name}", *ranks)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout
+    skipped = 0 if lines.counts else 2 * len(METHODS)
+    assert cases(done.stdout) == (3 * len(METHODS) + 2 - skipped, 0, skipped)
+    assert done.stdout.count(f"[{lines.reason}") == skipped or not lines.reason
+    scripts = session.scripts()
+    assert len(scripts) == 1 + len(lines.counts)
+    for script in scripts:
+        batch = re.findall(r"(?m)^#(?:PBS|SBATCH) (.*)$", script)
+        assert set(lines.batch) <= set(batch), script
+        assert f"\n{lines.start}understudy-replay -w " in script
+    asked = re.findall(r"understudy-replay .* --stripe-count (\d+) ", "\n".join(scripts))
+    assert sorted(map(int, asked)) == list(lines.counts)
+
+
+def test_archer_is_not_asked_for_more_targets_than_it_has(tmp_path: Path) -> None:
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", LISTED)
+    session.run("--dry-run", "--system=archer", "-S", "scaling=weak", "-S", "ranks=96")
+    asked = re.findall(r"understudy-replay .* --stripe-count (\d+) ", "\n".join(session.scripts()))
+    assert sorted(map(int, asked)) == [4, 48]
