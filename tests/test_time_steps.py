@@ -1,7 +1,8 @@
 """Time steps of a file that stays open, from its datasets and the bursts of its trace."""
 
+from understudy.inference.heatmap import Burst
 from understudy.inference.series import Cell, DumpFacts
-from understudy.inference.time_steps import Burst, _by_growth, _lasting
+from understudy.inference.time_steps import _by_growth, _lasting
 
 SHAPE = 100  # elements of 8 bytes of one time step
 

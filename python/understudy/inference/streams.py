@@ -108,6 +108,9 @@ class Composer:
         for draft in small:
             by_layout.setdefault((len(draft.spans), draft.method), []).append(draft)
         for group in by_layout.values():
+            if len(group) == 1:
+                kept += group
+                continue
             bursts: list[list[Series]] = []
             begins = {0, *self._apart(group).at}
             for n, draft in enumerate(group):
@@ -115,10 +118,9 @@ class Composer:
                     bursts.append(list(draft.series))
                 else:
                     bursts[-1].extend(draft.series)
-            if len(group) > 1:
-                self.notes.append(
-                    f"{len(group)} small inputs, each read once, were combined into one stream."
-                )
+            self.notes.append(
+                f"{len(group)} small inputs, each read once, were combined into one stream."
+            )
             kept.append(_chain(bursts))
         return kept
 

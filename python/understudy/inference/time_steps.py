@@ -5,8 +5,8 @@ datasets written at different times, from traced accesses (DXT), from the heatma
 of other files in the same time, or, if only a counter gives their number, by an even spread.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -18,8 +18,9 @@ from understudy.inference import pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.drafts import Draft
+from understudy.inference.heatmap import FROM_HEAT, NOISE, SHARED_HEAT, Burst, Heat, from_heat
 from understudy.inference.rewrites import counted, is_again, passes_of
-from understudy.inference.series import Cell, DumpFacts, Series
+from understudy.inference.series import Cell, DumpFacts
 from understudy.inference.table import BURST, LONG
 from understudy.inference.transfers import Tally
 
@@ -30,18 +31,8 @@ PLACED = 0.005  # share of the run by which a rule may misplace a time step
 FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
 MANY = 10  # time steps that show themselves in a shorter time too
 IDLE = 0.9  # if the file rests for this share of the time
-FULL = 0.5  # share of the heatmap's bins in use above which it shows no pauses
-NOISE = 0.01  # fraction of a time step below which a rest in the heatmap is none
 
 Bytes = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heat:
-    """Bytes written over all ranks per time bin, of one module."""
-
-    width_s: float
-    bytes: Bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +45,6 @@ class Segments:
     start_s: npt.NDArray[np.float64]
     end_s: npt.NDArray[np.float64]
     bytes: Bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Burst:
-    start_s: float
-    end_s: float
-    bytes: int
-    calls: Bytes | None = None  # of each bin of sizes, if known
 
 
 @dataclass(slots=True)
@@ -114,7 +97,7 @@ class TimeSteps:
                 "from the DXT segments, divided at the longest pauses"
             )
             series.dumps = grown
-        elif not _lasting(dump, bursts) and (parts := self._by_dataset(dump, steps)):
+        elif not _lasting(dump, bursts) and (parts := self._by_dataset(dump, hint)):
             how = (
                 "H5D_F_WRITE_START_TIMESTAMP and H5D_BYTES_WRITTEN of the datasets of each time "
                 "step"
@@ -135,8 +118,10 @@ class TimeSteps:
                 draft.assumed = True
         elif several:
             return
-        elif bursts := self._from_heat(series, dump, hint, others):
-            how = "times and sizes from the HEATMAP bins, minus the bytes of other files in them"
+        elif bursts := from_heat(self.heat, series, dump, hint, others):
+            how = FROM_HEAT
+            if bursts[0].bytes == 1:
+                how, draft.assumed = SHARED_HEAT, True
             series.dumps = _divide(dump, self._equal(hint, bursts))
         elif hint and steps:
             how = "equal sizes, spread evenly from the first write to the last, are assumed"
@@ -166,7 +151,7 @@ class TimeSteps:
         often = len(bursts) >= MANY and busy_s <= (1 - IDLE) * span_s
         return span_s > LONG * self.runtime_s or often
 
-    def _by_dataset(self, dump: DumpFacts, steps: int | None) -> list[list[tuple[int, Cell]]]:
+    def _by_dataset(self, dump: DumpFacts, hint: Hint | None) -> list[list[tuple[int, Cell]]]:
         """Datasets in groups that are far apart in time, one per time step."""
         cells = sorted(
             ((variable, cell) for (_, variable), cell in dump.cells.items()),
@@ -174,9 +159,9 @@ class TimeSteps:
         )
         start_s = np.array([c.start_s for _, c in cells])
         end_s = np.array([c.end_s for _, c in cells])
-        gaps = np.diff(start_s) if steps else pauses.pauses_of(start_s, end_s)
-        if steps:
-            found = pauses.cut_into(gaps, steps)
+        gaps = np.diff(start_s) if hint else pauses.pauses_of(start_s, end_s)
+        if hint:
+            found = _told(gaps, hint)
         else:
             sizes = np.array([_bytes(c) for _, c in cells], np.int64)
             call_s = float(np.median(end_s - start_s))
@@ -203,8 +188,13 @@ class TimeSteps:
             gaps = pauses.pauses_of(segments.start_s, segments.end_s)
             bursts = _bursts(segments, pauses.cut_into(gaps, found.times).at)
         if len(bursts) < 2:
-            how = "times and sizes from the HEATMAP bins, minus the bytes of other files in them"
-            bursts = self._from_heat(series, dump, Hint(found.times, ""), others)
+            how = FROM_HEAT
+            bursts = from_heat(self.heat, series, dump, Hint(found.times, ""), others)
+            if bursts and (found.sure or max(b.bytes for b in bursts) > dump.extent):
+                how = "times from the HEATMAP bins; the whole file each time"
+                bursts = [replace(b, bytes=1) for b in bursts]
+            if bursts and bursts[0].bytes == 1 and not found.sure:
+                how, draft.assumed = SHARED_HEAT, True
         if len(bursts) < 2:
             how = "equal sizes, spread evenly from the first write to the last, are assumed"
             draft.assumed = True
@@ -282,44 +272,12 @@ class TimeSteps:
         call_s = float(np.median(end - start))
         found = pauses.cut(gaps, sizes, call_s=call_s, few_s=BURST * self.runtime_s)
         if hint:
-            told = pauses.cut_into(gaps, hint.steps)
+            told = _told(gaps, hint)
             if hint.sure or not found.clear or (told.clear and not hint.weak):
                 found = told
         if not found.at:
             return [], ()
         return _bursts(segments, found.at), found.others
-
-    def _from_heat(
-        self, series: Series, dump: DumpFacts, hint: Hint | None, others: Iterable[Draft]
-    ) -> list[Burst]:
-        steps = hint.steps if hint else None
-        name = _MODULE[series.method]
-        heat = self.heat.get(name)
-        if heat is None:
-            return []
-        left = heat.bytes.astype(np.float64)
-        first, last = int(dump.start_s / heat.width_s), int(dump.end_s / heat.width_s)
-        left[:first] = left[last + 1 :] = 0
-        for other in others:
-            for one in other.series:
-                if series.method in _SEEN[one.method]:
-                    for burst in one.dumps:
-                        _subtract(left, heat.width_s, burst, one.method == "hdf5")
-        left[left < NOISE * left.sum() / (steps or 10)] = 0
-        weak = hint is not None and hint.weak
-        groups = _groups(np.flatnonzero(left), None if weak else steps)
-        if len(groups) < 2 or (steps and not weak and len(groups) != steps):
-            return []
-        if weak and np.count_nonzero(left) > FULL * (last - first + 1):
-            return []  # too coarse to show pauses
-        return [
-            Burst(
-                start_s=float(max(dump.start_s, g[0] * heat.width_s)),
-                end_s=float(min(dump.end_s, (g[-1] + 1) * heat.width_s)),
-                bytes=max(1, round(left[g[0] : g[-1] + 1].sum())),
-            )
-            for g in groups
-        ]
 
     def _equal(self, hint: Hint | None, bursts: list[Burst]) -> list[Burst]:
         """Time steps of a dataset that grew by its first shape repeatedly are equal."""
@@ -356,6 +314,12 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     return made if grew and all(step.bytes for step in made) else []
 
 
+def _told(gaps: npt.NDArray[np.float64], hint: Hint) -> pauses.Cuts:
+    """As many time steps as a counter tells, at the longest pauses."""
+    flushed = "FLUSHES" in hint.counter or "SYNCS" in hint.counter
+    return (pauses.cut_flushed if flushed else pauses.cut_into)(gaps, hint.steps)
+
+
 def _between(bursts: Sequence[Burst]) -> list[float]:
     """A time between each burst and the next."""
     return [(a.end_s + b.start_s) / 2 for a, b in pairwise(bursts)]
@@ -388,16 +352,6 @@ def _too_fine(steps: int, size: int) -> bool:
     return steps > FEW_STEPS and size < MIN_BYTES * steps
 
 
-_MODULE = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "MPIIO"}
-# Methods whose bytes appear in the same heatmap, by the method of the file under study.
-_SEEN = {
-    "posix": ("posix",),
-    "stdio": ("stdio",),
-    "mpiio": ("posix", "mpiio", "hdf5"),
-    "hdf5": ("posix", "mpiio", "hdf5"),
-}
-
-
 def _of_payload(segments: Segments, payload: int) -> Segments:
     """Without the small accesses of a library for itself (HDF5 metadata): the longest accesses, if
     there is a minimum length from which on they add up to the payload."""
@@ -412,30 +366,6 @@ def _of_payload(segments: Segments, payload: int) -> Segments:
 
 def _some(segments: Segments, which: npt.NDArray[Any]) -> Segments:
     return Segments(**{f.name: getattr(segments, f.name)[which] for f in fields(segments)})
-
-
-def _subtract(
-    left: npt.NDArray[np.float64], width_s: float, burst: DumpFacts, whole: bool
-) -> None:
-    """Subtract the dump of another file from the heatmap, in the bins that it spans."""
-    span = slice(int(burst.start_s / width_s), int(burst.end_s / width_s) + 1)
-    there = left[span].sum()
-    if there <= 0:
-        return
-    rest = there - burst.bytes
-    left[span] *= 0 if whole or rest < NOISE * burst.bytes else rest / there
-
-
-def _groups(bins: npt.NDArray[np.intp], steps: int | None) -> list[npt.NDArray[np.intp]]:
-    """Groups of neighbouring bins; if there are too many, the closest are merged."""
-    if not len(bins):
-        return []
-    groups = np.split(bins, np.flatnonzero(np.diff(bins) > 1) + 1)
-    while steps and len(groups) > steps:
-        gaps = [b[0] - a[-1] for a, b in pairwise(groups)]
-        k = int(np.argmin(gaps))
-        groups[k : k + 2] = [np.concatenate(groups[k : k + 2])]
-    return groups
 
 
 def _bursts(segments: Segments, at: Sequence[int]) -> list[Burst]:

@@ -18,11 +18,12 @@ from understudy.darshanlog import Log, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.accesses import Accesses, Remarks
 from understudy.inference.crosscheck import Layers
+from understudy.inference.heatmap import Heat
 from understudy.inference.interfaces import coverage, of_log, of_streams
 from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series
 from understudy.inference.streams import Composer
-from understudy.inference.time_steps import Heat, Segments, TimeSteps
+from understudy.inference.time_steps import Segments, TimeSteps
 
 SUFFIXES = (".darshan",)
 RECORDS = ("POSIX", "MPI-IO", "STDIO", "H5F", "H5D")

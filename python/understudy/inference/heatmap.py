@@ -1,0 +1,131 @@
+"""Time steps of a file from the heatmap: the bytes of a module over all ranks in bins of time,
+minus those of other files."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.inference.accesses import Hint
+from understudy.inference.drafts import Draft
+from understudy.inference.series import DumpFacts, Series
+
+FULL = 0.5  # share of the heatmap's bins in use above which it shows no pauses
+HALF = 0.5  # of a time step's bytes are at least in the heatmap at its time
+NOISE = 0.01  # fraction of a time step below which a rest in the heatmap is none
+FROM_HEAT = "times and sizes from the HEATMAP bins, minus the bytes of other files in them"
+SHARED_HEAT = (
+    "times from the HEATMAP bins, which are shared with other files; equal sizes are assumed"
+)
+
+
+Bytes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heat:
+    """Bytes written over all ranks per time bin, of one module."""
+
+    width_s: float
+    bytes: Bytes
+
+    def at(self, time_s: float) -> int:
+        """Bytes of the bin of this time and its neighbours."""
+        n = int(time_s / self.width_s)
+        return int(self.bytes[max(0, n - 1) : n + 2].sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    start_s: float
+    end_s: float
+    bytes: int
+    calls: Bytes | None = None  # of each bin of sizes, if known
+
+
+def from_heat(
+    heats: Mapping[str, Heat], series: Series, dump: DumpFacts, hint: Hint | None,
+    others: Iterable[Draft],
+) -> list[Burst]:  # fmt: skip
+    """Time steps from the heatmap; of 1 B each if the bytes of others, whose times within
+    their files are unknown, were in the bins of several."""
+    steps = hint.steps if hint else None
+    name = _MODULE[series.method]
+    heat = heats.get(name)
+    if heat is None:
+        return []
+    left = heat.bytes.astype(np.float64)
+    first, last = int(dump.start_s / heat.width_s), int(dump.end_s / heat.width_s)
+    left[:first] = left[last + 1 :] = 0
+    taken: list[DumpFacts] = []
+    for other in others:
+        for one in other.series:
+            if series.method in _SEEN[one.method]:
+                for burst in one.dumps:
+                    _subtract(left, heat.width_s, burst, one.method == "hdf5")
+                    taken.append(burst)
+    left[left < NOISE * left.sum() / (steps or 10)] = 0
+    weak = hint is not None and hint.weak
+    groups = _groups(np.flatnonzero(left), None if weak else steps)
+    if len(groups) < 2 or (steps and not weak and len(groups) != steps):
+        return []
+    if weak and np.count_nonzero(left) > FULL * (last - first + 1):
+        return []  # too coarse to show pauses
+    ends = [
+        (
+            float(max(dump.start_s, g[0] * heat.width_s)),
+            float(min(dump.end_s, (g[-1] + 1) * heat.width_s)),
+        )
+        for g in groups
+    ]
+    unplaced = sum(
+        burst.bytes
+        for burst in taken
+        if sum(a < burst.end_s and burst.start_s < b for a, b in ends) > 1
+    )
+    if unplaced > NOISE * dump.bytes:
+        period_s = (dump.end_s - dump.start_s) / (len(groups) - 1)
+        times = [dump.start_s + k * period_s for k in range(len(groups))]
+        if all(heat.at(t) >= HALF * dump.bytes / len(groups) for t in times):
+            return [Burst(start_s=t, end_s=t, bytes=1) for t in times]
+        return [Burst(start_s=a, end_s=b, bytes=1) for a, b in ends]
+    return [
+        Burst(start_s=a, end_s=b, bytes=max(2, round(left[g[0] : g[-1] + 1].sum())))
+        for g, (a, b) in zip(groups, ends, strict=True)
+    ]
+
+
+_MODULE = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "MPIIO"}
+# Methods whose bytes appear in the same heatmap, by the method of the file under study.
+_SEEN = {
+    "posix": ("posix",),
+    "stdio": ("stdio",),
+    "mpiio": ("posix", "mpiio", "hdf5"),
+    "hdf5": ("posix", "mpiio", "hdf5"),
+}
+
+
+def _subtract(
+    left: npt.NDArray[np.float64], width_s: float, burst: DumpFacts, whole: bool
+) -> None:
+    """Subtract the dump of another file from the heatmap, in the bins that it spans."""
+    span = slice(int(burst.start_s / width_s), int(burst.end_s / width_s) + 1)
+    there = left[span].sum()
+    if there <= 0:
+        return
+    rest = there - burst.bytes
+    left[span] *= 0 if whole or rest < NOISE * burst.bytes else rest / there
+
+
+def _groups(bins: npt.NDArray[np.intp], steps: int | None) -> list[npt.NDArray[np.intp]]:
+    """Groups of neighbouring bins; if there are too many, the closest are merged."""
+    if not len(bins):
+        return []
+    groups = np.split(bins, np.flatnonzero(np.diff(bins) > 1) + 1)
+    while steps and len(groups) > steps:
+        gaps = [b[0] - a[-1] for a, b in pairwise(groups)]
+        k = int(np.argmin(gaps))
+        groups[k : k + 2] = [np.concatenate(groups[k : k + 2])]
+    return groups
