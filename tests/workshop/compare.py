@@ -1,0 +1,194 @@
+"""A description against the truth of a run."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.workshop.cases import Case
+from tests.workshop.truth import Truth, load
+from understudy.contracts.workload import Stream, Workload
+from understudy.errors import UnderstudyError
+from understudy.inference.calls import of_stream, opens_of
+from understudy.readers.darshan import read
+
+LIMIT = 0.01
+# What a note or an entry of the provenance says where a log cannot tell.
+ADMITS = re.compile(r"guess|put together|assum|plausible|not reproduced|cannot|no trace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One quantity of one stream: truth and description; `noted` is the note where it differs."""
+
+    stream: str
+    quantity: str
+    truth: int
+    described: int
+    noted: str = ""
+
+    @property
+    def right(self) -> bool:
+        return abs(self.described - self.truth) <= LIMIT * self.truth
+
+    @property
+    def verdict(self) -> str:
+        return "right" if self.right else "noted" if self.noted else "wrong"
+
+
+def compared(log: Path, case: Case) -> list[Measure]:
+    """Every quantity of a log against the truth beside it."""
+    try:
+        made = read(log, keep_names=True)
+    except UnderstudyError:
+        return [Measure(stream="all", quantity="refused", truth=0, described=1)]
+    return list(measures(load(log.with_suffix(".truth.json")), made, case))
+
+
+def measures(truth: Truth, made: Workload, case: Case) -> Iterator[Measure]:
+    """Every quantity of every stream, then the operations of all."""
+    left = list(made.streams)
+    for key, entry in truth.streams.items():
+        name, _, way = key.partition(":")
+        if case.library and way == "read" and f"{name}:write" in truth.streams:
+            continue  # the library's own (metadata)
+        mine = [s for s in left if s.operation == way and _name(s, case) == name]
+        left = [s for s in left if s not in mine]
+        yield from _of_stream(key, entry, mine, made, case.library)
+    for stream in left:
+        yield Measure(stream=_name(stream, case), quantity="bytes", truth=0,
+                      described=stream.bytes, noted=_note(made, [stream]))  # fmt: skip
+    for what in ("stat", "mkdir", "rename", "unlink", "sync") if not case.library else ():
+        real = truth.operations.get(what, 0)
+        found = sum(_operations(s, what, made.ranks) for s in made.streams)
+        if real or found:
+            yield Measure(stream="all", quantity=what, truth=real, described=found,
+                          noted=_missing(made, what))  # fmt: skip
+
+
+def _of_stream(
+    key: str, entry: Mapping[str, Any], mine: list[Stream], made: Workload, library: bool
+) -> Iterator[Measure]:
+    note = _note(made, mine)
+    if not mine or all(s.method == "stdio" and s.operation == "read" for s in mine):
+        note = note or _of_stdio(made)
+    base = [s for s in mine if s.extends is None]
+    dumps = sorted((o.time_s, o.bytes) for s in base for o in s.expanded())
+    sizes = [size for _, size in dumps]
+    yield Measure(stream=key, quantity="dumps", truth=entry["steps"],
+                  described=sum(s.dump_count * s.passes for s in base), noted=note)  # fmt: skip
+    yield Measure(stream=key, quantity="bytes", truth=sum(entry["dumps"]),
+                  described=sum(s.bytes for s in mine), noted=note)  # fmt: skip
+    if entry["steps"] == len(entry["dumps"]) == len(sizes) and len(mine) == len(base):
+        pairs = zip(entry["dumps"], sizes, strict=True)
+        wrong = sum(abs(real - found) > LIMIT * real for real, found in pairs)
+        yield Measure(stream=key, quantity="dumps of another size", truth=0, described=wrong,
+                      noted=note)  # fmt: skip
+    yield Measure(stream=key, quantity="names", truth=entry["names"],
+                  described=sum(_names(s, made.ranks) for s in base), noted=note)  # fmt: skip
+    if not library:
+        ranks = max((_ranks(s, made.ranks) for s in mine), default=0)
+        yield Measure(stream=key, quantity="ranks", truth=entry["ranks"], described=ranks,
+                      noted=note)  # fmt: skip
+    if not library and len(mine) == 1:
+        order = mine[0].order.rule
+        if any(v.decomposition.rule == "cyclic" for d in mine[0].dumps for v in d.variables):
+            order = "strided"
+        yield Measure(stream=key, quantity=f"order {entry['order']}", truth=1,
+                      described=int(order == entry["order"]), noted=note)  # fmt: skip
+    if not library and all(s.method == "posix" for s in mine):
+        count = sum(of_stream(s, made.ranks).count for s in mine)
+        yield Measure(stream=key, quantity="calls", truth=entry["calls"], described=count,
+                      noted=note or _missing(made, "data calls"))  # fmt: skip
+        opens = sum(opens_of(s, made.ranks) for s in mine)
+        yield Measure(stream=key, quantity="opens", truth=entry["opens"], described=opens,
+                      noted=note or _missing(made, "opens"))  # fmt: skip
+
+
+def _name(stream: Stream, case: Case) -> str:
+    """The truth's name of a stream: its files begin with it, or have its pattern."""
+    last = stream.label.rpartition("/")[2]
+    for name, pattern in case.patterns.items():
+        if re.fullmatch(pattern, last.replace("*", "1")):
+            return name
+    found = re.match(r"[a-z]+", last)
+    return found[0] if found else last
+
+
+def _names(stream: Stream, ranks: int) -> int:
+    """Files of different names that a stream has."""
+    if stream.layout == "flood":
+        files = [sum(v.count * v.shape[0] for v in d.variables) for d in stream.dumps]
+    else:
+        files = [_files(stream, dump, ranks) for dump in stream.dumps]
+    if stream.files != "new":
+        return stream.names * max(files)
+    return sum(n * d.count for n, d in zip(files, stream.dumps, strict=True))
+
+
+def _files(stream: Stream, dump: Any, ranks: int) -> int:
+    """Files of one dump."""
+    found: set[tuple[int, int]] = set()
+    for variable in dump.variables:
+        rank = 0
+        for count, rows in variable.rank_runs(ranks):
+            for r in range(rank, rank + count if rows else rank):
+                group = {"shared": 0, "file-per-process": r}.get(stream.layout)
+                if group is None:
+                    group = r * (stream.groups or 1) // ranks
+                found.add((variable.file, group))
+            rank += count
+    return len(found)
+
+
+def _ranks(stream: Stream, ranks: int) -> int:
+    """Ranks that move bytes."""
+    busy: set[int] = set()
+    for dump in stream.dumps:
+        for variable in dump.variables:
+            rank = 0
+            for count, rows in variable.rank_runs(ranks):
+                busy.update(range(rank, rank + count) if rows else ())
+                rank += count
+    return len(busy)
+
+
+def _operations(stream: Stream, what: str, ranks: int) -> int:
+    """Operations without bytes of a kind that a stream has."""
+    found = sum(
+        d.count * o.count for d in stream.dumps for o in d.operations if o.operation == what
+    )
+    if what == "sync":
+        for dump in stream.dumps:
+            if stream.sync_bytes:
+                found += dump.count * (dump.bytes // stream.sync_bytes)
+            elif stream.sync:
+                found += dump.count * _ranks(stream, ranks)
+    return found
+
+
+def _note(made: Workload, streams: list[Stream]) -> str:
+    """Where the description says of these streams that it may be wrong."""
+    for stream in streams:
+        for note in made.source.notes:
+            if note.startswith(f"{stream.name}:") and ADMITS.search(note):
+                return note
+        at = f"/streams/{made.streams.index(stream)}/"
+        for entry in made.provenance:
+            about = entry.path.startswith((f"{at}dumps", f"{at}files"))
+            unsure = entry.origin == "assumed" or entry.confidence == "guess"
+            if about and unsure and "decomposition" not in entry.path:
+                return f"{entry.path}: {entry.confidence}, {entry.how}"
+    return ""
+
+
+def _of_stdio(made: Workload) -> str:
+    """The note that Darshan does not see all that stdio does, nor what its buffer does."""
+    return next((n for n in made.source.notes if "stdio" in n and "Darshan" in n), "")
+
+
+def _missing(made: Workload, what: str) -> str:
+    """The note on calls or operations that the workload leaves out."""
+    word = {"sync": "flushes", "stat": "stats"}.get(what, what)
+    return next((n for n in made.source.notes if word in n and "not" in n), "")
