@@ -523,9 +523,8 @@ def test_darshan_sees_of_the_replica_what_was_described(
             if quantity in CALLS and error is not None:
                 assert abs(error) <= 0.1, (name, quantity, measures(against_log)[name, quantity])
         raw = {(layer.name, m.quantity): m for layer in against_log.layers for m in layer.measures}
-        moved = [
-            m for (_, what), m in raw.items() if what.split()[0] in ("bytes", "reads", "writes")
-        ]
+        compared_too = ("bytes", "reads", "writes", "opens", "stats")
+        moved = [m for (_, what), m in raw.items() if what.split()[0] in compared_too]
         assert moved
         for m in moved:
             assert m.error is None or abs(m.error) <= 0.01, m

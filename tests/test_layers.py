@@ -161,12 +161,17 @@ def test_what_a_description_leaves_out_is_stated_with_its_share(tmp_path: Path) 
         run.add("POSIX", {"id": run.file(f"/s/looked.at.{n}"), "rank": 0, "POSIX_OPENS": 1,
                           "POSIX_STATS": 2, "POSIX_F_META_TIME": 1.0 / 9})  # fmt: skip
     found = covered(run, tmp_path)
+    assert found.missing == ()
+    whole = raw(tmp_path / "app.darshan")
+    made = run.describe(tmp_path)
+    data = interfaces.of_streams([s for s in made.streams if s.bytes], made.ranks)
+    found = interfaces.coverage(whole, data)
     assert found.missing == (
         "9 of 10 opens through POSIX (90 %)",
         "18 of 18 stats through POSIX (100 %)",
     )
     assert found.message == (
-        "The workload stands for 100 % of the bytes, 6.897 % of the calls and 75 % of the I/O "
+        "The workload stands for 100 % of the bytes, 6.897 % of the calls and 75.89 % of the I/O "
         "time of the log."
     )
 

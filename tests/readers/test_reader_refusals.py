@@ -46,13 +46,13 @@ def no_records(path: Path) -> Path:
 
 def no_bytes(path: Path) -> Path:
     run = Run()
-    run.write("/s/a", 0, 1.0)
+    run.write("/s/a", 0, 1.0, OPENS=0)
     return run.log(path)
 
 
 def other_modules(path: Path) -> Path:
     run = Run(raw={16: (1, b"\0" * 64)})
-    run.write("/s/a", 0, 1.0)
+    run.write("/s/a", 0, 1.0, OPENS=0)
     return run.log(path)
 
 

@@ -298,7 +298,7 @@ def test_trap_a_write_after_the_close_is_another_files(tmp_path: Path) -> None:
                           "STDIO_F_OPEN_START_TIMESTAMP": opened,
                           "STDIO_F_CLOSE_END_TIMESTAMP": closed})  # fmt: skip
     workload = run.describe(tmp_path)
-    assert sizes(only(workload)) == [1200]
+    assert sizes(only(workload, name="output-0")) == [1200]
     assert "500 B in all, which were attributed to the file open at that time: 1 file." in notes(
         workload
     )

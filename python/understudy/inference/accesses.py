@@ -28,6 +28,7 @@ from understudy.inference.counters import (
 )
 from understudy.inference.crosscheck import Layers, missing_datasets
 from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, is_junk
+from understudy.inference.operations import OPERATION, Idle, attached, operations, own
 from understudy.inference.screen import Screen
 from understudy.inference.spill import Spill
 from understudy.inference.stale import restored
@@ -80,6 +81,7 @@ class Accesses:
         self.remarks = Remarks()
         self.layers = Layers()
         self.screen = Screen(str(log.path), ranks, log.job.run_time_s)
+        self.idle = Idle()
         self.hints: dict[int, Hint] = {}
         self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
         # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.
@@ -116,6 +118,7 @@ class Accesses:
                 spills["present"].add(present(block, files))
             for module, columns in COLUMNS.items():
                 for block in self._records(module):
+                    spills["operations"].add(operations(block, module))
                     for touches in columns(block, self.ranks):
                         if module == "MPI-IO" and self.wrong_starts:
                             late = touches["write"] & (touches["opened_s"] > 0)
@@ -160,12 +163,20 @@ class Accesses:
             dropped = np.isin(touches["file"], junk)
             self.remarks.add("junk", len(np.unique(touches["file"][dropped])))
             found[module] = touches[~dropped]
+        made = found["operations"][~np.isin(found["operations"]["file"], junk)]
         rows = self._combine(found)
         named, place = _lookup(names["file"], rows["file"])
         rows["template"][named] = self.templates.meaningful()[names["template"][place[named]]]
         rows["numbers"][named] = names["numbers"][place[named]]
         rows["numbers"][rows["template"] == NAMELESS] = 0
-        return restored(rows, self._traces, self.remarks.add)
+        rows = restored(rows, self._traces, self.remarks.add)
+        libraries = np.union1d(found["H5D"]["file"], found["H5F"]["file"])
+        rows, idle = attached(rows, own(made, libraries), self.ranks)
+        if len(idle):
+            named, place = _lookup(names["file"], idle["file"])
+            known = names["template"][place[named]]
+            self.idle.add(idle, {self.templates.names[n] for n in np.unique(known).tolist()})
+        return rows
 
     def _traces(self, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Rows]:
         """The traced writes of some ranks to some files, in order of start."""
@@ -441,6 +452,7 @@ _SPILLED = {
     "H5F": FLUSH,
     "H5D": DATASET,
     "present": PRESENT,
+    "operations": OPERATION,
     **dict.fromkeys(COLUMNS, TOUCH),
 }
 _AS_READ = ("utf-8", "surrogateescape")

@@ -162,6 +162,50 @@ def opens_of(stream: Stream, ranks: int) -> int:
     return also
 
 
+def prepared_opens(stream: Stream, ranks: int) -> tuple[int, int]:
+    """How often the player opens files before it takes time: those that the stream reads, by the
+    stream's method, and those that its operations need and do not create, by POSIX."""
+    plain = replace(stream, dumps=tuple(replace(d, operations=()) for d in stream.dumps))
+    reads = 0
+    if stream.operation == "read":
+        if stream.files == "update":
+            sets = [d for d in plain.dumps for _ in range(min(d.count, stream.names))]
+            first = tuple(replace(d, repeat=None) for d in sets[: stream.names])
+            plain = replace(plain, dumps=first, reopen=True)
+        reads = opens_of(plain, ranks)
+    if not any(d.operations for d in stream.dumps):
+        return reads, 0
+    return reads, int(_lacking(stream, ranks).sum())
+
+
+def _lacking(stream: Stream, ranks: int) -> Whole:
+    """Files that the operations of each rank need and do not create, as the player counts them
+    (proxies/core/metadata.c)."""
+    none: Whole = np.zeros(ranks, np.int64)
+    end, renamed, first, lacking = none, none, none, none
+    for dump in stream.dumps:
+        made = {o.operation: o.runs for o in dump.operations}
+        count = {
+            kind: np.repeat([k for _, k in runs], [n for n, _ in runs])
+            for kind, runs in made.items()
+        }
+        has_data = opened(tuple(dict.fromkeys(dump.variables)), ranks).by_rank(ranks) > 0
+        if stream.layout == "flood" or (stream.files == "append" and dump.variables):
+            has_data = np.ones(ranks, np.bool_)
+        for _ in range(dump.count):
+            end = end + count.get("create", none)
+            acts = sum((count.get(k, none) for k in ("open", "stat", "seek", "sync")), none)
+            lacking = np.where(
+                ~has_data & (acts > 0), np.maximum(lacking, first + 1 - end), lacking
+            )
+            more = count.get("rename", none)
+            renamed = np.where(more > 0, np.maximum(renamed, first) + more, renamed)
+            lacking = np.maximum(lacking, renamed - end)
+            first = first + count.get("unlink", none)
+            lacking = np.maximum(lacking, first - end)
+    return lacking
+
+
 @dataclass(frozen=True, slots=True)
 class _Runs:
     """A number for each rank, in runs of ranks that have the same."""
@@ -179,6 +223,11 @@ class _Runs:
         """The rank behind each run."""
         ends: Whole = np.cumsum(self.ranks)
         return ends
+
+    def by_rank(self, ranks: int) -> Whole:
+        """The number of each rank: [ranks]."""
+        each: Whole = np.repeat(self.each, self.ranks)
+        return each if len(each) else np.zeros(ranks, np.int64)
 
     def at(self, ranks: Whole) -> Whole:
         """The numbers of these ranks."""
@@ -198,6 +247,16 @@ def _opened(variables: tuple[Variable, ...], ranks: int) -> dict[int, _Runs]:
         starts = np.concatenate([[0], ends[:-1]])
         opened[file] = _Runs(ends - starts, np.max([p.at(starts) for p in parts], axis=0))
     return opened
+
+
+def opened(variables: tuple[Variable, ...], ranks: int) -> "_Runs":
+    """How many files with these variables each rank opens."""
+    masks = list(_opened(variables, ranks).values())
+    if not masks:
+        return _Runs(np.empty(0, np.int64), np.empty(0, np.int64))
+    ends = np.unique(np.concatenate([m.ends for m in masks]))
+    starts = np.concatenate([[0], ends[:-1]])
+    return _Runs(ends - starts, np.sum([m.at(starts) for m in masks], axis=0))
 
 
 def _idle(calls: _Runs, opened: _Runs, groups: int) -> int:

@@ -64,7 +64,6 @@ class Interfaces:
     own: dict[str, Totals] = field(default_factory=dict)
     below: dict[tuple[str, str], Totals] = field(default_factory=dict)
     modules: frozenset[str] = frozenset()  # that the log has; empty: it is no log
-    idle_s: float = 0.0  # spent in the files that moved no byte
 
 
 # -- of a log -------------------------------------------------------------------------------------
@@ -76,7 +75,7 @@ def of_log(
     """The sums over the records of a log.
 
     `kept` tells which files count (without it, all but those of MPI and the system), `made` those
-    that a replica writes only to read them: of these, the writes are left out.
+    that a replica writes only to read them: of these, the writes are left out, but not the opens.
     """
     kept = kept or _not_junk(log)
     above = {"HDF5": _files(log, "H5F", "H5D"), "MPI-IO": _files(log, "MPI-IO")}
@@ -110,8 +109,6 @@ def of_log(
             if left.any():
                 totals = found.own.setdefault(_OWN[module], Totals())
                 _add(totals, block[left], module, _mask(made, ids[left]))
-                idle = block[left & (_moved(block, module) == 0)]
-                found.idle_s += _time_s(idle, module, "META")
     _add_files_of_hdf5(log, found, kept)
     return found
 
@@ -134,9 +131,7 @@ def _add(totals: Totals, block: Any, module: str, prepared: Mask) -> None:
         if module == "POSIX":  # which counts each fileno() and dup() too
             other = [np.maximum(block[f"POSIX_{name}"], 0) for name in ("FILENOS", "DUPS")]
             opens = np.maximum(opens - other[0] - other[1], 0)
-        wrote = prepared & (block[f"{prefix}_BYTES_WRITTEN"] > 0)
-        reads = block[f"{prefix}_BYTES_READ"] > 0  # a file that was made first was opened twice
-        totals.opens += int(np.where(wrote, np.where(reads, (opens + 1) // 2, 0), opens).sum())
+        totals.opens += int(opens.sum())
     if totals.flushes is not None:
         totals.flushes += _flushes(block[~prepared], module)
     if module == "POSIX" and totals.stats is not None:
@@ -280,8 +275,8 @@ class Coverage:
 def coverage(log: Interfaces, made: Interfaces) -> Coverage:
     """What of the application's own calls in a log is in a workload made from it.
 
-    Calls are data calls, opens and stats. A file's data time counts as far as the bytes of its
-    interface do; the time of files that moved no byte does not count.
+    Calls are data calls, opens and stats. The data time of an interface counts as far as its
+    bytes do, the time of its opens, stats and closes as far as its opens and stats do.
     """
     have, whole = Counter[str](), Counter[str]()
     kept_s = all_s = 0.0
@@ -305,20 +300,25 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
                     f"{count - calls:,} of {count:,} data calls that {_verb(way)} through {name} "
                     f"({_percent((count - calls) / count)})"
                 )
+        operations = Counter[str]()
         for what, there, here in (
             ("opens", totals.opens or 0, mine.opens or 0),
             ("stats", totals.stats or 0, mine.stats or 0),
         ):
             whole["calls"] += there
             have["calls"] += min(there, here)
+            operations["all"] += there
+            operations["kept"] += min(there, here)
             if there - here > 0.01 * there:
                 share = _percent((there - here) / there)
                 missing.append(f"{there - here:,} of {there:,} {what} through {name} ({share})")
         size = sum(totals.bytes)
         kept = sum(map(min, totals.bytes, mine.bytes))
-        kept_s += totals.time_s[0] * (kept / size if size else 0.0) + totals.time_s[1]
+        kept_s += totals.time_s[0] * (kept / size if size else 0.0)
+        kept_s += totals.time_s[1] * (
+            operations["kept"] / operations["all"] if operations["all"] else 1.0
+        )
         all_s += sum(totals.time_s)
-    kept_s = max(0.0, kept_s - log.idle_s)
     return Coverage(
         bytes=have["bytes"] / whole["bytes"] if whole["bytes"] else 1.0,
         calls=have["calls"] / whole["calls"] if whole["calls"] else 1.0,

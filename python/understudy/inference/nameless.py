@@ -33,7 +33,7 @@ class Nameless:
         for rows in blocks():
             self._last_s = max(self._last_s, float(rows["end_s"].max(initial=0.0)))
         for rows in blocks():
-            self._learn(rows[rows["template"] == NAMELESS])
+            self._learn(rows[(rows["template"] == NAMELESS) & ~rows["bare"]])
         if not self._sizes.any():
             return blocks
         most = [max(self._files[w].values(), default=0) for w in (0, 1)]
@@ -43,7 +43,8 @@ class Nameless:
         def numbered() -> Iterator[Rows]:
             for block in blocks():
                 rows = block.copy()
-                mine = np.flatnonzero(rows["template"] == NAMELESS)
+                nameless = rows["template"] == NAMELESS
+                mine = np.flatnonzero(nameless & ~rows["bare"])
                 for write, kind, some, power in self._kinds(rows[mine]):
                     at = mine[some]
                     rows["template"][at] = -1 - (64 * kind + classes[write][kind][power])
@@ -55,6 +56,7 @@ class Nameless:
                         rows["numbers"][at, 0] = (rows["file"][at] >> np.uint64(1)).astype(
                             np.int64
                         )
+                _follow(rows, np.flatnonzero(nameless & rows["bare"]), mine)
                 yield rows
 
         return numbered
@@ -85,6 +87,15 @@ class Nameless:
                 some = np.flatnonzero((rows["write"] == bool(write)) & (kind == k))
                 if len(some):
                     yield write, k, some, power[some]
+
+
+def _follow(rows: Rows, bare: npt.NDArray[np.intp], mine: npt.NDArray[np.intp]) -> None:
+    """Rows with nothing but operations belong where a row of their file does."""
+    keys = 2 * rows["file"] + rows["write"]  # identities are hashes: the lowest bit says little
+    order = mine[np.argsort(keys[mine], kind="stable")]
+    for n in bare.tolist():
+        home = order[np.searchsorted(keys[order], keys[n])]
+        rows["template"][n], rows["numbers"][n] = rows["template"][home], rows["numbers"][home]
 
 
 def _classes(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -65,7 +65,9 @@ def counted(cells: Sequence[Cell], passes: int) -> Again:
     if times > MAX_DUMPS:
         times, sure = MAX_DUMPS, False
     how += f", {ratio:.4g} times as many bytes as the file has"
-    return Again(times=times, rewritten=opens >= times, reopened=opens > 1, sure=sure, how=how)
+    return Again(
+        times=times, rewritten=opens >= times, reopened=opens >= times, sure=sure, how=how
+    )
 
 
 def passes_of(
@@ -81,12 +83,11 @@ def passes_of(
     for n, (at, size) in enumerate(zip(offset.tolist(), length.tolist(), strict=True)):
         again = _overlap(low, high, at, at + size)
         if written and 2 * again >= size > 0 and again >= PATCH * written:
-            first = n
-            while first - 1 > begins[-1] and length[first - 1] < PATCH * written and (
-                start_s[first] - end_s[first - 1] < start_s[first - 1] - end_s[first - 2]
-            ):  # fmt: skip
-                first -= 1
-            begins.append(first)
+            low_n = n  # small writes before it may be of either pass: the longest pause tells
+            while low_n - 1 > begins[-1] and length[low_n - 1] < PATCH * written:
+                low_n -= 1
+            rest = start_s[low_n : n + 1] - end_s[low_n - 1 : n]
+            begins.append(low_n + int(np.argmax(rest)))
             low, high, written, again = [], [], 0, 0
         written += size - again
         _insert(low, high, at, at + size)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from understudy.inference.nameless import NUMBERS, Nameless
 from understudy.inference.names import Templates, own_number
+from understudy.inference.operations import add_to
 from understudy.inference.roles import MAX_VALUES, Spans, roles_of
 from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows
 from understudy.inference.transfers import Tally
@@ -43,6 +44,7 @@ class Cell:
     files: int = 0
     file: int = 0  # one of them
     opens: int = 0  # of each rank, of a file
+    made: npt.NDArray[np.int64] | None = None  # operations, see `operations.add_to`
 
 
 @dataclass(slots=True)
@@ -169,6 +171,7 @@ def find_series(
             if family is None:
                 count = NUMBERS if key[0] < 0 else templates.names[key[0]].count(b"\x00")
                 family = families[key] = _Family(spans=[Spans(most) for _ in range(count)])
+            mine = mine[~mine["bare"]]
             family.learn(mine)
             seen = Spans.seen(mine, ranks)
             for place, spans in enumerate(family.spans):
@@ -229,11 +232,13 @@ def _add(family: _Family, rows: Rows, ranks: int) -> None:
         item = tuple(key[len(of_dumps) : -1])
         cells = family.dumps.setdefault(tuple(key[: len(of_dumps)]), {})
         _add_cell(family, cells.setdefault((item, key[-1]), Cell()), mine, ranks)
-    family.calls.add(rows)
+    family.calls.add(rows[~rows["bare"]])
     family.corrected = family.corrected or bool(rows["corrected"].any())
 
 
 def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
+    cell.made = add_to(cell.made, rows, family.bins, ranks)
+    rows = rows[~rows["bare"]]
     shared = rows["rank"] == ALL_RANKS
     single = rows[~shared]
     if shared.any():
@@ -420,4 +425,6 @@ def _merged(
             home.start_s = min(home.start_s, cell.start_s)
             home.end_s = max(home.end_s, cell.end_s)
             home.extent += cell.extent
+            if cell.made is not None:
+                home.made = cell.made if home.made is None else home.made + cell.made
     return merged

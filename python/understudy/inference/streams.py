@@ -32,6 +32,8 @@ from understudy.inference.drafts import (
     merge,
     two_interfaces,
 )
+from understudy.inference.metadata import Metadata, of_idle, prove_idle
+from understudy.inference.operations import Idle
 from understudy.inference.pauses import Cuts, cut, pauses_of
 from understudy.inference.rewrites import in_turn, unravel
 from understudy.inference.role_of_stream import Roles
@@ -58,9 +60,13 @@ class Composer:
     templates: list[frozenset[bytes]] = field(default_factory=list)  # of each stream's files
 
     def streams(
-        self, series: Sequence[Series], split: Callable[[Sequence[Draft]], None]
+        self,
+        series: Sequence[Series],
+        split: Callable[[Sequence[Draft]], None],
+        idle: Idle | None = None,
     ) -> tuple[Stream, ...]:
-        """The streams; `split` finds the time steps of files that stay open."""
+        """The streams; `split` finds the time steps of files that stay open, `idle` has what was
+        done to files that moved no byte."""
         drafts = merge(series, BURST * self.runtime_s)
         drafts = self._fold_small(drafts)
         drafts = unravel(drafts)
@@ -69,6 +75,7 @@ class Composer:
         drafts.sort(key=lambda d: (d.start_s(0), -d.bytes))
         named: dict[str, int] = {}
         roles = Roles(drafts, self.ranks)
+        metadata = Metadata(self.ranks)
         made: list[Stream] = []
         twins = two_interfaces(drafts)
         where = {id(draft): k for k, draft in enumerate(drafts)}
@@ -81,6 +88,16 @@ class Composer:
             stream = self._stream(draft, f"{role.name}-{number}", role.name, len(made))
             bases = [made[k] for d in others if (k := where[id(d)]) < len(made)]
             made.append(self._extending(stream, bases, len(made)))
+            metadata.learn(draft, stream)
+        bursts = of_idle(idle, self.ranks, self.runtime_s) if idle is not None else []
+        metadata.balance(made, bursts)
+        made = list(metadata.streams(made))
+        self.provenance += metadata.provenance(made)
+        for burst in bursts:
+            if (alone := burst.stream(named, self.ranks)) is not None:
+                self.provenance += prove_idle(f"/streams/{len(made)}", alone)
+                self.templates.append(frozenset(idle.templates if idle else ()))
+                made.append(alone)
         return tuple(made)
 
     def _extending(self, stream: Stream, bases: Sequence[Stream], index: int) -> Stream:

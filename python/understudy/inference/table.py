@@ -37,6 +37,8 @@ ACCESS = np.dtype(
         ("synced", "?"),
         ("even", "?"),  # the log says that all ranks moved the same
         ("corrected", "?"),  # the bytes are not those of the counter
+        ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
+        ("bare", "?"),  # the row has nothing but them
     ]
 )
 METHODS = ("posix", "mpiio", "hdf5", "stdio")

@@ -434,6 +434,8 @@ def _rest(cell: Cell, each: Cell, times: int) -> Cell:
     left.shared_bytes = cell.shared_bytes - times * each.shared_bytes
     if cell.rank_bytes is not None and each.rank_bytes is not None:
         left.rank_bytes = cell.rank_bytes - times * each.rank_bytes
+    if cell.made is not None and each.made is not None:
+        left.made = cell.made - times * each.made
     return left
 
 
@@ -503,4 +505,5 @@ def _share(cell: Cell, k: int, edges: Sequence[int], calls: Bytes | None = None)
         start_s=cell.start_s,
         end_s=cell.end_s,
         file=cell.file,
+        made=None if cell.made is None else cell.made * (k + 1) // steps - cell.made * k // steps,
     )

@@ -101,7 +101,8 @@ def compare(
 ) -> Comparison:
     """The replica against the original, whose times are multiplied by `time_scale`; 0 means that
     the replica was played without pauses, so that its times are not compared."""
-    matched, extra, notes = _match(original.streams, replica.streams)
+    moving = [[s for s in side.streams if s.stream.bytes] for side in (original, replica)]
+    matched, extra, notes = _match(*moving)
     begin = tuple(
         min((seen.stream.first_s for seen in side), default=0.0)
         for side in ((o for o, _ in matched), (r for _, r in matched))
@@ -116,7 +117,7 @@ def compare(
             for o, r in matched
         ),
         layers=compare_layers(original.interfaces, replica.interfaces),
-        missing=tuple(o.stream for o in original.streams if id(o) not in paired),
+        missing=tuple(o.stream for o in moving[0] if id(o) not in paired),
         extra=tuple(r.stream for r in extra),
         notes=(*notes, *original.notes, *replica.notes),
         tolerance_fraction=tolerance_fraction,

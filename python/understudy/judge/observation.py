@@ -2,8 +2,10 @@
 
 An observation is a workload or a Darshan log. A log is read by the reader that describes the
 original, so that both sides are seen with the same eyes. The player names its files
-<stream>[.<dump>][.f<file>][.<rank> or .g<group>][.<suffix>]; in a log with such files the streams
-are told apart by these names, everything else comes from Darshan's counters and times.
+<stream>[.<dump>][.f<file>][.<rank> or .g<group>][.<suffix>], those of floods
+<stream>.<dump>[.d<directory>/]<file>, and those of operations <stream>.made.<file>; in a log with
+such files the streams are told apart by these names, everything else comes from Darshan's counters
+and times.
 """
 
 import re
@@ -21,8 +23,8 @@ from understudy.darshanlog.log import BLOCK_RECORDS
 from understudy.darshanlog.names import Names
 from understudy.darshanlog.records import Block
 from understudy.inference import calls, interfaces
-from understudy.inference.calls import Calls
-from understudy.inference.interfaces import Interfaces, of_streams
+from understudy.inference.calls import Calls, prepared_opens
+from understudy.inference.interfaces import OF_METHOD, Interfaces, of_streams
 from understudy.inference.names import Templates
 from understudy.readers import darshan
 
@@ -135,8 +137,8 @@ class _Player:
         self._index = {name.encode(): k for k, name in enumerate(self.streams)}
         names = b"|".join(map(re.escape, sorted(self._index, key=len, reverse=True)))
         self._file = re.compile(
-            rb"(?:^|/)(%s)((?:\.\d{6,})?)(?:\.f(\d+))?((?:\.\d{8,}|\.g\d+)?(?:\.[a-z]\w*)?)$"
-            % names
+            rb"(?:^|/)(%s)((?:\.made)?(?:\.\d{6,})?)(?:\.f(\d+))?"
+            rb"((?:\.d\d{6,}/\d{8,}|\.\d{8,}|\.g\d+)?(?:\.[a-z]\w*)?)$" % names
         )
 
     def number(self, name: bytes) -> int:
@@ -155,13 +157,19 @@ class _Player:
         file = found[3] or b""
         if file:
             file = b".f" + (_letters(int(file)) if self._single[stream] else file)
-        return b"stream-" + _letters(stream) + found[2] + file + found[4]
+        return _word(stream) + found[2] + file + found[4]
 
     def streams_of(self, templates: frozenset[bytes]) -> list[int]:
         """The streams of plain names."""
-        letters = [b"stream-" + _letters(k) for k in range(len(self.streams))]
+        letters = [_word(k) for k in range(len(self.streams))]
         heads = {name.partition(b".")[0] for name in templates}
         return [k for k, name in enumerate(letters) if name in heads]
+
+
+def _word(stream: int) -> bytes:
+    """A word for a stream that differs from those of others by more than names of files do that
+    are used in turn."""
+    return b"stream-" + b"".join(3 * bytes([letter]) for letter in _letters(stream))
 
 
 def _letters(number: int) -> bytes:
@@ -195,11 +203,16 @@ def _observe_player(path: Path, streams: Sequence[Stream]) -> Observation | None
         files = _number_names(log, player.number)
         if not len(files):
             return None
-        notes = tuple(_others(log, files))
+        notes, header = tuple(_others(log, files)), log.job
         reads = [k for k, s in enumerate(streams) if s.operation == "read"]
         raw = interfaces.of_log(
             log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
         )
+    for stream in streams:
+        reads_too, lacking = prepared_opens(stream, header.nprocs)
+        for name, opens in ((OF_METHOD.get(stream.method, ""), reads_too), ("POSIX", lacking)):
+            if (totals := raw.own.get(name)) is not None and totals.opens is not None:
+                totals.opens = max(0, totals.opens - opens)
     with _PlayedLog(path, player, files) as log:
         described, templates = darshan.describe(log)
         counted = calls.of_log(log, files.of, len(streams))

@@ -107,7 +107,7 @@ def _describe(
     runtime_s = log.job.run_time_s if (log.job.run_time_s or 0) > 0 else None
     span_s = max(last_s, runtime_s or 0.0)
     series = find_series(accesses.blocks, accesses.templates, ranks, span_s)
-    if not series:
+    if not series and not accesses.idle.files:
         other = [m.name for m in log.modules.values() if m.reason is not None]
         why = f", and its modules {', '.join(other)} are not decoded" if other else ""
         raise UnderstudyError(
@@ -122,7 +122,7 @@ def _describe(
         heat=_heat(log, accesses),
         trace=lambda file, method: _segments(log, accesses.screen, file, method),
     )
-    streams = composer.streams(series, time_steps.split)
+    streams = composer.streams(series, time_steps.split, accesses.idle)
     notes = (
         _notes(log, accesses.remarks, accesses.layers, runtime_s)
         + _screened(log, accesses)

@@ -1,0 +1,215 @@
+"""Operations without bytes: opens, stats and renames, which counters tell of each file and rank.
+
+Those of a file that moved bytes belong to its dumps; what the player does not do by itself there
+becomes operations of the dump. Those of files that moved none become streams of their own, in
+which only their times are known.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.contracts.workload import equal_ranks
+from understudy.inference.table import ALL_RANKS, METHODS, Rows
+
+KINDS = ("open", "stat", "rename")
+CREATE = len(KINDS)  # of files without bytes: opens that may create the file
+MAX_MOMENTS = 1 << 16  # (time, rank) pairs of files without bytes that are kept
+SPREAD = 16  # moments over which the opens of a file are spread
+
+Whole = npt.NDArray[np.int64]
+
+# The operations of one rank (or of all) on one file, through one module.
+OPERATION = np.dtype(
+    [
+        ("file", "u8"), ("rank", "i4"), ("method", "i1"), ("made", "i8", (len(KINDS),)),
+        ("moved", "?"), ("by_handle", "?"), ("creates", "?"), ("first_s", "f8"), ("last_s", "f8"),
+    ]
+)  # fmt: skip
+_METHOD = {"POSIX": "posix", "STDIO": "stdio", "MPI-IO": "mpiio"}
+_PREFIX = {"POSIX": "POSIX", "STDIO": "STDIO", "MPI-IO": "MPIIO"}
+
+
+def operations(block: Any, module: str) -> Rows:
+    """What a block of records of POSIX, STDIO or MPI-IO tells."""
+    prefix, names = _PREFIX[module], block.dtype.names
+    rows = np.zeros(len(block), OPERATION)
+    rows["file"], rows["rank"] = block["id"], block["rank"]
+    rows["method"] = METHODS.index(_METHOD[module])
+
+    def count(name: str) -> Whole:
+        full = f"{prefix}_{name}"
+        found: Whole = np.maximum(block[full] if full in names else 0, 0)
+        return np.broadcast_to(found, len(block))
+
+    if module == "MPI-IO":
+        rows["made"][:, 0] = count("INDEP_OPENS") + count("COLL_OPENS")
+    else:  # POSIX counts each fileno() and dup() as well
+        twice = count("FILENOS") + count("DUPS") if module == "POSIX" else 0
+        rows["made"][:, 0] = np.maximum(count("OPENS") - twice, 0)
+    if module == "POSIX":
+        rows["made"][:, 1], rows["made"][:, 2] = count("STATS"), count("RENAME_SOURCES")
+        rows["by_handle"], rows["creates"] = count("FILENOS") > 0, count("MODE") > 0
+    rows["moved"] = (block[f"{prefix}_BYTES_READ"] != 0) | (block[f"{prefix}_BYTES_WRITTEN"] != 0)
+    rows["first_s"] = block[f"{prefix}_F_OPEN_START_TIMESTAMP"]
+    end = f"{prefix}_F_OPEN_END_TIMESTAMP"
+    last_s = block[end] if end in names else rows["first_s"]
+    rows["last_s"] = np.maximum(last_s, rows["first_s"])
+    told: Rows = rows[rows["made"].any(axis=1) | rows["by_handle"] | rows["moved"]]
+    return told
+
+
+def own(found: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
+    """The operations that the application made itself, of all of some files; `libraries` are the
+    files that HDF5 opens. `understudy.inference.interfaces` counts a log by the same rules."""
+    method = {name: found["method"] == METHODS.index(name) for name in METHODS}
+    handles = found["file"][method["posix"] & found["by_handle"]]
+    streamed = found["file"][method["stdio"] & found["moved"]]
+    above = np.union1d(libraries, found["file"][method["mpiio"]])
+    # a C++ stream: its bytes are in POSIX, so its open belongs there
+    twins = method["stdio"] & ~found["moved"] & np.isin(found["file"], handles)
+    given = method["posix"] & ~found["moved"] & np.isin(found["file"], streamed)
+    left = given | (method["posix"] & np.isin(found["file"], above))
+    left |= method["mpiio"] & np.isin(found["file"], libraries)
+    left |= twins & np.isin(found["file"], above)
+    made = found.copy()
+    made["method"][twins] = METHODS.index("posix")
+    mine: Rows = made[~left & made["made"].any(axis=1)]
+    return mine
+
+
+def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
+    """The accesses with the operations on their files, on rows of their own (`bare`) where they
+    are of another rank; and the operations on files without accesses through that interface."""
+    idle, more = [made[:0]], [rows]
+    rows["made"] = 0
+    for method in np.unique(made["method"]).tolist():
+        mine = made[made["method"] == method]
+        which = np.flatnonzero(rows["method"] == method)
+        # of each file the first variable, what is written first
+        order = np.lexsort((rows["variable"][which], ~rows["write"][which], rows["file"][which]))
+        which = which[order]
+        files, first, count = np.unique(rows["file"][which], return_index=True, return_counts=True)
+        place = np.minimum(np.searchsorted(files, mine["file"]), max(0, len(files) - 1))
+        known = np.zeros(len(mine), np.bool_)
+        if len(files):
+            known = files[place] == mine["file"]
+        idle.append(mine[~known])
+        mine, place = mine[known], place[known]
+        target = which[first[place]]
+        last = which[first[place] + count[place] - 1]  # a read, if the file was read at all
+        both = rows["write"][target] & ~rows["write"][last]
+        each = np.where(mine["rank"] == ALL_RANKS, ranks, 1)
+        some = both & (mine["made"][:, 0] >= 2 * each)  # a file is opened once to read it
+        of_reads = np.zeros_like(mine["made"])
+        of_reads[:, 0] = np.where(some, each, 0)
+        for where, counts in ((target, mine["made"] - of_reads), (last, of_reads)):
+            here = counts.any(axis=1)
+            same = here & (rows["rank"][where] == mine["rank"])
+            np.add.at(rows["made"], where[same], counts[same])
+            other = here & ~same
+            bare = rows[where[other]]
+            bare["rank"], bare["made"] = mine["rank"][other], counts[other]
+            bare["bare"], bare["bytes"], bare["extent"] = True, 0, 0
+            more.append(bare)
+    return np.concatenate(more), np.concatenate(idle)
+
+
+def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | None:
+    """The operations by bin of ranks, with one bin more for those of all ranks together:
+    [kinds, bins + 1]; None where there are none."""
+    rows = rows[rows["made"].any(axis=1)]
+    if not len(rows):
+        return home
+    home = np.zeros((len(KINDS), bins + 1), np.int64) if home is None else home
+    where = rows["rank"].astype(np.int64) * bins // ranks
+    np.add.at(home.T, np.where(rows["rank"] == ALL_RANKS, bins, where), rows["made"])
+    return home
+
+
+def per_rank(made: Whole, ranks: int) -> Whole:
+    """How many of one kind each rank makes, from those by bin: [ranks]."""
+    bins = len(made) - 1
+    edges = -(-np.arange(bins + 1, dtype=np.int64) * ranks // bins)
+    width, rank = np.diff(edges), np.arange(ranks)
+    where = rank * bins // ranks
+    low, extra = np.divmod(made[:-1], width)
+    shared = made[-1] // ranks + (rank < made[-1] % ranks)
+    each: Whole = low[where] + (rank - edges[where] < extra[where]) + shared
+    return each
+
+
+def as_runs(each: Whole, ranks: int, limit: int) -> tuple[tuple[int, int], ...]:
+    """Runs of ranks with the same number; of too many, or where only their sum is known, all ranks
+    are alike to one."""
+    begins = np.flatnonzero(np.diff(each, prepend=each[0] - 1))
+    if len(begins) > limit or len(each) < ranks:
+        return tuple(equal_ranks(ranks, int(each.sum())))
+    return tuple(zip(np.diff([*begins, len(each)]).tolist(), each[begins].tolist(), strict=True))
+
+
+# -- of files that moved no byte --------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Idle:
+    """Opens, stats and renames of files that moved no byte, by method, time and rank.
+
+    `moments` are (method, time in ms, rank): [n, kinds + 1] counts, the last of creates.
+    """
+
+    files: int = 0
+    templates: set[bytes] = field(default_factory=set)
+    _keys: list[Whole] = field(default_factory=list)
+    _counts: list[Whole] = field(default_factory=list)
+    _step_ms: int = 1
+
+    def add(self, rows: Rows, templates: set[bytes]) -> None:
+        """Note the operations of some files; all of a file are in one call."""
+        self.files += len(np.unique(rows["file"]))
+        self.templates |= templates
+        opens = rows["made"][:, 0]
+        points = np.clip(opens, 1, SPREAD)
+        which = np.repeat(np.arange(len(rows)), points)
+        nth = np.arange(len(which)) - np.repeat(np.cumsum(points) - points, points)
+        along = nth / np.maximum(points[which] - 1, 1)
+        time_s = rows["first_s"][which] + along * (rows["last_s"] - rows["first_s"])[which]
+        counts = np.zeros((len(which), len(KINDS) + 1), np.int64)
+        made = rows["made"][which]
+        n, of = nth[:, None], points[which][:, None]
+        counts[:, : len(KINDS)] = made * (n + 1) // of - made * n // of
+        first = (nth == 0) & rows["creates"][which] & (counts[:, 0] > 0)
+        counts[:, CREATE] = first & (rows["rank"][which] != ALL_RANKS)
+        counts[:, 0] -= counts[:, CREATE]
+        time = (1e3 * time_s).astype(np.int64)
+        self._keys.append(np.column_stack([rows["method"][which], time, rows["rank"][which]]))
+        self._counts.append(counts)
+        if sum(map(len, self._keys)) > 2 * MAX_MOMENTS:
+            self._fold()
+
+    def _fold(self) -> None:
+        keys, counts = np.concatenate(self._keys), np.concatenate(self._counts)
+        while True:
+            unique, back = np.unique(keys, axis=0, return_inverse=True)
+            if len(unique) <= MAX_MOMENTS:
+                break
+            self._step_ms *= 2
+            keys[:, 1] -= keys[:, 1] % self._step_ms
+            if self._step_ms > 1 << 40:  # too many ranks: their times no longer matter
+                break
+        sums = np.zeros((len(unique), counts.shape[1]), np.int64)
+        np.add.at(sums, back.ravel(), counts)
+        self._keys, self._counts = [unique], [sums]
+
+    def moments(self, method: str) -> tuple[npt.NDArray[np.float64], Whole, Whole]:
+        """Times in order, ranks and counts of one method."""
+        if not self._keys:
+            empty = np.empty(0, np.int64)
+            return empty.astype(np.float64), empty, np.empty((0, len(KINDS) + 1), np.int64)
+        self._fold()
+        keys, counts = self._keys[0], self._counts[0]
+        mine = np.flatnonzero(keys[:, 0] == METHODS.index(method))
+        mine = mine[np.argsort(keys[mine, 1], kind="stable")]
+        return keys[mine, 1] / 1e3, keys[mine, 2], counts[mine]

@@ -1,0 +1,104 @@
+"""Operations without bytes: opens, stats and renames of a log."""
+
+from pathlib import Path
+
+from tests.readers.synthetic import Run, only, sizes
+from understudy.contracts.workload import Stream, provenance_of
+
+MIB = 1 << 20
+
+
+def made(stream: Stream) -> list[dict[str, tuple[tuple[int, int], ...]]]:
+    """Operations by dump."""
+    return [{o.operation: o.runs for o in d.operations} for d in stream.dumps]
+
+
+def test_opens_beside_those_of_the_data_are_of_their_dump(tmp_path: Path) -> None:
+    """Each rank opens its file three times and looks at it twice; the header's rank once more."""
+    run = Run(nprocs=4)
+    for step in range(3):
+        for rank in range(4):
+            run.write(f"/s/ck.{step}.{rank}", MIB, 20.0 * step + 5, rank=rank,
+                      OPENS=4 if rank == 0 else 3, STATS=2)  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert sizes(stream) == [4 * MIB] * 3
+    assert made(stream) == [{"open": ((1, 3), (3, 2)), "stat": ((4, 2),)}] * 3
+    entry = provenance_of(workload, "/streams/0/dumps/0/operations/0/runs/0/1")
+    assert entry is not None and "POSIX_OPENS" in entry.how
+    assert "100 % of the calls" in workload.source.notes[-1]
+
+
+def test_a_shared_record_stands_for_all_ranks(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    run.write("/s/a", 4 * MIB, 5.0, calls=4, OPENS=10)
+    assert made(only(run.describe(tmp_path))) == [{"open": ((2, 2), (2, 1))}]
+
+
+def test_a_file_that_each_time_step_opens(tmp_path: Path) -> None:
+    """A monitor file: closed and opened again for each of the 20 lines that rank 0 appends."""
+    run = Run(nprocs=4, run_time_s=100.0)
+    file = run.write("/s/monitor", 20 * MIB, 2.0, rank=0, calls=20, duration_s=95.0, OPENS=20,
+                     F_WRITE_TIME=0.1)  # fmt: skip
+    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+        (n * MIB, MIB, 2.0 + 5 * n, 2.1 + 5 * n) for n in range(20)]})  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert stream.files == "append"
+    assert made(stream) == [{}] + [{"open": ((1, 1), (3, 0))}] * 19
+
+
+def test_files_that_move_no_byte_are_a_stream(tmp_path: Path) -> None:
+    """449 of 467 files are only looked at: those that exist, and locks that are created."""
+    run = Run(nprocs=2, run_time_s=100.0)
+    run.write("/s/out", MIB, 90.0, rank=0)
+    for burst in range(3):
+        for n in range(100):
+            at_s = 10.0 + 20 * burst + 0.001 * n
+            file = run.file(f"/s/looked.at.{burst}.{n}")
+            run.add("POSIX", {"id": file, "rank": n % 2, "POSIX_OPENS": 2, "POSIX_STATS": 3,
+                              "POSIX_F_OPEN_START_TIMESTAMP": at_s,
+                              "POSIX_F_OPEN_END_TIMESTAMP": at_s})  # fmt: skip
+    run.add("POSIX", {"id": run.file("/s/lock"), "rank": 1, "POSIX_OPENS": 1, "POSIX_MODE": 420,
+                      "POSIX_F_OPEN_START_TIMESTAMP": 70.0, "POSIX_RENAME_SOURCES": 1,
+                      "POSIX_F_OPEN_END_TIMESTAMP": 70.0})  # fmt: skip
+    run.add("STDIO", {"id": run.file("/s/text"), "rank": -1, "STDIO_OPENS": 2,
+                      "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
+                      "STDIO_F_OPEN_END_TIMESTAMP": 1.0})  # fmt: skip
+    workload = run.describe(tmp_path)
+    looked = only(workload, method="posix", name="output-1")
+    assert made(looked) == [
+        *[{"open": ((2, 100),), "stat": ((2, 150),)}] * 3,
+        {"create": ((1, 0), (1, 1)), "rename": ((1, 0), (1, 1))},
+    ]
+    assert [d.time_s for d in looked.dumps] == [10.0, 30.0, 50.0, 70.0]
+    assert made(only(workload, method="stdio")) == [{"open": ((2, 1),)}]
+    assert "100 % of the bytes, 100 % of the calls" in workload.source.notes[-1]
+
+
+def test_a_log_of_operations_alone(tmp_path: Path) -> None:
+    """As mdtest leaves one: nothing is written."""
+    run = Run(nprocs=2, run_time_s=10.0)
+    for n in range(1000):
+        run.add("POSIX", {"id": run.file(f"/s/d/file.{n}"), "rank": n % 2, "POSIX_OPENS": 1,
+                          "POSIX_STATS": 1, "POSIX_MODE": 420,
+                          "POSIX_F_OPEN_START_TIMESTAMP": 1 + n * 1e-3,
+                          "POSIX_F_OPEN_END_TIMESTAMP": 1 + n * 1e-3})  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert stream.bytes == 0
+    [all_at_once] = made(stream)
+    assert all_at_once == {"create": ((2, 500),), "stat": ((2, 500),)}
+
+
+def test_a_file_read_and_written_is_opened_no_more_often(tmp_path: Path) -> None:
+    """One descriptor for both: the player opens the file for each, and another one less often."""
+    run = Run(nprocs=1)
+    file = run.write("/s/scratch", MIB, 1.0, rank=0)
+    run.modules["POSIX"][0] |= {
+        "POSIX_BYTES_READ": MIB, "POSIX_READS": 1, "POSIX_F_READ_START_TIMESTAMP": 2.0,
+        "POSIX_F_READ_END_TIMESTAMP": 2.1, "POSIX_MAX_BYTE_READ": MIB - 1,
+    }  # fmt: skip
+    assert file
+    run.write("/s/other", 9 * MIB, 50.0, rank=0, OPENS=5)
+    workload = run.describe(tmp_path)
+    extra = [o for s in workload.streams for d in s.dumps for o in d.operations]
+    assert sum(o.count for o in extra) == 3
