@@ -22,7 +22,8 @@ from understudy.judge.conditions import Case
 from understudy.paths import ROOT, files
 from understudy.report import figures, page
 
-OF_PROGRAMS = {"processes", "throughput"}  # those draw no workload: test_programs.py
+# Those draw no workload: test_programs.py, test_transfer.py.
+OF_PROGRAMS = {"processes", "throughput", "transfer"}
 FIGURES = sorted(set(files("figures", ".py")) - OF_PROGRAMS)
 WORKLOADS = {w.name: w for w in (samples.growing(), samples.per_process(), samples.grouped())}
 

@@ -238,7 +238,7 @@ def test_a_record_that_breaks_its_contract_is_not_written(tmp_path: Path) -> Non
 
 
 def test_a_producer_reads_only_its_own() -> None:
-    assert producers.names() == ["application", "player", "skeleton"]
+    assert producers.names() == ["application", "observed", "player", "skeleton"]
     for name, stem in (
         ("player", "skeleton"),
         ("skeleton", "application"),

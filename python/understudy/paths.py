@@ -20,6 +20,7 @@ _START = Path(("reframe" in sys.modules and os.environ.get("PWD")) or Path.cwd()
 
 # Below ROOT; those of SITE may stand below each directory of UNDERSTUDY_PATH too, by their kind.
 _KINDS = {
+    "applications": "applications",
     "checks": "checks",
     "cmake": "cmake",
     "config": "configs/settings.py",
@@ -35,7 +36,9 @@ _KINDS = {
     "traces": "traces",
     "workloads": "workloads",
 }
-SITE = ("checks", "figures", "references", "simulations", "systems", "workloads")
+SITE = (
+    "applications", "checks", "figures", "references", "simulations", "systems", "workloads",
+)  # fmt: skip
 SITE_VARIABLE = "UNDERSTUDY_PATH"
 # Directories of one kind only.
 _VARIABLES = {"simulations": "UNDERSTUDY_SIMULATIONS", "workloads": "UNDERSTUDY_WORKLOADS"}

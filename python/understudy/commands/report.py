@@ -30,7 +30,8 @@ def command(runs: tuple[Path, ...], output: Path) -> None:
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     from understudy import producers
-    from understudy.judge import conditions
+    from understudy.contracts.run import Run
+    from understudy.judge import conditions, transfer
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
     console = Console(stderr=True)
@@ -55,15 +56,19 @@ def command(runs: tuple[Path, ...], output: Path) -> None:
                 raise error
             unread.append(error)
 
-        measured, failed = conditions.load(records, tell, note)
-        if unread and not measured and not failed:
+        under_darshan: list[Run] = []
+        measured, failed = conditions.load(records, tell, note, under_darshan.append)
+        if unread and not measured and not failed and not under_darshan:
             for error in unread[:-1]:
                 print_error(error)
             raise unread[-1]
         found = conditions.group(measured)
         undrawn: list[UnderstudyError] = []
-        page.save(page.render(found, failed, tell, undrawn.append, len(unread)), output)
-    lost = f", {len(failed)} of {len(measured) + len(failed)} runs failed" if failed else ""
+        study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
+        text = page.render(found, failed, tell, undrawn.append, len(unread), study)
+        page.save(text, output)
+    good = len(measured) + sum(not run.failed for run in under_darshan)
+    lost = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""
     click.echo(f"{output}: {len(found)} workload{'s' * (len(found) != 1)}{lost}", err=True)
     for message in dict.fromkeys(map(str, undrawn)):
         print_error(UnderstudyError(f"{message}: the page lacks this figure"))

@@ -217,6 +217,60 @@ class Program:
     extra_collective_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timers:
+    """Seconds of each rank in the calls of one interface, by Darshan."""
+
+    module: str  # as Darshan names it
+    files: int
+    bytes_read: int
+    bytes_written: int
+    read_s: tuple[float, ...]
+    write_s: tuple[float, ...]
+    meta_s: tuple[float, ...]
+
+    @property
+    def total_s(self) -> tuple[float, ...]:
+        return tuple(map(sum, zip(self.read_s, self.write_s, self.meta_s, strict=True)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """Seconds of each dump of a stream, from its first open or call to its last."""
+
+    stream: str
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A workload by its name alone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What Darshan saw of a program, whichever it is."""
+
+    application: str
+    workload: Stated
+    workload_sha256: str
+    options: dict[str, Any]
+    environment: Environment
+    elapsed_s: float
+    modules: tuple[Timers, ...]
+    dumps: tuple[Spans, ...]
+    storage: dict[str, Any] = field(default_factory=dict)
+    striping: tuple[dict[str, Any], ...] = ()
+    repetitions: tuple[Repetition, ...] = ()
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
 class Measurement(Protocol):
     """What every producer measures, in its own way; the record is made from this.
 
@@ -225,7 +279,7 @@ class Measurement(Protocol):
     """
 
     @property
-    def workload(self) -> Workload:
+    def workload(self) -> Named:
         """What was played, or for a program the bytes that each process wrote."""
 
     @property

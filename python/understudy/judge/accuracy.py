@@ -90,6 +90,14 @@ def ratio(first: Runs, second: Runs) -> Estimate:
     )  # fmt: skip
 
 
+def median_change(before: Sequence[float], after: Sequence[float]) -> Estimate:
+    """Median over the pairs of after / before - 1; pairs are drawn with replacement."""
+    if len(before) != len(after) or not len(before):
+        raise UnderstudyError(f"{len(before)} and {len(after)} values make no pairs")
+    ratios = np.asarray(after, np.float64) / np.asarray(before, np.float64)
+    return _estimate(lambda pairs: np.asarray(np.median(ratios[pairs], axis=-1) - 1), len(ratios))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Winner:
     """The fastest on average of several; `lead` is its ratio to the next, None of one alone.

@@ -30,6 +30,7 @@ from understudy.errors import UnderstudyError
 from understudy.judge.labels import label
 
 AS_DESCRIBED = "as described"
+OBSERVED = "observed"  # the producer of runs under Darshan
 RESTART_SUFFIX = "-restart"
 # Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes
 # and offsets that differ from process to process, and has the first one's texts.
@@ -253,11 +254,17 @@ def load(
     paths: Iterable[Path],
     progress: Callable[[Path], None] = lambda _: None,
     unread: Callable[[Path, UnderstudyError], None] | None = None,
+    observed: Callable[[Run], None] = lambda _: None,
 ) -> tuple[list[Measured], list[Failed]]:
     """Read records and measurements: the runs that were measured, and those that failed. What
-    cannot be read goes to `unread`, as `producers.load_all` says."""
+    cannot be read goes to `unread`, as `producers.load_all` says. Runs under Darshan, failed ones
+    too, go to `observed`: they are compared with each other, see `judge.transfer`."""
     measured, failed = [], []
     for path, run in producers.load_all(paths, progress, unread):
+        if run.producer.name == OBSERVED:
+            observed(run)
+            if not run.failed:
+                continue
         measurement = producers.measured(run)
         if run.failed or not isinstance(measurement, Played | ProgramRun):
             failed.append(Failed(path=path, run=run))

@@ -232,6 +232,20 @@ def _observe_player(path: Path, streams: Sequence[Stream]) -> Observation | None
     return Observation(ranks=described.ranks, streams=tuple(seen), interfaces=raw, notes=notes)
 
 
+def prepared(path: Path, streams: Sequence[Stream]) -> set[int]:
+    """The records of a player's log that are files of streams that are only read: the player
+    makes these files first, outside of what it measures."""
+    player = _Player(streams)
+    reads = {k for k, s in enumerate(streams) if s.operation == "read"}
+    with open_log(path) as log:
+        return {
+            int(n)
+            for ids, texts in log.names()
+            for n, text in zip(ids, texts, strict=True)
+            if player.number(text) in reads
+        }
+
+
 def _written_by(seen: Stream, streams: Sequence[Stream], k: int) -> Stream:
     """Which stream these files stand for: stream k, whose name they have, or the one of the
     interface that was seen among those that extend it."""

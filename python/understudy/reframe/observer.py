@@ -41,22 +41,25 @@ def preloaded(prefix: str) -> Path:
     return path
 
 
-def settings(directory: str) -> Iterator[str]:
-    """Lines of Darshan's settings: nothing but the files in `directory`, every access traced."""
+def settings(directory: str, traced: bool = True) -> Iterator[str]:
+    """Lines of Darshan's settings: nothing but the files in `directory`; with `traced`, every
+    access."""
     yield "NAME_EXCLUDE ^/ *"
     # Darshan leaves out /dev and /var by default. It knows what openat() opens only below
     # directories that it has records of.
     yield f"NAME_INCLUDE ^{directory}(/|$) *"
     yield f"MAX_RECORDS {RECORDS} POSIX,MPI-IO,STDIO,H5F,H5D"
     yield "MODMEM 64"
-    yield "MOD_ENABLE DXT_POSIX,DXT_MPIIO"
+    if traced:
+        yield "MOD_ENABLE DXT_POSIX,DXT_MPIIO"
 
 
-def prefix_of(prefix: str) -> Iterator[str]:
-    """What stands before the player: the program env and its arguments, in the job's folder."""
+def prefix_of(prefix: str, folder: str = "$PWD", log: str = LOG) -> Iterator[str]:
+    """What stands before a program: env and its arguments. `folder` is that of the job, with the
+    settings; the log is written to `log` in it."""
     yield "env -u LD_BIND_NOW"
     yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'
-    yield f'DARSHAN_CONFIG_PATH="$PWD/{SETTINGS}"'
-    yield f'DARSHAN_LOGFILE="$PWD/{LOG}"'
+    yield f'DARSHAN_CONFIG_PATH="{folder}/{SETTINGS}"'
+    yield f'DARSHAN_LOGFILE="{folder}/{log}"'
     # Open MPI 4 says that it could not read Darshan's buffers in one copy, then takes two.
     yield "OMPI_MCA_btl_vader_single_copy_mechanism=none"

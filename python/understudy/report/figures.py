@@ -2,7 +2,8 @@
 
 A figure is one file with a docstring (first line: the question it answers; the rest: how to read
 it), an integer ORDER (smaller is higher on the page) and `draw(case)`, which returns a matplotlib
-Figure, or None where the case has nothing to show.
+Figure, or None where the case has nothing to show. With `OF = "transfer"`, it is drawn once for a
+page, of all cases of the check transfer: `draw(study)`.
 """
 
 import importlib.util
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
@@ -20,8 +22,10 @@ from matplotlib.figure import Figure
 
 from understudy.errors import UnderstudyError, printable
 from understudy.judge.conditions import Case
+from understudy.judge.transfer import Study
 from understudy.paths import files, where
 
+WORKLOAD, TRANSFER = "workload", "transfer"  # what a figure is drawn of
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
 
@@ -33,7 +37,8 @@ class Drawer:
     order: int
     title: str
     caption: str
-    draw: Callable[[Case], Figure | None]
+    draw: Callable[[Any], Figure | None]  # of a Case or, of a transfer figure, of a Study
+    of: str = WORKLOAD
 
 
 def drawers(paths: Iterable[Path] | None = None) -> list[Drawer]:
@@ -67,6 +72,7 @@ def _drawer(path: Path) -> Drawer:
         title=title.strip(),
         caption=" ".join(caption.split()),
         draw=module.draw,
+        of=getattr(module, "OF", WORKLOAD),
     )
 
 
@@ -77,7 +83,7 @@ def _fault(path: Path, error: Exception) -> UnderstudyError:
     return UnderstudyError(f"{path}: {at}{type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def svg(drawer: Drawer, case: Case) -> str | None:
+def svg(drawer: Drawer, case: Case | Study) -> str | None:
     """The figure as an <svg> element without references to anything outside it.
 
     Raises UnderstudyError, which names the file, where it cannot be drawn.

@@ -17,7 +17,7 @@ from understudy import __version__, units
 from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
-from understudy.judge import accuracy, metrics, programs
+from understudy.judge import accuracy, metrics, programs, transfer
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.paths import where
@@ -101,12 +101,16 @@ def render(
     progress: Callable[[str], None] = lambda _: None,
     undrawn: Callable[[UnderstudyError], None] | None = None,
     unread: int = 0,
+    study: transfer.Study | None = None,
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` is the number
-    of records that could not be read."""
+    of records that could not be read. `study` are the cases of the check transfer."""
     drawers = figures.drawers()
-    sections = [_section(case, drawers, progress, undrawn or _raise) for case in cases]
+    of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
+    tell = undrawn or _raise
+    sections = [_section(case, of_workloads, progress, tell) for case in cases]
+    pictures = _pictures(study, drawers, tell) if study and study.cases else []
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(where("templates")),
         autoescape=True,
@@ -126,6 +130,9 @@ def render(
     text = environment.get_template("page.html").render(
         version=__version__,
         sections=sections,
+        study=study,
+        transfer=transfer,
+        study_pictures=pictures,
         overview=_overview(sections),
         environments=_environments(cases),
         runs=[(run.path.relative_to(root), run) for run in runs],
@@ -155,28 +162,47 @@ def _raise(error: UnderstudyError) -> None:
     raise error
 
 
+def _pictures(
+    study: transfer.Study,
+    drawers: Sequence[figures.Drawer],
+    undrawn: Callable[[UnderstudyError], None],
+) -> list[Picture]:
+    found = [d for d in drawers if d.of == figures.TRANSFER]
+    return [picture for drawer in found for picture in _picture(study, drawer, undrawn)]
+
+
+def _picture(
+    case: Case | transfer.Study,
+    drawer: figures.Drawer,
+    undrawn: Callable[[UnderstudyError], None],
+) -> list[Picture]:
+    """None where there is nothing to show, or it cannot be drawn."""
+    try:
+        svg = figures.svg(drawer, case)
+    except UnderstudyError as error:
+        undrawn(error)
+        return []
+    if svg is None:
+        return []
+    anchor = f"{case.key}-{drawer.name}"
+    picture = Picture(
+        name=drawer.name, anchor=anchor, title=drawer.title, caption=drawer.caption,
+        svg=Markup(svg),
+    )  # fmt: skip
+    return [picture]
+
+
 def _section(
     case: Case,
     drawers: Sequence[figures.Drawer],
     progress: Callable[[str], None],
     undrawn: Callable[[UnderstudyError], None],
 ) -> Section:
-    pictures = []
     accuracies = list(programs.accuracies(case))
+    pictures = []
     for drawer in drawers:
         progress(f"{case.workload.name}: {drawer.name}")
-        try:
-            svg = figures.svg(drawer, case)
-        except UnderstudyError as error:
-            undrawn(error)
-            continue
-        if svg is not None:
-            pictures.append(
-                Picture(
-                    name=drawer.name, anchor=f"{case.key}-{drawer.name}", title=drawer.title,
-                    caption=drawer.caption, svg=Markup(svg),
-                )
-            )  # fmt: skip
+        pictures += _picture(case, drawer, undrawn)
     return Section(
         case=case,
         pictures=pictures,

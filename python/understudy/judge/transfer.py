@@ -1,0 +1,179 @@
+"""Does a replica tell how its application fares on another file system?
+
+Application, replica and the application again (control) run in turn, under Darshan. Each round
+gives a ratio of the replica's time to the mean of the two runs of the application, and one of the
+control to the application, which is noise alone. Both have an interval, by a bootstrap over the
+rounds. Of each case, application x storage, one measure is the headline.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from understudy.contracts.run import Run
+from understudy.judge.accuracy import Estimate, median_change
+from understudy.judge.conditions import OBSERVED, place_of
+from understudy.judge.limits import LIMIT_FRACTION
+
+APPLICATION, REPLICA, CONTROL = "application", "replica", "control"
+ARMS = (APPLICATION, REPLICA, CONTROL)
+HEADLINE = "io_slowest_rank_s"
+MEASURES = {
+    HEADLINE: "I/O time of the slowest rank",
+    "io_all_ranks_s": "I/O time of all ranks",
+    "metadata_slowest_rank_s": "metadata time of the slowest rank",
+    "metadata_all_ranks_s": "metadata time of all ranks",
+    "posix_all_ranks_s": "POSIX, all ranks",
+    "stdio_all_ranks_s": "STDIO, all ranks",
+    "mpiio_slowest_rank_s": "MPI-IO, slowest rank",
+    "mpiio_all_ranks_s": "MPI-IO, all ranks",
+    "h5d_all_ranks_s": "HDF5 datasets, all ranks",
+    "dumps_s": "first open to last close of the dumps",
+    "elapsed_s": "run time",
+}
+WITHIN, OUTSIDE, UNDECIDED, FAILED = "within", "outside", "undecided", "failed"
+
+Values = Mapping[str, Sequence[float]]  # of one measure, by arm; in the order of the rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error:
+    """One measure of one case: medians over the rounds, the error of the replica, and what the
+    application differs from itself."""
+
+    measure: str
+    application_s: float
+    replica_s: float
+    error: Estimate
+    control: Estimate
+    rounds: int
+
+    @property
+    def scatter(self) -> float:
+        """The farthest that the interval of the control reaches from 0."""
+        return max(abs(self.control.low), abs(self.control.high))
+
+    def state(self, limit: float = LIMIT_FRACTION) -> str:
+        """within: the interval of the error lies within the limit, and that of the control too;
+        outside: it lies beyond the limit, and beyond what the control scatters; else undecided."""
+        if max(abs(self.error.low), abs(self.error.high)) <= limit and self.scatter <= limit:
+            return WITHIN
+        return OUTSIDE if self.error.least > max(limit, self.scatter) else UNDECIDED
+
+
+def error(measure: str, values: Values) -> Error | None:
+    """None where the application spends no time on it, in some round."""
+    application, control, replica = (values[arm] for arm in (APPLICATION, CONTROL, REPLICA))
+    if not application or min(*application, *control) <= 0:
+        return None
+    both = [(a + c) / 2 for a, c in zip(application, control, strict=True)]
+    return Error(
+        measure=measure,
+        application_s=median(both),
+        replica_s=median(replica),
+        error=median_change(both, replica),
+        control=median_change(application, control),
+        rounds=len(replica),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An application on a file system, in one session. `failed` counts its runs without a
+    measurement; a round with one is left out."""
+
+    application: str
+    place: str
+    storage: str
+    workload: str
+    errors: Mapping[str, Error]
+    runs: int
+    failed: int
+
+    @property
+    def headline(self) -> Error | None:
+        return self.errors.get(HEADLINE)
+
+    def state(self, limit: float = LIMIT_FRACTION) -> str:
+        """That of the headline; failed where any run failed."""
+        if self.failed or self.headline is None:
+            return FAILED
+        return self.headline.state(limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Every case is counted once, failed and undecided ones too."""
+
+    within: int
+    outside: int
+    undecided: int
+    failed: int
+
+    @property
+    def cases(self) -> int:
+        return self.within + self.outside + self.undecided + self.failed
+
+    @property
+    def share_within(self) -> float | None:
+        """Of the decided cases; None where there is none."""
+        decided = self.within + self.outside
+        return self.within / decided if decided else None
+
+
+def tally(cases: Iterable[Case], limit: float = LIMIT_FRACTION) -> Tally:
+    states = [case.state(limit) for case in cases]
+    return Tally(**{name: states.count(name) for name in (WITHIN, OUTSIDE, UNDECIDED, FAILED)})
+
+
+def cases(found: Iterable[Run]) -> list[Case]:
+    """The cases of run records; those of other producers are left out."""
+    groups: dict[tuple[str, str, str], list[Run]] = {}
+    for run in found:
+        if run.producer.name == OBSERVED:
+            name = str(run.producer.options.get("application", run.identity.case))
+            key = (name, place_of(run), str(run.identity.session))
+            groups.setdefault(key, []).append(run)
+    return [_case(name, place, runs) for (name, place, _), runs in sorted(groups.items())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """All cases of a page."""
+
+    cases: tuple[Case, ...]
+    key: str = "transfer"  # an anchor of the page
+
+    @property
+    def tally(self) -> Tally:
+        return tally(self.cases)
+
+
+def _case(application: str, place: str, runs: Sequence[Run]) -> Case:
+    good = [run for run in runs if not run.failed]
+    rounds: dict[int, dict[str, Run]] = {}
+    for run in good:
+        rounds.setdefault(run.identity.round or 0, {})[run.identity.arm] = run
+    complete = [rounds[n] for n in sorted(rounds) if set(rounds[n]) >= set(ARMS)]
+    made = {}
+    for measure in MEASURES:
+        values = {arm: [_value(one[arm], measure) for one in complete] for arm in ARMS}
+        if all(math.isfinite(v) for some in values.values() for v in some):
+            made[measure] = error(measure, values)
+    any_run = (good or runs)[0]
+    return Case(
+        application=application,
+        place=place,
+        storage=any_run.storage.type or "unknown",
+        workload=any_run.producer.workload.name if any_run.producer.workload else "",
+        errors={k: v for k, v in made.items() if v is not None},
+        runs=len(runs),
+        failed=len(runs) - len(good),
+    )
+
+
+def _value(run: Run, measure: str) -> float:
+    """The sum over the streams, of which a measure of all has none; NaN where it is missing."""
+    found = [s.value for s in run.samples if s.metric == measure]
+    return sum(found) if found else math.nan

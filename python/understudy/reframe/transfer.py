@@ -1,0 +1,290 @@
+# ReFrame has no type hints: its classes and decorators are Any to the type checker.
+# mypy: disable-error-code="misc,untyped-decorator"
+# ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
+"""Does a replica tell how its application fares on the file system of a partition?"""
+
+import hashlib
+import json
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reframe.core.builtins import parameter, run_after, run_before, variable
+
+from understudy.contracts import case as cases
+from understudy.contracts import workload as workloads
+from understudy.contracts.measurement import Spans
+from understudy.contracts.workload import Workload
+from understudy.errors import UnderstudyError
+from understudy.files import write_text
+from understudy.judge import transfer
+from understudy.judge.conditions import OBSERVED
+from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.observation import Observation, observe, prepared
+from understudy.judge.transfer import APPLICATION, ARMS, CONTROL, HEADLINE, REPLICA
+from understudy.producers import observed, player
+from understudy.readers import darshan
+from understudy.reframe import observer
+from understudy.reframe.evidence import Asked, faults
+from understudy.reframe.interleaved import Arm, Interleaved
+from understudy.reframe.methods import PLAYER
+from understudy.reframe.placed import SLOWEST_BYTES_PER_S
+from understudy.reframe.recording import PlannedRun
+from understudy.reframe.session import exit_on_error
+from understudy.reframe.systems import TYPE
+from understudy.units import percent, seconds
+
+LOG = "run.darshan"
+OF_THE_PLAYER = "player.json"  # no result.json: the run is measured by Darshan
+
+
+class TransferAccuracy(Interleaved):
+    """Runs an application, the replica of a log of it, and the application again, in turn, all
+    under Darshan, and compares the times that Darshan measured."""
+
+    application = parameter(loggable=True)
+
+    rounds = 11
+    time_scale = variable(float, value=1.0, loggable=True)
+    player_options = variable(str, value="", loggable=True)
+    tolerance_percent = variable(float, value=100 * LIMIT_FRACTION, loggable=True)
+    workload_sha256 = variable(str, loggable=True)
+
+    stripe_count = "default"
+    time_limit: Any
+    keep_files = ["workload.json", *ARMS]
+
+    @run_after("init")
+    def load_case(self) -> None:
+        """An invalid description ends the session here, with one message and before any test."""
+        with exit_on_error():
+            self.case = cases.get(self.application)
+            self.described = _described(self.case)
+            self._check_programs()
+        self.text = self.described.to_text()
+        self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
+        self.num_tasks = self.ranks = self.case.ranks
+        if self.time_limit is None:
+            run_s = (self.described.runtime_s or 0) + self.bytes_needed / SLOWEST_BYTES_PER_S
+            self.time_limit = 600 + round(2 * len(ARMS) * self.rounds * run_s)
+
+    @property
+    def bytes_needed(self) -> int:
+        return self.described.stored_bytes
+
+    @property
+    def methods_needed(self) -> set[str]:
+        return {stream.method for stream in self.described.streams}
+
+    @property
+    def arms(self) -> Sequence[Arm]:
+        program = Path(self.case.command[0]).name
+        return [
+            Arm(name=name, producer=OBSERVED, program=PLAYER if name == REPLICA else program)
+            for name in ARMS
+        ]
+
+    @run_after("setup")
+    def skip_without_programs(self) -> None:
+        self.runtime = f"${observer.VARIABLE}"  # the job's, in a dry run
+        if self.is_dry_run():
+            return
+        try:
+            self.runtime = observer.runtime()
+            if self.local:
+                observer.preloaded(self.runtime)
+        except UnderstudyError as error:
+            self.skip(str(error))
+        program = self.case.command[0]
+        if self.local and shutil.which(program) is None:
+            self.skip(f"{program}: not found on PATH; {self.application} needs it")
+
+    @run_before("run")
+    def one_job_for_all(self) -> None:
+        (Path(self.stagedir) / "workload.json").write_text(self.text, encoding="utf-8")
+        lines = " ".join(f"'{line}'" for line in observer.settings("'\"$dir\"'", traced=False))
+        self.prerun_cmds = [
+            *self.run_directory(),
+            "stage=$PWD",
+            f"printf '%s\\n' {lines} >{observer.SETTINGS}",
+            "export DARSHAN_DISABLE_SHARED_REDUCTION=1",
+        ]
+        self.postrun_cmds = list(self.turns())
+
+    @run_before("run")
+    def launch_only_in_turns(self) -> None:
+        """The launcher starts what stands in the lines after: this line starts nothing."""
+        self.executable = "true"
+
+    def command(self, arm: Arm, directory: str, measurement: str) -> str:
+        folder = str(Path(measurement).parent)
+        under = " ".join(observer.prefix_of(self.runtime, "$stage", f"{folder}/{LOG}"))
+        if arm.name == REPLICA:
+            words = [
+                f'{PLAYER} -w workload.json -o "{directory}" -O {folder}/{OF_THE_PLAYER}',
+                f"--time-scale {self.time_scale}",
+                *filter(None, [self.player_options]),
+            ]
+        else:
+            variables = (f"{k}={shlex.quote(v)}" for k, v in self.case.environment.items())
+            words = [*variables, *map(shlex.quote, self.case.command)]
+        return f"{under} {' '.join(words)}"
+
+    def turns(self) -> Iterator[str]:
+        """Lines of the job. What a run has written is removed, and on storage, before the next."""
+        self.job.num_tasks = self.num_tasks
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        launch = self.job.launcher.run_command(self.job)
+        for run in self.planned_runs:
+            yield f"mkdir -p {run.folder}"
+            where = f'"$dir/{run.arm}"'
+            started = f"{launch} {run.command}"
+            if run.arm != REPLICA:
+                yield f"mkdir {where}"
+                if self.case.inputs is not None:
+                    yield f"cp -R {shlex.quote(str(self.case.inputs))}/. {where}"
+                started = f'(cd {where} && {started} >"$stage/{run.folder}/stdout")'
+            yield from ('sync -f "$dir"', started, f"rm -rf {where}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What all arms of a case have in common."""
+        return {
+            "application": self.application,
+            "time_scale": self.time_scale,
+            "player_options": self.player_options,
+        }
+
+    def run_of(self, arm: Arm, round_: int) -> PlannedRun:
+        return replace(super().run_of(arm, round_), options=self.options)
+
+    @property
+    def title(self) -> str:
+        return f"transfer of {self.application}"
+
+    # -- what the job left -----------------------------------------------------------------------
+
+    def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
+        reasons = {}
+        for run in self.planned_runs:
+            try:
+                self._measure(run)
+            except UnderstudyError as error:
+                reasons[run.folder] = str(error)
+        for found, fault in super()._faults():
+            yield found, reasons.get(found.folder, fault) if found else fault
+
+    def _measure(self, run: PlannedRun) -> None:
+        """Write the measurement of a run from its log; an `UnderstudyError` without one, or if
+        the replica did not do all of its work."""
+        if run.arm == REPLICA:
+            played = player.read(self._staged(run.folder / OF_THE_PLAYER))
+            for fault in faults(played, self._asked()):
+                raise UnderstudyError(f"{run.folder / OF_THE_PLAYER}: {fault}")
+        log = self._staged(run.folder / LOG)
+        if not log.is_file():
+            raise UnderstudyError(f"{run.folder / LOG}: Darshan wrote no log")
+        row = observed.of_log(
+            log,
+            application=self.application,
+            options=self.options,
+            workload=(self.described.name, self.workload_sha256),
+            directory=str(self.current_partition.extras["scratch"]),
+            command_line=shlex.split(run.command),
+            dumps=self._spans(run, log),
+            prepared=prepared(log, self.described.streams) if run.arm == REPLICA else (),
+        )
+        write_text(self._staged(run.measurement), json.dumps(row, indent=1) + "\n")
+
+    def _spans(self, run: PlannedRun, log: Path) -> list[Spans]:
+        """Of the streams whose dumps are seen in the log as in the original."""
+        original = observe(self._staged(Path("workload.json")))
+        try:
+            seen = observe(log, original if run.arm == REPLICA else None)
+        except UnderstudyError:
+            return []  # the timers count all the same
+        return list(_spans(original, seen))
+
+    def faults_of(self, arm: Arm, measured: Any) -> Iterator[str]:
+        if measured.environment.ranks != self.ranks:
+            yield f"expected {self.ranks} ranks, found {measured.environment.ranks}"
+
+    def _asked(self) -> Asked:
+        return Asked(
+            workload=self.described, workload_sha256=self.workload_sha256, method=None,
+            transfer_bytes=None, collective=None, repetitions=1, time_scale=self.time_scale,
+            verify=False, file_system=self.current_partition.extras[TYPE],
+        )  # fmt: skip
+
+    # -- what it says ----------------------------------------------------------------------------
+
+    def _judged(self) -> transfer.Case:
+        found = [self.recorded(run) for run in self.planned_runs]
+        [made] = transfer.cases(found)
+        return made
+
+    @run_before("performance")
+    def times_and_errors(self) -> None:
+        for arm in (APPLICATION, REPLICA, CONTROL):
+            self.measure(f"{arm}_io", "s", self._median, arm)
+        for name in ("value", "low", "high", "least"):
+            self.measure(f"error_{name}", "%", self._error_percent, name)
+        self.measure("error_decided", "%", self._decided)
+        self.reference = {"*": {"error_decided": (0, None, self.tolerance_percent, "%")}}
+
+    def _median(self, arm: str) -> float:
+        from statistics import median
+
+        [one] = [a for a in self.arms if a.name == arm]
+        return median(values[0] for values in self.samples(one, HEADLINE))
+
+    def _error_percent(self, of: str) -> float:
+        found = self._judged().headline
+        return 100 * float(getattr(found.error, of)) if found else 0.0
+
+    def _decided(self) -> float:
+        """The smallest error that is sure; 0 unless it is outside of the limit."""
+        found = self._judged().headline
+        outside = found and found.state(self.tolerance_percent / 100) == transfer.OUTSIDE
+        return 100 * found.error.least if found and outside else 0.0
+
+    def _verdict(self) -> str:
+        limit = self.tolerance_percent / 100
+        judged = self._judged()
+        words = [f"{self.rounds} rounds: {judged.state(limit)}"]
+        for name, text in transfer.MEASURES.items():
+            if found := judged.errors.get(name):
+                error, control = found.error, found.control
+                words.append(
+                    f"{text}: application {seconds(found.application_s)}, replica "
+                    f"{seconds(found.replica_s)}, error {percent(error.value)} "
+                    f"({percent(error.low)} to {percent(error.high)}), control "
+                    f"{percent(control.low)} to {percent(control.high)}: {found.state(limit)}"
+                )
+        return "; ".join(words)
+
+
+def _described(case: cases.Application) -> Workload:
+    """What the replica plays."""
+    if case.original.suffix == ".json":
+        made = workloads.load(case.original)
+    else:
+        made = darshan.read(case.original, name=case.name)
+    if made.ranks != case.ranks:
+        raise UnderstudyError(
+            f"{case.original}: ranks: expected {case.ranks} as of {case.name}, found {made.ranks}"
+        )
+    return made
+
+
+def _spans(original: Observation, seen: Observation) -> Iterator[Spans]:
+    dumps_of = {s.stream.name: s.stream.dump_count for s in original.streams}
+    names = [one.stands_for or one.stream.name for one in seen.streams]
+    for name, one in zip(names, seen.streams, strict=True):
+        durations = [d.duration_s for d in one.stream.expanded()]
+        alone = names.count(name) == 1
+        if alone and dumps_of.get(name) == len(durations) and None not in durations:
+            yield Spans(stream=name, seconds=tuple(s for s in durations if s is not None))

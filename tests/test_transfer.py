@@ -1,0 +1,442 @@
+"""The check transfer: timers from logs, decisions on made-up times, the figure, the page, the job,
+and a small program and its replica under Darshan, where its runtime is there."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.support import player
+from tests.support.darshanwriter import write_log
+from understudy import cli, producers
+from understudy.contracts import case as applications
+from understudy.contracts import run as runs
+from understudy.contracts.measurement import Spans
+from understudy.contracts.run import Identity, Place, Run
+from understudy.errors import UnderstudyError
+from understudy.judge import transfer
+from understudy.judge.transfer import FAILED, OUTSIDE, UNDECIDED, WITHIN, Error
+from understudy.paths import ROOT
+from understudy.producers import observed
+from understudy.report import figures
+
+NAMES = {
+    1: b"/scratch/run/a", 2: b"/scratch/run/b", 3: b"<STDOUT>", 4: b"/scratch/run",
+    5: b"/scratch/",
+}  # fmt: skip
+
+
+def measurement(log: Path, **more: Any) -> dict[str, Any]:
+    given = {"application": "app", "options": {"application": "app"}, "workload": ("w", "0" * 64),
+             "directory": "/scratch", "command_line": ["app"]}  # fmt: skip
+    return observed.of_log(log, **(given | more))
+
+
+def log_of(folder: Path, *, posix_s: float = 2.0, ranks: int = 2) -> Path:
+    """File a by both ranks, b by rank 1; the directory and <STDOUT> count for nothing."""
+    times = {"POSIX_F_READ_TIME": 0.25, "POSIX_F_META_TIME": 0.5, "POSIX_OPENS": 2}
+    return write_log(
+        folder / "run.darshan", nprocs=ranks, names=NAMES,
+        POSIX=[
+            {"id": 1, "rank": 0, "POSIX_F_WRITE_TIME": posix_s, "POSIX_BYTES_WRITTEN": 10,
+             **times},
+            {"id": 1, "rank": 1, "POSIX_F_WRITE_TIME": 1.0, "POSIX_BYTES_WRITTEN": 5, **times},
+            {"id": 4, "rank": 0, "POSIX_F_META_TIME": 9.0},
+            {"id": 5, "rank": 0, "POSIX_F_META_TIME": 9.0},
+        ],
+        STDIO=[
+            {"id": 2, "rank": 1, "STDIO_F_WRITE_TIME": 4.0, "STDIO_BYTES_WRITTEN": 7},
+            {"id": 3, "rank": 0, "STDIO_F_WRITE_TIME": 100.0, "STDIO_BYTES_WRITTEN": 9},
+        ],
+    )  # fmt: skip
+
+
+def values(row: dict[str, Any]) -> dict[str, float]:
+    return {s.metric: s.value for s in observed.samples(observed.parse(row, "x"))}
+
+
+def test_timers_of_a_log_are_those_of_its_files(tmp_path: Path) -> None:
+    made = values(measurement(log_of(tmp_path), dumps=[Spans(stream="s", seconds=(1.0, 2.0))]))
+    assert made == {
+        "io_slowest_rank_s": 1.75 + 4.0, "io_all_ranks_s": 2.75 + 1.75 + 4.0,
+        "metadata_slowest_rank_s": 0.5, "metadata_all_ranks_s": 1.0,
+        "posix_slowest_rank_s": 2.75, "posix_all_ranks_s": 4.5,
+        "stdio_slowest_rank_s": 4.0, "stdio_all_ranks_s": 4.0,
+        "elapsed_s": 100.0, "dumps_s": 3.0,
+    }  # fmt: skip
+
+
+def test_what_the_player_prepares_is_left_out(tmp_path: Path) -> None:
+    """Of a file that is read, the writes, and the one open of two that made it."""
+    row = measurement(log_of(tmp_path), prepared={1})
+    [posix] = [m for m in row["modules"] if m["module"] == "POSIX"]
+    assert (posix["write_s"], posix["bytes_written"]) == ([0.0, 0.0], 0)
+    assert (posix["read_s"], posix["meta_s"]) == ([0.25, 0.25], [0.25, 0.25])
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"rank": -1}, "records of all ranks together"),
+    ({"rank": 2}, "or of unknown ones"),
+])  # fmt: skip
+def test_a_log_without_timers_of_each_rank_is_refused(
+    changed: dict[str, int], message: str, tmp_path: Path
+) -> None:
+    record = {"id": 1, "rank": 0} | changed
+    log = write_log(tmp_path / "x.darshan", nprocs=2, names=NAMES, POSIX=[record])
+    with pytest.raises(UnderstudyError, match=message):
+        measurement(log)
+
+
+def test_a_log_of_nothing_or_of_a_part_is_refused(tmp_path: Path) -> None:
+    empty = write_log(tmp_path / "e.darshan", names=NAMES, POSIX=[{"id": 4, "rank": 0}])
+    with pytest.raises(UnderstudyError, match=r"Darshan saw no file of the run directory$"):
+        measurement(empty)
+    part = write_log(
+        tmp_path / "p.darshan", names=NAMES, POSIX=[{"id": 1, "rank": 0}], partial=["POSIX"]
+    )
+    with pytest.raises(UnderstudyError, match="the log lacks records"):
+        measurement(part)
+    killed = write_log(tmp_path / "k.darshan", run_time_s=None, POSIX=[{"id": 1, "rank": 0}])
+    with pytest.raises(UnderstudyError, match="did not end"):
+        measurement(killed)
+
+
+def test_a_measurement_is_recorded_and_read_back(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(json.dumps(measurement(log_of(tmp_path))))
+    made = producers.record(tmp_path / "result.json")
+    runs.write(tmp_path / "run.json", made)
+    assert producers.load(tmp_path / "run.json") == made
+    assert (made.producer.name, made.identity.arm) == ("observed", "application")
+
+
+def test_a_damaged_measurement_is_one_message(tmp_path: Path) -> None:
+    row = measurement(log_of(tmp_path))
+    row["modules"][0]["read_s"] = [1.0]
+    with pytest.raises(UnderstudyError, match="POSIX: expected 2 ranks"):
+        observed.parse(row, "x")
+    (tmp_path / "result.json").write_text(json.dumps(row | {"finished": False}))
+    with pytest.raises(UnderstudyError, match="finished"):
+        observed.read(tmp_path / "result.json")
+
+
+# -- decisions ------------------------------------------------------------------------------------
+
+
+def times(middle: float, scatter: float, seed: int, rounds: int = 11) -> list[float]:
+    dice = np.random.default_rng(seed)
+    return list(middle * np.exp(scatter * dice.standard_normal(rounds)))
+
+
+def error_of(replica: float, scatter: float, rounds: int = 11) -> Error:
+    found = transfer.error("m", {
+        "application": times(1.0, scatter, 1, rounds), "control": times(1.0, scatter, 2, rounds),
+        "replica": times(replica, scatter, 3, rounds),
+    })  # fmt: skip
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("replica", "scatter", "state"), [
+    (1.0, 0.02, WITHIN),
+    (1.04, 0.02, WITHIN),
+    (1.30, 0.02, OUTSIDE),
+    (0.70, 0.02, OUTSIDE),
+    (1.10, 0.02, UNDECIDED),  # at the limit
+    (1.0, 0.4, UNDECIDED),  # the application differs from itself by more
+    (5.0, 0.4, OUTSIDE),  # which does not hide what is far off
+])  # fmt: skip
+def test_the_decision_follows_the_truth(replica: float, scatter: float, state: str) -> None:
+    found = error_of(replica, scatter)
+    assert found.state() == state
+    if scatter < 0.1:
+        assert found.error.value == pytest.approx(replica - 1, abs=0.03)
+        assert found.scatter < 0.1
+
+
+def test_one_round_decides_nothing() -> None:
+    assert error_of(1.0, 0.0, rounds=1).state() == UNDECIDED
+    assert error_of(9.0, 0.0, rounds=1).state() == UNDECIDED
+
+
+def test_time_that_the_application_does_not_spend_is_not_compared() -> None:
+    values = {"application": [1.0, 0.0], "control": [1.0, 1.0], "replica": [1.0, 1.0]}
+    assert transfer.error("m", values) is None
+
+
+def run_of(
+    folder: Path, arm: str, round_: int, write_s: float, place: str, application: str = "app",
+    failure: str | None = None,
+) -> Run:  # fmt: skip
+    """The record of one run, whose slowest rank writes for so long."""
+    path = folder / "result.json"
+    row = measurement(log_of(folder, posix_s=100 * write_s), application=application,
+                      options={"application": application})  # fmt: skip
+    row["modules"] = row["modules"][:1]
+    row["environment"]["command_line"] = [arm, place, str(round_)]
+    path.write_text(json.dumps(row))
+    return producers.record(
+        path, producer="observed", options={"application": application}, failure=failure,
+        place=Place(system="lab", partition=place),
+        identity=Identity(arm=arm, round=round_, session="s", case="Transfer"),
+    )  # fmt: skip
+
+
+def records(folder: Path, place: str, replica: float, **more: Any) -> list[Run]:
+    return [
+        run_of(folder, arm, n, factor * (1 + 0.001 * n), place, **more)
+        for n in range(4)
+        for arm, factor in (("application", 1.0), ("replica", replica), ("control", 1.0))
+    ]
+
+
+def test_every_case_is_counted_failed_ones_too(tmp_path: Path) -> None:
+    found = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
+    found += records(tmp_path, "broken", 1.0)[:-1]
+    found += [run_of(tmp_path, "control", 3, 1.0, "broken", failure="it was killed")]
+    found += records(tmp_path, "good", 1.0, application="other")[:3]
+    cases = transfer.cases(found)
+    assert [(c.application, c.place, c.state(), c.failed) for c in cases] == [
+        ("app", "lab:bad", OUTSIDE, 0),
+        ("app", "lab:broken", FAILED, 1),
+        ("app", "lab:good", WITHIN, 0),
+        ("other", "lab:good", UNDECIDED, 0),
+    ]
+    counted = transfer.tally(cases)
+    assert (counted.within, counted.outside, counted.undecided, counted.failed) == (1, 1, 1, 1)
+    assert counted.cases == 4 and counted.share_within == 0.5
+    headline = cases[0].headline
+    assert headline is not None and headline.rounds == 4
+    assert headline.error.value == pytest.approx(1.0, abs=0.05)
+
+
+def test_no_decided_case_has_no_share() -> None:
+    assert transfer.tally([]).share_within is None
+
+
+# -- figure and page ------------------------------------------------------------------------------
+
+
+def drawer() -> figures.Drawer:
+    [found] = [d for d in figures.drawers() if d.name == "transfer"]
+    return found
+
+
+def test_the_figure_has_a_dot_for_each_case(tmp_path: Path) -> None:
+    found = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
+    found += records(tmp_path, "alone", 1.0)[:3]
+    study = transfer.Study(cases=tuple(transfer.cases(found)))
+    assert drawer().of == figures.TRANSFER and drawer().title.endswith("?")
+    text = figures.svg(drawer(), study)
+    assert text is not None
+    words = "".join(ElementTree.fromstring(text).itertext())
+    assert all(word in words for word in ("app", "lab:good", "lab:bad", "lab:alone", "undecided"))
+    drawn = figures.svg(drawer(), transfer.Study(cases=()))
+    assert drawn is None
+
+
+def test_the_page_shows_the_cases(tmp_path: Path) -> None:
+    found = [*records(tmp_path, "good", 1.0), *records(tmp_path, "bad", 2.0)]
+    found += [run_of(tmp_path, "replica", 0, 1.0, "broken", failure="it was killed")]
+    for i, run in enumerate(found):
+        (tmp_path / "runs" / str(i)).mkdir(parents=True)
+        runs.write(tmp_path / "runs" / str(i) / "run.json", run)
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(cli.main, ["report", str(tmp_path / "runs"), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.read_text()))
+    assert "3 cases: 1 within 10 %, 1 outside, 0 undecided, 1 failed." in text
+    assert "50 % of the decided cases are within." in text
+    assert "Runs that failed: 1" in text and "1 of 1 runs failed" in text
+    assert "transfer-transfer" in page.read_text()
+
+
+# -- descriptions of applications -----------------------------------------------------------------
+
+ROW = {
+    "schema": "understudy/case/1", "description": "d", "ranks": 2, "command": ["true"],
+    "environment": {}, "inputs": None, "original": "w.json",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", applications.names())
+def test_each_application_is_complete(name: str) -> None:
+    made = applications.get(name)
+    assert made.name == name and made.inputs is not None and made.original.suffix == ".json"
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"ranks": 0}, "ranks"),
+    ({"more": 1}, "more"),
+    ({"inputs": "gone"}, "inputs: .*gone is not a directory"),
+    ({"original": "gone.darshan"}, r"original: .*gone\.darshan is not a file"),
+    ({"schema": "understudy/run/1"}, "expected understudy/case/1"),
+])  # fmt: skip
+def test_a_wrong_description_is_one_message(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "w.json").touch()
+    (tmp_path / "x.json").write_text(json.dumps(ROW | change))
+    with pytest.raises(UnderstudyError, match=message):
+        applications.load(tmp_path / "x.json")
+
+
+# -- the check ------------------------------------------------------------------------------------
+
+# Four dumps, each a file of its own of 2 ranks, flushed; between them nothing is computed.
+PROGRAM = r"""
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    static char data[1 << 20];
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    memset(data, rank + 1, sizeof data);
+    for (int dump = 0; dump < 4; ++dump) {
+        char name[64];
+        snprintf(name, sizeof name, "dump.%d.%d", dump, rank);
+        const int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        if (file < 0 || write(file, data, sizeof data) != sizeof data)
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        if (fsync(file) || close(file))
+            MPI_Abort(MPI_COMM_WORLD, 3);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Finalize();
+}
+"""
+
+
+def reframe(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(player.program()).parent}:{os.environ['PATH']}",
+        "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
+        "RFM_PREFIX": str(folder / "reframe"), "RFM_COLORIZE": "0",
+        "RFM_REPORT_FILE": str(folder / "report.json"), "RFM_ENABLE_RESULTS_STORAGE": "0",
+        "UNDERSTUDY_PATH": str(folder / "site"), "UNDERSTUDY_OUTPUT": str(folder / "out"),
+        **variables,
+    }  # fmt: skip
+    command = [str(Path(sys.executable).parent / "reframe"), "-c",
+               str(ROOT / "checks" / "transfer.py"), "--system=localhost:tmpfs",
+               "-E", "application == 'mine'", *arguments]  # fmt: skip
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """An application of a user's: the small program, and a log of it with known times."""
+    folder = tmp_path / "site" / "applications"
+    (folder / "inputs").mkdir(parents=True)
+    (folder / "inputs" / "case.in").write_text("nothing\n")
+    built = tmp_path / "program"
+    (tmp_path / "program.c").write_text(PROGRAM)
+    subprocess.run(["mpicc", "-O1", tmp_path / "program.c", "-o", built], check=True)
+    names, posix = {}, []
+    for dump in range(4):
+        for rank in range(2):
+            n = 1 + 2 * dump + rank
+            names[n] = b"/scratch/run/dump.%d.%d" % (dump, rank)
+            start_s = 0.1 + 0.1 * dump
+            posix.append({
+                "id": n, "rank": rank, "POSIX_OPENS": 1, "POSIX_WRITES": 1, "POSIX_FSYNCS": 1,
+                "POSIX_BYTES_WRITTEN": 1 << 20, "POSIX_MAX_BYTE_WRITTEN": (1 << 20) - 1,
+                "POSIX_SIZE_WRITE_100K_1M": 1, "POSIX_ACCESS1_ACCESS": 1 << 20,
+                "POSIX_ACCESS1_COUNT": 1, "POSIX_F_OPEN_START_TIMESTAMP": start_s,
+                "POSIX_F_OPEN_END_TIMESTAMP": start_s + 0.001,
+                "POSIX_F_WRITE_START_TIMESTAMP": start_s + 0.001,
+                "POSIX_F_WRITE_END_TIMESTAMP": start_s + 0.01,
+                "POSIX_F_CLOSE_START_TIMESTAMP": start_s + 0.01,
+                "POSIX_F_CLOSE_END_TIMESTAMP": start_s + 0.011,
+                "POSIX_F_WRITE_TIME": 0.009, "POSIX_F_META_TIME": 0.002,
+            })  # fmt: skip
+    write_log(folder / "mine.darshan", nprocs=2, run_time_s=1.0, names=names, POSIX=posix)
+    row = ROW | {"command": [str(built)], "inputs": "inputs", "original": "mine.darshan"}
+    (folder / "mine.json").write_text(json.dumps(row))
+    return tmp_path
+
+
+def test_the_job_runs_the_arms_in_changing_order(site: Path) -> None:
+    done = reframe(site, "--dry-run", "-S", "rounds=2", "-S", "time_scale=0.5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    [script] = [p.read_text() for p in (site / "reframe").rglob("rfm_job.sh")]
+    made = re.findall(r"(?m)^mkdir -p (\S+)$", script)
+    assert made == ["application/0", "replica/0", "control/0", "replica/1", "control/1",
+                    "application/1"]  # fmt: skip
+    assert script.count('(cd "$dir/control" && mpirun -np 2 env ') == 2
+    assert script.count('understudy-replay -w workload.json -o "$dir/replica"') == 2
+    assert script.count("--time-scale 0.5") == 2
+    assert script.count("/inputs/. ") == 4, "every run of the application has fresh inputs"
+
+
+def test_without_a_runtime_the_check_is_skipped_with_the_reason(site: Path) -> None:
+    done = reframe(site, "-r", DARSHAN_RUNTIME=str(site))
+    assert f"DARSHAN_RUNTIME={site}: there is no lib/libdarshan.so in it" in done.stdout
+    assert "1 skipped" in done.stdout, done.stdout
+
+
+def test_a_program_that_is_missing_is_a_reason_too(site: Path) -> None:
+    (site / "lib").mkdir()
+    (site / "lib" / "libdarshan.so").touch()
+    path = site / "site" / "applications" / "mine.json"
+    path.write_text(path.read_text().replace(str(site / "program"), "no-such-program"))
+    done = reframe(site, "-r", DARSHAN_RUNTIME=str(site))
+    assert "no-such-program: not found on PATH; mine needs it" in done.stdout
+
+
+def test_an_invalid_description_ends_the_session(site: Path) -> None:
+    path = site / "site" / "applications" / "mine.json"
+    path.write_text(path.read_text().replace('"ranks": 2', '"ranks": 3'))
+    done = reframe(site, "-l")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"understudy: {path.with_name('mine.darshan')}: ranks: expected 3 as of mine, found 2\n"
+    )
+
+
+needs_darshan = pytest.mark.skipif(
+    not os.environ.get("DARSHAN_RUNTIME"), reason="DARSHAN_RUNTIME is not set: no Darshan runtime"
+)
+
+
+@needs_darshan
+def test_a_program_and_its_replica_are_measured_and_judged(site: Path) -> None:
+    done = reframe(site, "-r", "-S", "rounds=3", "-S", "tolerance_percent=1e9")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "verdict: transfer of mine localhost:tmpfs: 3 rounds: " in done.stdout
+    found = [runs.load(path) for path in (site / "reframe" / "output").rglob("run.json")]
+    assert len(found) == 9 and not any(run.failed for run in found)
+    for run in found:
+        assert run.measurement is not None
+        [posix] = [m for m in run.measurement["modules"] if m["module"] == "POSIX"]
+        assert posix["bytes_written"] == 8 << 20 and posix["files"] == 8
+        assert all(s > 0 for s in posix["write_s"])
+    [case] = transfer.cases(found)
+    assert case.state() != FAILED and set(case.errors) >= {transfer.HEADLINE, "elapsed_s"}
+
+
+@needs_darshan
+def test_a_program_that_fails_makes_a_failed_case(site: Path) -> None:
+    path = site / "site" / "applications" / "mine.json"
+    path.write_text(path.read_text().replace(str(site / "program"), "false"))
+    done = reframe(site, "-r", "-S", "rounds=2")
+    assert done.returncode == 1
+    found = [runs.load(path) for path in (site / "reframe" / "stage").rglob("run.json")]
+    assert [run.failed for run in found] == [True]
+    [case] = transfer.cases(found)
+    assert (case.application, case.state()) == ("mine", FAILED)
