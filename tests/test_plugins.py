@@ -100,7 +100,7 @@ def test_every_check_is_listed_for_a_system(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda p: p.stem)
 def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> None:
     every = path.stem in ("localhost", "titan")  # of the others, every check on fewer workloads
-    some = [] if every else ["-n", "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts"]
+    some = [] if every else ["-n", "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%"]
     done = reframe(tmp_path, "--dry-run", f"--system={path.stem}", *some)
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(r"Ran (\d+)/(\d+) test case.*\(0 failure.*, (\d+) skipped", done.stdout)
