@@ -18,6 +18,7 @@ from understudy.paths import ROOT
 METHOD = r"""
 #include "core/die.h"
 #include "core/method.h"
+#include "core/storage.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static struct und_file *toy_open(const struct und_open *how)
     struct und_file *file = malloc(sizeof *file);
     UND_CHECK(file, "toy: no memory to open %s", how->path);
     file->operations = how->operations;
-    file->descriptor = open(how->path, how->mode == UND_READ ? O_RDONLY : O_RDWR);
+    file->descriptor = open(und_storage_name(how->path), how->mode == UND_READ ? O_RDONLY : O_RDWR);
     UND_CHECK(file->descriptor >= 0, "toy: cannot open %s", how->path);
     return file;
 }

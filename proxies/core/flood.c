@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { BLOCK_BYTES = 4096, STEM_BYTES = 160 };
+static const int64_t MANY = INT64_MAX / 1024; /* bytes that no rank has */
 
 /* The files of one variable. */
 struct kind {
@@ -50,8 +51,7 @@ struct made {
     struct und_numbered *names;
     struct sequence *sequence;
     _Atomic int64_t count; /* files: the first so many of the sequence */
-    bool complete;         /* by all ranks */
-    int rank, ranks;
+    uint32_t *marks;       /* of these */
 };
 
 struct und_flood {
@@ -158,6 +158,20 @@ int64_t und_flood_variable_memory(void)
     return (int64_t)(sizeof(struct kind) + 2 * sizeof(struct place));
 }
 
+int64_t und_flood_marks_memory(const struct und_stream *stream, int64_t ranks)
+{
+    int64_t files = 0;
+    for (int d = 0; d < sets_of(stream); ++d)
+        for (int v = 0; v < stream->dumps[d].variable_count; ++v) {
+            struct und_variable rows = stream->dumps[d].variables[v];
+            rows.type = UND_BYTE;
+            rows.ndims = 1;
+            files += rows.count * und_layout_largest_block(&rows, ranks);
+        }
+    files += und_flood_directories(stream) / ranks;
+    return files < MANY ? files * (int64_t)sizeof(uint32_t) : MANY;
+}
+
 static void *allocate(size_t bytes, const struct und_stream *stream)
 {
     void *capacity = calloc(1, bytes);
@@ -175,10 +189,7 @@ static struct und_numbered *names_of(const struct und_flood *flood, int dump)
 {
     char stem[STEM_BYTES];
     stem_of(flood->stream, dump, stem);
-    struct und_numbered *names = und_numbered_new(flood->run->plan->directory, stem, flood->plan->method->suffix,
-                                                  flood->stream->files_per_directory);
-    UND_CHECK(names, "no memory for the names of the stream %s", flood->stream->name);
-    return names;
+    return und_numbered_new(flood->run, stem, flood->plan->method->suffix, flood->stream->files_per_directory);
 }
 
 struct und_flood *und_flood_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)
@@ -206,7 +217,7 @@ void und_flood_free(struct und_flood *flood)
 {
     free(flood->kinds);
     free(flood->sequence);
-    free(flood->names);
+    und_numbered_free(flood->names);
     free(flood);
 }
 
@@ -236,35 +247,21 @@ static int64_t number_of(const struct sequence *sequence, int64_t i)
     return strided ? position : und_order_at(&sequence->order, sequence->key, sequence->files, position);
 }
 
-static void remove_files(struct made *made)
-{
-    const struct sequence *sequence = made->sequence;
-    if (!made->complete) {
-        for (int64_t i = 0; i < made->count; ++i)
-            und_numbered_remove(made->names, number_of(sequence, i), "");
-        return;
-    }
-    /* All files are there, so that each rank can remove those of neighbouring numbers. */
-    const int64_t each = sequence->files / made->ranks, more = sequence->files % made->ranks;
-    const int64_t first = made->rank * each + (made->rank < more ? made->rank : more);
-    for (int64_t n = first; n < first + each + (made->rank < more); ++n)
-        und_numbered_remove(made->names, n, "");
-}
-
 static void remove_made(struct und_storage_many *many, enum und_storage_part part)
 {
     struct made *made = (struct made *)many;
-    if (part == UND_ITS_FILES)
-        remove_files(made);
-    else
-        und_numbered_remove_directories(made->names, made->rank, made->ranks, part == UND_ALL_DIRECTORIES);
+    for (int64_t i = 0; part == UND_ITS_FILES && i < made->count; ++i)
+        und_numbered_remove(made->names, number_of(made->sequence, i), "", made->marks[i]);
+    if (part != UND_ITS_FILES)
+        und_numbered_remove_directories(made->names, part == UND_ALL_DIRECTORIES);
 }
 
 static void free_made(struct und_storage_many *many)
 {
     struct made *made = (struct made *)many;
-    free(made->names);
+    und_numbered_free(made->names);
     free(made->sequence);
+    free(made->marks);
     free(made);
 }
 
@@ -278,11 +275,10 @@ static void note_made(struct und_flood *flood)
     made->names = names_of(flood, flood->dump);
     made->sequence = allocate(bytes, flood->stream);
     memcpy(made->sequence, sequence, bytes);
-    made->rank = flood->run->rank;
-    made->ranks = flood->run->ranks;
+    made->marks = allocate((size_t)(sequence->own + 1) * sizeof *made->marks, flood->stream);
     und_storage_note_many(&made->many);
     flood->made = made;
-    und_numbered_make_directories(made->names, sequence->files, flood->run);
+    und_numbered_make_directories(made->names, sequence->files);
 }
 
 static void prepare_kind(struct und_flood *flood, const struct und_variable *variable)
@@ -341,7 +337,7 @@ void und_flood_prepare(struct und_flood *flood, int dump)
 void und_flood_check_directories(struct und_flood *flood)
 {
     if (flood->plan->method->has_files)
-        und_numbered_check_directories(flood->names, flood->sequence->files, flood->run);
+        und_numbered_check_directories(flood->made ? flood->made->names : flood->names, flood->sequence->files);
 }
 
 bool und_flood_is_made(const struct und_flood *flood, int dump)
@@ -352,6 +348,7 @@ bool und_flood_is_made(const struct und_flood *flood, int dump)
 /* A file and what is in it: each is a variable of its own, from one of the blocks that begin with a hash. */
 struct item {
     struct kind *kind;
+    int64_t number;
     uint64_t identity;
     int64_t content; /* byte of the variable where the file begins */
     const char *path;
@@ -370,6 +367,7 @@ static struct item item_at(struct und_flood *flood, int64_t i)
     }
     return (struct item){
         .kind = &flood->kinds[low],
+        .number = number,
         .identity = und_pattern_identity(flood->run->plan->seed, flood->index,
                                          und_stream_set(flood->stream, flood->dump), number),
         .content = number % (UND_PERIOD / UND_STAMP_STEP) * UND_STAMP_STEP,
@@ -408,6 +406,15 @@ static struct und_open how_to_open(struct und_flood *flood, int *created)
 }
 
 /* Until the count says so, nobody knows that the file is this rank's. */
+static void note_file(struct und_flood *flood, int descriptor, const char *path)
+{
+    struct made *made = flood->made;
+    made->marks[made->count] =
+        descriptor >= 0 ? und_storage_mark(descriptor, "") : und_storage_mark(AT_FDCWD, und_storage_name(path));
+    ++made->count;
+}
+
+/* What has been created must be what the method then opens by its name. */
 static struct und_file *create_file(struct und_flood *flood, const struct und_open *how)
 {
     const struct und_method *method = flood->plan->method;
@@ -418,22 +425,28 @@ static struct und_file *create_file(struct und_flood *flood, const struct und_op
         file = method->open(how);
     else if (!und_storage_create_unnoted(how->path, und_striped_request(flood->run->striped), how->created, &error))
         UND_DIE("%s: %s", method->name, error.text);
-    ++flood->made->count;
+    note_file(flood, file && method->descriptor ? method->descriptor(file) : *how->created, how->path);
     und_stop_release();
+    if (file)
+        return file;
+    file = method->open(how);
+    if (*how->created < 0)
+        return file;
+    const int descriptor = method->descriptor ? method->descriptor(file) : -1;
+    const uint32_t found =
+        descriptor >= 0 ? und_storage_mark(descriptor, "") : und_storage_mark(AT_FDCWD, und_storage_name(how->path));
+    if (found != flood->made->marks[flood->made->count - 1])
+        UND_DIE("%s: %s is no longer the file that this run created", method->name, how->path);
     return file;
 }
 
 static struct und_file *open_file(struct und_flood *flood, struct und_open *how, const struct item *item)
 {
     const struct und_method *method = flood->plan->method;
-    struct und_file *file = NULL;
     how->path = item->path;
     how->bytes = item->kind->bytes;
     *how->created = -1;
-    if (how->mode == UND_CREATE && method->has_files)
-        file = create_file(flood, how);
-    if (!file)
-        file = method->open(how);
+    struct und_file *file = how->mode == UND_CREATE && method->has_files ? create_file(flood, how) : method->open(how);
     if (*how->created >= 0)
         UND_CHECK(close(*how->created) == 0, "%s: cannot close %s", method->name, how->path);
     return file;
@@ -487,11 +500,14 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
     const bool writes = flood->mode == UND_CREATE, syncs = writes && flood->plan->sync;
     struct und_record *moving = &records[writes ? UND_WRITING : UND_READING];
     const int64_t passes = writes ? 1 : flood->stream->passes;
+    const bool enters = writes && method->has_files && flood->stream->files_per_directory > 0;
     int created = -1;
     struct und_open how = how_to_open(flood, &created);
     for (int64_t pass = 0; pass < passes; ++pass)
         for (int64_t i = 0; i < flood->sequence->own; ++i) {
             const struct item item = item_at(flood, i);
+            if (enters)
+                und_numbered_enter(flood->made->names, item.number);
             double stamp = und_clock();
             struct und_file *file = open_file(flood, &how, &item);
             lap(flood, &records[UND_OPENING], &stamp);
@@ -505,6 +521,8 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
             method->close(file);
             lap(flood, &records[UND_CLOSING], &stamp);
         }
+    if (enters)
+        und_numbered_leave(flood->made->names);
     if (flood->kind_count == 0)
         return;
     complete(&records[UND_OPENING], zero);
@@ -514,20 +532,11 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
     complete(&records[UND_CLOSING], zero);
 }
 
-/* From here on any rank may remove any of them. */
-static void complete_set(struct und_flood *flood)
-{
-    UND_MPI(MPI_Barrier(flood->run->comm), "cannot wait for the files of the stream %s", flood->stream->name);
-    flood->made->complete = true;
-}
-
 void und_flood_make(struct und_flood *flood)
 {
     struct und_record records[UND_PHASES];
     memset(records, 0, sizeof records);
     und_flood_play(flood, 0, records);
-    if (flood->plan->method->has_files)
-        complete_set(flood);
 }
 
 static void compare_file(struct und_flood *flood, struct und_file *file, const struct item *item,
@@ -582,7 +591,7 @@ void und_flood_look(struct und_flood *flood, int64_t *files, int64_t *file_bytes
         const struct item item = item_at(flood, i);
         struct und_error error;
         struct stat status;
-        if (lstat(item.path, &status) != 0 || !S_ISREG(status.st_mode))
+        if (lstat(und_storage_name(item.path), &status) != 0 || !S_ISREG(status.st_mode))
             UND_DIE("%s: cannot find %s again", method->name, item.path);
         if (method->whole && !method->whole(item.path, &error))
             UND_DIE("%s: cannot write all of %s: %s", method->name, item.path, error.text);
@@ -591,7 +600,6 @@ void und_flood_look(struct und_flood *flood, int64_t *files, int64_t *file_bytes
                     item.path, (int64_t)status.st_size, item.kind->bytes);
         *file_bytes += (int64_t)status.st_size;
     }
-    complete_set(flood);
 }
 
 bool und_flood_find(struct und_flood *flood, struct und_error *error)
@@ -600,7 +608,7 @@ bool und_flood_find(struct und_flood *flood, struct und_error *error)
     for (int64_t i = 0; i < flood->sequence->own && flood->plan->method->has_files; ++i) {
         const struct item item = item_at(flood, i);
         struct stat status;
-        if (stat(item.path, &status) != 0)
+        if (stat(und_storage_name(item.path), &status) != 0)
             return und_fail(error, "--restart-from: cannot find %s: %s", item.path, strerror(errno));
         if (exact && (int64_t)status.st_size != item.kind->bytes)
             return und_fail(error, "--restart-from: %s has %" PRId64 " bytes, expected %" PRId64, item.path,

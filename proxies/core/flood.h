@@ -1,6 +1,7 @@
 /*
  * The layout flood as one rank plays it: every row of a variable is a file of its own, opened, moved whole
- * and closed by one rank. Nothing is kept per file: names, contents and orders are computed.
+ * and closed by one rank. Names, contents and orders are computed; four bytes are kept of each file that this rank
+ * has created, by which it is known again when it is removed.
  *
  * The files of a dump have numbers: row by row, variable by variable, the like ones one behind the other.
  * A rank moves the files whose rows are its own or, in shuffled order, those that one permutation of all
@@ -24,8 +25,9 @@ int64_t und_flood_files(const struct und_stream *stream);
 int64_t und_flood_directories(const struct und_stream *stream);
 int64_t und_flood_stored_bytes(const struct und_stream *stream);
 
-/* Bytes that a variable of a dump takes in the player's memory. */
+/* Bytes that a variable of a dump takes in the player's memory, and those by which a rank knows its files, at most. */
 int64_t und_flood_variable_memory(void);
+int64_t und_flood_marks_memory(const struct und_stream *stream, int64_t ranks);
 
 /* See und_series_new. */
 struct und_flood *und_flood_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode);

@@ -35,10 +35,8 @@ struct made {
     struct und_numbered *files, *directories;
     struct progress progress;
     int64_t creators, creator;
-    int rank, ranks;
-    int64_t directory; /* that is open; -1: none */
-    int descriptor;    /* of it */
-    int home;          /* of the directory that this process works in; -1: it is there */
+    uint32_t *marks;  /* of file k the one k % capacity */
+    int64_t capacity; /* files that are there at once, at most */
 };
 
 struct und_metadata {
@@ -48,6 +46,7 @@ struct und_metadata {
     int index;
     struct made *made;
     int64_t prepared; /* files that the stream lacks */
+    double asked_s;   /* that this run's own questions about files took, in the dump */
     int64_t counts[KINDS];
     bool any;
     int64_t turn; /* of what acts on files in turn */
@@ -95,6 +94,11 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* What a dump makes of the files that a rank has. Returns how many it lacked; with enough from the beginning
  * it lacks none. */
 static int64_t advance(struct progress *progress, const int64_t counts[KINDS], bool has_data)
@@ -125,11 +129,13 @@ static bool has_bytes(const struct und_dump *dump, int64_t ranks, int64_t rank)
     return false;
 }
 
-/* A rank of a stream that is appended to has all its files open in every dump. */
-static int64_t lacking_files(const struct und_stream *stream, int64_t ranks, int64_t rank)
+/* A rank of a stream that is appended to has all its files open in every dump. Gives also how many files are there
+ * at once, at most. */
+static int64_t lacking_files(const struct und_stream *stream, int64_t ranks, int64_t rank, int64_t *together)
 {
     struct progress progress = {0, 0, 0, 0};
     int64_t counts[KINDS] = {0}, lacking = 0;
+    *together = 0;
     bool has_data = false;
     for (int d = 0; d < stream->dump_count; ++d) {
         const struct und_dump *dump = &stream->dumps[d];
@@ -137,8 +143,11 @@ static int64_t lacking_files(const struct und_stream *stream, int64_t ranks, int
             count_all(dump, rank, counts);
         if (d == 0 || !dump->repeats)
             has_data = has_bytes(dump, ranks, rank);
+        const int64_t first = progress.first;
         lacking = larger(lacking, advance(&progress, counts, has_data));
+        *together = larger(*together, progress.next - first);
     }
+    *together += lacking;
     return lacking;
 }
 
@@ -160,6 +169,22 @@ int64_t und_metadata_files(const struct und_stream *stream, int64_t ranks)
     return und_metadata_is_in(stream) ? files + progress.directories + tree : 0;
 }
 
+int64_t und_metadata_memory(const struct und_stream *stream, int64_t ranks)
+{
+    const int64_t all = und_metadata_files(stream, ranks);
+    int64_t sums[KINDS] = {0};
+    for (int d = 0; d < stream->dump_count; ++d)
+        for (int i = 0; i < stream->dumps[d].operation_count; ++i) {
+            const struct und_operations *made = &stream->dumps[d].operations[i];
+            int64_t largest = 0; /* of a rank */
+            for (int r = 0; r < made->run_count; ++r)
+                largest = larger(largest, made->runs[r].rows);
+            sums[made->operation] = smaller(sums[made->operation] + largest, INT64_MAX / 4);
+        }
+    const int64_t files = sums[UND_CREATE_EMPTY] + larger(sums[UND_RENAME], sums[UND_UNLINK]) + 1;
+    return smaller(smaller(files, all), INT64_MAX / 1024) * (int64_t)sizeof(uint32_t);
+}
+
 static const char *path_of(struct made *made, int64_t k)
 {
     return und_numbered_path(made->files, k * made->creators + made->creator,
@@ -171,20 +196,21 @@ static void remove_made(struct und_storage_many *many, enum und_storage_part par
     struct made *made = (struct made *)many;
     const struct progress *progress = &made->progress;
     if (part != UND_ITS_FILES) {
-        und_numbered_remove_directories(made->files, made->rank, made->ranks, part == UND_ALL_DIRECTORIES);
+        und_numbered_remove_directories(made->files, part == UND_ALL_DIRECTORIES);
         return;
     }
     for (int64_t k = progress->first; k < progress->next; ++k)
-        und_numbered_remove(made->files, k * made->creators + made->creator, k < progress->renamed ? renamed_mark : "");
-    for (int64_t k = 0; k < progress->directories; ++k)
-        und_numbered_remove_directory(made->directories, k * made->ranks + made->rank);
+        und_numbered_remove(made->files, k * made->creators + made->creator, k < progress->renamed ? renamed_mark : "",
+                            made->marks[k % made->capacity]);
+    und_numbered_remove_directories(made->directories, false);
 }
 
 static void free_made(struct und_storage_many *many)
 {
     struct made *made = (struct made *)many;
-    free(made->files);
-    free(made->directories);
+    und_numbered_free(made->files);
+    und_numbered_free(made->directories);
+    free(made->marks);
     free(made);
 }
 
@@ -193,9 +219,7 @@ static struct und_numbered *name(const struct und_run *run, const struct und_str
 {
     char stem[STEM_BYTES];
     snprintf(stem, sizeof stem, "%s.%s", stream->name, what);
-    struct und_numbered *names = und_numbered_new(run->plan->directory, stem, NULL, per_directory);
-    UND_CHECK(names, "no memory for the names of the stream %s", stream->name);
-    return names;
+    return und_numbered_new(run, stem, NULL, per_directory);
 }
 
 /* Does the rank ever create or need a file? Their numbers are dense over the ranks that do. */
@@ -227,13 +251,12 @@ struct und_metadata *und_metadata_new(const struct und_run *run, int stream)
     metadata->plan = &run->plan->streams[stream];
     metadata->index = stream;
     metadata->made = made;
-    metadata->prepared = lacking_files(what, run->ranks, run->rank);
+    metadata->prepared = lacking_files(what, run->ranks, run->rank, &made->capacity);
+    made->marks = calloc((size_t)++made->capacity, sizeof *made->marks);
+    UND_CHECK(made->marks, "no memory to note the files of the stream %s", what->name);
     made->many = (struct und_storage_many){.remove = remove_made, .free = free_made};
     made->files = name(run, what, "made", what->files_per_directory);
     made->directories = name(run, what, "directories", 1);
-    made->rank = run->rank;
-    made->ranks = run->ranks;
-    made->directory = made->home = -1;
     number_creators(metadata);
     und_storage_note_many(&made->many);
     return metadata;
@@ -244,64 +267,24 @@ void und_metadata_free(struct und_metadata *metadata)
     free(metadata);
 }
 
-/* Opens the directory of file k, unless it is open: what replaces it from here on is none of ours. */
-static void reach(struct made *made, int64_t k)
+/* The path of file k, in whose directory this process then works: what replaces that from here on is none of ours. */
+static const char *reach(struct made *made, int64_t k)
 {
-    const int64_t each = made->files->per_directory;
-    const int64_t directory = each > 0 ? (k * made->creators + made->creator) / each : 0;
-    if (made->directory == directory)
-        return;
-    if (made->directory >= 0)
-        close(made->descriptor);
-    made->descriptor = und_numbered_enter(made->files, directory);
-    made->directory = directory;
-    if (made->home >= 0)
-        UND_CHECK(fchdir(made->descriptor) == 0, "metadata: cannot enter the directory of %s", path_of(made, k));
-}
-
-/*
- * Works in the directory of file k, and returns the file's name in it. A name is looked up in the directory that is
- * open, whatever its path leads to by now; and tools that watch a run (Darshan) see the calls with the whole path,
- * which they do not for those that take a descriptor.
- */
-static const char *enter(struct made *made, int64_t k)
-{
-    reach(made, k);
-    if (made->home < 0) {
-        made->home = und_storage_working_directory();
-        UND_CHECK(made->home >= 0, "metadata: cannot open the working directory");
-        UND_CHECK(fchdir(made->descriptor) == 0, "metadata: cannot enter the directory of %s", path_of(made, k));
-    }
-    return strrchr(path_of(made, k), '/') + 1;
-}
-
-static void go_home(struct made *made)
-{
-    if (made->home < 0)
-        return;
-    UND_CHECK(fchdir(made->home) == 0, "metadata: cannot go back to the working directory");
-    close(made->home);
-    made->home = -1;
-}
-
-static void leave(struct made *made)
-{
-    go_home(made);
-    if (made->directory >= 0)
-        close(made->descriptor);
-    made->directory = -1;
+    und_numbered_enter(made->files, k * made->creators + made->creator);
+    return path_of(made, k);
 }
 
 static void create(struct und_metadata *metadata)
 {
     struct made *made = metadata->made;
-    const char *name = enter(made, made->progress.next), *path = made->files->path;
+    const int64_t k = made->progress.next;
+    const char *path = reach(made, k);
     struct und_error error;
     int created;
     und_stop_hold();
-    if (!und_storage_create_in(made->descriptor, name, path, und_striped_request(metadata->run->striped), &created,
-                               &error))
+    if (!und_storage_create_unnoted(path, und_striped_request(metadata->run->striped), &created, &error))
         UND_DIE("metadata: %s", error.text);
+    made->marks[k % made->capacity] = und_storage_mark(created, "");
     ++made->progress.next;
     und_stop_release();
     UND_CHECK(close(created) == 0, "metadata: cannot close %s", path);
@@ -316,7 +299,7 @@ static void grow_tree(struct und_metadata *metadata, int64_t more)
         return;
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &end, 1, MPI_INT64_T, MPI_MAX, metadata->run->comm),
             "cannot agree on the directories of the stream %s", metadata->stream->name);
-    und_numbered_make_directories(made->files, end * made->creators, metadata->run);
+    und_numbered_make_directories(made->files, end * made->creators);
 }
 
 void und_metadata_prepare(struct und_metadata *metadata, int dump)
@@ -330,7 +313,8 @@ void und_metadata_prepare(struct und_metadata *metadata, int dump)
     grow_tree(metadata, metadata->counts[UND_CREATE_EMPTY] + (dump == 0 ? metadata->prepared : 0));
     for (int64_t i = 0; i < metadata->prepared && dump == 0; ++i)
         create(metadata);
-    leave(metadata->made);
+    und_numbered_leave(metadata->made->files);
+    und_numbered_reserve(metadata->made->directories, metadata->counts[UND_MKDIR]);
 }
 
 bool und_metadata_has_any(const struct und_metadata *metadata)
@@ -362,9 +346,7 @@ static const char *next_target(struct und_metadata *metadata, struct und_series 
     const struct progress *progress = &metadata->made->progress;
     const int64_t turn = metadata->turn++;
     if (targets == 0) {
-        const int64_t k = progress->first + turn % (progress->next - progress->first);
-        reach(metadata->made, k);
-        return path_of(metadata->made, k);
+        return reach(metadata->made, progress->first + turn % (progress->next - progress->first));
     }
     return series->flood ? und_flood_path(series->flood, turn % targets) : slot_at(series, turn % targets)->path;
 }
@@ -387,7 +369,7 @@ static void open_again(struct und_metadata *metadata, const char *path)
         method->close(method->open(&how));
         return;
     }
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
     UND_CHECK(descriptor >= 0, "metadata: cannot open %s", path);
     UND_CHECK(close(descriptor) == 0, "metadata: cannot close %s", path);
 }
@@ -395,7 +377,7 @@ static void open_again(struct und_metadata *metadata, const char *path)
 static void look(const char *path)
 {
     struct stat status;
-    UND_CHECK(stat(path, &status) == 0, "metadata: cannot stat %s", path);
+    UND_CHECK(stat(und_storage_name(path), &status) == 0, "metadata: cannot stat %s", path);
 }
 
 /* A seek asks where the descriptor is: a library that keeps its position finds it as it was. */
@@ -422,42 +404,55 @@ static void act_on_files(struct und_metadata *metadata, struct und_series *serie
             continue;
         }
         const char *path = next_target(metadata, series, targets);
-        const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+        const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
         UND_CHECK(descriptor >= 0, "metadata: cannot open %s", path);
         act_on(descriptor, operation, times, path);
         close(descriptor);
     }
 }
 
-static void make_directory(struct made *made)
+/* Ends the run where the oldest file, that a dump is about to rename or to remove, is another by now. */
+static void check_file(struct und_metadata *metadata, int64_t k, const char *path)
 {
-    const char *path = und_numbered_directory(made->directories, made->progress.directories * made->ranks + made->rank);
-    und_stop_hold();
-    UND_CHECK(und_storage_make_directory(path + made->directories->root), "metadata: cannot create the directory %s",
-              path);
-    ++made->progress.directories;
-    und_stop_release();
+    const double begin_s = und_clock();
+    if (und_storage_mark(AT_FDCWD, und_storage_name(path)) != metadata->made->marks[k % metadata->made->capacity])
+        UND_DIE("metadata: %s is no longer the file that this run created", path);
+    metadata->asked_s += und_clock() - begin_s;
 }
 
-static void rename_oldest(struct made *made)
+static void check_free(struct und_metadata *metadata, const char *path)
 {
+    const double begin_s = und_clock();
+    if (und_storage_mark(AT_FDCWD, und_storage_name(path)) != 0)
+        UND_DIE("metadata: cannot rename a file to %s: %s", path, strerror(EEXIST));
+    metadata->asked_s += und_clock() - begin_s;
+}
+
+static void rename_oldest(struct und_metadata *metadata)
+{
+    struct made *made = metadata->made;
     struct progress *progress = &made->progress;
     char from[STEM_BYTES + NUMBER_BYTES];
     progress->renamed = larger(progress->renamed, progress->first);
-    snprintf(from, sizeof from, "%s", enter(made, progress->renamed));
+    const char *path = reach(made, progress->renamed);
+    check_file(metadata, progress->renamed, path);
+    snprintf(from, sizeof from, "%s", und_storage_name(path));
     const char *to = und_numbered_path(made->files, progress->renamed * made->creators + made->creator, renamed_mark);
+    check_free(metadata, to);
     und_stop_hold();
-    UND_CHECK(rename(from, strrchr(to, '/') + 1) == 0, "metadata: cannot rename %s to %s", from, to);
+    UND_CHECK(rename(from, und_storage_name(to)) == 0, "metadata: cannot rename %s to %s", from, to);
     ++progress->renamed;
     und_stop_release();
 }
 
-static void unlink_oldest(struct made *made)
+static void unlink_oldest(struct und_metadata *metadata)
 {
-    const char *name = enter(made, made->progress.first);
+    struct progress *progress = &metadata->made->progress;
+    const char *path = reach(metadata->made, progress->first);
+    check_file(metadata, progress->first, path);
     und_stop_hold();
-    UND_CHECK(unlink(name) == 0, "metadata: cannot remove %s", made->files->path);
-    ++made->progress.first;
+    UND_CHECK(unlink(und_storage_name(path)) == 0, "metadata: cannot remove %s", path);
+    ++progress->first;
     und_stop_release();
 }
 
@@ -472,11 +467,12 @@ int64_t und_metadata_play(struct und_metadata *metadata, struct und_series *seri
         return sum;
     const int64_t targets = count_targets(series);
     metadata->turn = 0;
+    metadata->asked_s = 0;
     for (int64_t i = 0; i < counts[UND_MKDIR]; ++i)
-        make_directory(made);
+        und_numbered_make_directory(made->directories);
     for (int64_t i = 0; i < counts[UND_CREATE_EMPTY]; ++i)
         create(metadata);
-    go_home(made);
+    und_numbered_leave(made->files);
     for (int64_t i = 0; i < counts[UND_OPEN]; ++i)
         open_again(metadata, next_target(metadata, series, targets));
     for (int64_t i = 0; i < counts[UND_STAT]; ++i)
@@ -484,9 +480,10 @@ int64_t und_metadata_play(struct und_metadata *metadata, struct und_series *seri
     act_on_files(metadata, series, targets, UND_SEEK);
     act_on_files(metadata, series, targets, UND_SYNC);
     for (int64_t i = 0; i < counts[UND_RENAME]; ++i)
-        rename_oldest(made);
+        rename_oldest(metadata);
     for (int64_t i = 0; i < counts[UND_UNLINK]; ++i)
-        unlink_oldest(made);
-    leave(made);
+        unlink_oldest(metadata);
+    und_numbered_leave(made->files);
+    series->waited_s += metadata->asked_s;
     return sum;
 }

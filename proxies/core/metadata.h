@@ -21,6 +21,9 @@ bool und_metadata_is_in(const struct und_stream *stream);
 /* Files and directories that exist together because of them, over all ranks; about, where ranks differ. */
 int64_t und_metadata_files(const struct und_stream *stream, int64_t ranks);
 
+/* Bytes by which a rank knows the files that it has created, at most. */
+int64_t und_metadata_memory(const struct und_stream *stream, int64_t ranks);
+
 /* Of a stream that is played; NULL where it has no operations. */
 struct und_metadata *und_metadata_new(const struct und_run *run, int stream);
 void und_metadata_free(struct und_metadata *metadata);

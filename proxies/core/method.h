@@ -57,7 +57,7 @@ enum und_mode {
 /* How a file is opened. Every rank of `comm` calls open, close and sync together; `comm` holds just
  * the ranks that have bytes in the file. */
 struct und_open {
-    const char *path;
+    const char *path; /* for messages; what is opened is und_storage_name of it (storage.h) */
     MPI_Comm comm;
     enum und_mode mode;
     bool turns;              /* comm is this rank alone; others have the file open before and after it */

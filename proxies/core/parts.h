@@ -7,6 +7,7 @@
 
 #include "core/layout.h"
 #include "core/series.h"
+#include "core/storage.h"
 
 enum { UND_NAME_BYTES = 160, UND_PATH_CAPACITY = 256 };
 
@@ -16,10 +17,11 @@ struct und_slot {
     bool splits;        /* comm was made for this file alone */
     bool stands_for_it; /* rank 0 of comm */
     char *path;
-    char *folder;  /* of the parts; NULL: the method has none */
-    char *part;    /* that holds this rank's bytes */
-    bool in_parts; /* the file has parts */
-    bool makes;    /* this rank makes `part` */
+    char *folder;                 /* of the parts; NULL: the method has none */
+    char *part;                   /* that holds this rank's bytes */
+    bool in_parts;                /* the file has parts */
+    bool makes;                   /* this rank makes `part` */
+    struct und_identity identity; /* of the file, once it is there */
     struct und_file *file;
     int64_t payload;                      /* bytes of all ranks up to the prepared dump */
     int64_t before;                       /* bytes in it of the streams that this one extends */
@@ -72,7 +74,8 @@ struct und_series {
     int piece_count;
     struct und_lineage *lineages;
     int lineage_count, lineage_capacity;
-    int64_t *calls; /* room for one number per piece */
+    int64_t *calls;                  /* room for one number per piece */
+    struct und_identity *identities; /* one per file, to tell other ranks */
     int64_t bytes, operations;
     double next_s, step_s; /* steady pace: when the next transfer is due, from one to the next; 0: no pace */
     double waited_s;       /* on purpose, since the last count */

@@ -47,8 +47,10 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
                                    what->dumps[dump].variables == what->dumps[dump - what->names].variables)
             continue;
         und_series_prepare(series, dump);
-        if (mode == UND_CREATE)
+        if (mode == UND_CREATE) {
+            und_series_check(series, again || und_series_begins(series, dump));
             und_series_take_turn(series);
+        }
         if (again || und_series_begins(series, dump))
             und_series_open(series);
         if (mode == UND_CREATE) {

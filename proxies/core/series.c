@@ -91,6 +91,7 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     const int64_t pieces = most_pieces(what);
     series->pieces = allocate(pieces, sizeof *series->pieces, what);
     series->calls = allocate(pieces, sizeof *series->calls, what);
+    series->identities = allocate(what->files + 1, sizeof *series->identities, what);
     if (what->append) {
         series->lineages = allocate(pieces, sizeof *series->lineages, what);
         series->lineage_capacity = (int)pieces;
@@ -139,6 +140,7 @@ void und_series_free(struct und_series *series)
     free(series->pieces);
     free(series->lineages);
     free(series->calls);
+    free(series->identities);
     free(series);
 }
 
@@ -342,12 +344,6 @@ static void find_bytes_before(struct und_series *series, int dump, int s)
     }
 }
 
-static void check_file(const struct und_series *series, const struct und_slot *slot)
-{
-    if (slot->stands_for_it && !und_storage_is_ours(slot->path))
-        UND_DIE("%s: %s is no longer the file that this run created", series->plan->method->name, slot->path);
-}
-
 static void begin_files(struct und_series *series, int dump)
 {
     for (int s = 0; s < series->stream->files; ++s) {
@@ -356,14 +352,13 @@ static void begin_files(struct und_series *series, int dump)
         slot->payload = slot->before;
         slot->stored = slot->stands_for_it ? slot->before : 0;
         slot->unsynced = 0;
+        memset(&slot->identity, 0, sizeof slot->identity);
         name_file(series, dump, s, slot->path);
         name_part(series, slot);
         if (series->mode != UND_CREATE || !series->plan->method->has_files || slot->exists)
             continue;
-        if (!makes_files(series, dump)) {
-            check_file(series, slot);
+        if (!makes_files(series, dump))
             continue;
-        }
         const struct und_store *store = series->plan->method->store;
         if (slot->stands_for_it)
             und_storage_reserve(slot->path, UND_DATA_FILE, store);
@@ -581,11 +576,23 @@ static void create_part(const struct und_series *series, const struct und_slot *
     UND_CHECK(created < 0 || close(created) == 0, "%s: cannot create %s", series->plan->method->name, slot->part);
 }
 
+/* From the rank that created the file to all that open it. */
+static void share_identity(const struct und_series *series, struct und_slot *slot)
+{
+    int size;
+    if (slot->stands_for_it)
+        und_storage_find(slot->path, &slot->identity);
+    MPI_Comm_size(slot->comm, &size);
+    if (size > 1 && !series->stream->turns)
+        UND_MPI(MPI_Bcast(&slot->identity, sizeof slot->identity, MPI_BYTE, 0, slot->comm),
+                "cannot agree on the creation of %s", slot->path);
+}
+
 /* One rank creates the file and all of the file's ranks wait for it, because some MPI libraries
  * hang in an open that fails on one rank. A rank that fails ends the run, the others with it. */
-static int create_file(const struct und_series *series, const struct und_slot *slot)
+static int create_file(const struct und_series *series, struct und_slot *slot)
 {
-    int created = -1, size, done = 1;
+    int created = -1;
     struct und_error error;
     if (slot->stands_for_it && !makes_files(series, series->dump)) {
         if (!und_storage_truncate(slot->path, &created, &error))
@@ -594,9 +601,7 @@ static int create_file(const struct und_series *series, const struct und_slot *s
                (!und_storage_create(slot->path, und_striped_request(series->run->striped), &created, &error) ||
                 (slot->in_parts && !und_storage_create_directory(slot->folder, &error))))
         UND_DIE("%s: %s", series->plan->method->name, error.text);
-    MPI_Comm_size(slot->comm, &size);
-    if (size > 1 && !series->stream->turns)
-        UND_MPI(MPI_Bcast(&done, 1, MPI_INT, 0, slot->comm), "cannot agree on the creation of %s", slot->path);
+    share_identity(series, slot);
     if (slot->makes)
         create_part(series, slot);
     return created;
@@ -612,42 +617,79 @@ static int64_t bytes_in_slot(const struct und_series *series, int s)
     return bytes;
 }
 
-/* The baton is an empty message along the ranks of the group. */
-static void baton(const struct und_series *series, bool receives)
+/* The baton is a message along the ranks of the group: the identities of the files that are there. */
+static int begin_baton(const struct und_series *series, int *rank, int *size)
+{
+    MPI_Comm_rank(series->group_comm, rank);
+    MPI_Comm_size(series->group_comm, size);
+    for (int s = 0; s < series->stream->files; ++s)
+        series->identities[s] = series->slots[s].identity;
+    return series->stream->files * (int)sizeof *series->identities;
+}
+
+void und_series_take_turn(struct und_series *series)
 {
     int rank, size;
     if (!series->stream->turns)
         return;
-    MPI_Comm_rank(series->group_comm, &rank);
-    MPI_Comm_size(series->group_comm, &size);
-    if (receives && rank > 0)
-        UND_MPI(MPI_Recv(NULL, 0, MPI_BYTE, rank - 1, 0, series->group_comm, MPI_STATUS_IGNORE),
+    const int bytes = begin_baton(series, &rank, &size);
+    if (rank > 0)
+        UND_MPI(MPI_Recv(series->identities, bytes, MPI_BYTE, rank - 1, 0, series->group_comm, MPI_STATUS_IGNORE),
                 "cannot wait for the turn of this rank in the stream %s", series->stream->name);
-    if (!receives && rank < size - 1)
-        UND_MPI(MPI_Send(NULL, 0, MPI_BYTE, rank + 1, 0, series->group_comm),
+    for (int s = 0; s < series->stream->files; ++s)
+        series->slots[s].identity = series->identities[s];
+}
+
+void und_series_pass_turn(struct und_series *series)
+{
+    int rank, size;
+    if (!series->stream->turns)
+        return;
+    const int bytes = begin_baton(series, &rank, &size);
+    if (rank < size - 1)
+        UND_MPI(MPI_Send(series->identities, bytes, MPI_BYTE, rank + 1, 0, series->group_comm),
                 "cannot pass the turn to the next rank in the stream %s", series->stream->name);
 }
 
-void und_series_take_turn(const struct und_series *series)
+static _Noreturn void die_of_another(const struct und_series *series, const struct und_slot *slot)
 {
-    baton(series, true);
+    UND_DIE("%s: %s is no longer the file that this run created", series->plan->method->name, slot->path);
 }
 
-void und_series_pass_turn(const struct und_series *series)
+/* Files that are there: the rank that has created one looks whether it still is, and tells the others. */
+void und_series_check(struct und_series *series, bool opens)
 {
-    baton(series, false);
-}
-
-void und_series_check(const struct und_series *series, bool opens)
-{
+    const bool made = !series->flood && !makes_files(series, series->dump);
+    bool any = made;
     if (series->flood)
         und_flood_check_directories(series->flood);
-    if (series->flood || !opens || series->mode != UND_CREATE || !series->plan->method->has_files ||
-        makes_files(series, series->dump))
+    for (int s = 0; s < series->stream->files && !series->flood; ++s)
+        any = any || series->slots[s].exists;
+    if (series->flood || !opens || !any || series->mode != UND_CREATE || !series->plan->method->has_files)
         return;
+    for (int s = 0; s < series->stream->files; ++s) {
+        const struct und_slot *slot = &series->slots[s];
+        memset(&series->identities[s], 0, sizeof series->identities[s]);
+        if ((made || slot->exists) && und_storage_find(slot->path, &series->identities[s]) &&
+            !und_storage_is_it(-1, slot->path, &series->identities[s]))
+            die_of_another(series, slot);
+    }
+    /* Those that have not created it have zeros. */
+    const int words = (int)(sizeof *series->identities / sizeof(uint64_t));
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->identities, series->stream->files * words, MPI_UINT64_T, MPI_MAX,
+                          series->group_comm),
+            "cannot agree on the files of the stream %s", series->stream->name);
     for (int s = 0; s < series->stream->files; ++s)
-        if (!series->slots[s].exists)
-            check_file(series, &series->slots[s]);
+        series->slots[s].identity = series->identities[s];
+}
+
+/* An interface that opens a file by its name may find another by now. */
+static void check_file(const struct und_series *series, const struct und_slot *slot, int descriptor)
+{
+    const struct und_method *method = series->plan->method;
+    if (series->mode == UND_CREATE && method->has_files && !method->store && !method->replaces &&
+        !und_storage_is_it(descriptor, slot->path, &slot->identity))
+        die_of_another(series, slot);
 }
 
 void und_series_open(struct und_series *series)
@@ -683,13 +725,21 @@ void und_series_open(struct und_series *series)
             .operations = &series->operations,
         };
         /* A file that a method creates is this rank's to remove as soon as it is there. */
-        if (how.creates && slot->stands_for_it)
+        const bool adopts = how.creates && slot->stands_for_it;
+        const struct und_method *method = series->plan->method;
+        if (adopts)
             und_stop_hold();
-        slot->file = series->plan->method->open(&how);
-        if (how.creates && slot->stands_for_it)
-            und_storage_adopt(slot->path);
-        if (how.creates && slot->stands_for_it)
+        else if (!method->descriptor)
+            check_file(series, slot, -1);
+        slot->file = method->open(&how);
+        if (adopts) {
+            und_storage_adopt(slot->path, method->descriptor ? method->descriptor(slot->file) : -1);
             und_stop_release();
+        }
+        if (by_method)
+            share_identity(series, slot);
+        if (!adopts)
+            check_file(series, slot, method->descriptor ? method->descriptor(slot->file) : -1);
         if (created >= 0)
             UND_CHECK(close(created) == 0, "%s: cannot close %s", series->plan->method->name, slot->path);
     }
@@ -727,7 +777,7 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
         struct stat status;
         if (slot->comm == MPI_COMM_NULL || !slot->stands_for_it)
             continue;
-        if (stat(slot->path, &status) != 0)
+        if (stat(und_storage_name(slot->path), &status) != 0)
             return und_fail(error, "--restart-from: cannot find %s: %s", slot->path, strerror(errno));
         const int64_t bytes = (int64_t)status.st_size;
         if (exact && (append ? bytes < slot->payload : bytes != slot->payload))
@@ -772,7 +822,7 @@ static int64_t look_at(const struct und_series *series, const char *path, bool c
     struct und_error error;
     int64_t bytes;
     struct stat status;
-    if (series->stream->extends >= 0 && stat(path, &status) == 0)
+    if (series->stream->extends >= 0 && stat(und_storage_name(path), &status) == 0)
         bytes = (int64_t)status.st_size; /* a rank of another stream has created it */
     else if (!und_storage_look(path, &bytes, &error))
         UND_DIE("%s: %s", method->name, error.text);

@@ -38,15 +38,15 @@ bool und_series_ends(const struct und_series *series, int dump);
 
 /* Where ranks take turns: wait for the rank before, let the next one go. What happens to the files
  * in between is this rank's alone. Nothing otherwise. */
-void und_series_take_turn(const struct und_series *series);
-void und_series_pass_turn(const struct und_series *series);
+void und_series_take_turn(struct und_series *series);
+void und_series_pass_turn(struct und_series *series);
 
 /* Does the content of the dump last, or is it overwritten by a later one? */
 bool und_series_lasts(const struct und_series *series, int dump);
 
 /* Ends the run where a directory of the prepared dump or, where it opens files again, one of them is no longer what
- * the run created. Before a barrier of all ranks. */
-void und_series_check(const struct und_series *series, bool opens);
+ * the run created. Collective over the ranks that share files, before a barrier of all. */
+void und_series_check(struct und_series *series, bool opens);
 
 /* Collective over the ranks of each file, but for turns. */
 void und_series_open(struct und_series *series);

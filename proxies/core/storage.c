@@ -20,12 +20,6 @@ enum {
     CREATE_FILE = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
 };
 
-/* Which file it is, whatever its name. The number of an inode may be used again once the file is gone,
- * hence the time of birth, which is 0 where the file system keeps none. */
-struct identity {
-    uint64_t device, inode, birth_ns;
-};
-
 struct entry {
     struct entry *next;
     atomic_bool ours;
@@ -34,7 +28,7 @@ struct entry {
     const struct und_store *store; /* NULL: the tree */
     const struct entry *parent;    /* NULL: the run directory */
     int descriptor;                /* of a directory; -1: not open */
-    struct identity identity;
+    struct und_identity identity;
     const char *name; /* in the parent */
     char path[];
 };
@@ -43,7 +37,7 @@ struct entry {
 struct place {
     int directory; /* -1: none */
     atomic_bool ours;
-    struct identity identity;
+    struct und_identity identity;
     char name[256];
 };
 
@@ -53,11 +47,20 @@ static _Atomic(struct und_storage_many *) manies;
 static struct place run_directory = {.directory = -1}; /* in its parent */
 static struct place result_part = {.directory = -1};   /* beside the result */
 static int run_descriptor = -1;
+static int home = AT_FDCWD; /* where the process worked before it entered the run directory */
+static size_t root;         /* characters of a path before its name in the working directory */
+static uint64_t host;
 static char *run_path;
 static const struct und_striping *stripe_by;
 
+/* Of a directory. The call itself: tools that watch a run (Darshan) would take the directory for a file of it. */
+static int open_quietly(int directory, const char *name, int flags)
+{
+    return (int)syscall(SYS_openat, directory, name, flags, 0);
+}
+
 /* Asks no server for sizes: it is called while time is taken. */
-static bool identify(int directory, const char *name, struct identity *identity)
+static bool identify(int directory, const char *name, struct und_identity *identity)
 {
     struct statx status;
     const int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (name[0] ? 0 : AT_EMPTY_PATH);
@@ -65,21 +68,42 @@ static bool identify(int directory, const char *name, struct identity *identity)
         return false;
     identity->device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
     identity->inode = status.stx_ino;
+    identity->host = host;
     identity->birth_ns = 0;
     if (status.stx_mask & STATX_BTIME)
         identity->birth_ns = (uint64_t)status.stx_btime.tv_sec * 1000000000U + status.stx_btime.tv_nsec;
     return true;
 }
 
-static bool is_same(int directory, const char *name, const struct identity *identity)
+static bool is_same(int directory, const char *name, const struct und_identity *identity)
 {
-    struct identity found;
+    struct und_identity found;
+    if (identity->inode == 0 || identity->host != host)
+        return true;
     return identify(directory, name, &found) && found.device == identity->device && found.inode == identity->inode &&
            (found.birth_ns == identity->birth_ns || found.birth_ns == 0 || identity->birth_ns == 0);
 }
 
+uint32_t und_storage_mark(int directory, const char *name)
+{
+    struct und_identity identity;
+    if (!identify(directory, name, &identity))
+        return 0;
+    uint64_t mixed = identity.device;
+    mixed = (mixed ^ identity.inode) * 0x9e3779b97f4a7c15U;
+    mixed = (mixed ^ mixed >> 32 ^ identity.birth_ns) * 0xbf58476d1ce4e5b9U;
+    mixed ^= mixed >> 32;
+    return (uint32_t)mixed ? (uint32_t)mixed : 1;
+}
+
+static void remove_marked(int directory, const char *name, uint32_t mark, int flags)
+{
+    if (mark != 0 && und_storage_mark(directory, name) == mark)
+        unlinkat(directory, name, flags);
+}
+
 /* Removes the name if it is still what was created. */
-static void remove_same(int directory, const char *name, const struct identity *identity, int flags)
+static void remove_same(int directory, const char *name, const struct und_identity *identity, int flags)
 {
     if (is_same(directory, name, identity))
         unlinkat(directory, name, flags);
@@ -100,7 +124,7 @@ static bool open_parent(const char *path, struct place *place)
         return false;
     snprintf(place->name, sizeof place->name, "%.*s", (int)(length - start), path + start);
     snprintf(parent, sizeof parent, "%.*s", start > 0 ? (int)start : 1, start > 0 ? path : ".");
-    place->directory = open(parent, OPEN_PARENT);
+    place->directory = open_quietly(AT_FDCWD, parent, OPEN_PARENT);
     return place->directory >= 0;
 }
 
@@ -136,12 +160,21 @@ bool und_storage_prepare(const char *directory, bool *created, struct und_error 
     return true;
 }
 
+static void note_host(void)
+{
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    for (const char *at = name; *at; ++at)
+        host = (host ^ (unsigned char)*at) * 0x100000001b3U;
+}
+
 bool und_storage_open(const char *directory, bool created, struct und_error *error)
 {
+    note_host();
     run_path = strdup(directory);
     UND_CHECK(run_path, "no memory to note %s", directory);
     /* A directory that was there may be named through a link; one that this run created is none. */
-    run_descriptor = open(directory, OPEN_DIRECTORY | (created ? O_NOFOLLOW : 0));
+    run_descriptor = open_quietly(AT_FDCWD, directory, OPEN_DIRECTORY | (created ? O_NOFOLLOW : 0));
     if (run_descriptor < 0 || !identify(run_descriptor, "", &run_directory.identity))
         return und_fail(error, "cannot open the run directory %s: %s", directory, strerror(errno));
     if (!created)
@@ -152,6 +185,32 @@ bool und_storage_open(const char *directory, bool created, struct und_error *err
     return true;
 }
 
+bool und_storage_work_inside(struct und_error *error)
+{
+    home = open_quietly(AT_FDCWD, ".", OPEN_PARENT);
+    if (home < 0 || fchdir(run_descriptor) != 0)
+        return und_fail(error, "cannot enter the run directory %s: %s", run_path, strerror(errno));
+    root = strlen(run_path) + 1;
+    return true;
+}
+
+const char *und_storage_name(const char *path)
+{
+    return path + root;
+}
+
+bool und_storage_enter(int directory, size_t skipped)
+{
+    root = skipped;
+    return fchdir(directory) == 0;
+}
+
+bool und_storage_leave(void)
+{
+    root = strlen(run_path) + 1;
+    return fchdir(run_descriptor) == 0;
+}
+
 void und_storage_stripe_by(const struct und_striping *striping)
 {
     stripe_by = striping;
@@ -159,7 +218,7 @@ void und_storage_stripe_by(const struct und_striping *striping)
 
 bool und_storage_is_in_place(void)
 {
-    const int descriptor = run_descriptor < 0 ? -1 : open(run_path, OPEN_DIRECTORY);
+    const int descriptor = run_descriptor < 0 ? -1 : open_quietly(home, run_path, OPEN_DIRECTORY);
     const bool same = descriptor >= 0 && is_same(descriptor, "", &run_directory.identity);
     if (descriptor >= 0)
         close(descriptor);
@@ -245,9 +304,9 @@ static bool create_in_tree(struct entry *entry, const struct und_striping_reques
         *descriptor = create_striped(directory, entry->name, entry->path, request, error);
         return *descriptor >= 0 && note_identity(entry, *descriptor);
     }
-    /* By its path, which tools that watch a run (Darshan) know files by; it is removed by its identity. */
-    *descriptor =
-        entry->parent ? openat(directory, entry->name, CREATE_FILE, 0666) : open(entry->path, CREATE_FILE, 0666);
+    /* In the working directory: tools that watch a run (Darshan) do not see calls that take a descriptor. */
+    *descriptor = entry->parent ? openat(directory, entry->name, CREATE_FILE, 0666)
+                                : open(und_storage_name(entry->path), CREATE_FILE, 0666);
     if (*descriptor < 0 || !note_identity(entry, *descriptor))
         return und_fail(error, "cannot create %s: %s", entry->path, strerror(errno));
     return true;
@@ -268,22 +327,35 @@ bool und_storage_create(const char *path, const struct und_striping_request *req
     return created;
 }
 
-bool und_storage_is_ours(const char *path)
+bool und_storage_find(const char *path, struct und_identity *identity)
 {
-    const struct entry *entry = find_reserved(path);
-    return entry->ours && (entry->store || is_same(directory_of(entry), entry->name, &entry->identity));
+    const struct entry *entry = find(path, strlen(path));
+    if (!entry || !entry->ours || entry->store)
+        return false;
+    *identity = entry->identity;
+    return true;
 }
 
+bool und_storage_is_it(int descriptor, const char *path, const struct und_identity *identity)
+{
+    return descriptor >= 0 ? is_same(descriptor, "", identity) : is_same(AT_FDCWD, und_storage_name(path), identity);
+}
+
+/* It is truncated once it is known: a file in its place stays as it is. */
 bool und_storage_truncate(const char *path, int *descriptor, struct und_error *error)
 {
     const struct entry *entry = find_reserved(path);
-    *descriptor = openat(directory_of(entry), entry->name, O_RDWR | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
-    return *descriptor >= 0 || und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
+    *descriptor = openat(directory_of(entry), entry->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (*descriptor < 0)
+        return und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
+    if (!entry->ours || !is_same(*descriptor, "", &entry->identity))
+        return und_fail(error, "%s is no longer the file that this run created", path);
+    return ftruncate(*descriptor, 0) == 0 || und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
 }
 
 static bool open_directory(struct entry *entry, struct und_error *error)
 {
-    entry->descriptor = openat(directory_of(entry), entry->name, OPEN_DIRECTORY | O_NOFOLLOW);
+    entry->descriptor = open_quietly(directory_of(entry), entry->name, OPEN_DIRECTORY | O_NOFOLLOW);
     return (entry->descriptor >= 0 && note_identity(entry, entry->descriptor)) ||
            und_fail(error, "cannot open the directory %s: %s", entry->path, strerror(errno));
 }
@@ -313,10 +385,12 @@ void und_storage_lend(const char *path)
         entry->lent = true;
 }
 
-void und_storage_adopt(const char *path)
+void und_storage_adopt(const char *path, int descriptor)
 {
     struct entry *entry = find(path, strlen(path));
-    if (!entry || entry->store || !identify(directory_of(entry), entry->name, &entry->identity))
+    if (!entry || entry->store ||
+        !(descriptor < 0 ? identify(directory_of(entry), entry->name, &entry->identity)
+                         : identify(descriptor, "", &entry->identity)))
         return;
     entry->ours = true;
     entry->lent = false;
@@ -392,88 +466,70 @@ void und_storage_drop_many(bool removing)
         many->remove(many, UND_ITS_FILES);
 }
 
-bool und_storage_make_directory(const char *name)
+uint32_t und_storage_make_directory(const char *name)
 {
-    return mkdirat(run_descriptor, name, 0777) == 0;
+    return mkdirat(run_descriptor, name, 0777) == 0 ? und_storage_mark(run_descriptor, name) : 0;
 }
 
-/* The call itself: tools that watch a run (Darshan) would take the directory for a file of it. */
-int und_storage_enter_directory(const char *name)
+int und_storage_open_directory(const char *name, uint32_t mark)
 {
     struct statx status;
-    const int descriptor = (int)syscall(SYS_openat, run_descriptor, name, OPEN_PARENT | O_NOFOLLOW, 0);
+    const int descriptor = open_quietly(run_descriptor, name, OPEN_PARENT | O_NOFOLLOW);
     if (descriptor < 0)
         return -1;
     const int code = statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status) != 0 ? errno : 0;
     const uint64_t device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
-    const bool whole = strcmp(name, ".") == 0;
-    if (code == 0 && device == run_directory.identity.device &&
-        (whole || status.stx_uid == geteuid() || geteuid() == 0))
+    if (code == 0 && device == run_directory.identity.device && (status.stx_uid == geteuid() || geteuid() == 0) &&
+        (mark == 0 || und_storage_mark(descriptor, "") == mark))
         return descriptor;
     close(descriptor);
     errno = code ? code : EPERM;
     return -1;
 }
 
-int und_storage_working_directory(void)
+void und_storage_remove_directory(const char *name, uint32_t mark)
 {
-    return (int)syscall(SYS_openat, AT_FDCWD, ".", OPEN_PARENT, 0);
+    if (mark == 0)
+        unlinkat(run_descriptor, name, AT_REMOVEDIR);
+    else
+        remove_marked(run_descriptor, name, mark, AT_REMOVEDIR);
 }
 
-void und_storage_remove_directory(const char *name)
-{
-    unlinkat(run_descriptor, name, AT_REMOVEDIR);
-}
-
-void und_storage_remove_file(const char *name)
+void und_storage_remove_file(const char *name, uint32_t mark)
 {
     const char *slash = strchr(name, '/');
     struct place place;
     if (!slash) {
-        remove_plain(run_descriptor, name);
+        remove_marked(run_descriptor, name, mark, 0);
         return;
     }
     if ((size_t)(slash - name) >= sizeof place.name)
         return;
     memcpy(place.name, name, (size_t)(slash - name));
     place.name[slash - name] = '\0';
-    place.directory = openat(run_descriptor, place.name, OPEN_PARENT | O_NOFOLLOW);
+    place.directory = open_quietly(run_descriptor, place.name, OPEN_PARENT | O_NOFOLLOW);
     if (place.directory < 0)
         return;
-    remove_plain(place.directory, slash + 1);
+    remove_marked(place.directory, slash + 1, mark, 0);
     close(place.directory);
 }
 
-bool und_storage_create_in(int directory, const char *name, const char *path,
-                           const struct und_striping_request *request, int *descriptor, struct und_error *error)
+bool und_storage_create_unnoted(const char *path, const struct und_striping_request *request, int *descriptor,
+                                struct und_error *error)
 {
+    const char *name = und_storage_name(path);
     if (request && und_striping_is_asked(request)) {
-        *descriptor = create_striped(directory, name, path, request, error);
+        *descriptor = create_striped(AT_FDCWD, name, path, request, error);
         return *descriptor >= 0;
     }
     *descriptor = open(name, CREATE_FILE, 0666);
     return *descriptor >= 0 || und_fail(error, "cannot create %s: %s", path, strerror(errno));
 }
 
-bool und_storage_create_unnoted(const char *path, const struct und_striping_request *request, int *descriptor,
-                                struct und_error *error)
-{
-    struct place parent;
-    if (!request || !und_striping_is_asked(request)) {
-        *descriptor = open(path, CREATE_FILE, 0666);
-        return *descriptor >= 0 || und_fail(error, "cannot create %s: %s", path, strerror(errno));
-    }
-    if (!open_parent(path, &parent))
-        return und_fail(error, "cannot create %s: %s", path, strerror(errno));
-    *descriptor = create_striped(parent.directory, parent.name, path, request, error);
-    close(parent.directory);
-    return *descriptor >= 0;
-}
-
 /* The kernel forgets pages only when they are clean. */
 void und_storage_drop_cache(const char *method, const char *path)
 {
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 && errno == ENOENT)
         return;
     UND_CHECK(descriptor >= 0, "%s: cannot open %s to drop it from memory", method, path);

@@ -2,11 +2,11 @@
  * Storage as the player uses it: create (with a layout), look, remove. The default is a tree of files
  * below the run directory; a method whose store is no such tree brings its own `struct und_store`.
  *
- * Files are looked at and removed relative to an open descriptor of the run directory, and symbolic links
- * are never followed below it. A file is created with O_EXCL and its identity (device and inode) is noted; only
- * what still has that identity is ever removed: at the end of a repetition or of the run, from und_die,
- * and from a signal handler (stop.h). A handler gets no argument, hence the state outside of
- * struct und_run.
+ * A run works in its directory, entered by a descriptor, and opens files by their names there: whatever takes the
+ * place of the directory's path is never written to. A file is created with O_EXCL and its identity (device, inode
+ * and time of birth) is noted; only what still has that identity is ever removed or overwritten: removed at the end
+ * of a repetition or of the run, from und_die, and from a signal handler (stop.h). A handler gets no argument, hence
+ * the state outside of struct und_run.
  */
 #ifndef UND_STORAGE_H
 #define UND_STORAGE_H
@@ -15,7 +15,15 @@
 #include "core/striping.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Which file it is, whatever its name. The number of an inode may be used again once the file is gone, hence the
+ * time of birth, which is 0 where the file system keeps none. */
+struct und_identity {
+    uint64_t device, inode, birth_ns;
+    uint64_t host; /* hash of its name: numbers of another host's file system may differ */
+};
 
 /* A store of a method's own. Paths are those of the run directory, as names. */
 struct und_store {
@@ -34,6 +42,13 @@ bool und_storage_prepare(const char *directory, bool *created, struct und_error 
  * run and is empty. */
 bool und_storage_open(const char *directory, bool created, struct und_error *error);
 
+/* From here on this process works in the run directory. */
+bool und_storage_work_inside(struct und_error *error);
+
+/* What a path of the run is called in the working directory: its name in the run directory, or the path itself
+ * where the process works elsewhere. */
+const char *und_storage_name(const char *path);
+
 /* How und_storage_create applies layouts; NULL: not at all. */
 void und_storage_stripe_by(const struct und_striping *striping);
 
@@ -51,10 +66,14 @@ void und_storage_reserve(const char *path, enum und_storage_kind kind, const str
 bool und_storage_create(const char *path, const struct und_striping_request *request, int *descriptor,
                         struct und_error *error);
 
-/* Is the file still the one that und_storage_create made on this rank? */
-bool und_storage_is_ours(const char *path);
+/* Has und_storage_create made the file on this rank? Gives its identity. */
+bool und_storage_find(const char *path, struct und_identity *identity);
 
-/* Opens such a file, empty, for reading and writing. False with the error message. */
+/* Is that what is open or, with -1, what has the path's name? Always true where nobody can tell: without an
+ * identity, or with that of another host. */
+bool und_storage_is_it(int descriptor, const char *path, const struct und_identity *identity);
+
+/* Opens the file that und_storage_create made, empty, for reading and writing. False with the error message. */
 bool und_storage_truncate(const char *path, int *descriptor, struct und_error *error);
 
 /* Creates the reserved directory, which must not exist. Other ranks with files in it have reserved it
@@ -67,8 +86,9 @@ bool und_storage_share(const char *path, struct und_error *error);
  * happens for a path that this rank did not create. */
 void und_storage_lend(const char *path);
 
-/* The reserved file has been created, exclusively, or replaced by a library: notes its identity. */
-void und_storage_adopt(const char *path);
+/* The reserved file has been created, exclusively, or replaced by a library: notes the identity of what is open or,
+ * with -1, of what has its name. */
+void und_storage_adopt(const char *path, int descriptor);
 
 /* Size of a reserved file. */
 bool und_storage_look(const char *path, int64_t *bytes, struct und_error *error);
@@ -95,25 +115,30 @@ void und_storage_note_many(struct und_storage_many *many);
 /* Removes, or keeps, the files of all that were noted. Then, after a barrier, comes und_storage_drop_data. */
 void und_storage_drop_many(bool removing);
 
-/* By names in the run directory, or in a directory of it that is no link. What is removed is a regular file
- * of this user with one link, or an empty directory. */
-bool und_storage_make_directory(const char *name);
-void und_storage_remove_directory(const char *name);
+/* Of an identity so much that no other file is taken for it by chance: what is remembered of each of many files.
+ * Of what is open, with an empty name, or of a name in an open directory; 0: not known. */
+uint32_t und_storage_mark(int directory, const char *name);
 
-/* A descriptor of the directory of that name in the run directory ("." for that itself), for fchdir: -1 with
- * errno where it is a link, on another device or somebody else's. */
-int und_storage_enter_directory(const char *name);
-/* One of the working directory, to come back to; -1 with errno. */
-int und_storage_working_directory(void);
+/* By names in the run directory, or in a directory of it that is no link: removes what has the mark. Safe in a
+ * signal handler. */
+void und_storage_remove_file(const char *name, uint32_t mark);
 
-void und_storage_remove_file(const char *name);
+/* Creates a directory of the run directory; 0 with errno, or its mark. */
+uint32_t und_storage_make_directory(const char *name);
 
-/* Creates a file in the working directory, which `directory` is too, that is noted elsewhere. The path is for
- * messages. False with the error message. */
-bool und_storage_create_in(int directory, const char *name, const char *path,
-                           const struct und_striping_request *request, int *descriptor, struct und_error *error);
+/* Removes an empty directory that has the mark or, with 0, whatever directory it is. */
+void und_storage_remove_directory(const char *name, uint32_t mark);
 
-/* Creates a file below the run directory that is noted elsewhere, as und_storage_create does. */
+/* A descriptor of the directory of that name in the run directory: -1 with errno where it is a link, on another
+ * device, somebody else's, or has another mark than this (0: any). */
+int und_storage_open_directory(const char *name, uint32_t mark);
+
+/* Works in such a directory, where the names of its files begin behind `root` characters of their paths, until it
+ * goes back. */
+bool und_storage_enter(int directory, size_t root);
+bool und_storage_leave(void);
+
+/* Creates a file in the working directory that is noted elsewhere, as und_storage_create does. */
 bool und_storage_create_unnoted(const char *path, const struct und_striping_request *request, int *descriptor,
                                 struct und_error *error);
 

@@ -2,6 +2,7 @@
 
 #include "core/flood.h"
 #include "core/layout.h"
+#include "core/metadata.h"
 #include "core/pattern.h"
 #include "core/series.h"
 #include "core/stencil.h"
@@ -60,6 +61,9 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         if (plans[s].method->has_files && !plan->only_restarts) {
             totals.bytes += plans[s].stored_bytes;
             totals.files += plans[s].files + plans[s].other_inodes;
+            totals.memory_per_rank += und_metadata_memory(stream, workload->ranks);
+            if (stream->layout == UND_FLOOD)
+                totals.memory_per_rank += und_flood_marks_memory(stream, workload->ranks);
         }
         events += stream->dump_count;
         for (int d = 0; d < stream->dump_count; ++d) {

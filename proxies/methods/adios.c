@@ -247,7 +247,7 @@ static bool is_whole(const char *path, struct und_error *error)
     enum { INDICES = 3, TAIL_BYTES = 28 };
     unsigned char tail[TAIL_BYTES];
     uint64_t index[INDICES];
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
     const off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
     const bool found = bytes >= TAIL_BYTES && pread(descriptor, tail, TAIL_BYTES, bytes - TAIL_BYTES) == TAIL_BYTES;
     if (descriptor >= 0)
@@ -317,7 +317,8 @@ static void reserve(struct und_file *file, int64_t bytes)
 static void begin_step(struct und_file *file, const char *mode)
 {
     watch_io(true);
-    check(adios_open(&file->step, group_name(file), file->path, mode, file->comm), file, "open ", NULL);
+    check(adios_open(&file->step, group_name(file), und_storage_name(file->path), mode, file->comm), file, "open ",
+          NULL);
     watch_io(false);
     check_io(file, "open ");
     reserve(file, file->bytes);
@@ -335,9 +336,9 @@ static void lend_files(const struct und_file *file)
 
 static void adopt_files(const struct und_file *file)
 {
-    und_storage_adopt(file->path);
+    und_storage_adopt(file->path, -1);
     if (file->part)
-        und_storage_adopt(file->part);
+        und_storage_adopt(file->part, -1);
 }
 
 static void end_step(struct und_file *file)
@@ -358,9 +359,9 @@ static void open_to_read(struct und_file *file)
     struct und_error error;
     char text[ERROR_BYTES];
     /* A part that was cut would give what is in the buffer by chance. */
-    if (file->part && access(file->part, F_OK) == 0 && !is_whole(file->part, &error))
+    if (file->part && access(und_storage_name(file->part), F_OK) == 0 && !is_whole(file->part, &error))
         UND_DIE("adios: cannot open %s: %s", file->part, error.text);
-    file->read = adios_read_open_file(file->path, ADIOS_READ_METHOD_BP, file->comm);
+    file->read = adios_read_open_file(und_storage_name(file->path), ADIOS_READ_METHOD_BP, file->comm);
     if (!file->read)
         UND_DIE("adios: cannot open %s: %s", file->path, reason(text));
     ++*file->operations;
@@ -498,7 +499,7 @@ static void read_box(struct und_file *file, const struct und_dataset *dataset, c
 
 static void flush(const char *path)
 {
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
     UND_CHECK(descriptor >= 0 && fsync(descriptor) == 0, "adios: cannot flush %s", path);
     close(descriptor);
 }

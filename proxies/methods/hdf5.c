@@ -8,6 +8,7 @@
 
 #include "core/die.h"
 #include "core/space.h"
+#include "core/storage.h"
 
 #include <errno.h>
 #include <hdf5.h>
@@ -162,7 +163,8 @@ static hid_t create_file(const struct und_file *file, hid_t access, bool creates
     if (file->append)
         check(H5Pset_istore_k(creation, CHUNKS_OF_NODE), file, "create ", NULL);
     hid_t handle =
-        made(H5Fcreate(file->path, creates ? H5F_ACC_EXCL : H5F_ACC_TRUNC, creation, access), file, "create ", NULL);
+        made(H5Fcreate(und_storage_name(file->path), creates ? H5F_ACC_EXCL : H5F_ACC_TRUNC, creation, access), file,
+             "create ", NULL);
     check(H5Pclose(creation), file, "create ", NULL);
     return handle;
 }
@@ -218,8 +220,8 @@ static struct und_file *open_file(const struct und_open *how)
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t access = file_access(file, how);
     file->handle = how->mode == UND_CREATE ? create_file(file, access, how->creates)
-                   : how->mode == UND_READ ? H5Fopen(how->path, H5F_ACC_RDONLY, access)
-                                           : H5Fopen(how->path, H5F_ACC_RDWR, access);
+                   : how->mode == UND_READ ? H5Fopen(und_storage_name(how->path), H5F_ACC_RDONLY, access)
+                                           : H5Fopen(und_storage_name(how->path), H5F_ACC_RDWR, access);
     made(file->handle, file, how->mode == UND_CREATE ? "create " : "open ", NULL);
     check(H5Pclose(access), file, "open ", NULL);
     ++*file->operations;

@@ -6,6 +6,7 @@
 #include "core/die.h"
 #include "core/method.h"
 #include "core/space.h"
+#include "core/storage.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -56,8 +57,8 @@ static struct und_file *open_file(const struct und_open *how)
     const int access = how->mode == UND_READ ? MPI_MODE_RDONLY
                        : how->creates        ? MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL
                                              : MPI_MODE_RDWR;
-    UND_MPI(MPI_File_open(how->comm, how->path, access, how->hints, &file->handle), "mpiio: cannot %s %s",
-            how->creates ? "create" : "open", how->path);
+    UND_MPI(MPI_File_open(how->comm, und_storage_name(how->path), access, how->hints, &file->handle),
+            "mpiio: cannot %s %s", how->creates ? "create" : "open", how->path);
     ++*file->operations;
     return file;
 }

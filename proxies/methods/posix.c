@@ -83,7 +83,7 @@ static void open_direct(struct und_file *file, const struct und_open *how)
     void *capacity;
     file->page = page_bytes();
     file->capacity = (how->transfer_bytes + file->page - 1) / file->page * file->page;
-    file->direct = open(how->path, flags_of(how) | O_DIRECT);
+    file->direct = open(und_storage_name(how->path), flags_of(how) | O_DIRECT);
     UND_CHECK(file->direct >= 0, "posix: cannot open %s with O_DIRECT", how->path);
     const int code = posix_memalign(&capacity, (size_t)file->page, (size_t)file->capacity);
     if (code != 0)
@@ -108,7 +108,7 @@ static struct und_file *posix_open(const struct und_open *how)
         *how->created = -1;
     }
     if (file->descriptor < 0)
-        file->descriptor = open(how->path, flags_of(how));
+        file->descriptor = open(und_storage_name(how->path), flags_of(how));
     UND_CHECK(file->descriptor >= 0, "posix: cannot open %s", how->path);
     if (direct == DIRECT_YES || (direct == DIRECT_READ && how->mode == UND_READ))
         open_direct(file, how);

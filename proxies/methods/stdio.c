@@ -6,6 +6,7 @@
  */
 #include "core/die.h"
 #include "core/method.h"
+#include "core/storage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,10 +59,10 @@ static FILE *create_once(const struct und_open *how)
 {
     int rank, created = 1;
     MPI_Comm_rank(how->comm, &rank);
-    FILE *stream = rank == 0 ? fopen(how->path, "wxe") : NULL;
+    FILE *stream = rank == 0 ? fopen(und_storage_name(how->path), "wxe") : NULL;
     UND_CHECK(rank != 0 || stream, "stdio: cannot create %s", how->path);
     UND_MPI(MPI_Bcast(&created, 1, MPI_INT, 0, how->comm), "stdio: cannot wait for %s", how->path);
-    return rank == 0 ? stream : fopen(how->path, "r+e");
+    return rank == 0 ? stream : fopen(und_storage_name(how->path), "r+e");
 }
 
 static struct und_file *stdio_open(const struct und_open *how)
@@ -78,7 +79,7 @@ static struct und_file *stdio_open(const struct und_open *how)
     else if (*how->created >= 0)
         file->stream = fdopen(*how->created, "w");
     else
-        file->stream = fopen(how->path, how->mode == UND_READ ? "re" : "r+e");
+        file->stream = fopen(und_storage_name(how->path), how->mode == UND_READ ? "re" : "r+e");
     UND_CHECK(file->stream, "stdio: cannot open %s", how->path);
     *how->created = -1;
     set_buffer(file, how->settings ? how->settings[BUFFER] : LIBRARY_BUFFER);

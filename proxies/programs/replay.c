@@ -242,6 +242,8 @@ static int play(struct und_run *run, const struct und_options *options, const st
     if (!run->striped)
         return USAGE_ERROR;
     und_storage_stripe_by(und_striping_of(&storage));
+    if (!run->plan->only_restarts && !und_storage_work_inside(error))
+        UND_DIE("%s", error->text);
 
     struct und_result *result = NULL;
     if (run->rank == 0)

@@ -124,7 +124,7 @@ def turns_of_one_rank_at_a_time(player: Player) -> None:
         times, name = [], None
         for line in log.read_text().splitlines():
             words = line.split(maxsplit=2)
-            if "data/field.000000" in line and "openat" in line and "O_RDWR" in line:
+            if '"field.000000' in line and "openat" in line and "O_RDWR" in line:
                 name = line.rpartition("= ")[2].split()[0]
                 times.append(float(words[1]))
             elif name and f"close({name})" in line:
@@ -324,7 +324,7 @@ def direct_is_direct(player: Player) -> None:
     if done.returncode != 0:
         raise Skip(f"strace or O_DIRECT does not work here: {done.stderr.strip()[-200:]}")
     lines = (player.folder / "trace").read_text().splitlines()
-    opened = [x for x in lines if "O_DIRECT" in x and "data/one.000000" in x]
+    opened = [x for x in lines if "O_DIRECT" in x and '"one.000000' in x]
     expect(len(opened) == 1, f"opened {opened}")
     descriptor = opened[0].rpartition("= ")[2]
     calls = [x for x in lines if f"pwrite64({descriptor}," in x]
@@ -359,7 +359,7 @@ def traced_file(
     path = player.describe(workload)
     # The kernel names open files by their whole paths.
     file = player.folder.resolve() / "data" / "one.000000"
-    command = ["strace", "-f", "-o", "trace", "-P", str(file), "-P", "data/one.000000"]
+    command = ["strace", "-f", "-o", "trace", "-P", str(file), "-P", "one.000000"]
     command += trace
     command += [str(player.program), "-w", str(path)]
     return subprocess.run(
@@ -462,7 +462,7 @@ def shifted_ranks(player: Player) -> None:
             names = {
                 x.split('"')[1][-8:]
                 for x in log.read_text().splitlines()
-                if "data/field" in x and "O_RDONLY" in x
+                if '"field' in x and "O_RDONLY" in x
             }
             expect(
                 names == {f"{(rank + shift) % 4:08d}"}, f"rank {rank} read {names}, shift {shift}"
@@ -496,7 +496,7 @@ def drops_cache(player: Player) -> None:
         raise Skip(f"strace does not work here: {done.stderr.strip()[-200:]}")
     calls = [
         x.split()[1].split("(")[0]
-        for x in (player.folder / "trace").read_text().split("data/field.000000")[-1].splitlines()
+        for x in (player.folder / "trace").read_text().split('"field.000000')[-1].splitlines()
         if "pread64" in x or "fadvise64" in x
     ]
     text = (player.folder / "trace").read_text()

@@ -4,6 +4,7 @@
 A run has a dump at 0 s and one at 4 s; what is planted is planted while it waits for the second.
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -190,6 +191,105 @@ def updated_file_becomes_a_link(player: Player) -> None:
         expect((player.folder / "foreign").read_text() == "mine", f"{method}: it was written to")
 
 
+def planted_in(
+    player: Player, workload: Json, options: tuple[str, ...], rank: int, turn: int, name: str,
+    at: str, link: bool, method: str,
+) -> None:  # fmt: skip
+    """A link or a file that takes the place in the moment of an open is not written to."""
+    library = os.environ.get("UND_PLANT")
+    if not library:
+        raise Skip("UND_PLANT is not set")
+    for left in ("data", "foreign"):
+        shutil.rmtree(player.folder / left, ignore_errors=True)
+    away = player.folder / "away"
+    if away.is_dir():
+        shutil.rmtree(away)
+    away.unlink(missing_ok=True)
+    foreign = player.folder / "foreign"
+    foreign.mkdir()
+    mine = foreign / "mine"
+    mine.write_text("mine")
+    place = player.folder / "data" / at
+    is_directory = name != at
+    plant = {
+        "RANK": rank, "NAME": name, "TURN": turn, "AT": place, "AWAY": away,
+    } | ({"WITH": foreign if is_directory else mine} if link else {})  # fmt: skip
+    environment = {f"PLANT_{key}": str(value) for key, value in plant.items()}
+    planting = Player(
+        program=player.program, mpiexec=player.mpiexec, folder=player.folder,
+        environment=environment | {"LD_PRELOAD": library},
+    )  # fmt: skip
+    path = player.describe(workload)
+    outcome = planting.run(workload["ranks"], "-w", path, "-o", "data", "-a", method, *options)
+    where = f"{method}, {name} in turn {turn} of rank {rank}"
+    expect(away.exists(), f"{where}: nothing was planted\n{outcome.err}")
+    expect(files_below(foreign) == {"mine": b"mine"}, f"{where}: foreign files changed")
+    expect(place.is_symlink() == link, f"{where}: what was planted is gone")
+    if not link:
+        expect(place.read_text() == "mine", f"{where}: what was planted has changed")
+    if not is_directory:
+        expect(outcome.status != 0, f"{where}: status 0")
+        expect(at in outcome.message(), f"{where}: {outcome.err}")
+
+
+def opened_again_in_between(player: Player) -> None:
+    """What takes the place of a file of the run after the last look at it is not written to."""
+    for method, files in itertools.product(("posix", "stdio", "mpiio"), ("rewrite", "update")):
+        if not player.methods([method]):
+            continue
+        for link, rank in itertools.product((True, False), (0, 1)):
+            workload = timed([0, 0.1], "shared")
+            workload["streams"][0] |= {"files": files, "names": 1}
+            # The creation, the library's open beside it, the open of the second dump.
+            turn = 2 if rank == 1 else 3 if method == "mpiio" and files == "update" else 2
+            if method == "mpiio" and files == "rewrite" and rank == 0:
+                turn = 3
+            planted_in(player, workload, (), rank, turn, FIRST, FIRST, link, method)
+
+
+def flood_in_between(player: Player) -> None:
+    """Files of a flood go to the directories that the run made, wherever their paths lead to."""
+    flood = timed([0], "shared")
+    flood["streams"][0] |= {"layout": "flood", "files_per_directory": 2, "turns": False}
+    variable = flood["streams"][0]["dumps"][0]["variables"][0]
+    variable |= {"shape": [16, 100], "decomposition": {"rule": "even"}, "count": 1}
+    flood["streams"][0]["dumps"][0]["variables"] = [variable]
+    for method in player.methods(["posix", "stdio", "mpiio", "hdf5"]):
+        name = "00000001" + SUFFIXES.get(method, "")
+        planted_in(player, flood, (), 0, 1, name, "field.000000.d000000", True, method)
+
+
+def flood_files_become_others(player: Player) -> None:
+    """What takes the place of files of a flood, or of a storm, is neither removed nor renamed."""
+    flood = timed([0, 4], "shared")
+    for dump, names in zip(flood["streams"][0]["dumps"], ("create", "stat"), strict=True):
+        variable = dump["variables"][0] | {"shape": [8, 100], "decomposition": {"rule": "even"}}
+        dump["variables"] = [variable | {"count": 1}]
+        dump["operations"] = [{"operation": names, "runs": [[4, 2]]}]
+    flood["streams"][0] |= {"layout": "flood", "turns": False}
+    names = ["field.000000.00000003", "field.made.00000002"]
+
+    def plant(folder: Path) -> None:
+        for name in names:
+            plant_one(folder, name)
+
+    outcome = waiting(player, plant, workload=flood)
+    expect(outcome.status == 0, outcome.err)
+    expect(player.data() == dict.fromkeys(names, b"mine"), f"left {player.data()}")
+    for kind in ("rename", "unlink"):
+        storm = with_operations(4, kind)
+        outcome = waiting(player, lambda folder: plant_one(folder, names[1]), workload=storm)
+        expect(outcome.status != 0, f"{kind}: status 0")
+        expect("no longer the file" in outcome.message(), f"{kind}: {outcome.err}")
+        expect(player.data() == {names[1]: b"mine"}, f"{kind}: left {player.data()}")
+
+
+def plant_one(folder: Path, name: str) -> None:
+    """Another file under the name of one of the run."""
+    (folder / "data" / name).unlink()
+    (folder / "data" / name).write_text("mine")
+
+
 def link_in_the_way(player: Player) -> None:
     """A link under the name of a file to come is not followed."""
     for method in player.methods(FILE_METHODS):
@@ -350,6 +450,9 @@ CASES: dict[str, Callable[[Player], None]] = {
         files_become_others,
         directories_become_links,
         updated_file_becomes_a_link,
+        opened_again_in_between,
+        flood_in_between,
+        flood_files_become_others,
         link_in_the_way,
         subfile_directory_becomes_a_link,
         subfile_directory_in_the_way,
