@@ -336,9 +336,6 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
 
 static bool has_space(struct und_strict *at, struct und_stream *stream, int64_t count)
 {
-    if (count > UND_MAX_DUMPS)
-        return und_strict_fail(at, "expected at most %d dumps in the stream, found %" PRId64 " up to here",
-                               UND_MAX_DUMPS, count);
     if (count > stream->dump_capacity) {
         const int64_t capacity =
             count > 2 * (int64_t)stream->dump_capacity ? count : 2 * (int64_t)stream->dump_capacity;
@@ -551,6 +548,22 @@ static bool read_extends(struct und_strict *at, const json_t *value, struct und_
     return und_strict_fail(at, "expected the name of a stream before it, found \"%.100s\"", name);
 }
 
+/* Before any memory is taken for them. What is no valid count is found later. */
+static bool check_dump_count(struct und_strict *at, const json_t *streams)
+{
+    int64_t sum = 0;
+    for (size_t s = 0; s < json_array_size(streams); ++s) {
+        const json_t *dumps = json_object_get(json_array_get(streams, s), "dumps");
+        for (size_t d = 0; d < json_array_size(dumps); ++d) {
+            const json_t *repeat = json_object_get(json_array_get(dumps, d), "repeat");
+            const int64_t count = json_integer_value(json_object_get(repeat, "count"));
+            sum += count > 1 && count <= UND_MAX_DUMPS ? count : 1;
+        }
+    }
+    return sum <= UND_MAX_DUMPS || und_strict_fail(at, "expected at most %d dumps in all streams, found %" PRId64,
+                                                   UND_MAX_DUMPS, sum);
+}
+
 static bool read_streams(struct und_strict *at, const json_t *array, struct und_workload *workload)
 {
     workload->streams = calloc(json_array_size(array), sizeof *workload->streams);
@@ -673,7 +686,7 @@ static bool read_root(struct und_strict *at, const json_t *root, struct und_work
     if (!workload->name)
         return no_memory(at);
     und_strict_key(at, "streams");
-    return read_streams(at, streams, workload);
+    return check_dump_count(at, streams) && read_streams(at, streams, workload);
 }
 
 struct und_workload *und_workload_read(const char *text, size_t bytes, const char *file, struct und_error *error)

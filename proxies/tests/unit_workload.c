@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -380,6 +381,30 @@ static void test_kinds(void **state)
     }
 }
 
+/* Many times a number that is allowed alone is refused before memory is taken for it. */
+static void test_too_many_dumps(void **state)
+{
+    struct und_error error;
+    struct rusage before, after;
+    json_t *root = parse(base), *streams = json_object_get(root, "streams");
+    (void)state;
+    change(root, "streams/0/dumps/0/repeat", "{'count': 10000000, 'period_s': 0.001}");
+    json_array_remove(json_object_get(json_array_get(streams, 0), "dumps"), 1);
+    for (int s = 0; s < 20; ++s) {
+        json_t *twin = json_deep_copy(json_array_get(streams, 0));
+        char name[32];
+        snprintf(name, sizeof name, "twin%d", s);
+        json_object_set_new(twin, "name", json_string(name));
+        json_array_append_new(streams, twin);
+    }
+    getrusage(RUSAGE_SELF, &before);
+    assert_null(read_value(root, &error));
+    getrusage(RUSAGE_SELF, &after);
+    assert_string_equal(error.text, "w.json: streams: expected at most 10000000 dumps in all streams, found 210000001");
+    assert_true(after.ru_maxrss - before.ru_maxrss < 100000);
+    json_decref(root);
+}
+
 static void test_new_keys(void **state)
 {
     struct und_error error;
@@ -472,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_invalid_input), cmocka_unit_test(test_not_json),
         cmocka_unit_test(test_turns),         cmocka_unit_test(test_similar_names),
         cmocka_unit_test(test_scale),         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_too_many_dumps),
         cmocka_unit_test(test_new_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

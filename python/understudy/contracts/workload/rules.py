@@ -35,6 +35,9 @@ def _faults(workload: Workload) -> Iterator[Fault]:
     again = _duplicate(s.name for s in workload.streams)
     if again:
         yield "streams", f"expected a name of its own for each, got {again!r} twice"
+    dumps = sum(s.dump_count for s in workload.streams)
+    if dumps > MAX_DUMPS:
+        yield "streams", f"expected at most {MAX_DUMPS} dumps in all streams, got {dumps}"
     for i, stream in enumerate(workload.streams):
         for key, message in _stream_faults(stream, workload.ranks):
             yield f"streams[{i}].{key}", message
@@ -60,8 +63,6 @@ def _stream_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
         if dump.time_s < before.last_s:
             yield (f"dumps[{j}].time_s", f"expected at least {before.last_s}, the time of the "
                    f"dump before, got {dump.time_s}")  # fmt: skip
-    if stream.dump_count > MAX_DUMPS:
-        yield "dumps", f"expected at most {MAX_DUMPS} dumps, got {stream.dump_count}"
     for j, dump in enumerate(stream.dumps):
         for key, message in _dump_faults(stream, dump, ranks):
             yield f"dumps[{j}].{key}", message

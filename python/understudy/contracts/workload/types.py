@@ -14,7 +14,7 @@ from understudy.contracts.workload.text import as_text, plain
 
 SCHEMA = "understudy/workload/2"
 MAX_RUNS = 4096
-MAX_DUMPS = 10_000_000  # of a stream, with repetitions
+MAX_DUMPS = 10_000_000  # of all streams, with repetitions
 CONFIDENCE = {"read": "certain", "derived": "certain", "reconstructed": "likely",
               "assumed": "guess"}  # fmt: skip
 STRUCTURES = ("role", "operation", "files", "layout", "method")
