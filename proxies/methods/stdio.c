@@ -8,13 +8,14 @@
 #include "core/method.h"
 #include "core/storage.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { BUFFER };
-enum { LIBRARY_BUFFER = 0, NO_BUFFER = 1 };
+enum { LIBRARY_BUFFER = 0, NO_BUFFER = 1, UNKNOWN = -1 };
 
 static const struct und_setting settings[] = {
     [BUFFER] = {.name = "buffer",
@@ -28,7 +29,7 @@ static const struct und_setting settings[] = {
 struct und_file {
     FILE *stream;
     char *buffer; /* that the stream uses; NULL: one of its own */
-    int64_t at;   /* byte where the stream stands */
+    int64_t at;   /* byte where the stream stands, or UNKNOWN */
     bool lasting; /* sync waits for storage */
     int64_t *operations;
     char path[];
@@ -54,15 +55,30 @@ static void set_buffer(struct und_file *file, int64_t bytes)
         UND_DIE("stdio: cannot set a buffer of %lld bytes for %s", (long long)bytes, file->path);
 }
 
+/*
+ * Of a file that is there, to write to it only: with "r+" the C library would read a page or more around each place
+ * that it writes to, and "w" truncates. With "a" it neither reads nor truncates, and writes where the descriptor
+ * stands once that no longer appends.
+ */
+static FILE *open_to_write(const char *path, int64_t *at)
+{
+    FILE *stream = fopen(und_storage_name(path), "ae");
+    *at = UNKNOWN;
+    const int flags = stream ? fcntl(fileno_unlocked(stream), F_GETFL) : -1;
+    UND_CHECK(flags >= 0 && fcntl(fileno_unlocked(stream), F_SETFL, flags & ~O_APPEND) == 0, "stdio: cannot open %s",
+              path);
+    return stream;
+}
+
 /* One rank creates the file, and the others open it without truncating it. */
-static FILE *create_once(const struct und_open *how)
+static FILE *create_once(const struct und_open *how, int64_t *at)
 {
     int rank, created = 1;
     MPI_Comm_rank(how->comm, &rank);
     FILE *stream = rank == 0 ? fopen(und_storage_name(how->path), "wxe") : NULL;
     UND_CHECK(rank != 0 || stream, "stdio: cannot create %s", how->path);
     UND_MPI(MPI_Bcast(&created, 1, MPI_INT, 0, how->comm), "stdio: cannot wait for %s", how->path);
-    return rank == 0 ? stream : fopen(und_storage_name(how->path), "r+e");
+    return rank == 0 ? stream : open_to_write(how->path, at);
 }
 
 static struct und_file *stdio_open(const struct und_open *how)
@@ -75,11 +91,12 @@ static struct und_file *stdio_open(const struct und_open *how)
     file->at = 0;
     file->lasting = how->lasting;
     if (how->creates)
-        file->stream = create_once(how);
+        file->stream = create_once(how, &file->at);
     else if (*how->created >= 0)
         file->stream = fdopen(*how->created, "w");
     else
-        file->stream = fopen(und_storage_name(how->path), how->mode == UND_READ ? "re" : "r+e");
+        file->stream =
+            how->mode == UND_READ ? fopen(und_storage_name(how->path), "re") : open_to_write(how->path, &file->at);
     UND_CHECK(file->stream, "stdio: cannot open %s", how->path);
     *how->created = -1;
     set_buffer(file, how->settings ? how->settings[BUFFER] : LIBRARY_BUFFER);

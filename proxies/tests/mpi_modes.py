@@ -368,6 +368,25 @@ def traced_file(
     )  # fmt: skip
 
 
+def stdio_writes_only(player: Player) -> None:
+    """A file that is updated in place by standard I/O is not read for it."""
+    workload = one_rank(100_000)
+    stream = workload["streams"][0]
+    stream |= {"files": "update", "names": 1, "order": {"rule": "strided", "step": 7}}
+    stream["dumps"] = [stream["dumps"][0], stream["dumps"][0] | {"time_s": 0.1}]
+    trace = ("-e", "trace=openat,write,read,pread64,lseek")
+    done = traced_file(player, trace, workload, "-a", "stdio", "-t", 100, "-k", "--verify")
+    expect(done.returncode == 0, done.stderr)
+    lines = (player.folder / "trace").read_text().splitlines()
+    opened = [k for k, x in enumerate(lines) if "openat(" in x]
+    expect(len(opened) == 3, f"opened {[lines[k] for k in opened]}")  # the last one to verify
+    writing = lines[: opened[2]]
+    wrote = [int(x.rpartition("= ")[2]) for x in writing if "write(" in x]
+    expect(sum(wrote) == 200_000, f"{sum(wrote)} bytes written")
+    expect(not any("read" in x for x in writing), "the file was read")
+    expect(all("O_WRONLY" in lines[k] for k in opened[:2]), f"opened {lines[opened[1]]}")
+
+
 def stdio_buffers(player: Player) -> None:
     """stdio.buffer decides on the calls of the system, in writes and reads, not on the bytes."""
     workload = one_rank(100_000)
@@ -665,6 +684,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         computes,
         hdf5_turns,
         direct_is_direct,
+        stdio_writes_only,
         stdio_buffers,
         stdio_reports_late_errors,
         shifted_ranks,
