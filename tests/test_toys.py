@@ -34,7 +34,8 @@ static struct und_file *toy_open(const struct und_open *how)
     struct und_file *file = malloc(sizeof *file);
     UND_CHECK(file, "toy: no memory to open %s", how->path);
     file->operations = how->operations;
-    file->descriptor = open(und_storage_name(how->path), how->mode == UND_READ ? O_RDONLY : O_RDWR);
+    const int flags = how->mode == UND_READ ? O_RDONLY : O_RDWR;
+    file->descriptor = open(und_storage_name(how->path), flags);
     UND_CHECK(file->descriptor >= 0, "toy: cannot open %s", how->path);
     return file;
 }

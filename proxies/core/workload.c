@@ -560,8 +560,8 @@ static bool check_dump_count(struct und_strict *at, const json_t *streams)
             sum += count > 1 && count <= UND_MAX_DUMPS ? count : 1;
         }
     }
-    return sum <= UND_MAX_DUMPS || und_strict_fail(at, "expected at most %d dumps in all streams, found %" PRId64,
-                                                   UND_MAX_DUMPS, sum);
+    return sum <= UND_MAX_DUMPS ||
+           und_strict_fail(at, "expected at most %d dumps in all streams, found %" PRId64, UND_MAX_DUMPS, sum);
 }
 
 static bool read_streams(struct und_strict *at, const json_t *array, struct und_workload *workload)

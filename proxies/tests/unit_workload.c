@@ -493,12 +493,11 @@ static void test_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base),          cmocka_unit_test(test_calls_of_a_variable),
-        cmocka_unit_test(test_invalid_input), cmocka_unit_test(test_not_json),
-        cmocka_unit_test(test_turns),         cmocka_unit_test(test_similar_names),
-        cmocka_unit_test(test_scale),         cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_too_many_dumps),
-        cmocka_unit_test(test_new_keys),
+        cmocka_unit_test(test_base),           cmocka_unit_test(test_calls_of_a_variable),
+        cmocka_unit_test(test_invalid_input),  cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_turns),          cmocka_unit_test(test_similar_names),
+        cmocka_unit_test(test_scale),          cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_too_many_dumps), cmocka_unit_test(test_new_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
