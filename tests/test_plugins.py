@@ -194,6 +194,19 @@ def test_reframe_ends_with_that_message(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("given", "expected"), [
+    ("collective=2", "true or false"), ("repetitions=x", "an integer"),
+    ("max_bytes=1MB", "an integer"), ("Replay.time_scale=fast", "a number"),
+])  # fmt: skip
+def test_a_wrong_value_of_a_variable_is_one_message(
+    given: str, expected: str, tmp_path: Path
+) -> None:
+    done = reframe(tmp_path, "-l", "--system=localhost", "-S", given)
+    assert done.returncode == 1
+    assert done.stderr == f"understudy: -S {given.split('.')[-1]}: expected {expected}\n"
+    assert "Traceback" not in done.stdout
+
+
 def reference_faults(system: str, text: str) -> Iterator[str]:
     """Keys of a file of references that name nothing, and units that are not the check's."""
     [row] = [s for s in systems.load([SYSTEMS[0].parent])[0] if s["name"] == system]

@@ -15,6 +15,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
+from reframe.core.fields import remove_convertible
 from reframe.core.logging import getlogger
 from reframe.core.meta import RegressionTestMeta
 from reframe.core.runtime import runtime
@@ -47,13 +48,30 @@ NO_REQUEUE = {"slurm": "--no-requeue", "squeue": "--no-requeue", "torque": "-r n
 KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 
 
+# What -S takes, by the type of a variable.
+VALUES = {"Bool": "true or false", "int": "an integer", "float": "a number", "str": "text"}
+
+
 def even_ranks_per_node(ranks: int, maximum: int) -> int:
     """The largest number of ranks per node, at most `maximum`, that fills all nodes equally."""
     return next(n for n in range(min(ranks, maximum), 0, -1) if ranks % n == 0)
 
 
 class _Abstract(RegressionTestMeta, ABCMeta):
-    """ReFrame's metaclass, with abstract methods."""
+    """ReFrame's metaclass, with abstract methods, and one message for a wrong value of -S."""
+
+    def setvar(cls, name: str, value: Any) -> bool:
+        """What -S NAME=VALUE does to a class of checks."""
+        try:
+            return bool(super().setvar(name, value))
+        except (TypeError, ValueError):
+            if value is (given := remove_convertible(value)):
+                raise
+            field = cls._rfm_var_space[name].field
+            names = [t.__name__ for t in field.valid_types if t is not type(None)]
+            types = " or ".join(VALUES.get(name, name) for name in names)
+            # ReFrame would skip the file and go on without its checks, or print a traceback.
+            sys.exit(f"understudy: -S {name}={given}: expected {types}")
 
 
 class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
