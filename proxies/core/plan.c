@@ -305,16 +305,26 @@ static const char *value_of(const char *pair, const char *name)
     return strncmp(pair, name, length) == 0 && pair[length] == '=' ? pair + length + 1 : NULL;
 }
 
-/* Keys of ROMIO and of OMPIO for the layout of a file, which matter when MPI creates it. */
-static bool plan_layout(const char *pair, struct und_stream_plan *plan, struct und_error *error)
+/* Keys of ROMIO and of OMPIO for the layout of a file, which matter when MPI creates it, and others that are numbers:
+ * MPI libraries take any value, and some fail later. */
+static bool plan_hint(const char *pair, struct und_stream_plan *plan, struct und_error *error)
 {
     static const struct {
         const char *name;
-        bool counts, sizes;
+        int64_t least;
+        bool counts, sizes, creates;
     } keys[] = {
-        {"striping_factor", true, false}, {"stripe_width", true, false},
-        {"striping_unit", false, true},   {"stripe_size", false, true},
-        {"start_iodevice", false, false}, {"romio_lustre_start_iodevice", false, false},
+        {"striping_factor", 1, .counts = true, .creates = true},
+        {"stripe_width", 1, .counts = true, .creates = true},
+        {"striping_unit", 1, .sizes = true, .creates = true},
+        {"stripe_size", 1, .sizes = true, .creates = true},
+        {"start_iodevice", 0, .creates = true},
+        {"romio_lustre_start_iodevice", 0, .creates = true},
+        {"cb_nodes", 1, .creates = false},
+        {"cb_buffer_size", 1, .creates = false},
+        {"cb_block_size", 1, .creates = false},
+        {"ind_rd_buffer_size", 1, .creates = false},
+        {"ind_wr_buffer_size", 1, .creates = false},
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
         const char *value = value_of(pair, keys[i].name);
@@ -322,10 +332,10 @@ static bool plan_layout(const char *pair, struct und_stream_plan *plan, struct u
         if (!value)
             continue;
         const int64_t number = strtoll(value, &end, 10);
-        if (value[0] < '0' || value[0] > '9' || *end != '\0' || (number < 1 && (keys[i].counts || keys[i].sizes)))
-            return und_fail(error, "--hint %s: expected a whole number of at least %d", pair,
-                            keys[i].counts || keys[i].sizes);
-        plan->creates = true;
+        if (value[0] < '0' || value[0] > '9' || *end != '\0' || number < keys[i].least || number > INT32_MAX)
+            return und_fail(error, "--hint %s: expected a whole number from %" PRId64 " to %d", pair, keys[i].least,
+                            INT32_MAX);
+        plan->creates = plan->creates || keys[i].creates;
         if (keys[i].counts)
             plan->hinted_count = number;
         if (keys[i].sizes)
@@ -349,7 +359,7 @@ static bool plan_hints(const struct und_options *options, struct und_stream_plan
         if (plan->hints.count == UND_MAX_PAIRS)
             return und_fail(error, "--hint %s: more than %d hints", options->hints.texts[i], UND_MAX_PAIRS);
         plan->hints.texts[plan->hints.count++] = options->hints.texts[i];
-        if (!plan_layout(options->hints.texts[i], plan, error))
+        if (!plan_hint(options->hints.texts[i], plan, error))
             return false;
     }
     return !plan->creates || !asked ||

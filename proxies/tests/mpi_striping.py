@@ -196,6 +196,13 @@ def hints(player: Player, method: str) -> None:
         text = "--hint cb_nodes=1: no stream is played by a method that takes hints"
         fails(player, 2, text, "-a", other, "--hint", "cb_nodes=1")
     fails(player, 2, "--hint cb_nodes: expected KEY=VALUE", "-a", method, "--hint", "cb_nodes")
+    path = player.describe(workload())
+    for key in ("cb_nodes", "cb_buffer_size", "striping_factor", "striping_unit"):
+        for value in ("-5", "0", "1k", "99999999999"):
+            given = ("-a", method, "--dry-run", "--hint", f"{key}={value}")
+            outcome = player.run(0, "-w", path, "-o", "data", *given)
+            text = f"--hint {key}={value}: expected a whole number from 1 to 2147483647"
+            expect(text in outcome.message() and outcome.status == 2, outcome.err)
 
 
 def layout_hints(player: Player, method: str) -> None:
