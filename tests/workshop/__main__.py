@@ -1,15 +1,19 @@
-"""python -m tests.workshop record|compare [CASE …]
+"""python -m tests.workshop record|compare|replay [CASE …]
 
-record runs the programs again, for logs and truth; compare shows what is described otherwise.
+record runs the programs again, for logs and truth; compare shows what is described otherwise;
+replay plays the descriptions under Darshan.
 """
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from tests.workshop import live
 from tests.workshop.cases import CASES, Case
 from tests.workshop.compare import compared
+from tests.workshop.replay import play
+from tests.workshop.replay import save as merge
 from tests.workshop.truth import save
 
 
@@ -28,24 +32,36 @@ def record(cases: Sequence[Case]) -> None:
 
 
 def compare(cases: Sequence[Case]) -> None:
+    for log, case in _logs(cases):
+        found = compared(log, case)
+        print(f"{log.name}: {sum(m.right for m in found)} of {len(found)} right")
+        for m in found:
+            if not m.right:
+                print(
+                    f"    {m.verdict}: {m.stream} {m.quantity} {m.truth} described as "
+                    f"{m.described} {m.noted[:110]}"
+                )
+
+
+def replay(cases: Sequence[Case]) -> None:
+    for log, case in _logs(cases):
+        played = play(log, case, os.environ["DARSHAN_RUNTIME"])
+        merge({log.stem: played}, live.LOGS.parent / "replayed.json")
+        print(log.name, played.get("reason", ""), played.get("failures", ""), flush=True)
+
+
+def _logs(cases: Sequence[Case]) -> Iterator[tuple[Path, Case]]:
     for case in cases:
-        for log in sorted(live.LOGS.glob(f"{case.name}*.darshan")):
-            if log.name.partition(".")[0] != case.name:
-                continue
-            found = compared(log, case)
-            print(f"{log.name}: {sum(m.right for m in found)} of {len(found)} right")
-            for m in found:
-                if not m.right:
-                    print(
-                        f"    {m.verdict}: {m.stream} {m.quantity} {m.truth} described as "
-                        f"{m.described} {m.noted[:110]}"
-                    )
+        for ending in ("", ".dxt"):
+            log = live.LOGS / f"{case.name}{ending}.darshan"
+            if log.exists():
+                yield log, case
 
 
 def main() -> int:
     what, names = sys.argv[1], sys.argv[2:]
     chosen = [c for c in CASES if c.name in names or not names]
-    {"record": record, "compare": compare}[what](chosen)
+    {"record": record, "compare": compare, "replay": replay}[what](chosen)
     return 0
 
 
