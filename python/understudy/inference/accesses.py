@@ -336,12 +336,15 @@ class Accesses:
         rows["method"] = METHODS.index(method)
         rows["element"] = 1
         for name in ("rank", "write", "start_s", "end_s", "transfer", "collective", "even",
-                     "corrected", "calls", "sizes", "collectives"):  # fmt: skip
+                     "corrected", "calls", "sizes", "collectives", "order", "gap",
+                     "gaps"):  # fmt: skip
             rows[name] = touches[name]
         each = np.where(touches["rank"] == ALL_RANKS, self.ranks, 1)
         rows["opens"] = np.clip(touches["opens"] // each, 0, MAX_COUNT)
         rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
+        rows["syncs"] = np.clip(touches["syncs"], 0, MAX_COUNT)
         rows["bytes"] = touches["bytes"]
+        rows["top"] = np.where(touches["write"], 0, touches["top"])
         return rows
 
     # -- number of time steps of a file, best counter first ---------------------------------------

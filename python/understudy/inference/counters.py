@@ -20,6 +20,7 @@ TOUCH = np.dtype(
         ("file", "u8"), ("rank", "i4"), ("write", "?"), ("bytes", "i8"), ("top", "i8"),
         ("start_s", "f8"), ("end_s", "f8"), ("transfer", "i8"), ("collective", "?"),
         ("syncs", "i8"), ("even", "?"), ("opens", "i8"), ("count", "i8"), ("call_bytes", "i8"),
+        ("order", "i8", (3,)), ("gap", "i8"), ("gaps", "i8"),
         ("opened_s", "f8"), ("closed_s", "f8"), ("busy_s", "f8"),
         ("by_handle", "?"), ("corrected", "?"), *_SIZED,
     ]
@@ -58,11 +59,24 @@ def _posix(block: Any, ranks: int) -> list[Rows]:
             block["POSIX_FDSYNCS"], 0
         )
         touch["opens"] = block["POSIX_OPENS"]
+        _order(touch, block, "WRITES" if write else "READS")
         touch["by_handle"] = (block["POSIX_FILENOS"] > 0) & (
             block["POSIX_FILENOS"] == block["POSIX_OPENS"]
         )
         touches.append(_spread(touch, block, "POSIX", ranks))
     return touches
+
+
+def _order(touch: Rows, block: Any, word: str) -> None:
+    """How calls follow each other; the distances are those of reads and writes together."""
+    for k, name in enumerate((word, f"CONSEC_{word}", f"SEQ_{word}")):
+        touch["order"][:, k] = np.clip(block[f"POSIX_{name}"], 0, MAX_COUNT)
+    other = block["POSIX_READS" if word == "WRITES" else "POSIX_WRITES"]
+    counts = np.column_stack([block[f"POSIX_STRIDE{k}_COUNT"] for k in range(1, 5)])
+    gaps = np.column_stack([block[f"POSIX_STRIDE{k}_STRIDE"] for k in range(1, 5)])
+    best = np.argmax(counts, axis=1)[:, None]
+    touch["gap"] = np.where(other > 0, 0, np.take_along_axis(gaps, best, axis=1)[:, 0])
+    touch["gaps"] = np.clip(np.take_along_axis(counts, best, axis=1)[:, 0], 0, MAX_COUNT)
 
 
 def _mpiio(block: Any, ranks: int) -> list[Rows]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from understudy.contracts.workload import Order
 from understudy.inference.series import NEXT, Series
 from understudy.inference.table import LONG
 
@@ -27,6 +28,11 @@ class Draft:
     assumed: bool = False  # that was by assumption
     unclear: bool = False  # another number of time steps is plausible too
     remarks: list[str] = field(default_factory=list)  # notes on it, without its name
+    order: Order = field(default_factory=Order)  # of the calls in a dump
+    block: int = 0  # bytes of the blocks that are dealt to the ranks in turn
+    ordered: str = ""  # how the order or the blocks were found
+    syncs: float = 0.0  # of a file by a rank in all dumps
+    sync_every: float = 0.0  # bytes
     folded: frozenset[bytes] = frozenset()  # templates of the series that were put together
 
     @property

@@ -21,6 +21,8 @@ SHARED_HEAT = (
 )
 
 
+READS = " reads"  # behind the name of a module: its bytes read
+
 Bytes = npt.NDArray[np.int64]
 
 
@@ -52,7 +54,7 @@ def from_heat(
     """Time steps from the heatmap; of 1 B each if the bytes of others, whose times within
     their files are unknown, were in the bins of several."""
     steps = hint.steps if hint else None
-    name = _MODULE[series.method]
+    name = _MODULE[series.method] + ("" if series.write else READS)
     heat = heats.get(name)
     if heat is None:
         return []

@@ -41,14 +41,14 @@ def size_of(cell: Cell) -> int:
 
 
 def is_again(cells: Sequence[Cell]) -> bool:
-    """Whether more bytes were written to the files of these cells than they have."""
-    extent = sum(c.extent for c in cells)
+    """Whether more bytes were moved in the files of these cells than they have."""
+    extent = sum(c.extent or c.top for c in cells)
     return 0 < AGAIN * extent <= sum(map(size_of, cells))
 
 
 def counted(cells: Sequence[Cell], passes: int) -> Again:
     """How often a file was written by its counters; `passes` are those in its trace, or 0."""
-    moved, extent = sum(map(size_of, cells)), sum(c.extent for c in cells)
+    moved, extent = sum(map(size_of, cells)), sum(c.extent or c.top for c in cells)
     opens = max(c.opens for c in cells)
     ratio = moved / extent
     fold = max(2, round(ratio))

@@ -44,6 +44,11 @@ class Cell:
     files: int = 0
     file: int = 0  # one of them
     opens: int = 0  # of each rank, of a file
+    order: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
+    gap: int = 0  # most common distance between calls
+    gaps: int = 0
+    top: int = 0  # bytes of the files up to which they were read
+    syncs: int = 0
     made: npt.NDArray[np.int64] | None = None  # operations, see `operations.add_to`
 
 
@@ -260,6 +265,16 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     cell.extent += int(rows["extent"].sum())
     cell.opens = max(cell.opens, int(rows["opens"].max()))
     cell.files += len(np.unique(rows["file"]))
+    cell.order = cell.order + rows["order"].sum(axis=0)
+    cell.syncs += int(rows["syncs"].sum())
+    most = int(np.argmax(rows["gaps"]))
+    if rows["gaps"][most] > cell.gaps:
+        cell.gap, cell.gaps = int(rows["gap"][most]), int(rows["gaps"][most])
+    if not rows["write"][0]:
+        _, one = np.unique(rows["file"], return_inverse=True)
+        tops = np.zeros(int(one.max()) + 1, np.int64)
+        np.maximum.at(tops, one.ravel(), rows["top"])
+        cell.top += int(tops.sum())
 
 
 def _kinds(family: _Family) -> list[_Family]:
@@ -425,6 +440,9 @@ def _merged(
             home.start_s = min(home.start_s, cell.start_s)
             home.end_s = max(home.end_s, cell.end_s)
             home.extent += cell.extent
+            home.top += cell.top
+            home.syncs += cell.syncs
+            home.order = home.order + cell.order
             if cell.made is not None:
                 home.made = cell.made if home.made is None else home.made + cell.made
     return merged

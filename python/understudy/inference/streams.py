@@ -22,6 +22,7 @@ from understudy.contracts.workload import (
     Variable,
     runs_at_most,
 )
+from understudy.inference import orders
 from understudy.inference.calls import BY_RUNS
 from understudy.inference.drafts import (
     MAX_FILES,
@@ -70,6 +71,8 @@ class Composer:
         drafts = merge(series, BURST * self.runtime_s)
         drafts = self._fold_small(drafts)
         drafts = unravel(drafts)
+        for draft in drafts:
+            orders.learn(draft, self.ranks)
         split(drafts)
         drafts = gather(in_turn(drafts), self.runtime_s)
         drafts.sort(key=lambda d: (d.start_s(0), -d.bytes))
@@ -164,6 +167,12 @@ class Composer:
         dumps = tuple(self._dump(draft, k, limit, defaults) for k in range(draft.dumps))
         self._prove(draft, at, main, any(v.transfer_bytes for d in dumps for v in d.variables))
         self.templates.append(draft.templates)
+        flushed = orders.sync_bytes(draft) if draft.write else None
+        if flushed is not None:
+            how = "bytes over POSIX_FSYNCS + POSIX_FDSYNCS, of which there are several in a dump"
+            self.provenance.append(
+                Provenance(path=f"{at}/sync_bytes", origin="derived", how=how, confidence="likely")
+            )
         label = main.template.replace(b"\x00", b"*").decode("utf-8", "replace")
         return Stream(
             name=name,
@@ -176,10 +185,12 @@ class Composer:
             method=draft.method,
             transfer_bytes=defaults.transfer_bytes,
             collective=defaults.collective,
-            sync=any(s.synced for s in draft.series) and draft.write,
+            sync=any(s.synced for s in draft.series) and draft.write and flushed is None,
             dumps=dumps,
             names=draft.names,
             reopen=draft.reopen,
+            order=draft.order,
+            sync_bytes=flushed,
         )
 
     def _note_excess(self, draft: Draft, name: str) -> None:
@@ -221,7 +232,7 @@ class Composer:
             ):
                 parts = files.setdefault((n, item), [])
                 file = (len(files) - 1) % MAX_FILES
-                parts += self._variables(cell, file, limit, defaults)
+                parts += self._variables(cell, file, limit, defaults, draft.block)
         variables = [v for parts in files.values() for v in _by_size(parts)]
         facts = [s.dumps[k] for s in draft.series]
         payload = sum(v.bytes for v in variables)
@@ -239,18 +250,18 @@ class Composer:
         )
 
     def _variables(
-        self, cell: Cell, file: int, limit: int, defaults: "_Defaults"
+        self, cell: Cell, file: int, limit: int, defaults: "_Defaults", block: int
     ) -> Iterable[list[Variable]]:
         """The variables of what one record tells of all ranks, and of what each rank's tells."""
         if cell.shared_bytes:
             shared = np.array([cell.shared_bytes])
-            yield self._cut(shared, cell.shared_calls, cell, file, limit, defaults)
+            yield self._cut(shared, cell.shared_calls, cell, file, limit, defaults, block)
         if cell.rank_bytes is not None and cell.rank_bytes.any():
             yield self._cut(cell.rank_bytes, cell.rank_calls, cell, file, limit, defaults)
 
     def _cut(
         self, moved: npt.NDArray[np.int64], calls: Tally, cell: Cell, file: int, limit: int,
-        defaults: "_Defaults",
+        defaults: "_Defaults", block: int = 0,
     ) -> list[Variable]:  # fmt: skip
         ranks = np.diff(bin_edges(self.ranks, len(moved)))
         element = 1 if np.any(moved % cell.element) else cell.element
@@ -265,7 +276,9 @@ class Composer:
             moved, ranks, calls, element=element, even=cell.even,
             transfer_bytes=defaults.transfer_bytes, collective=defaults.collective,
         )  # fmt: skip
-        return [_variable(piece, _rule(piece), file, defaults) for piece in made]
+        return [
+            _variable(piece, _rule(piece, block, self.ranks), file, defaults) for piece in made
+        ]
 
     def _note_blocks(self) -> None:
         note = "Ranks of many sizes were averaged in blocks of equal ones with the same total."
@@ -340,6 +353,9 @@ class Composer:
             entry("/reopen", "reconstructed", draft.again, sure)
         else:
             entry("/files", "reconstructed", "names of the files and when they were open")
+        if draft.ordered:
+            what = "/dumps/*/variables/*/decomposition" if draft.block else "/order"
+            entry(what, "derived", draft.ordered, "likely")
         if draft.names > 1:
             entry("/names", "derived", "files of the same size that take turns in time")
         entry("/layout", "derived", "ranks that have records of each file")
@@ -376,10 +392,12 @@ def _last_file(dump: Dump) -> int:
     return max((v.file for v in dump.variables), default=0)
 
 
-def _rule(piece: Piece) -> Decomposition:
-    """Rows of blocks of ranks as runs."""
+def _rule(piece: Piece, block: int, ranks: int) -> Decomposition:
+    """Rows of blocks of ranks as runs, or dealt in blocks of so many bytes."""
     if len(piece.rows) == 1:
-        return EVEN
+        row = piece.element * piece.row_elements
+        dealt = block and block % row == 0 and int(piece.rows[0]) * row >= 2 * ranks * block
+        return Decomposition(rule="cyclic", block=block // row) if dealt else EVEN
     low, extra = np.divmod(piece.rows, piece.ranks)
     pairs = np.column_stack([extra, low + 1, piece.ranks - extra, low]).reshape(-1, 2)
     return runs_at_most(map(tuple, pairs.tolist()))

@@ -37,6 +37,11 @@ ACCESS = np.dtype(
         ("synced", "?"),
         ("even", "?"),  # the log says that all ranks moved the same
         ("corrected", "?"),  # the bytes are not those of the counter
+        ("order", "i8", (3,)),  # calls; those that follow the one before; those ahead of it
+        ("gap", "i8"),  # the most common distance between calls, bytes
+        ("gaps", "i8"),  # how often it is
+        ("top", "i8"),  # bytes up to which the file was read
+        ("syncs", "i8"),
         ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
         ("bare", "?"),  # the row has nothing but them
     ]

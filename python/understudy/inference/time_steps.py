@@ -20,7 +20,7 @@ from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.drafts import Draft
 from understudy.inference.heatmap import FROM_HEAT, NOISE, SHARED_HEAT, Burst, Heat, from_heat
 from understudy.inference.rewrites import counted, is_again, passes_of
-from understudy.inference.series import Cell, DumpFacts
+from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
 from understudy.inference.transfers import Tally
 
@@ -52,9 +52,10 @@ class TimeSteps:
     """Splits drafts of one dump into time steps, if the trace separates them."""
 
     runtime_s: float
+    ranks: int = 1
     hints: dict[int, Hint] = field(default_factory=dict)
     heat: dict[str, Heat] = field(default_factory=dict)
-    trace: Callable[[int, str], Segments | None] = lambda file, method: None
+    trace: Callable[[int, str, bool], Segments | None] = lambda file, method, write: None
 
     def split(self, drafts: Sequence[Draft]) -> None:
         """Turn every draft that is one long-open file into a stream of time steps."""
@@ -64,8 +65,18 @@ class TimeSteps:
             series = draft.series[0]
             items = {item for item, _ in series.dumps[0].cells}
             alone = draft.dumps == 1 and len(draft.series) == 1 and len(items) == 1
+            others = [d for d in drafts if d is not draft and d.write == draft.write]
             if draft.write and alone:
-                self._split(draft, [d for d in drafts if d is not draft and d.write])
+                self._split(draft, others)
+            elif alone and is_again(cells := list(series.dumps[0].cells.values())):
+                if self._each_reads_all(cells):
+                    draft.remarks.append(
+                        "each rank reads all of a file, or its own part again and again, which "
+                        "the log does not tell; that the ranks read different bytes, of a larger "
+                        "file, is assumed"
+                    )
+                else:
+                    self._split_again(draft, others)
 
     def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
         series = draft.series[0]
@@ -78,7 +89,7 @@ class TimeSteps:
         steps = hint.steps if hint else None
         several = len(series.rank_spans) > 1  # ranks have files of their own
         counted = f"{hint.counter} = {hint.steps}; " if hint else ""
-        segments = self._traced(file, series.method, dump.bytes)
+        segments = self._traced(file, series, dump.bytes)
         bursts, plausible = self._from_trace(segments, hint)
         if not self._lasts(dump, bursts):
             return
@@ -144,6 +155,14 @@ class TimeSteps:
         series.dumps[-1].extent = dump.extent - sum(d.extent for d in series.dumps[:-1])
         series.key = tuple((k,) for k in range(len(series.dumps)))
 
+    def _each_reads_all(self, cells: Sequence[Cell]) -> bool:
+        """Whether every rank may have read all of a file once."""
+        return all(
+            c.even and c.rank_bytes is None
+            and abs(c.shared_bytes - self.ranks * c.top) <= NOISE * c.shared_bytes
+            for c in cells
+        )  # fmt: skip
+
     def _lasts(self, dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
         """Whether a file is used for so long, or so often, that it holds several time steps."""
         span_s = dump.end_s - dump.start_s
@@ -176,9 +195,11 @@ class TimeSteps:
         series = draft.series[0]
         dump = series.dumps[0]
         cells = list(dump.cells.values())
-        segments = self._traced(cells[0].file, series.method, 0)
+        segments = self._traced(cells[0].file, series, 0)
         begins = _passes(segments) if segments is not None else []
         found = counted(cells, len(begins) + 1 if begins else 0)
+        if not series.write:  # other ranks may have read the same bytes
+            found = replace(found, sure=bool(begins))
         bursts: list[Burst] = []
         if segments is not None and begins:
             how = "times and sizes from the DXT segments, divided where offsets start again"
@@ -207,11 +228,13 @@ class TimeSteps:
             draft.assumed = True
         if not found.sure and not begins:
             draft.remarks.append(
-                f"that its files were written {found.times} times is a guess: {found.how}"
+                f"that its files were {'written' if series.write else 'read'} {found.times} times "
+                f"is a guess: {found.how}"
             )
         largest = max(d.bytes for d in series.dumps)
         # What is left of earlier, longer contents was not truncated.
-        rewritten = found.rewritten and not (begins and dump.extent > (1 + NOISE) * largest)
+        left_over = bool(begins) and dump.extent > (1 + NOISE) * largest
+        rewritten = series.write and found.rewritten and not left_over
         draft.files = "rewrite" if rewritten else "update"
         draft.reopen = rewritten or found.reopened
         draft.again, draft.again_sure = found.how, found.sure or bool(begins)
@@ -220,7 +243,7 @@ class TimeSteps:
         container = series.method == "hdf5" and rewritten
         beyond = max(0, dump.extent - largest) if container else 0
         for step in series.dumps:
-            step.extent = step.bytes + beyond
+            step.extent = step.bytes + beyond if series.write else 0
         series.key = tuple((k,) for k in range(len(series.dumps)))
 
     def _held(
@@ -245,10 +268,10 @@ class TimeSteps:
             return _divide(dump, bursts), [_lost(count, len(bursts), dump.bytes)]
         return _divide(dump, bursts), []
 
-    def _traced(self, file: int, method: str, payload: int) -> Segments | None:
+    def _traced(self, file: int, series: Series, payload: int) -> Segments | None:
         """The trace of a file in order of time, without a library's own accesses where the
         payload tells them; None if it has no bytes."""
-        segments = self.trace(file, method)
+        segments = self.trace(file, series.method, series.write)
         if segments is None or not segments.bytes.any():
             return None
         segments = _of_payload(segments, payload)

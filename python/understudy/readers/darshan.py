@@ -18,7 +18,7 @@ from understudy.darshanlog import Log, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.accesses import Accesses, Remarks
 from understudy.inference.crosscheck import Layers
-from understudy.inference.heatmap import Heat
+from understudy.inference.heatmap import READS, Heat
 from understudy.inference.interfaces import coverage, of_log, of_streams
 from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series
@@ -118,9 +118,10 @@ def _describe(
     composer = Composer(ranks=ranks, runtime_s=span_s, keep_names=keep_names, starts=starts)
     time_steps = TimeSteps(
         runtime_s=span_s,
+        ranks=ranks,
         hints=accesses.hints,
         heat=_heat(log, accesses),
-        trace=lambda file, method: _segments(log, accesses.screen, file, method),
+        trace=lambda file, method, write: _segments(log, accesses.screen, file, method, write),
     )
     streams = composer.streams(series, time_steps.split, accesses.idle)
     notes = (
@@ -190,28 +191,29 @@ def _refuse_incomplete(log: Log, partial: bool) -> None:
 
 
 def _heat(log: Log, accesses: Accesses) -> dict[str, Heat]:
-    """Bytes written per time bin over all ranks, by module."""
+    """Bytes written and read per time bin over all ranks, by module."""
     module = log.modules.get("HEATMAP")
     if module is None or not module.supported or module.partial:
         return {}
     sums: dict[str, Heat] = {}
     for record in log.heatmap():
-        name = accesses.module_names.get(record.id, b"").decode("ascii", "replace")
-        bins = np.asarray(record.write_bins, np.int64)
-        if not accesses.screen.heat(record.bin_width_s, bins):
-            continue
-        old = sums.get(name)
-        if old is not None:
-            size = max(len(bins), len(old.bytes))
-            bins = np.pad(bins, (0, size - len(bins))) + np.pad(
-                old.bytes, (0, size - len(old.bytes))
-            )
-        sums[name] = Heat(width_s=record.bin_width_s, bytes=bins)
+        module_name = accesses.module_names.get(record.id, b"").decode("ascii", "replace")
+        for ending, some in (("", record.write_bins), (READS, record.read_bins)):
+            name, bins = module_name + ending, np.asarray(some, np.int64)
+            if not accesses.screen.heat(record.bin_width_s, bins):
+                continue
+            old = sums.get(name)
+            if old is not None:
+                size = max(len(bins), len(old.bytes))
+                bins = np.pad(bins, (0, size - len(bins))) + np.pad(
+                    old.bytes, (0, size - len(old.bytes))
+                )
+            sums[name] = Heat(width_s=record.bin_width_s, bytes=bins)
     return sums
 
 
-def _segments(log: Log, screen: Screen, file: int, method: str) -> Segments | None:
-    """Traced writes to one file, of the application's own interface."""
+def _segments(log: Log, screen: Screen, file: int, method: str, write: bool) -> Segments | None:
+    """Traced accesses to one file in one direction, of the application's own interface."""
     name = {"posix": "DXT_POSIX", "mpiio": "DXT_MPIIO", "hdf5": "DXT_MPIIO"}.get(method, "")
     module = log.modules.get(name)
     if module is None or not module.supported or module.partial:
@@ -219,7 +221,9 @@ def _segments(log: Log, screen: Screen, file: int, method: str) -> Segments | No
     records = [r for r in log.dxt(name) if r.id == file]
     if not records:
         return None
-    found = [screen.segments(name, r.write_segments) for r in records]
+    found = [
+        screen.segments(name, r.write_segments if write else r.read_segments) for r in records
+    ]
     rows = np.concatenate(found)
     return Segments(
         rank=np.repeat([r.rank for r in records], [len(part) for part in found]),
