@@ -10,7 +10,9 @@ from understudy.reframe.played import AS_DESCRIBED
 
 @rfm.simple_test
 class Fidelity(ObservedVolume):
-    workload = parameter(names(), loggable=True)
-    method = parameter([AS_DESCRIBED], loggable=True)
-    stripe_count = parameter(["default"], loggable=True)
-    observer = parameter(OBSERVERS, loggable=True)
+    descr = "Bytes, dumps and calls of the replica against the original"
+    tags = {"acceptance", "fidelity"}  # noqa: RUF012
+    workload = parameter(names(), type=str, loggable=True)
+    method = parameter([AS_DESCRIBED], type=str, loggable=True)
+    stripe_count = parameter(["default"], type=str, loggable=True)
+    observer = parameter(OBSERVERS, type=str, loggable=True)

@@ -11,6 +11,8 @@ from understudy.reframe.placed import STRIPE_COUNTS
 
 @rfm.simple_test
 class Replay(Bandwidth):
-    workload = parameter(names(), loggable=True)
-    method = parameter(methods.names(), loggable=True)
-    stripe_count = parameter(STRIPE_COUNTS, loggable=True)
+    descr = "Bandwidth of a file system for a workload"
+    tags = {"nightly", "acceptance", "bandwidth"}  # noqa: RUF012
+    workload = parameter(names(), type=str, loggable=True)
+    method = parameter(methods.names(), type=str, loggable=True)
+    stripe_count = parameter(STRIPE_COUNTS, type=str, loggable=True)

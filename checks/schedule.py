@@ -10,8 +10,10 @@ from understudy.reframe.schedule import Pauses
 
 @rfm.simple_test
 class Schedule(Pauses):
-    workload = parameter(names(), loggable=True)
-    method = parameter([AS_DESCRIBED], loggable=True)
-    stripe_count = parameter(["default"], loggable=True)
+    descr = "Pauses of the replica against the schedule of the simulation"
+    tags = {"fidelity"}  # noqa: RUF012
+    workload = parameter(names(), type=str, loggable=True)
+    method = parameter([AS_DESCRIBED], type=str, loggable=True)
+    stripe_count = parameter(["default"], type=str, loggable=True)
     scaling = "weak"
     ranks = 4

@@ -10,6 +10,8 @@ from understudy.reframe.simulation import SimulationSizes
 
 @rfm.simple_test
 class Simulation(SimulationSizes):
-    workload = parameter(names(), loggable=True)
-    method = parameter([AS_DESCRIBED], loggable=True)
-    stripe_count = parameter(["default"], loggable=True)
+    descr = "Sizes on storage against those that a publication states"
+    tags = {"fidelity"}  # noqa: RUF012
+    workload = parameter(names(), type=str, loggable=True)
+    method = parameter([AS_DESCRIBED], type=str, loggable=True)
+    stripe_count = parameter(["default"], type=str, loggable=True)

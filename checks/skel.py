@@ -9,7 +9,9 @@ from understudy.reframe.skeleton import RANKS, RANKS_PER_AGGREGATOR, SkeletonAcc
 
 @rfm.simple_test
 class Skel(SkeletonAccuracy):
-    method = parameter(methods(), loggable=True)
+    descr = "Bandwidth of ADIOS output, and whether the skeleton predicts it"
+    tags = {"acceptance", "bandwidth"}  # noqa: RUF012
+    method = parameter(methods(), type=str, loggable=True)
     ranks = parameter(RANKS, loggable=True)
     ranks_per_aggregator = parameter(RANKS_PER_AGGREGATOR, loggable=True)
-    stripe_count = parameter(STRIPE_COUNTS, loggable=True)
+    stripe_count = parameter(STRIPE_COUNTS, type=str, loggable=True)

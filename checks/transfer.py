@@ -9,4 +9,6 @@ from understudy.reframe.transfer import TransferAccuracy
 
 @rfm.simple_test
 class Transfer(TransferAccuracy):
+    descr = "Times of the replica against those of the application on this storage"
+    tags = {"fidelity"}  # noqa: RUF012
     application = parameter(names(), loggable=True)

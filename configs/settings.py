@@ -32,12 +32,19 @@ except UnderstudyError as error:
 for system in systems:
     system.setdefault("prefix", str(OUT))
 
+SERIAL = ["--exec-policy=serial"]
+POWERS_OF_TWO = ",".join(str(1 << power) for power in range(12))
+# Of storage, not of the page cache: data are flushed, and read back by another rank.
+STORAGE = ["-S Replay.fsync=1", "-S Replay.restart=1", "-S Replay.drop_cache=1"]
+
 site_configuration = {
     "systems": systems,
     "environments": environments,
     "modes": [
-        {"name": "serial", "options": ["--exec-policy=serial"]},
-        {"name": "accept", "options": ["--exec-policy=serial", "-S require_reference=1"]},
+        {"name": "serial", "options": SERIAL},
+        {"name": "quick", "options": [*SERIAL, "-P stripe_count=default", "-S max_bytes=1GiB"]},
+        {"name": "sweep", "options": [*SERIAL, f"-P stripe_count=default,{POWERS_OF_TWO}"]},
+        {"name": "accept", "options": [*SERIAL, "-S require_reference=1", *STORAGE]},
     ],
     "general": [
         {

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.test_checks import LISTED, METHODS, Session, cases, sample
+from understudy.errors import UnderstudyError
 from understudy.paths import where
+from understudy.units import parse_size
 
 
 class Lines(NamedTuple):
@@ -84,3 +86,77 @@ def test_archer_is_not_asked_for_more_targets_than_it_has(tmp_path: Path) -> Non
     session.run("--dry-run", "--system=archer", "-S", "scaling=weak", "-S", "ranks=96")
     asked = re.findall(r"understudy-replay .* --stripe-count (\d+) ", "\n".join(session.scripts()))
     assert sorted(map(int, asked)) == [4, 48]
+
+
+def dry(folder: Path, system: str, *arguments: str, check: str = "Replay") -> tuple[Session, str]:
+    session = Session(folder, sample())
+    session.program("understudy-replay", LISTED)
+    done = session.run("--dry-run", f"--system={system}", *arguments, check=check)
+    return session, done.stdout + done.stderr
+
+
+def test_the_mode_sweep_asks_for_powers_of_two_up_to_the_targets(tmp_path: Path) -> None:
+    session, printed = dry(tmp_path, "archer", "--mode=sweep")
+    asked = re.findall(r"understudy-replay .* --stripe-count (\d+) ", "\n".join(session.scripts()))
+    assert sorted(map(int, asked)) == [1, 2, 4, 8, 16, 32]
+    assert printed.count("[archer:work has 48 targets, fewer than ") == 6 * len(METHODS)
+
+
+def test_a_stripe_count_that_another_case_has_is_skipped(tmp_path: Path) -> None:
+    ranks = ["-S", "scaling=weak", "-S", f"ranks={64 * 24}"]
+    session, printed = dry(tmp_path, "archer", *ranks)
+    asked = re.findall(r"understudy-replay .* --stripe-count (\d+) ", "\n".join(session.scripts()))
+    assert asked == ["48"]
+    reason = "[stripe count 48 is that of the case with a target for each node]"
+    assert printed.count(reason) == len(METHODS)
+
+
+def test_the_mode_accept_measures_storage(tmp_path: Path) -> None:
+    session, _ = dry(tmp_path, "archer", "--mode=accept")
+    scripts = session.scripts()
+    assert scripts
+    for script in scripts:
+        assert " -e --restart --shift-ranks 1 --drop-cache " in script
+
+
+def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
+    session, _ = dry(
+        tmp_path, "archer", "-S", "method_options=posix.direct=yes", "-S", "transfer_bytes=4MiB",
+        "-S", "hints=cb_nodes=2,a=b c;d", "-P", "stripe_count=3",
+    )  # fmt: skip
+    [script] = session.scripts()
+    for option in (
+        " -m posix.direct=yes ", " -t 4194304 ", " --hint cb_nodes=2 ", " --hint 'a=b c;d' ",
+        " --stripe-count 3 ",
+    ):  # fmt: skip
+        assert option in script
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["-S", "max_bytes=1XB"], "'1XB': expected bytes, such as 4194304, 4MiB or 4MB"),
+    (["-S", "transfer_bytes=-1"], "'-1': expected bytes, such as 4194304, 4MiB or 4MB"),
+    (["-S", "drop_cache=1"], "-S drop_cache=1: only with -S restart=1, which reads"),
+    (["-P", "stripe_count=all"],
+     "-P stripe_count=all: expected default, nodes, cores or a number of targets"),
+    (["-P", "stripe_count=0"],
+     "-P stripe_count=0: expected default, nodes, cores or a number of targets"),
+])  # fmt: skip
+def test_an_invalid_option_ends_with_one_message(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    _, printed = dry(tmp_path, "archer", *arguments)
+    assert f"understudy: {message}\n" in printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize(("text", "size"), [
+    ("4194304", 4194304), ("4kB", 4000), ("4KiB", 4096), ("3GiB", 3 << 30), ("1EB", 10**18),
+])  # fmt: skip
+def test_sizes_are_those_of_the_player(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "4 MB", "4mb", "-4MB", "4.5MB", "MB", "4MBB", "\u0664MB"])
+def test_other_sizes_are_refused(text: str) -> None:
+    with pytest.raises(UnderstudyError, match="expected bytes, such as 4194304, 4MiB or 4MB"):
+        parse_size(text)

@@ -1,8 +1,11 @@
 """Numbers as a person reads them; everywhere else they are bytes, seconds and fractions."""
 
+import re
 from decimal import Decimal
 
 import humanize
+
+from understudy.errors import UnderstudyError
 
 NOT_MEASURED = "not measured"
 
@@ -94,3 +97,21 @@ def shorten(text: str, longest: int) -> str:
         return text
     head = (longest - 1) // 2
     return f"{text[:head]}…{text[len(text) - (longest - 1 - head) :]}"
+
+
+_FACTORS: dict[str, int] = {"": 1} | {
+    prefix + end: base**power
+    for power, (prefix, binary) in enumerate(zip("kMGTPE", "KMGTPE", strict=True), start=1)
+    for prefix, end, base in ((prefix, "B", 1000), (binary, "iB", 1024))
+}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a number as the player takes it: 4194304, 4MiB (binary), 4MB (decimal).
+
+    UnderstudyError for anything else.
+    """
+    found = re.fullmatch(r"([0-9]{1,18})([A-Za-z]*)", text)
+    if found is None or found[2] not in _FACTORS:
+        raise UnderstudyError(f"{text!r}: expected bytes, such as 4194304, 4MiB or 4MB")
+    return int(found[1]) * _FACTORS[found[2]]

@@ -32,8 +32,8 @@ class Bandwidth(Played):
 
     @run_before("performance")
     def one_bandwidth_per_stream(self) -> None:
-        for stream in self.described.streams:
-            self.measure(f"{stream.name}_bandwidth", "MiB/s", self._bandwidth, stream.name)
+        for name in [*(stream.name for stream in self.described.streams), *self.restarts]:
+            self.measure(f"{name}_bandwidth", "MiB/s", self._bandwidth, name)
         self.measure("elapsed", "s", self._elapsed_s)
 
     def _bandwidth(self, name: str) -> float:

@@ -1,6 +1,6 @@
 """The proof that all of the work was done: where a measurement differs from what was asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +24,12 @@ class Asked:
     workload: Workload
     workload_sha256: str
     method: str | None
-    transfer_bytes: int | None
-    collective: bool | None
+    options: Mapping[str, Any]  # options of the measurement, by name
     repetitions: int
     time_scale: float
     verify: bool
     file_system: str
+    restarts: Sequence[str] = ()  # streams that read checkpoints back, after those of the workload
 
 
 def faults(result: Played, asked: Asked) -> Iterator[str]:
@@ -41,13 +41,12 @@ def faults(result: Played, asked: Asked) -> Iterator[str]:
         {
             "environment.ranks": (result.environment.ranks, asked.workload.ranks),
             "options.method": (result.options["method"], asked.method),
-            "options.transfer_bytes": (result.options["transfer_bytes"], asked.transfer_bytes),
-            "options.collective": (result.options["collective"], asked.collective),
             "options.time_scale": (result.options["time_scale"], asked.time_scale),
             "options.bytes_scale": (result.options["bytes_scale"], 1),
             "options.verify": (result.options["verify"], asked.verify),
             "repetitions": (len(result.repetitions), asked.repetitions),
         }
+        | {f"options.{key}": (result.options[key], value) for key, value in asked.options.items()}
     )
     if result.verification is not None and result.verification.wrong_bytes:
         yield f"verification.wrong_bytes: expected 0, got {result.verification.wrong_bytes}"
@@ -126,11 +125,11 @@ def _wrong_file_system(storage: Mapping[str, Any], wanted: str) -> Iterator[str]
 
 def _repetition_faults(repetition: PlayedRepetition, asked: Asked) -> Iterator[str]:
     have = [s.name for s in repetition.streams]
-    want = [s.name for s in asked.workload.streams]
+    want = [*(s.name for s in asked.workload.streams), *asked.restarts]
     if have != want:
         yield f"streams: expected {', '.join(want)}; got {', '.join(have)}"
         return
-    for played, stream in zip(repetition.streams, asked.workload.streams, strict=True):
+    for played, stream in zip(repetition.streams, asked.workload.streams, strict=False):
         for fault in _stream_faults(played, stream, asked):
             yield f"{stream.name}.{fault}"
 
@@ -170,7 +169,8 @@ def verdict(result: Played) -> str:
     """How much of what was described was moved, and how fast, for a person."""
     workload = result.workload
     described = workload.bytes * len(result.repetitions)
-    moved = sum(s.bytes for r in result.repetitions for s in r.streams)
+    names = {s.name for s in workload.streams}  # a restart reads more
+    moved = sum(s.bytes for r in result.repetitions for s in r.streams if s.name in names)
     dumps = sum(s.dump_count for s in workload.streams) * len(result.repetitions)
     error = (moved - described) / described if described else 0.0
     elapsed_s = sum(r.elapsed_s for r in result.repetitions)

@@ -28,7 +28,7 @@ class ObservedVolume(Volume):
     descriptor stream by stream, within the same tolerance.
     """
 
-    observer = parameter(loggable=True)
+    observer = parameter(type=str, loggable=True)
 
     @run_after("init")
     def play_once_without_reading_back(self) -> None:

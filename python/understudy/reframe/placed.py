@@ -36,6 +36,7 @@ from understudy.reframe.systems import (
     STRIPE_COUNT_MAX,
     STRIPING,
 )
+from understudy.units import parse_size
 
 MIB = 1 << 20
 STRIPE_COUNTS = ("default", "nodes", "cores")
@@ -57,8 +58,22 @@ def even_ranks_per_node(ranks: int, maximum: int) -> int:
     return next(n for n in range(min(ranks, maximum), 0, -1) if ranks % n == 0)
 
 
+class Size(int):
+    """Bytes, which -S gives with a unit: 1GiB. A mistake ends the session with one message."""
+
+    def __new__(cls, value: int | str) -> "Size":
+        with session.exit_on_error():
+            return super().__new__(cls, parse_size(str(value)))
+
+
 class _Abstract(RegressionTestMeta, ABCMeta):
     """ReFrame's metaclass, with abstract methods, and one message for a wrong value of -S."""
+
+    def __new__(cls, name: str, bases: Any, namespace: Any, **options: Any) -> Any:
+        if "deferrable" in namespace:  # a builtin of class bodies, which ReFrame takes out
+            return super().__new__(cls, name, bases, namespace, **options)
+        # -P and --repeat call ReFrame's metaclass by its name, which has done its work by now.
+        return ABCMeta.__new__(cls, name, bases, namespace, **options)
 
     def setvar(cls, name: str, value: Any) -> bool:
         """What -S NAME=VALUE does to a class of checks."""
@@ -80,7 +95,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     A check derived from it has `ranks` and `stripe_count`. Each of its runs leaves a record.
     """
 
-    max_bytes = variable(int, type(None), value=None)
+    max_bytes = variable(Size, int, type(None), value=None)
     ranks_per_node = variable(int, type(None), value=None)
     campaign = variable(str, type(None), value=None, loggable=True)
     session = variable(str, loggable=True)
@@ -146,6 +161,17 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
                 )
 
     @run_after("init")
+    def check_stripe_count(self) -> None:
+        known = self.stripe_count in STRIPE_COUNTS or re.fullmatch(
+            "[1-9][0-9]*", self.stripe_count
+        )
+        if not known:
+            sys.exit(
+                f"understudy: -P stripe_count={self.stripe_count}: expected "
+                f"{', '.join(STRIPE_COUNTS)} or a number of targets"
+            )
+
+    @run_after("init")
     def require_striping(self) -> None:
         if self.stripe_count != "default":
             self.valid_systems = [f"+{MPI} +{STRIPING}", f"+{MPI} +{NO_STRIPING}"]
@@ -171,6 +197,23 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         )
 
     @run_after("setup")
+    def skip_repeated_stripe_counts(self) -> None:
+        """After distribute_ranks: two cases with the same stripe count would say the same."""
+        if self.stripe_count == "default":
+            return
+        here = self.current_partition
+        most = here.extras[STRIPE_COUNT_MAX]
+        self.skip_if(
+            self.stripe_count.isdigit() and most is not None and int(self.stripe_count) > most,
+            f"{here.fullname} has {most} targets, fewer than {self.stripe_count}",
+        )
+        count = self.asked_layout()["stripe_count"]
+        self.skip_if(
+            self.stripe_count == "cores" and count == self._at_most_all_targets(self.nodes),
+            f"stripe count {count} is that of the case with a target for each node",
+        )
+
+    @run_after("setup")
     def check_local_host(self) -> None:
         if not self.current_partition.scheduler.is_local:
             return
@@ -184,11 +227,13 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     @run_after("setup")
     def skip_oversized(self) -> None:
         here = self.current_partition
-        maximum = self.max_bytes or here.extras.get(MAX_BYTES, self.bytes_needed)
+        maximum = here.extras.get(MAX_BYTES, self.bytes_needed)
+        if self.max_bytes is not None:
+            maximum = self.max_bytes
         self.skip_if(
             self.bytes_needed > maximum,
             f"{self.bytes_needed} bytes exceed the limit of {maximum} on {here.fullname}; "
-            "raise it with -S max_bytes=N",
+            "raise it with -S max_bytes=SIZE, such as 100GiB",
         )
 
     @run_before("run")
@@ -246,9 +291,13 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         """What is asked of the file system; nothing by default."""
         if self.stripe_count == "default":
             return {}
-        wanted = self.nodes if self.stripe_count == "nodes" else self.ranks
+        named = {"nodes": self.nodes, "cores": self.ranks}
+        wanted = named.get(self.stripe_count) or int(self.stripe_count)
+        return {"stripe_count": self._at_most_all_targets(wanted)}
+
+    def _at_most_all_targets(self, count: int) -> int:
         most = self.current_partition.extras[STRIPE_COUNT_MAX]
-        return {"stripe_count": wanted if most is None else min(wanted, most)}
+        return count if most is None else min(count, most)
 
     @sanity_function
     def all_work_was_done(self) -> bool:

@@ -8,6 +8,8 @@ and seconds throughout, MiB/s only in what ReFrame prints.
 """
 
 import hashlib
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,11 +24,12 @@ from understudy.contracts.measurement import PlayedRepetition, PlayedStream
 from understudy.contracts.run import RECORD_FILE
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
+from understudy.judge.conditions import RESTART_SUFFIX
 from understudy.model.scaling import scale
 from understudy.producers import MEASUREMENT_FILE, player
 from understudy.reframe.evidence import Asked, faults, verdict
 from understudy.reframe.methods import PLAYER, cannot_play
-from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed
+from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed, Size
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.systems import TYPE
@@ -60,13 +63,19 @@ def _loaded(path: Path, _changed_ns: int) -> measurement.Played:
 class Played(Placed):
     """Plays one workload and proves from the result that all of it was done."""
 
-    workload = parameter(loggable=True)
-    method = parameter(loggable=True)
-    stripe_count = parameter(loggable=True)
+    workload = parameter(type=str, loggable=True)
+    method = parameter(type=str, loggable=True)
+    stripe_count = parameter(type=str, loggable=True)
 
     time_scale = variable(float, type(None), value=None, loggable=True)
     repetitions = variable(int, value=1, loggable=True)
-    transfer_bytes = variable(int, type(None), value=None, loggable=True)
+    transfer_bytes = variable(Size, int, type(None), value=None, loggable=True)
+    fsync = variable(typecheck.Bool, value=False, loggable=True)
+    restart = variable(typecheck.Bool, value=False, loggable=True)
+    shift_ranks = variable(int, value=1, loggable=True)
+    drop_cache = variable(typecheck.Bool, value=False, loggable=True)
+    method_options = variable(typecheck.List[str], value=[], loggable=True)
+    hints = variable(typecheck.List[str], value=[], loggable=True)
     collective = variable(typecheck.Bool, type(None), value=None, loggable=True)
     verify = variable(typecheck.Bool, value=True, loggable=True)
     scaling = variable(str, value="none", loggable=True)
@@ -110,6 +119,18 @@ class Played(Placed):
         own = {s.method for s in self.described.streams}
         return own if self.method == AS_DESCRIBED else {self.method}
 
+    @run_after("init")
+    def check_restart(self) -> None:
+        if self.drop_cache and not self.restart:
+            sys.exit("understudy: -S drop_cache=1: only with -S restart=1, which reads")
+
+    @property
+    def restarts(self) -> list[str]:
+        """Streams of the measurement that read a checkpoint back; none without checkpoints."""
+        written = (s for s in self.described.streams if s.operation == "write")
+        names = [f"{s.name}{RESTART_SUFFIX}" for s in written if s.role == "checkpoint"]
+        return names if self.restart else []
+
     @run_after("setup")
     def skip_kinds_that_the_method_lacks(self) -> None:
         extended = {s.extends for s in self.described.streams}
@@ -145,6 +166,14 @@ class Played(Placed):
         if self.collective is not None:
             yield "-c" if self.collective else "--independent"
         yield from self.layout_options()
+        yield from (f"-m {shlex.quote(option)}" for option in self.method_options)
+        yield from (f"--hint {shlex.quote(hint)}" for hint in self.hints)
+        if self.fsync:
+            yield "-e"
+        if self.restarts:
+            yield f"--restart --shift-ranks {self.shift_ranks}"
+        if self.restarts and self.drop_cache:
+            yield "--drop-cache"
         yield f"-i {self.repetitions}"
         yield f"--time-scale {self.time_scale}"
         if self.verify:
@@ -183,12 +212,18 @@ class Played(Placed):
             workload=self.described,
             workload_sha256=self.workload_sha256,
             method=None if self.method == AS_DESCRIBED else self.method,
-            transfer_bytes=self.transfer_bytes,
-            collective=self.collective,
+            options={
+                "transfer_bytes": self.transfer_bytes,
+                "collective": self.collective,
+                "fsync": self.fsync,
+                "restart": bool(self.restarts),
+                "drop_cache": bool(self.restarts) and self.drop_cache,
+            },
             repetitions=self.repetitions,
             time_scale=self.time_scale,
             verify=self.verify,
             file_system=self.current_partition.extras[TYPE],
+            restarts=self.restarts,
         )
 
     @property

@@ -132,10 +132,10 @@ class SkeletonAccuracy(Accuracy):
     """
 
     built = fixture(Skeleton, scope="environment")
-    method = parameter(loggable=True)
-    ranks = parameter(loggable=True)
-    ranks_per_aggregator = parameter(loggable=True)
-    stripe_count = parameter(loggable=True)
+    method = parameter(type=str, loggable=True)
+    ranks = parameter(type=int, loggable=True)
+    ranks_per_aggregator = parameter(type=int, loggable=True)
+    stripe_count = parameter(type=str, loggable=True)
 
     repetitions = variable(int, value=5, loggable=True)
     verify = variable(typecheck.Bool, value=True, loggable=True)

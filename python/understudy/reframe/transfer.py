@@ -215,8 +215,9 @@ class TransferAccuracy(Interleaved):
     def _asked(self) -> Asked:
         return Asked(
             workload=self.described, workload_sha256=self.workload_sha256, method=None,
-            transfer_bytes=None, collective=None, repetitions=1, time_scale=self.time_scale,
-            verify=False, file_system=self.current_partition.extras[TYPE],
+            options={"transfer_bytes": None, "collective": None}, repetitions=1,
+            time_scale=self.time_scale, verify=False,
+            file_system=self.current_partition.extras[TYPE],
         )  # fmt: skip
 
     # -- what it says ----------------------------------------------------------------------------
