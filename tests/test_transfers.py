@@ -18,6 +18,7 @@ from understudy.inference.transfers import (
     Piece,
     Tally,
     of_average,
+    of_streams,
     pieces,
     sizes_of,
 )
@@ -84,6 +85,23 @@ def test_calls_without_sizes_are_alike() -> None:
     histogram, sizes = of_average(whole(6, 0), whole(600_000, 0))
     assert histogram[0].tolist() == [0, 0, 0, 6, 0, 0, 0, 0, 0, 0]
     assert sizes[0][3] == 100_000 and not histogram[1].any()
+
+
+@pytest.mark.parametrize(("calls", "opens", "moved", "small"), [
+    (328, 2, 5_633_842, 326),  # a restart file of LAMMPS, twice: a header and the atoms
+    (25, 1, 197_055, 0),  # copied in calls of 8 KiB
+    (160, 1, 160 * 16384 - 5, 0),
+    (352_008, 1, 4_272_389, 0),  # lines of text
+    (12, 1, 12 * 17_000, 0),  # too few to tell
+])  # fmt: skip
+def test_many_calls_of_standard_io_are_items_before_an_array_unless_they_fill_buffers(
+    calls: int, opens: int, moved: int, small: int
+) -> None:
+    histogram, sizes = of_streams(whole(calls), whole(opens), whole(moved))
+    assert histogram.sum() == calls
+    assert (histogram * sizes).sum() == pytest.approx(moved)
+    assert histogram[0, 0] == (small if moved > 4096 * calls else histogram[0, 0])
+    assert histogram[0].max() == (small or calls)
 
 
 # -- adding up ------------------------------------------------------------------------------------

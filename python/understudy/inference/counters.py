@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from understudy.inference.calls import BINS, HISTOGRAM
 from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, Rows
-from understudy.inference.transfers import MAX_TRANSFER, of_average, sizes_of
+from understudy.inference.transfers import MAX_TRANSFER, of_average, of_streams, sizes_of
 
 MAX_COUNT = (1 << 31) - 1  # calls of one record
 
@@ -169,7 +169,12 @@ def _transfers(block: Any, module: str, touch: Rows) -> tuple[Any, Any]:
 def _size(rows: Rows, block: Any, module: str, word: str, count: Any) -> None:
     """Calls by size; of equal size if the histogram has a different number of calls."""
     moved = np.maximum(rows["bytes"], 0)
-    rows["calls"], rows["sizes"] = of_average(np.clip(count, 0, MAX_COUNT), moved)
+    counted = np.clip(count, 0, MAX_COUNT)
+    if module == "STDIO":
+        opens = np.clip(block["STDIO_OPENS"], 1, np.maximum(counted, 1))
+        rows["calls"], rows["sizes"] = of_streams(counted, opens, moved)
+    else:
+        rows["calls"], rows["sizes"] = of_average(counted, moved)
     if module in HISTOGRAM:
         prefix, suffix = HISTOGRAM[module]
         histogram = np.column_stack([block[f"{prefix}_SIZE_{word}{suffix}_{b}"] for b in BINS])

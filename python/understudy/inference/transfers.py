@@ -17,6 +17,9 @@ from understudy.inference.calls import BIN_BYTES, BINS, bin_of
 
 MAX_TRANSFER = 64 << 20  # bytes
 MAX_PIECES = 6  # of a variable of the log in one file
+BUFFER_BYTES = 4096  # of standard I/O, as a rule
+ITEM_BYTES = 8  # a scalar
+MANY = 16  # calls of an open, below which nothing is said of their sizes
 CLOSE = 0.01  # share of the calls that may be missed, or be of a size like others'
 CONSTANT = (
     0.01  # share of the bytes below which calls do not grow with the time step that they write
@@ -58,6 +61,30 @@ def of_average(count: Whole, moved: Whole) -> tuple[Whole, Real]:
     histogram = np.zeros((len(count), len(BINS)), np.int64)
     histogram[np.arange(len(count)), np.searchsorted(BIN_BYTES, average)] = count
     return histogram, histogram.astype(bool) * average[:, None]
+
+
+def of_streams(count: Whole, opens: Whole, moved: Whole) -> tuple[Whole, Real]:
+    """The same of standard I/O, of whose calls only the number is known.
+
+    Many calls that fill the buffer of the C library on average, and are of no usual size, are
+    taken for small items before one large one for each open: a header, then the array. The C
+    library makes a few calls of these; as many equal ones would each be a call of their own.
+    """
+    histogram, sizes = of_average(count, moved)
+    each, files = np.divmod(count, np.maximum(opens, 1)), np.maximum(opens, 1)
+    most = -(-moved // files)  # bytes of an open, as the next
+    mean = most / np.maximum(each[0], 1)
+    usual = 2.0 ** np.ceil(np.log2(np.maximum(mean, 1)))  # the next power of two
+    buffers = (usual - mean) * (each[0] - 1) < mean  # all but the last are of that size
+    mixed = (each[0] >= MANY) & (mean > BUFFER_BYTES) & ~buffers
+    for n in np.flatnonzero(mixed).tolist():
+        small = int(count[n] - files[n])
+        large = (int(moved[n]) - small * ITEM_BYTES) / int(files[n])
+        histogram[n], sizes[n] = 0, 0
+        for many, size in ((small, float(ITEM_BYTES)), (int(files[n]), large)):
+            place = bin_of(int(size))
+            histogram[n, place], sizes[n, place] = many, size
+    return histogram, sizes
 
 
 # -- adding up ------------------------------------------------------------------------------------

@@ -132,7 +132,8 @@ def _describe(
     if any(stream.method == "stdio" for stream in streams):
         notes.append(
             "Calls of stdio are counted before the C library's buffer, which makes fewer and "
-            "larger ones of them; the replica has the buffer of its own C library."
+            "larger ones of them; the replica has the buffer of its own C library. Their sizes "
+            "are not in the log: many calls of no usual size are taken for items before an array."
         )
     whole = "" if log.version >= "3.41" else ", in whole seconds"
     how = f"job record{whole}" if runtime_s else "unknown: the log has no end time"
