@@ -1,0 +1,334 @@
+"""understudy system: a first configuration of the machine at hand."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from understudy import paths
+from understudy.errors import UnderstudyError
+from understudy.files import write_text
+from understudy.reframe import systems
+
+# Types in /proc/self/mounts of file systems that all nodes see.
+PARALLEL = {
+    "lustre": "lustre", "gpfs": "gpfs", "beegfs": "beegfs", "beegfs_nodev": "beegfs",
+    "ceph": "ceph", "fuse.ceph-fuse": "ceph", "fuse.ceph": "ceph", "pvfs2": "pvfs2",
+    "panfs": "panfs", "wekafs": "wekafs", "nfs": "nfs", "nfs4": "nfs", "cifs": "cifs",
+}  # fmt: skip
+STRIPED = ("lustre", "ceph", "beegfs")  # users set layouts
+IN_MEMORY = ("tmpfs", "ramfs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """Nodes of one kind: a partition of Slurm, a queue of PBS, or this machine."""
+
+    name: str
+    nodes: int
+    cores: int
+    access: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """How jobs are submitted and started."""
+
+    scheduler: str
+    launcher: str
+    needs: tuple[str, ...]
+    queues: tuple[Queue, ...]
+    options: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSystem:
+    """One file system to measure."""
+
+    name: str
+    scratch: str
+    type: str
+    shared: bool
+    features: tuple[str, ...] = ()
+    extras: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@click.group()
+def command() -> None:
+    """Write the configuration of a system."""
+
+
+@command.command()
+@click.argument("name")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path),
+    help="File to write. [default: understudy-site/systems/NAME.py]",
+)  # fmt: skip
+@click.option(
+    "--scratch", "scratch", multiple=True, metavar="DIR",
+    help="Directory for data, visible to the nodes; may be given several times. Without it: every "
+    "parallel file system in which you can write, /dev/shm and /var/tmp.",
+)  # fmt: skip
+def new(name: str, output: Path | None, scratch: tuple[str, ...]) -> None:
+    """Ask this machine what it has, and write a first configuration of the system NAME.
+
+    Batch system (Slurm, PBS, Torque, or none), queues, nodes, cores, launcher, file systems and
+    striping are those found on this host: run it on a login node. The file says what was found and
+    what was assumed; edit it where it is wrong. Nothing is submitted.
+    """
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise UnderstudyError(f"{name!r}: expected a name of letters, digits, - and _")
+    if name in paths.files("systems", ".py"):
+        raise UnderstudyError(f"the system {name!r} exists: {paths.files('systems', '.py')[name]}")
+    output = output or Path("understudy-site") / "systems" / f"{name}.py"
+    if output.exists() or output.is_symlink():
+        raise UnderstudyError(f"{output}: exists; name another file with -o")
+    batch = _batch()
+    local = batch.scheduler == "local"
+    found = list(_file_systems(scratch, local))
+    if not found:
+        raise UnderstudyError("no file system was found; name a directory with --scratch DIR")
+    text = _text(name, batch, found)
+    with tempfile.TemporaryDirectory() as folder:  # what ReFrame would refuse is not written
+        (Path(folder) / f"{name}.py").write_text(text, encoding="utf-8")
+        systems.load([Path(folder)])
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnderstudyError(f"{output.parent}: cannot be created: {error.strerror}") from None
+    write_text(output, text)
+    click.echo(f"{output}: {batch.scheduler}, {batch.launcher}")
+    for queue in batch.queues:
+        click.echo(f"  {queue.name or 'nodes'}: {queue.nodes} of {queue.cores} ranks each")
+    for one in found:
+        click.echo(f"  {one.name}: {one.type} at {one.scratch}{one.note and f' ({one.note})'}")
+    click.echo("Next:")
+    if output.parent.name == "systems":
+        click.echo(f"  export UNDERSTUDY_PATH={output.parent.parent.resolve()}")
+    click.echo(
+        f'  reframe -C "$(understudy where config)" -r --system {name} --mode quick -n Replay'
+    )
+
+
+def _printed(*words: str) -> str | None:
+    """What a program prints; None where it is missing, fails or does not answer."""
+    if not shutil.which(words[0]):
+        return None
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _batch() -> Batch:
+    for asked in (_slurm, _pbs):
+        if found := asked():
+            return found
+    # More ranks than cores are allowed, as on the system localhost.
+    here = Queue(name="", nodes=1, cores=max(16, os.cpu_count() or 1))
+    return Batch(
+        scheduler="local", launcher=_launcher(), needs=(_launcher(), "understudy-replay"),
+        queues=(here,),
+    )  # fmt: skip
+
+
+def _launcher() -> str:
+    return next((p for p in ("mpirun", "mpiexec") if shutil.which(p)), "mpirun")
+
+
+def _slurm() -> Batch | None:
+    printed = _printed("sinfo", "-h", "-o", "%R|%D|%c|%a") if shutil.which("sbatch") else None
+    if printed is None:
+        return None
+    queues: dict[str, Queue] = {}
+    for row in printed.splitlines():
+        fields = row.strip().split("|")
+        if len(fields) != 4 or fields[3] != "up":
+            continue
+        name, nodes, cores = fields[0].rstrip("*"), int(fields[1]), int(fields[2].rstrip("+"))
+        if name in queues:  # nodes of several kinds: the fewest cores
+            nodes, cores = nodes + queues[name].nodes, min(cores, queues[name].cores)
+        access = (f"--partition={name}",)
+        queues[name] = Queue(name=name, nodes=nodes, cores=cores, access=access)
+    if not queues:
+        return None
+    # mpirun starts ranks with any MPI that it belongs to; srun needs an MPI built for it.
+    launcher = "mpirun" if shutil.which("mpirun") else "srun"
+    scheduler = "slurm"
+    options = '"sched_options": {"use_nodes_option": True},'
+    if _printed("sacct", "-n", "-X", "--starttime=now") is None:
+        options += "  # squeue: there is no accounting"
+        scheduler = "squeue"
+    return Batch(
+        scheduler=scheduler, launcher=launcher, needs=("sbatch",), options=options,
+        queues=tuple(queues.values()),
+    )  # fmt: skip
+
+
+def _pbs() -> Batch | None:
+    printed = _printed("pbsnodes", "-a") if shutil.which("qsub") else None
+    if printed is None:
+        return None
+    professional = "resources_available.ncpus" in printed
+    key = r"resources_available\.ncpus" if professional else "np"
+    cores = [int(n) for n in re.findall(rf"(?m)^\s+{key} = (\d+)\s*$", printed)]
+    cores = [n for n in cores if n]
+    if not cores:
+        return None
+    launcher = "aprun" if shutil.which("aprun") else _launcher()
+    return Batch(
+        scheduler="pbs" if professional else "torque",
+        launcher="alps" if launcher == "aprun" else launcher,
+        needs=("qsub",),
+        queues=(Queue(name="", nodes=len(cores), cores=min(cores)),),
+    )
+
+
+def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
+    taken: set[str] = set()
+    for directory in named or _candidates():
+        if not Path(os.path.expandvars(directory)).is_dir():
+            raise UnderstudyError(f"--scratch {directory}: expected a directory")
+        storage = _storage(os.path.expandvars(directory))
+        type_ = str(storage.get("type") or "disk")
+        known = PARALLEL.get(type_, type_)
+        shared = known in PARALLEL.values()
+        if known not in PARALLEL.values() and known not in IN_MEMORY:
+            known = "disk"
+        layout = storage.get("default_layout")
+        features: tuple[str, ...] = ("LUSTRE",) if known == "lustre" else ()
+        extras: dict[str, str] = {}
+        if known in STRIPED and isinstance(layout, dict):
+            features += ("STRIPING",)
+            count = layout.get("stripe_count")
+            extras = {
+                "STRIPE_COUNT": str(count if isinstance(count, int) and count > 0 else None),
+                "STRIPE_COUNT_MAX": str(_targets(known, directory)),
+            }
+        name = re.sub("[^a-z0-9]+", "-", (known if shared else type_).lower()).strip("-")
+        name = next(n for n in (name, *(f"{name}-{k}" for k in range(2, 99))) if n not in taken)
+        taken.add(name)
+        yield FileSystem(
+            name=name, scratch=directory, type=known, shared=shared or local, features=features,
+            extras=extras, note="" if shared or local else "of each node: jobs of one node",
+        )  # fmt: skip
+
+
+def _candidates() -> Iterator[str]:
+    """Directories to write in: of parallel file systems the user's own, then the node's."""
+    own = [os.environ.get(v, "") for v in ("SCRATCH", "WORK", "HOME")]
+    own = [path for path in own if path.startswith("/") and "$" not in path]
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    rows = (row.split() for row in mounts.splitlines())
+    points = [re.sub(r"\\040", " ", row[1]) for row in rows if row[2] in PARALLEL]
+    for point in points:
+        inside = [path for path in own if Path(path).is_relative_to(point)]
+        for path in [*inside, f"{point}/{os.environ.get('USER', '')}", point]:
+            if os.access(path, os.W_OK | os.X_OK) and Path(path).is_dir():
+                yield path
+                break
+    yield from (path for path in ("/dev/shm", "/var/tmp") if os.access(path, os.W_OK))
+
+
+def _storage(directory: str) -> dict[str, object]:
+    printed = _printed(paths.program("understudy-storage"), directory)
+    if printed is None:
+        raise UnderstudyError(f"{directory}: understudy-storage cannot examine it")
+    read = json.loads(printed)
+    assert isinstance(read, dict)
+    return read
+
+
+def _targets(known: str, directory: str) -> int | None:
+    """Targets of the file system, where a command of its own tells."""
+    if known != "lustre":
+        return None
+    printed = _printed("lfs", "osts", directory)
+    return len(re.findall(r"(?m)^\d+: ", printed)) or None if printed else None
+
+
+def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
+    """A file of configs/systems/."""
+    used = {"MAX_NODES", "MPI", "NEEDS", "RANKS_PER_NODE", "SCRATCH", "TYPE", "per_filesystem"}
+    for one in file_systems:
+        used |= {*one.features, *one.extras, *(["SHARED"] if one.shared else [])}
+    lines = [
+        f'"""{name}: written by understudy system new, from what its login node says.',
+        "",
+        "Nodes, cores, queues and file systems were found. Assumed: that programs need no modules",
+        "(else set prepare_cmds or modules), and that the directories below are for data.",
+        '"""',
+        "",
+        "from understudy.reframe.systems import (",
+        *(f"    {word}," for word in sorted(used, key=lambda w: (w.islower(), w))),
+        ")",
+        "",
+        "file_systems = {",
+    ]
+    for one in file_systems:
+        features = ", ".join([*(["SHARED"] if one.shared else []), *one.features])
+        extras = {"TYPE": json.dumps(one.type), "SCRATCH": json.dumps(one.scratch), **one.extras}
+        if not one.shared:
+            extras["MAX_NODES"] = "1"  # each node has its own
+        rows = ", ".join(f"{key}: {value}" for key, value in extras.items())
+        lines += [
+            f'    "{one.name}": {{',
+            f'        "features": [{features}],',
+            f'        "extras": {{{rows}}},',
+            "    },",
+        ]
+    lines += ["}", "", "partitions = []"]
+    for queue in batch.queues:
+        prefix = re.sub("[^A-Za-z0-9_-]+", "-", queue.name).strip("-")
+        several = f'{{f"{prefix}-{{name}}": own for name, own in file_systems.items()}}'
+        lines += [
+            "partitions += per_filesystem(",
+            "    {",
+            f'        "scheduler": "{batch.scheduler}",',
+            f'        "launcher": "{batch.launcher}",',
+            f'        "access": {json.dumps(queue.access)},',
+            '        "environs": ["mpi"],',
+            '        "max_jobs": 1,',
+            *([f"        {batch.options}"] if batch.options else []),
+            '        "features": [MPI],',
+            '        "extras": {',
+            f"            MAX_NODES: {queue.nodes},",
+            f"            RANKS_PER_NODE: {queue.cores},",
+            f"            NEEDS: {json.dumps(batch.needs)},",
+            "        },",
+            "    },",
+            f"    **{several if len(batch.queues) > 1 else 'file_systems'},",
+            ")",
+        ]
+    lines += [
+        "",
+        "system = {",
+        f'    "name": "{name}",',
+        f'    "descr": "{name}",',
+        f'    "hostnames": ["^{name}$"],',
+        '    "max_local_jobs": 1,',
+        '    "partitions": partitions,',
+        "}",
+        "",
+        "environments = [",
+        "    {",
+        '        "name": "mpi",',
+        f'        "target_systems": ["{name}"],',
+        '        "cc": "mpicc",',
+        '        "cxx": "",',
+        '        "ftn": "",',
+        '        "features": [MPI],',
+        "    }",
+        "]",
+        "",
+    ]
+    return "\n".join(lines)

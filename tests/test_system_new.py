@@ -1,0 +1,165 @@
+"""understudy system new, on hosts whose commands are stand-ins."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import player
+from understudy.paths import ROOT
+from understudy.reframe import systems
+
+LUSTRE = {"type": "lustre", "default_layout": {"backend": "lustre", "stripe_count": 4}}
+SINFO = "debug|2|16|up\nbatch*|10|24+|up\nbatch*|2|16|up\nold|3|8|down\n"
+TORQUE = "n1\n     state = free\n     np = 16\n\nn2\n     state = free\n     np = 16\n"
+PBS = "n1\n     resources_available.ncpus = 24\nn2\n     resources_available.ncpus = 36\n"
+
+
+class Host:
+    """A host of the stand-ins in one directory; what lies on this machine's PATH is hidden."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.storage({"type": "tmpfs", "default_layout": None})
+
+    def program(self, name: str, printed: str = "", status: int = 0) -> None:
+        path = self.bin / name
+        (self.folder / f"{name}.txt").write_text(printed)
+        path.write_text(f"#!/bin/sh\n/bin/cat {self.folder}/{name}.txt\nexit {status}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def storage(self, answer: dict[str, Any]) -> None:
+        self.program("understudy-storage", json.dumps(answer))
+
+    def new(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PATH": str(self.bin), "PYTHONPATH": str(ROOT / "python")}
+        return subprocess.run(
+            [sys.executable, "-m", "understudy", "system", "new", *arguments],
+            cwd=self.folder, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def partitions(self) -> dict[str, dict[str, Any]]:
+        [system], _ = systems.load([self.folder / "understudy-site" / "systems"])
+        return {row["name"]: row for row in system["partitions"]}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_without_a_batch_system_it_is_this_machine(host: Host) -> None:
+    host.program("mpirun")
+    done = host.new("mine", "--scratch", str(host.folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    [(name, row)] = host.partitions().items()
+    assert (name, row["scheduler"], row["launcher"]) == ("tmpfs", "local", "mpirun")
+    assert row["extras"]["scratch"] == str(host.folder)
+    assert f"export UNDERSTUDY_PATH={host.folder}/understudy-site\n" in done.stdout
+
+
+def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:
+    for name in ("sbatch", "srun", "sacct"):
+        host.program(name)
+    host.program("sinfo", SINFO)
+    host.program("lfs", "OBDS:\n0: a-OST0000_UUID ACTIVE\n1: a-OST0001_UUID ACTIVE\n")
+    host.storage(LUSTRE)
+    done = host.new("big", "--scratch", str(host.folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    found = host.partitions()
+    assert set(found) == {"debug-lustre", "batch-lustre"}
+    batch = found["batch-lustre"]
+    assert (batch["scheduler"], batch["launcher"]) == ("slurm", "srun")
+    assert batch["access"] == ["--partition=batch"]
+    assert {"mpi", "shared", "lustre", "striping"} == set(batch["features"])
+    assert {k: batch["extras"][k] for k in ("max_nodes", "ranks_per_node", "stripe_count")} == {
+        "max_nodes": 12, "ranks_per_node": 16, "stripe_count": 4
+    }  # fmt: skip
+    assert batch["extras"]["stripe_count_max"] == 2
+
+
+def test_slurm_without_accounting_is_polled_by_squeue(host: Host) -> None:
+    host.program("sbatch")
+    host.program("sinfo", "all|4|8|up\n")
+    host.program("sacct", status=1)
+    assert host.new("small", "--scratch", str(host.folder)).returncode == 0
+    [row] = host.partitions().values()
+    assert row["scheduler"] == "squeue"
+    assert "shared" not in row["features"] and row["extras"]["max_nodes"] == 1
+
+
+@pytest.mark.parametrize(("printed", "scheduler", "cores"), [
+    (TORQUE, "torque", 16), (PBS, "pbs", 24),
+])  # fmt: skip
+def test_nodes_of_pbs_and_torque(host: Host, printed: str, scheduler: str, cores: int) -> None:
+    host.program("qsub")
+    host.program("aprun")
+    host.program("pbsnodes", printed)
+    host.storage({"type": "gpfs", "default_layout": None})
+    assert host.new("cray", "--scratch", str(host.folder)).returncode == 0
+    [row] = host.partitions().values()
+    assert (row["scheduler"], row["launcher"]) == (scheduler, "alps")
+    assert (row["extras"]["max_nodes"], row["extras"]["ranks_per_node"]) == (2, cores)
+    assert row["extras"]["type"] == "gpfs" and "striping" not in row["features"]
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["a b"], "'a b': expected a name of letters, digits, - and _"),
+    (["../x"], "'../x': expected a name of letters, digits, - and _"),
+    (["titan"], "the system 'titan' exists: "),
+    (["x", "--scratch", "/no/such"], "--scratch /no/such: expected a directory"),
+    (["x", "-o", "there.py"], "there.py: exists; name another file with -o"),
+    (["x", "-o", "there.py/x.py"], "there.py: cannot be created: "),
+])  # fmt: skip
+def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str) -> None:
+    (host.folder / "there.py").touch()
+    host.program("mpirun")
+    more = [] if "--scratch" in arguments else ["--scratch", str(host.folder)]
+    done = host.new(*arguments, *more)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"understudy: {message}") and done.stderr.count("\n") == 1
+    assert not (host.folder / "understudy-site").exists()
+
+
+def test_text_of_the_machine_is_data(host: Host) -> None:
+    """Names of queues and directories with quotes, braces and newlines do not become code."""
+    folder = host.folder / 'a"{1+0}\n\\b'
+    folder.mkdir()
+    host.program("sbatch")
+    host.program("sinfo", 'q"{1/0}|1|8|up\nodd|1|8|up\n')
+    assert host.new("odd", "--scratch", str(folder)).returncode == 0
+    found = host.partitions()
+    assert all(re.fullmatch("[A-Za-z0-9_-]+", name) for name in found)
+    assert {row["extras"]["scratch"] for row in found.values()} == {str(folder)}
+    assert ['--partition=q"{1/0}'] in [row["access"] for row in found.values()]
+
+
+def test_the_file_runs_on_this_machine(tmp_path: Path) -> None:
+    """Literally what the command prints, with the batch system hidden."""
+    programs = [Path(player.program()).parent, Path(sys.executable).parent, os.environ["PATH"]]
+    environment = {
+        **os.environ,
+        "PATH": ":".join(map(str, programs)),
+        "PYTHONPATH": str(ROOT / "python"), "RFM_COLORIZE": "0", "PWD": str(tmp_path),
+    }  # fmt: skip
+    environment.pop("RFM_CONFIG_FILES", None)
+    new = [sys.executable, "-m", "understudy", "system", "new", "mine", "--scratch", "/dev/shm"]
+    made = subprocess.run(
+        new, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    commands = made.stdout.partition("Next:\n")[2]
+    commands = commands.replace("-n Replay", "-n Replay%workload=n-1%method=posix")
+    done = subprocess.run(
+        ["bash", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "(0 failure(s)" in done.stdout
