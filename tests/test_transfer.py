@@ -217,6 +217,20 @@ def test_every_case_is_counted_failed_ones_too(tmp_path: Path) -> None:
     assert headline.error.value == pytest.approx(1.0, abs=0.05)
 
 
+def test_dumps_are_compared_of_the_streams_that_all_runs_show(tmp_path: Path) -> None:
+    found = []
+    for arm, spans in (("application", {"a": 1.0, "b": 9.0}), ("replica", {"a": 2.0}),
+                       ("control", {"a": 1.0})):  # fmt: skip
+        row = measurement(log_of(tmp_path), dumps=[
+            Spans(stream=name, seconds=(s,)) for name, s in spans.items()
+        ])  # fmt: skip
+        (tmp_path / "result.json").write_text(json.dumps(row))
+        identity = Identity(arm=arm, round=0, session="s")
+        found.append(producers.record(tmp_path / "result.json", identity=identity))
+    [case] = transfer.cases(found)
+    assert case.errors["dumps_s"].error.value == 1.0
+
+
 def test_no_decided_case_has_no_share() -> None:
     assert transfer.tally([]).share_within is None
 

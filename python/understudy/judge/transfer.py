@@ -158,7 +158,8 @@ def _case(application: str, place: str, runs: Sequence[Run]) -> Case:
     complete = [rounds[n] for n in sorted(rounds) if set(rounds[n]) >= set(ARMS)]
     made = {}
     for measure in MEASURES:
-        values = {arm: [_value(one[arm], measure) for one in complete] for arm in ARMS}
+        streams = _streams((run for one in complete for run in one.values()), measure)
+        values = {arm: [_value(one[arm], measure, streams) for one in complete] for arm in ARMS}
         if all(math.isfinite(v) for some in values.values() for v in some):
             made[measure] = error(measure, values)
     any_run = (good or runs)[0]
@@ -173,7 +174,13 @@ def _case(application: str, place: str, runs: Sequence[Run]) -> Case:
     )
 
 
-def _value(run: Run, measure: str) -> float:
-    """The sum over the streams, of which a measure of all has none; NaN where it is missing."""
-    found = [s.value for s in run.samples if s.metric == measure]
+def _streams(runs: Iterable[Run], measure: str) -> set[str | None]:
+    """The streams that every run has a sample of; None stands for all of a run together."""
+    seen = [{s.stream for s in run.samples if s.metric == measure} for run in runs]
+    return set.intersection(*seen) if seen else set()
+
+
+def _value(run: Run, measure: str, streams: set[str | None]) -> float:
+    """The sum over these streams; NaN where there is none."""
+    found = [s.value for s in run.samples if s.metric == measure and s.stream in streams]
     return sum(found) if found else math.nan

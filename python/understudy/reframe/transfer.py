@@ -282,7 +282,11 @@ def _described(case: cases.Application) -> Workload:
 
 
 def _spans(original: Observation, seen: Observation) -> Iterator[Spans]:
-    dumps_of = {s.stream.name: s.stream.dump_count for s in original.streams}
+    """Of files that are written and closed in each dump: others stay open between dumps."""
+    dumps_of = {
+        s.stream.name: s.stream.dump_count for s in original.streams
+        if s.stream.operation == "write" and s.stream.files != "append"
+    }  # fmt: skip
     names = [one.stands_for or one.stream.name for one in seen.streams]
     for name, one in zip(names, seen.streams, strict=True):
         durations = [d.duration_s for d in one.stream.expanded()]
