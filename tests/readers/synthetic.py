@@ -9,6 +9,7 @@ import numpy as np
 from tests.support.darshanwriter import file_dtype, record_id, write_log
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import layouts
+from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.readers import darshan
 
 
@@ -140,3 +141,66 @@ def rank_bytes(stream: Stream, dump: int, ranks: int) -> list[int]:
         runs: Iterable[tuple[int, int]] = variable.rank_runs(ranks)
         total += np.repeat([size for _, size in runs], [n for n, _ in runs])
     return [int(n) for n in total]
+
+
+def flood_log(
+    path: Path, ranks: int, files: int, *, epochs: int = 1, write: bool = False,
+    shuffled: bool = True, sizes: tuple[int, ...] = (150_000,), form: bytes = b"/d/img_%07d.npz",
+    epoch_s: float = 100.0, between_s: float = 20.0, calls: int = 1, **more: int,
+) -> Path:  # fmt: skip
+    """A log of many small files, each moved whole by one rank in each epoch; of writes, the files
+    of each epoch are new. A file's ranks have a record each, unless all ranks have read it."""
+    rng = np.random.default_rng(7)
+    count = files * (epochs if write else 1)
+    index = np.arange(files, dtype=np.int64)
+    size = np.asarray(sizes, np.int64)[index % len(sizes)]
+    order = [rng.permutation(files) if shuffled else index for _ in range(epochs)]
+    parts = []
+    for epoch in range(epochs):
+        rows = np.zeros(files, [("file", "i8"), ("rank", "i8"), ("size", "i8"), ("at", "f8")])
+        place = np.empty(files, np.int64)
+        place[order[epoch]] = index  # where in the order a file is
+        rows["file"] = index + (epoch * files if write else 0)
+        rows["rank"], rows["size"] = place * ranks // files, size
+        within = place - -(-rows["rank"] * files // ranks)
+        rows["at"] = 5 + epoch * (epoch_s + between_s) + within * epoch_s / (files / ranks)
+        parts.append(rows)
+    all_rows = np.concatenate(parts)
+
+    def blocks() -> Iterator[np.ndarray]:
+        dtype = file_dtype(layouts.RECORDS["POSIX"][max(layouts.RECORDS["POSIX"])], "=")
+        keys = all_rows["file"] * ranks + all_rows["rank"]
+        _, first, back, times = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        last = np.zeros(len(first))
+        np.maximum.at(last, back.ravel(), all_rows["at"])
+        verb, past = ("WRITE", "WRITTEN") if write else ("READ", "READ")
+        for a in range(0, len(first), 4096):
+            mine, n, end_s = all_rows[first[a : a + 4096]], times[a : a + 4096], last[a : a + 4096]
+            block = np.zeros(len(mine), dtype)
+            block["id"], block["rank"] = record_id(mine["file"]), mine["rank"]
+            for name, values in {
+                "OPENS": n, f"{verb}S": calls * n, f"BYTES_{past}": mine["size"] * n,
+                f"MAX_BYTE_{past}": mine["size"] - 1, "ACCESS1_ACCESS": mine["size"] // calls,
+                "ACCESS1_COUNT": calls * n, "F_OPEN_START_TIMESTAMP": mine["at"],
+                f"F_{verb}_START_TIMESTAMP": mine["at"], "F_OPEN_END_TIMESTAMP": end_s,
+                f"F_{verb}_END_TIMESTAMP": end_s + 1e-4, f"F_{verb}_TIME": 1e-4 * n,
+                "F_META_TIME": 1e-4 * n, **{k: v * n for k, v in more.items()},
+            }.items():  # fmt: skip
+                block[f"POSIX_{name}"] = values
+            bins = np.searchsorted(BIN_BYTES, mine["size"] // calls)
+            for b, name in enumerate(BINS):
+                block[f"POSIX_SIZE_{verb}_{name}"] = calls * n * (bins == b)
+            yield block
+
+    def named() -> Iterator[tuple[int, bytes]]:
+        for a in range(0, count, 4096):
+            some = np.arange(a, min(a + 4096, count), dtype=np.int64)
+            for number, i in zip(record_id(some).tolist(), some.tolist(), strict=True):
+                yield number, form % i
+
+    return write_log(
+        path, nprocs=ranks, level=1, run_time_s=epochs * (epoch_s + between_s) + 30,
+        names=named(), POSIX=blocks(),
+    )  # fmt: skip

@@ -133,7 +133,7 @@ def test_trap_partial_is_refused_and_described_on_demand() -> None:
         kept = np.concatenate(list(log.records("POSIX")))
     ours = kept[kept["POSIX_BYTES_WRITTEN"] > 0]
     assert stream.bytes <= ours["POSIX_BYTES_WRITTEN"].sum()
-    assert stream.layout == "file-per-process"
+    assert stream.layout == "flood"
 
 
 def test_trap_partial_trace_is_not_used(tmp_path: Path) -> None:

@@ -343,8 +343,8 @@ class Accesses:
         rows["opens"] = np.clip(touches["opens"] // each, 0, MAX_COUNT)
         rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
         rows["syncs"] = np.clip(touches["syncs"], 0, MAX_COUNT)
-        rows["bytes"] = touches["bytes"]
         rows["top"] = np.where(touches["write"], 0, touches["top"])
+        rows["bytes"], rows["size"] = touches["bytes"], touches["top"]
         return rows
 
     # -- number of time steps of a file, best counter first ---------------------------------------

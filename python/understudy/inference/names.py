@@ -25,7 +25,7 @@ class Templates:
     (obfuscated logs), or missing, or too many."""
 
     # A folder such as 0.05 is one number.
-    _NUMBER = re.compile(rb"(?<=/)\d+\.\d+(?=/|$)|\d+")
+    _NUMBER = re.compile(rb"((?<=/)\d+\.\d+(?=/|$)|\d+)")
 
     def __init__(self) -> None:
         self.names: list[bytes] = [b""]
@@ -34,8 +34,8 @@ class Templates:
 
     def split(self, name: bytes) -> tuple[int, list[int]]:
         """Index of the template and the numbers, coded so that 2, 02, 11 and 1.1 differ."""
-        found = self._NUMBER.findall(name)
-        shape = self._NUMBER.sub(b"\x00", name)
+        parts = self._NUMBER.split(name)
+        found, shape = parts[1::2], b"\x00".join(parts[0::2])
         if not shape.strip(b"\x00"):
             return NAMELESS, []
         while len(found) > MAX_FIELDS:  # the first numbers are of folders: keep them as text

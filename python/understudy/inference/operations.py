@@ -88,18 +88,11 @@ def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
     for method in np.unique(made["method"]).tolist():
         mine = made[made["method"] == method]
         which = np.flatnonzero(rows["method"] == method)
-        # of each file the first variable, what is written first
-        order = np.lexsort((rows["variable"][which], ~rows["write"][which], rows["file"][which]))
-        which = which[order]
-        files, first, count = np.unique(rows["file"][which], return_index=True, return_counts=True)
-        place = np.minimum(np.searchsorted(files, mine["file"]), max(0, len(files) - 1))
-        known = np.zeros(len(mine), np.bool_)
-        if len(files):
-            known = files[place] == mine["file"]
+        place, known = _rows_of(rows, which, mine, by_rank=False)
         idle.append(mine[~known])
-        mine, place = mine[known], place[known]
-        target = which[first[place]]
-        last = which[first[place] + count[place] - 1]  # a read, if the file was read at all
+        mine, place = mine[known], place[:, known]
+        own, same = _rows_of(rows, which, mine, by_rank=True)
+        target, last = np.where(same, own, place)  # a write, and a read if there is one
         both = rows["write"][target] & ~rows["write"][last]
         each = np.where(mine["rank"] == ALL_RANKS, ranks, 1)
         some = both & (mine["made"][:, 0] >= 2 * each)  # a file is opened once to read it
@@ -112,9 +105,32 @@ def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
             other = here & ~same
             bare = rows[where[other]]
             bare["rank"], bare["made"] = mine["rank"][other], counts[other]
-            bare["bare"], bare["bytes"], bare["extent"] = True, 0, 0
+            bare["bare"] = True
+            for name in ("bytes", "extent", "calls", "collectives"):
+                bare[name] = 0
             more.append(bare)
     return np.concatenate(more), np.concatenate(idle)
+
+
+def _rows_of(
+    rows: Rows, which: npt.NDArray[np.intp], made: Rows, *, by_rank: bool
+) -> tuple[Whole, npt.NDArray[np.bool_]]:
+    """The first and the last row of the file of each operation, [2, n], of the same rank or of
+    any, and which operations have some: what is written first, by variables."""
+
+    def keys(some: Rows) -> npt.NDArray[np.uint64]:
+        whose: npt.NDArray[np.uint64] = some["file"]
+        spread = np.uint64(0xD6E8FEB86659FD93)
+        return whose + spread * (some["rank"] + 2).astype(np.uint64) if by_rank else whose
+
+    mine = rows[which]
+    order = np.lexsort((mine["variable"], ~mine["write"], keys(mine)))
+    files, first, count = np.unique(keys(mine[order]), return_index=True, return_counts=True)
+    if not len(files) or not len(made):
+        return np.zeros((2, len(made)), np.int64), np.zeros(len(made), np.bool_)
+    place = np.minimum(np.searchsorted(files, keys(made)), len(files) - 1)
+    found = which[order[np.stack([first[place], first[place] + count[place] - 1])]]
+    return found, files[place] == keys(made)
 
 
 def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | None:

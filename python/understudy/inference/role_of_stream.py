@@ -56,6 +56,11 @@ class Roles:
         """The role of a stream."""
         return self._of_written(draft) if draft.write else self._of_read(draft)
 
+    @staticmethod
+    def of_flood(write: bool, dumps: int) -> str:
+        """The role of very many small files."""
+        return ("checkpoint" if dumps > 1 else "output") if write else "input"
+
     def _of_written(self, draft: Draft) -> Role:
         small = _size(draft) < SMALL * self._largest
         if draft.files in ("rewrite", "update"):

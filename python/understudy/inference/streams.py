@@ -22,7 +22,7 @@ from understudy.contracts.workload import (
     Variable,
     runs_at_most,
 )
-from understudy.inference import orders
+from understudy.inference import flood_streams, orders
 from understudy.inference.calls import BY_RUNS
 from understudy.inference.drafts import (
     MAX_FILES,
@@ -33,6 +33,7 @@ from understudy.inference.drafts import (
     merge,
     two_interfaces,
 )
+from understudy.inference.floods import Flood
 from understudy.inference.metadata import Metadata, of_idle, prove_idle
 from understudy.inference.operations import Idle
 from understudy.inference.pauses import Cuts, cut, pauses_of
@@ -56,6 +57,7 @@ class Composer:
     runtime_s: float
     keep_names: bool = False
     starts: Mapping[str, str] = field(default_factory=dict)  # counter of a module's first write
+    floods: Sequence[tuple[bytes, Flood]] = ()  # with the templates of their names
     provenance: list[Provenance] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     templates: list[frozenset[bytes]] = field(default_factory=list)  # of each stream's files
@@ -96,12 +98,27 @@ class Composer:
         metadata.balance(made, bursts)
         made = list(metadata.streams(made))
         self.provenance += metadata.provenance(made)
+        for name, flood in self.floods:
+            made.append(self._flood(name, flood, named, len(made), roles))
         for burst in bursts:
             if (alone := burst.stream(named, self.ranks)) is not None:
                 self.provenance += prove_idle(f"/streams/{len(made)}", alone)
                 self.templates.append(frozenset(idle.templates if idle else ()))
                 made.append(alone)
         return tuple(made)
+
+    def _flood(
+        self, template: bytes, flood: Flood, named: dict[str, int], index: int, roles: Roles
+    ) -> Stream:
+        """The stream of a flood."""
+        role = roles.of_flood(flood.write, len(flood.dumps))
+        named[role] = named.get(role, 0) + 1
+        name = f"{role}-{named[role] - 1}"
+        label = template.replace(b"\x00", b"*").decode("utf-8", "replace")
+        self.provenance += flood_streams.prove(f"/streams/{index}", flood)
+        self.notes += flood_streams.notes_of(flood, name)
+        self.templates.append(frozenset({template}))
+        return flood_streams.stream_of(flood, name, role, label if self.keep_names else "")
 
     def _extending(self, stream: Stream, bases: Sequence[Stream], index: int) -> Stream:
         """The stream, in the files of an earlier one of another interface if that is possible."""

@@ -24,6 +24,7 @@ ACCESS = np.dtype(
         ("method", "i1"),  # index into METHODS
         ("bytes", "i8"),  # payload
         ("extent", "i8"),  # size of the file on storage, on the first row of a file; else 0
+        ("size", "i8"),  # the largest offset moved in this direction, plus one; 0: unknown
         ("element", "i2"),  # bytes of an element
         ("points", "i8"),  # elements of an HDF5 dataset when it was opened last; else 0
         ("start_s", "f8"),

@@ -138,7 +138,7 @@ class _Player:
         names = b"|".join(map(re.escape, sorted(self._index, key=len, reverse=True)))
         self._file = re.compile(
             rb"(?:^|/)(%s)((?:\.made)?(?:\.\d{6,})?)(?:\.f(\d+))?"
-            rb"((?:\.d\d{6,}/\d{8,}|\.\d{8,}|\.g\d+)?(?:\.[a-z]\w*)?)$" % names
+            rb"((?:\.d\d{6,}/\d{8,}|\.\d{8,}|\.g\d+)?(?:\.(?!d\d{6})[a-z]\w*)?)$" % names
         )
 
     def number(self, name: bytes) -> int:

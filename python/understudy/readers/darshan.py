@@ -18,6 +18,7 @@ from understudy.darshanlog import Log, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.accesses import Accesses, Remarks
 from understudy.inference.crosscheck import Layers
+from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
 from understudy.inference.interfaces import coverage, of_log, of_streams
 from understudy.inference.screen import MAX_RANKS, Screen
@@ -106,8 +107,9 @@ def _describe(
     last_s = max((float(b["end_s"].max(initial=0)) for b in accesses.blocks()), default=0.0)
     runtime_s = log.job.run_time_s if (log.job.run_time_s or 0) > 0 else None
     span_s = max(last_s, runtime_s or 0.0)
-    series = find_series(accesses.blocks, accesses.templates, ranks, span_s)
-    if not series and not accesses.idle.files:
+    floods = Floods(accesses.blocks, accesses.templates, ranks, span_s)
+    series = find_series(floods.rest, accesses.templates, ranks, span_s)
+    if not series and not floods.floods and not accesses.idle.files:
         other = [m.name for m in log.modules.values() if m.reason is not None]
         why = f", and its modules {', '.join(other)} are not decoded" if other else ""
         raise UnderstudyError(
@@ -115,7 +117,10 @@ def _describe(
             f"log{why}: nothing to replay"
         )
     starts = {"MPIIO": "MPIIO_F_OPEN_START_TIMESTAMP"} if accesses.wrong_starts else {}
-    composer = Composer(ranks=ranks, runtime_s=span_s, keep_names=keep_names, starts=starts)
+    composer = Composer(
+        ranks=ranks, runtime_s=span_s, keep_names=keep_names, starts=starts,
+        floods=[(accesses.templates.names[max(0, f.template)], f) for f in floods.floods],
+    )  # fmt: skip
     time_steps = TimeSteps(
         runtime_s=span_s,
         ranks=ranks,

@@ -1,0 +1,167 @@
+"""Streams of floods: files by size as variables, a row for each file."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.contracts.workload import (
+    EVEN,
+    Decomposition,
+    Dump,
+    Operation,
+    Order,
+    Provenance,
+    Repeat,
+    Stream,
+    Variable,
+    equal_ranks,
+    runs_at_most,
+)
+from understudy.inference.calls import MODULES
+from understudy.inference.floods import Flood, order_of
+from understudy.inference.operations import KINDS
+from understudy.inference.transfers import MAX_TRANSFER
+
+MAX_RUNS = 128  # of a variable
+
+Whole = npt.NDArray[np.int64]
+
+
+def stream_of(flood: Flood, name: str, role: str, label: str) -> Stream:
+    """The stream of a flood."""
+    rule, in_turn, _ = order_of(flood)
+    times = flood.epochs * flood.count
+    each = max(1, round((flood.calls - flood.empty) / max(1, times)))
+    largest = max(int(-(-b.sum() // f.sum())) for d in flood.dumps
+                  for f, b in zip(d.files, d.bytes, strict=True) if f.any())  # fmt: skip
+    transfer = int(min(MAX_TRANSFER, -(-largest // each)))
+    if each > 1 and len(flood.edges) > 1:
+        transfer = int(min(MAX_TRANSFER, largest))
+    operations = _operations(flood)
+    dumps = []
+    for dump in sorted(flood.dumps, key=lambda d: d.start_s):
+        if not dump.files.any():
+            continue
+        start_s, length_s, repeat = dump.start_s, dump.end_s - dump.start_s, None
+        if flood.epochs > 1:
+            # every file is opened first in the first epoch, and last in the last one
+            period_s = max(1e-6, (flood.last[0] - flood.first[0]) / (flood.epochs - 1))
+            length_s = min(period_s, flood.last[1] - flood.last[0])
+            repeat = Repeat(count=flood.epochs, period_s=round(period_s, 9))
+        variables = list(_variables(flood, dump.files, dump.bytes, in_turn, each, transfer))
+        dumps.append(
+            Dump(
+                time_s=round(start_s, 6), duration_s=round(max(0.0, length_s), 6), repeat=repeat,
+                variables=tuple(variables), operations=operations,
+            )
+        )  # fmt: skip
+    folders = len(flood.folders)
+    return Stream(
+        name=name, label=label, role=role, operation="write" if flood.write else "read",
+        files="update" if flood.epochs > 1 else "new", layout="flood", method=flood.method,
+        transfer_bytes=transfer, dumps=tuple(dumps), sync=flood.synced and flood.write,
+        order=Order(rule="shuffled", seed=1) if rule == "shuffled" else Order(),
+        files_per_directory=-(-flood.count // folders) if folders > 1 else None,
+    )  # fmt: skip
+
+
+def _variables(
+    flood: Flood, files: Whole, moved: Whole, in_turn: bool, each: int, transfer: int
+) -> Iterator[Variable]:
+    number = 0
+    for count, size in zip(files, moved, strict=True):
+        if not count.any():
+            continue
+        # files of a class are of two sizes that differ by a byte, so that all bytes are kept
+        low, longer = divmod(int(size.sum()), int(count.sum()))
+        edges = np.cumsum(count) * longer // int(count.sum())
+        more = np.diff(edges, prepend=0)
+        for rows, row_bytes in ((more, low + 1), (count - more, low)):
+            if not rows.any():
+                continue
+            own = int(min(MAX_TRANSFER, -(-row_bytes // each)))
+            yield Variable(
+                name=f"v{number}", type="byte",
+                shape=(int(rows.sum()), row_bytes) if row_bytes > 1 else (int(rows.sum()),),
+                decomposition=_rule(rows, flood.ranks, in_turn),
+                transfer_bytes=None if own == transfer or each == 1 else own,
+            )  # fmt: skip
+            number += 1
+
+
+def _rule(rows: Whole, ranks: int, in_turn: bool) -> Decomposition:
+    bins = len(rows)
+    even = np.repeat(*np.array(equal_ranks(bins, int(rows.sum()))).T[::-1])
+    if bins == ranks and np.array_equal(rows, even):
+        return Decomposition(rule="cyclic", block=1) if in_turn else EVEN
+    edges = -(-np.arange(bins + 1, dtype=np.int64) * ranks // bins)
+    pairs = [
+        pair
+        for width, n in zip(np.diff(edges).tolist(), rows.tolist(), strict=True)
+        for pair in equal_ranks(width, n)
+    ]
+    return runs_at_most(pairs, MAX_RUNS)
+
+
+def _operations(flood: Flood) -> tuple[Operation, ...]:
+    """What was done beside opening each file once in each dump, as often in each dump."""
+    dumps = flood.epochs * max(1, sum(d.files.any() for d in flood.dumps))
+    beyond = flood.made.copy()
+    beyond[0] = max(0, beyond[0] - flood.epochs * flood.count)
+    return tuple(
+        Operation(operation=kind, runs=tuple(equal_ranks(flood.ranks, n)))
+        for kind, n in zip(KINDS, (beyond // dumps).tolist(), strict=True)
+        if n
+    )
+
+
+def notes_of(flood: Flood, name: str) -> Iterator[str]:
+    """What a flood's description leaves out or assumes."""
+    if flood.empty:
+        yield (f"{name}: {flood.empty} reads of no bytes, at the ends of files, are left out.")
+    if flood.epochs > 1 and not flood.write:
+        yield (
+            f"{name}: each file was read {flood.epochs} times; that these are epochs at equal "
+            "intervals is assumed."
+        )
+
+
+def prove(at: str, flood: Flood) -> Iterator[Provenance]:
+    """Where the numbers of the stream of a flood come from."""
+    module = MODULES[flood.method].replace("-", "")
+    verb, past = ("WRITE", "WRITTEN") if flood.write else ("READ", "READ")
+    sure = order_of(flood)[2]
+    size = f"{module}_BYTES_{past}"
+
+    def entry(path: str, origin: str, how: str, confidence: str = "") -> Provenance:
+        return Provenance(path=f"{at}{path}", origin=origin, how=how, confidence=confidence)
+
+    files = "files by size; of more than 16 sizes, those of a class are alike to a byte"
+    yield entry("/dumps", "derived", f"{size} of each file: {files}")
+    times = f"{module}_F_{verb}_START_TIMESTAMP and _END_TIMESTAMP of the files"
+    if flood.epochs > 1:
+        how = (
+            f"{times}: all are moved first in the first epoch and last in the last; evenly between"
+        )
+        yield entry("/dumps/*/time_s", "derived", how, "likely")
+        yield entry("/dumps/*/duration_s", "derived", how, "likely")
+        again = f"{size} is {flood.epochs} times {module}_MAX_BYTE_{past} + 1: epochs"
+        yield entry("/dumps/*/repeat", "reconstructed", again)
+        yield entry("/files", "reconstructed", again)
+    else:
+        yield entry("/dumps/*/time_s", "derived", f"{times}; a dump begins after a pause")
+        yield entry("/files", "reconstructed", "each file was moved once")
+    yield entry("/dumps/*/operations", "derived", f"{module}_OPENS beyond one for each file, and "
+                "POSIX_STATS, in equal shares of the ranks", "likely")  # fmt: skip
+    yield entry("/transfer_bytes", "derived", f"bytes of a file over its {module}_{verb}S")
+    yield entry("/layout", "derived", "very many files, each moved whole by one rank at a time")
+    yield entry("/method", "read", f"the module {module}")
+    yield entry("/operation", "read", f"{module}_{verb}S of the files")
+    yield entry("/content", "assumed", "random bytes: a log does not hold what was written")
+    yield entry("/files_per_directory", "derived", "numbers in the names of their directories")
+    how = "numbers in the names of the files of each rank in order of time, of a sample"
+    yield entry("/order", "reconstructed", how if sure != "guess" else "names tell no order", sure)
+    role = "likely" if flood.write and len(flood.dumps) > 1 else "guess"
+    yield entry("/role", "reconstructed" if role == "likely" else "assumed",
+                "very many small files", role)  # fmt: skip

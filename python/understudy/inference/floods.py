@@ -1,0 +1,347 @@
+"""Floods: very many small files, each moved whole by one rank.
+
+Loaders of machine learning read 10^5 to 10^6 files, every file once in each epoch; other programs
+write as many. No list per file is kept: a flood is files by size, rank and dump. Files that were
+read k times are the files of k epochs.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.inference.names import NAMELESS, Templates
+from understudy.inference.operations import KINDS
+from understudy.inference.pauses import cut
+from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows
+
+MIN_FILES = 1000  # of a name, moved equally often
+MIN_EACH = 64  # files of a rank in a dump, on average
+MAX_EPOCHS = 1 << 20
+MAX_KINDS = 256  # names and epochs that are looked at
+BINS = 1 << 14  # of time, in which starts are counted
+DISTINCT = 16  # sizes up to which each is kept
+SAMPLE = 8192  # files whose order is looked at
+RANK_BINS = 4096
+REST = 0.1  # share of the time that lies between dumps, below which they are one
+WHOLE = 0.01  # deviation of the bytes moved from a whole number of times the file
+
+Whole = npt.NDArray[np.int64]
+Key = tuple[int, bool, int, int]  # template, write, method, how often each file was moved
+
+
+@dataclass(slots=True)
+class FloodDump:
+    """The files of a dump by class of size: how many of each bin of ranks, and their bytes."""
+
+    files: Whole
+    bytes: Whole
+    start_s: float = np.inf
+    end_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Flood:
+    """Files of one name that were each moved whole, `epochs` times."""
+
+    template: int
+    write: bool
+    method: str
+    epochs: int
+    ranks: int
+    count: int = 0
+    starts: Whole = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    first: list[float] = field(default_factory=lambda: [np.inf, 0.0])  # of the first epoch
+    last: list[float] = field(default_factory=lambda: [np.inf, 0.0])  # ends of the last one
+    sizes: dict[int, int] = field(default_factory=dict)  # files of each, if not too many
+    powers: Whole = field(default_factory=lambda: np.zeros(512, np.int64))  # by 8 log2 of the size
+    begins: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    dumps: list[FloodDump] = field(default_factory=list)
+    edges: Whole = field(default_factory=lambda: np.empty(0, np.int64))  # upper ends of classes
+    calls: int = 0
+    empty: int = 0  # calls without bytes
+    synced: bool = False
+    made: Whole = field(default_factory=lambda: np.zeros(len(KINDS), np.int64))
+    of_one: bool = True  # each file is of one rank
+    sample: list[Rows] = field(default_factory=list)
+    step: int = 1  # of the files one in so many is in the sample
+    folders: set[tuple[int, ...]] = field(default_factory=set)
+
+    @property
+    def bytes(self) -> int:
+        return self.epochs * int(sum(d.bytes.sum() for d in self.dumps))
+
+    @property
+    def bins(self) -> int:
+        """Bins of ranks."""
+        return min(self.ranks, RANK_BINS)
+
+
+_FILES = np.dtype(
+    [
+        ("file", "u8"), ("key", "i8"), ("moved", "i8"), ("size", "i8"), ("times", "i8"),
+        ("rank", "i8"), ("start_s", "f8"), ("last_s", "f8"), ("end_s", "f8"), ("first", "i8"),
+        ("variables", "i8"),
+    ]
+)  # fmt: skip
+
+
+def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
+    """The files of one block, of a family each, and which of them each row is of."""
+    order = np.lexsort((rows["file"], family))
+    file, kind = rows["file"][order], family[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (file[1:] != file[:-1]) | (kind[1:] != kind[:-1])
+    begin = np.flatnonzero(new)
+    which = np.empty(len(order), np.int64)
+    which[order] = np.cumsum(new) - 1
+    found = np.zeros(len(begin), _FILES)
+    found["file"], found["key"], found["first"] = file[begin], kind[begin], order[begin]
+    for name, source, merge in (
+        ("moved", "bytes", np.add), ("size", "size", np.maximum),
+        ("start_s", "start_s", np.minimum),
+        ("last_s", "start_s", np.maximum), ("end_s", "end_s", np.maximum),
+        ("variables", "variable", np.maximum),
+    ):  # fmt: skip
+        found[name] = merge.reduceat(rows[source][order], begin)
+    ranks = rows["rank"].astype(np.int64)[order]
+    low, high = np.minimum.reduceat(ranks, begin), np.maximum.reduceat(ranks, begin)
+    found["rank"] = np.where(low == high, low, ALL_RANKS)
+    size = np.maximum(found["size"], 1)
+    times = np.maximum(1, np.round(found["moved"] / size).astype(np.int64))
+    again = (np.abs(found["moved"] - times * size) <= WHOLE * found["moved"]) & (
+        times <= MAX_EPOCHS
+    )
+    found["times"] = np.where(again & (found["moved"] % times == 0), times, 1)
+    return found, which
+
+
+def _families(rows: Rows) -> Whole:
+    """Template, direction and method as one number."""
+    number = (rows["template"].astype(np.int64) * 2 + rows["write"]) * len(METHODS)
+    family: Whole = number + rows["method"]
+    return family
+
+
+class Floods:
+    """The floods of a log, and the accesses without them."""
+
+    def __init__(
+        self, blocks: Callable[[], Iterable[Rows]], templates: Templates, ranks: int, span_s: float
+    ) -> None:
+        self._blocks, self._ranks = blocks, ranks
+        self._names = templates.names
+        self._bin_s = max(span_s, 1e-6) / BINS
+        self._found: dict[Key, Flood] = {}
+        self._whole: set[int] = set()  # families that are floods as a whole
+        self._part: set[int] = set()
+        self._learn()
+        if self._found:
+            self._add_up()
+
+    @property
+    def floods(self) -> list[Flood]:
+        """In order of time."""
+        return sorted(self._found.values(), key=lambda f: (f.first[0], f.template))
+
+    def rest(self) -> Iterator[Rows]:
+        """The blocks of accesses that are of no flood; can be called again."""
+        for rows in self._blocks():
+            if self._found:
+                family = _families(rows)
+                rows = rows[~np.isin(family, list(self._whole))]
+            if self._part:
+                family = _families(rows)
+                mine = np.isin(family, list(self._part))
+                files, which = _files_of(rows[mine], family[mine])
+                keys = self._keys(files)
+                gone = np.array([key in self._found for key in keys], np.bool_)
+                left = ~mine
+                left[np.flatnonzero(mine)] = ~gone[which] if len(files) else True
+                rows = rows[left]
+            if len(rows):
+                yield rows
+
+    def _keys(self, files: Rows) -> list[Key]:
+        count = len(METHODS)
+        return [
+            (family // count // 2, bool(family // count % 2), family % count, times)
+            for family, times in zip(files["key"].tolist(), files["times"].tolist(), strict=True)
+        ]
+
+    # -- which names are floods -------------------------------------------------------------
+
+    def _learn(self) -> None:
+        seen: dict[Key, Flood] = {}
+        for rows in self._blocks():
+            rows = rows[~rows["bare"]]
+            family = _families(rows)
+            files, _ = _files_of(rows, family)
+            for key, some in self._groups(files):
+                mine = files[some]
+                if key not in seen and len(seen) >= 64 * MAX_KINDS:
+                    continue
+                flood = seen.get(key)
+                if flood is None:
+                    flood = seen[key] = Flood(
+                        template=key[0], write=key[1], method=METHODS[key[2]], epochs=key[3],
+                        ranks=self._ranks,
+                    )  # fmt: skip
+                self._note(flood, mine)
+        for key, flood in list(seen.items()):
+            self._begin(flood)
+            dumps = len(flood.begins) + 1
+            few = flood.count < MIN_FILES or flood.count < MIN_EACH * self._ranks * dumps
+            odd = flood.write and flood.epochs > 1
+            if few or odd or flood.method == "hdf5" or len(self._found) >= MAX_KINDS:
+                continue
+            self._found[key] = flood
+        families = {self._family(key) for key in self._found}
+        others = {self._family(key) for key in seen if key not in self._found}
+        if len(seen) >= 64 * MAX_KINDS:
+            others = families
+        self._whole, self._part = families - others, families & others
+
+    def _family(self, key: Key) -> int:
+        return (key[0] * 2 + key[1]) * len(METHODS) + key[2]
+
+    def _note(self, flood: Flood, files: Rows) -> None:
+        flood.count += len(files)
+        bins = np.clip((files["start_s"] / self._bin_s).astype(np.int64), 0, BINS - 1)
+        flood.starts += np.bincount(bins, minlength=BINS)
+        for home, column in ((flood.first, "start_s"), (flood.last, "end_s")):
+            home[0] = min(home[0], float(files[column].min()))
+            home[1] = max(home[1], float(files[column].max()))
+        size = files["moved"] // files["times"]
+        flood.powers += np.bincount(_power(size), minlength=len(flood.powers))
+        if len(flood.sizes) <= DISTINCT:
+            values, count = np.unique(size, return_counts=True)
+            for value, n in zip(values[: DISTINCT + 1].tolist(), count.tolist(), strict=False):
+                flood.sizes[value] = flood.sizes.get(value, 0) + n
+
+    def _begin(self, flood: Flood) -> None:
+        """When the dumps after the first begin: new files after a pause."""
+        if flood.epochs > 1:
+            return
+        used = np.flatnonzero(flood.starts)
+        pauses = (np.diff(used) - 1) * self._bin_s
+        if not len(pauses):
+            return
+        found = cut(
+            pauses, flood.starts[used], call_s=self._bin_s, few_s=BURST * BINS * self._bin_s,
+            least_s=2 * self._bin_s,
+        )  # fmt: skip
+        rest_s = pauses[np.array(found.at, np.int64) - 1].sum()
+        if rest_s >= REST * (used[-1] - used[0]) * self._bin_s:
+            flood.begins = self._bin_s * used[list(found.at)].astype(np.float64)
+
+    # -- the files of each ------------------------------------------------------------------
+
+    def _add_up(self) -> None:
+        for flood in self._found.values():
+            flood.edges = _edges(flood)
+            shape = (len(flood.edges), flood.bins)
+            flood.dumps = [
+                FloodDump(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+                for _ in range(len(flood.begins) + 1)
+            ]
+            flood.step = max(1, flood.count // SAMPLE)
+        wanted = list(self._whole | self._part)
+        for rows in self._blocks():
+            family = _families(rows)
+            mine = np.isin(family, wanted)
+            rows, family = rows[mine], family[mine]
+            if not len(rows):
+                continue
+            files, which = _files_of(rows, family)
+            for key, some in self._groups(files):
+                if key in self._found:
+                    flood = self._found[key]
+                    taken = np.zeros(len(files), np.bool_)
+                    taken[some] = True
+                    self._take(flood, files[some], rows, taken[which])
+
+    def _groups(self, files: Rows) -> Iterator[tuple[Key, Whole]]:
+        order = np.lexsort((files["times"], files["key"]))
+        kind, times = files["key"][order], files["times"][order]
+        new = (kind[1:] != kind[:-1]) | (times[1:] != times[:-1])
+        for some in np.split(order, np.flatnonzero(new) + 1):
+            if len(some):
+                yield self._keys(files[some[:1]])[0], some
+
+    def _take(self, flood: Flood, files: Rows, rows: Rows, mine: npt.NDArray[np.bool_]) -> None:
+        dump = np.searchsorted(flood.begins, files["start_s"], "right")
+        size = files["moved"] // files["times"]
+        kind = np.minimum(np.searchsorted(flood.edges, size), len(flood.edges) - 1)
+        one = files["rank"] != ALL_RANKS
+        flood.of_one = flood.of_one and bool(one.all())
+        # A file of several ranks was read by each in turn: where it counts does not matter.
+        rank = np.where(
+            one, files["rank"], (files["file"] % np.uint64(flood.ranks)).astype(np.int64)
+        )
+        bins = rank * flood.bins // flood.ranks
+        for n in np.unique(dump).tolist():
+            home, here = flood.dumps[n], dump == n
+            np.add.at(home.files, (kind[here], bins[here]), 1)
+            np.add.at(home.bytes, (kind[here], bins[here]), size[here])
+            home.start_s = min(home.start_s, float(files["start_s"][here].min()))
+            home.end_s = max(home.end_s, float(files["end_s"][here].max()))
+        flood.calls += int(rows["calls"][mine].sum())
+        flood.empty += int(rows["calls"][mine, 0][rows["sizes"][mine, 0] < 1].sum())
+        flood.made += rows["made"][mine].sum(axis=0)
+        flood.synced = flood.synced or bool(rows["synced"][mine].any())
+        first = rows[files["first"]]
+        chosen = files["file"] % np.uint64(flood.step) == 0
+        flood.sample.append(first[["numbers", "rank", "start_s"]][chosen])
+        name = self._names[max(0, flood.template)]
+        above = name.rpartition(b"/")[0].count(b"\x00")
+        if flood.template != NAMELESS and above and len(flood.folders) < 1 << 16:
+            flood.folders |= set(
+                map(tuple, np.unique(first["numbers"][:, :above], axis=0).tolist())
+            )
+
+
+def _power(size: Whole) -> Whole:
+    """Class of a size by its logarithm."""
+    power: Whole = np.clip(8 * np.log2(np.maximum(size, 1)), 0, 511).astype(np.int64)
+    return power
+
+
+def _edges(flood: Flood) -> Whole:
+    """The largest size of each class: each of few sizes, else classes by their logarithm."""
+    if len(flood.sizes) <= DISTINCT:
+        return np.array(sorted(flood.sizes), np.int64)
+    used = np.flatnonzero(flood.powers)
+    for width in (1, 2, 4, 8, 16, 32, 64, 512):
+        classes = np.unique(used // width)
+        if len(classes) <= DISTINCT:
+            break
+    edges: Whole = np.floor(2.0 ** ((classes + 1) * width / 8)).astype(np.int64)
+    return edges
+
+
+def order_of(flood: Flood) -> tuple[str, bool, str]:
+    """Order of the files of each rank in time (`consecutive` or `shuffled`), whether they are
+    dealt to the ranks in turn, and how sure that is: of a sample, by the numbers in the names."""
+    sample = np.concatenate(flood.sample)
+    sample = sample[sample["rank"] != ALL_RANKS]
+    if not flood.of_one:
+        return "shuffled", False, "likely"
+    if len(sample) < 16 or flood.template == NAMELESS or not sample["numbers"].any():
+        return "consecutive", False, "guess"
+    place = np.empty(len(sample), np.int64)
+    place[np.lexsort(sample["numbers"].T[::-1])] = np.arange(len(sample))
+    order = np.lexsort((sample["start_s"], sample["rank"]))
+    rank, place = sample["rank"][order], place[order]
+    same = rank[1:] == rank[:-1]
+    if not same.any():
+        return "consecutive", False, "guess"
+    rising = float((np.diff(place)[same] > 0).mean())
+    if 0.1 < rising < 0.9:
+        return "shuffled", False, "likely"
+    ranks = np.unique(rank)
+    low = np.array([place[rank == r].min() for r in ranks])
+    high = np.array([place[rank == r].max() for r in ranks])
+    overlap = len(ranks) > 1 and float((high - low).mean()) > 0.5 * len(sample)
+    return "consecutive", overlap, "likely"

@@ -1,0 +1,104 @@
+"""Floods: logs of very many small files, described without a list of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.readers.synthetic import Run, flood_log, only, rank_bytes, sizes
+from tests.readers.test_reader_memory import peak_mib
+from understudy.contracts.workload import load, parse, provenance_of
+from understudy.readers import darshan
+
+
+def test_epochs_of_a_loader(tmp_path: Path) -> None:
+    """Each file is read once in each of three epochs, in another order, by another rank."""
+    log = flood_log(tmp_path / "x", 4, 20_000, epochs=3, sizes=(150_000, 150_000, 90_000, 1000))
+    workload = darshan.read(log)
+    stream = only(parse(workload.to_text(), "x"))
+    assert (stream.operation, stream.files, stream.layout) == ("read", "update", "flood")
+    assert (stream.order.rule, stream.role, stream.dump_count) == ("shuffled", "input", 3)
+    assert sizes(stream) == [20_000 * 391_000 // 4]
+    assert [(v.shape, v.bytes) for v in stream.dumps[0].variables] == [
+        ((5000, 1000), 5_000_000), ((5000, 90_000), 450_000_000),
+        ((10_000, 150_000), 1_500_000_000),
+    ]  # fmt: skip
+    times = [d.time_s for d in stream.expanded()]
+    assert times == pytest.approx([5, 125, 245], abs=0.5)
+    assert stream.dumps[0].duration_s == pytest.approx(100, abs=0.5)
+    entry = provenance_of(workload, "/streams/0/order")
+    assert entry is not None and entry.confidence == "likely"
+    assert "100 % of the bytes, 100 % of the calls" in workload.source.notes[-1]
+    assert len(workload.to_text()) < 6000
+
+
+def test_files_read_once_in_order(tmp_path: Path) -> None:
+    stream = only(darshan.read(flood_log(tmp_path / "x", 4, 10_001, shuffled=False)))
+    assert (stream.files, stream.order.rule) == ("new", "consecutive")
+    [variable] = stream.dumps[0].variables
+    assert variable.decomposition.rule == "even"
+    assert rank_bytes(stream, 0, 4) == [150_000 * n for n in (2501, 2500, 2500, 2500)]
+
+
+@pytest.mark.parametrize("form", [b"/d/out_%07d.dat", b"/d/%d"])
+def test_writers_of_many_files(form: bytes, tmp_path: Path) -> None:
+    """Five dumps of new files; names may be numbers alone."""
+    log = flood_log(tmp_path / "x", 4, 4000, epochs=5, write=True, shuffled=False, form=form)
+    stream = only(darshan.read(log))
+    assert (stream.operation, stream.files, stream.layout) == ("write", "new", "flood")
+    assert sizes(stream) == [600_000_000] * 5
+    assert [d.time_s for d in stream.dumps] == pytest.approx([5 + 120 * k for k in range(5)])
+
+
+def test_sizes_of_all_kinds_keep_their_bytes(tmp_path: Path) -> None:
+    """Files of 997 sizes are 16 classes at most; the sum is exact."""
+    many = tuple(1000 + 301 * k for k in range(997))
+    log = flood_log(tmp_path / "x", 3, 9970, sizes=many)
+    stream = only(darshan.read(log))
+    assert stream.bytes == 10 * sum(many)
+    assert len(stream.dumps[0].variables) <= 32
+    assert sum(v.shape[0] for v in stream.dumps[0].variables) == 9970
+
+
+def test_directories_opens_and_stats(tmp_path: Path) -> None:
+    run = Run(nprocs=2, run_time_s=100.0)
+    for n in range(3000):
+        run.read(f"/d/class_{n % 30:03d}/img_{n:06d}", 4096, 1 + 0.01 * n, rank=n % 2, OPENS=2,
+                 STATS=1, duration_s=0.001)  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert stream.files_per_directory == 100
+    assert {o.operation: o.count for o in stream.dumps[0].operations} == {
+        "open": 3000, "stat": 3000,
+    }  # fmt: skip
+
+
+def test_an_index_beside_a_flood_is_a_stream_of_its_own(tmp_path: Path) -> None:
+    """Some files are read more often than the others; one file is written."""
+    run = Run(nprocs=2, run_time_s=100.0)
+    for n in range(2500):
+        times = 2 if n < 20 else 1
+        run.read(f"/d/img_{n:06d}", 4096 * times, 1 + 0.01 * n, rank=n % 2, calls=times,
+                 OPENS=times, MAX_BYTE_READ=4095, duration_s=0.001)  # fmt: skip
+    run.write("/d/log", 1 << 20, 90.0, rank=0)
+    workload = run.describe(tmp_path)
+    flood = only(workload, layout="flood")
+    assert flood.bytes == 2480 * 4096
+    assert workload.bytes == 2520 * 4096 + (1 << 20)
+
+
+def test_a_file_of_each_rank_in_each_dump_is_no_flood(tmp_path: Path) -> None:
+    run = Run(nprocs=16, run_time_s=1000.0)
+    for step in range(90):
+        for rank in range(16):
+            run.write(f"/s/ck.{step}.{rank}", 1 << 20, 10.0 * step + 1, rank=rank)
+    assert only(run.describe(tmp_path)).layout == "file-per-process"
+
+
+def test_a_million_files(tmp_path: Path) -> None:
+    """Under 100 kB; what a process needs does not grow with the files. A tenth of them here."""
+    peaks = []
+    for files in (50_000, 100_000):
+        log, out = flood_log(tmp_path / f"{files}", 8, files), tmp_path / f"{files}.json"
+        peaks.append(peak_mib(log, out))
+        assert out.stat().st_size < 10_000
+        assert only(load(out)).bytes == files * 150_000
+    assert peaks[1] - peaks[0] < 10, peaks
