@@ -257,6 +257,7 @@ void und_cut_go(struct und_cut *cut, int64_t call)
     const int64_t rows = number == cut->deal.blocks - 1 ? cut->deal.last_rows : cut->block.count[0];
     call -= number * cut->calls_of_block;
     cut->element = 0;
+    cut->many = 1;
     for (int d = cut->ndims - 1; d >= 0; --d) {
         const int64_t count = d == 0 ? rows : cut->block.count[d], start = d == 0 ? first : cut->block.start[d];
         if (d == dim) {
@@ -275,6 +276,7 @@ void und_cut_go(struct und_cut *cut, int64_t call)
             cut->box.count[d] = count;
         }
         cut->element += cut->box.start[d] * cut->stride[d];
+        cut->many *= cut->box.count[d];
     }
 }
 
@@ -289,6 +291,8 @@ void und_cut_next(struct und_cut *cut)
     ++cut->call;
     cut->box.start[dim] += cut->rows;
     cut->element += cut->rows * cut->stride[dim];
-    if (--cut->left == 0)
+    if (--cut->left == 0) {
+        cut->many = cut->many / cut->box.count[dim] * cut->last_rows;
         cut->box.count[dim] = cut->last_rows;
+    }
 }

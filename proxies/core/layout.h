@@ -67,6 +67,7 @@ int64_t und_layout_largest_block(const struct und_variable *variable, int64_t ra
 struct und_cut {
     struct und_box box;
     int64_t element;  /* of the dataset, where the box begins */
+    int64_t many;     /* elements of the box */
     int64_t calls;    /* transfers of all blocks */
     int64_t elements; /* of all blocks */
     int64_t call;     /* number of the current one */

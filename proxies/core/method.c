@@ -2,24 +2,6 @@
 
 #include <string.h>
 
-int64_t und_type_bytes(enum und_type type)
-{
-    switch (type) {
-    case UND_BYTE:
-    case UND_I8:
-    case UND_U8: return 1;
-    case UND_I16:
-    case UND_U16: return 2;
-    case UND_I32:
-    case UND_U32:
-    case UND_F32: return 4;
-    case UND_I64:
-    case UND_U64:
-    case UND_F64: break;
-    }
-    return 8;
-}
-
 int64_t und_box_bytes(const struct und_dataset *dataset, const struct und_box *box)
 {
     int64_t bytes = und_type_bytes(dataset->type);

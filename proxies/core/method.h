@@ -23,7 +23,13 @@ enum { UND_MAX_DIMS = 8, UND_MAX_SETTINGS = 16 };
 enum und_type { UND_BYTE, UND_I8, UND_U8, UND_I16, UND_U16, UND_I32, UND_U32, UND_I64, UND_U64, UND_F32, UND_F64 };
 
 /* Bytes of one element. */
-int64_t und_type_bytes(enum und_type type);
+static inline int64_t und_type_bytes(enum und_type type)
+{
+    static const int8_t bytes[] = {
+        [UND_BYTE] = 1, [UND_I8] = 1,  [UND_U8] = 1,  [UND_I16] = 2, [UND_U16] = 2, [UND_I32] = 4,
+        [UND_U32] = 4,  [UND_F32] = 4, [UND_I64] = 8, [UND_U64] = 8, [UND_F64] = 8};
+    return bytes[type];
+}
 
 /* One variable as it stands in one file. */
 struct und_dataset {
@@ -179,6 +185,38 @@ void und_spans_begin(struct und_spans *spans, const struct und_dataset *dataset,
 
 /* Gives the first element of the next span; false when there is none. */
 bool und_spans_next(struct und_spans *spans, int64_t *element);
+
+/* The same in bytes of the file, for methods that address these. */
+struct und_runs {
+    struct und_spans spans;
+    int64_t bytes;  /* of each run */
+    int64_t offset; /* of the one in hand */
+    int64_t origin, size;
+};
+
+static inline void und_runs_begin(struct und_runs *runs, const struct und_dataset *dataset, const struct und_box *box)
+{
+    runs->origin = dataset->file_offset;
+    runs->size = und_type_bytes(dataset->type);
+    if (dataset->ndims == 1) {
+        runs->spans.at = box->start[0];
+        runs->spans.elements = box->count[0];
+        runs->spans.left = box->count[0] > 0;
+        runs->spans.dims = 0;
+    } else {
+        und_spans_begin(&runs->spans, dataset, box);
+    }
+    runs->bytes = runs->spans.elements * runs->size;
+}
+
+static inline bool und_runs_next(struct und_runs *runs)
+{
+    int64_t element = runs->spans.at;
+    if (runs->spans.dims == 0 ? runs->spans.left-- == 0 : !und_spans_next(&runs->spans, &element))
+        return false;
+    runs->offset = runs->origin + element * runs->size;
+    return true;
+}
 
 /* What kinds of streams ask of a method. */
 enum und_kind_of_stream { UND_KIND_UPDATE, UND_KIND_REWRITE, UND_KIND_EXTENDS, UND_KIND_FLOOD, UND_KIND_WRITE_THROUGH };

@@ -77,7 +77,8 @@ struct und_series {
     int64_t *calls;                  /* room for one number per piece */
     struct und_identity *identities; /* one per file, to tell other ranks */
     int64_t bytes, operations;
-    double next_s, step_s; /* steady pace: when the next transfer is due, from one to the next; 0: no pace */
+    bool steps;            /* the pace of the prepared dump is steady: */
+    double next_s, step_s; /* when the next transfer is due, from one to the next */
     double waited_s;       /* on purpose, since the last count */
 };
 

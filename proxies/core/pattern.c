@@ -187,15 +187,15 @@ void und_base_continue(struct und_base *base)
 /* Where byte `offset` of a variable stands in the base. A smooth variable begins at a phase of its own. */
 static int64_t place_of(const struct und_base *base, uint64_t identity, int64_t offset)
 {
-    const uint64_t blocks = base->content.kind == UND_SMOOTH ? identity % (UND_PERIOD / UND_STAMP_STEP) : 0;
-    return (offset % UND_PERIOD + (int64_t)blocks * UND_STAMP_STEP) % UND_PERIOD;
+    const uint64_t blocks = base->content.kind == UND_SMOOTH ? identity : 0;
+    return (int64_t)(((uint64_t)offset + blocks * UND_STAMP_STEP) % UND_PERIOD);
 }
 
 const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes)
 {
     unsigned char *data = base->bytes + place_of(base, identity, offset);
     /* From the block of the first byte: the period is a multiple of the step, so its hash is in the base. */
-    const int64_t first = offset - offset % UND_STAMP_STEP, end = offset + bytes;
+    const int64_t first = offset - (int64_t)((uint64_t)offset % UND_STAMP_STEP), end = offset + bytes;
     if (base->stamp_stride == 1) {
         for (int64_t at = first; at < end; at += UND_STAMP_STEP) {
             const uint64_t word = mix(identity ^ (uint64_t)at);

@@ -10,11 +10,12 @@ static void begin_pace(struct und_series *series)
 {
     const struct und_dump *dump = &series->stream->dumps[series->dump];
     int64_t calls = 0;
-    series->step_s = 0;
+    series->steps = false;
     for (int p = 0; p < series->piece_count; ++p)
         calls += series->stream->passes * series->pieces[p].cut.calls;
     if (!series->stream->steady || calls == 0)
         return;
+    series->steps = true;
     series->next_s = und_clock();
     series->step_s = dump->duration_s * series->run->plan->time_scale / (double)calls;
 }
@@ -32,10 +33,10 @@ static void keep_pace(struct und_series *series)
 }
 
 /* Goes to the transfer at a position of the stream's order. */
-static void go_to(struct und_series *series, struct und_piece *piece, int64_t position)
+static inline void go_to(struct und_series *series, struct und_piece *piece, int64_t position)
 {
     const struct und_order *order = &series->stream->order;
-    if (series->step_s > 0)
+    if (series->steps)
         keep_pace(series);
     if (order->rule == UND_CONSECUTIVE && position > 0)
         und_cut_next(&piece->cut);
@@ -49,8 +50,6 @@ static void flush(struct und_series *series, struct und_piece *piece, int64_t po
 {
     struct und_slot *slot = &series->slots[piece->slot];
     const int64_t after = series->stream->sync_bytes;
-    if (after == 0)
-        return;
     slot->unsynced += bytes;
     if (series->plan->method->collective ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
         return;
@@ -63,12 +62,14 @@ static void write_consecutive(struct und_series *series, struct und_piece *piece
     const struct und_method *method = series->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
     struct und_cut *cut = &piece->cut;
+    const bool flushes = series->stream->sync_bytes > 0;
     for (int64_t i = 0; i < cut->calls; ++i) {
         go_to(series, piece, i);
-        const int64_t bytes = und_box_bytes(&piece->dataset, &cut->box);
+        const int64_t bytes = cut->many * size;
         method->write(file, &piece->dataset, &cut->box,
                       und_base_consecutive(piece->base, piece->identity, piece->content + cut->element * size, bytes));
-        flush(series, piece, i, bytes);
+        if (flushes)
+            flush(series, piece, i, bytes);
     }
 }
 
@@ -88,7 +89,8 @@ static void write_gathered(struct und_series *series, struct und_piece *piece, s
         for (; und_spans_next(&spans, &element); to += spans.elements * size)
             und_base_copy(piece->base, piece->identity, piece->content + element * size, spans.elements * size, to);
         method->write(file, &piece->dataset, &cut->box, buffer);
-        flush(series, piece, i, to - buffer);
+        if (series->stream->sync_bytes > 0)
+            flush(series, piece, i, to - buffer);
     }
 }
 
@@ -116,7 +118,8 @@ void und_series_write(struct und_series *series)
         for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
             if (piece->dataset.collective)
                 series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
-            flush(series, piece, i, 0);
+            if (series->stream->sync_bytes > 0)
+                flush(series, piece, i, 0);
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }

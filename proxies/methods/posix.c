@@ -153,7 +153,7 @@ static ssize_t read_some(struct und_file *file, char *data, int64_t bytes, int64
 }
 
 /* A call may move less than asked, e.g. up to the last free byte; the one after it says why. */
-static void write_span(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
+static void write_run(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
 {
     while (bytes > 0) {
         const ssize_t moved = write_some(file, data, bytes, offset);
@@ -171,7 +171,7 @@ static void write_span(struct und_file *file, const char *data, int64_t bytes, i
     }
 }
 
-static void read_span(struct und_file *file, char *data, int64_t bytes, int64_t offset)
+static void read_run(struct und_file *file, char *data, int64_t bytes, int64_t offset)
 {
     while (bytes > 0) {
         const ssize_t moved = read_some(file, data, bytes, offset);
@@ -192,24 +192,18 @@ static void read_span(struct und_file *file, char *data, int64_t bytes, int64_t 
 static void posix_write(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
                         const void *data)
 {
-    const int64_t size = und_type_bytes(dataset->type);
     const char *from = data;
-    struct und_spans spans;
-    int64_t element;
-    und_spans_begin(&spans, dataset, box);
-    for (; und_spans_next(&spans, &element); from += spans.elements * size)
-        write_span(file, from, spans.elements * size, dataset->file_offset + element * size);
+    struct und_runs runs;
+    for (und_runs_begin(&runs, dataset, box); und_runs_next(&runs); from += runs.bytes)
+        write_run(file, from, runs.bytes, runs.offset);
 }
 
 static void posix_read(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data)
 {
-    const int64_t size = und_type_bytes(dataset->type);
     char *to = data;
-    struct und_spans spans;
-    int64_t element;
-    und_spans_begin(&spans, dataset, box);
-    for (; und_spans_next(&spans, &element); to += spans.elements * size)
-        read_span(file, to, spans.elements * size, dataset->file_offset + element * size);
+    struct und_runs runs;
+    for (und_runs_begin(&runs, dataset, box); und_runs_next(&runs); to += runs.bytes)
+        read_run(file, to, runs.bytes, runs.offset);
 }
 
 static int posix_descriptor(const struct und_file *file)

@@ -113,7 +113,7 @@ static void go_to(struct und_file *file, int64_t offset)
     file->at = offset;
 }
 
-static void write_span(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
+static void write_run(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
 {
     go_to(file, offset);
     const size_t moved = fwrite(data, 1, (size_t)bytes, file->stream);
@@ -123,7 +123,7 @@ static void write_span(struct und_file *file, const char *data, int64_t bytes, i
     file->at += bytes;
 }
 
-static void read_span(struct und_file *file, char *data, int64_t bytes, int64_t offset)
+static void read_run(struct und_file *file, char *data, int64_t bytes, int64_t offset)
 {
     go_to(file, offset);
     const size_t moved = fread(data, 1, (size_t)bytes, file->stream);
@@ -139,24 +139,18 @@ static void read_span(struct und_file *file, char *data, int64_t bytes, int64_t 
 static void stdio_write(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
                         const void *data)
 {
-    const int64_t size = und_type_bytes(dataset->type);
     const char *from = data;
-    struct und_spans spans;
-    int64_t element;
-    und_spans_begin(&spans, dataset, box);
-    for (; und_spans_next(&spans, &element); from += spans.elements * size)
-        write_span(file, from, spans.elements * size, dataset->file_offset + element * size);
+    struct und_runs runs;
+    for (und_runs_begin(&runs, dataset, box); und_runs_next(&runs); from += runs.bytes)
+        write_run(file, from, runs.bytes, runs.offset);
 }
 
 static void stdio_read(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data)
 {
-    const int64_t size = und_type_bytes(dataset->type);
     char *to = data;
-    struct und_spans spans;
-    int64_t element;
-    und_spans_begin(&spans, dataset, box);
-    for (; und_spans_next(&spans, &element); to += spans.elements * size)
-        read_span(file, to, spans.elements * size, dataset->file_offset + element * size);
+    struct und_runs runs;
+    for (und_runs_begin(&runs, dataset, box); und_runs_next(&runs); to += runs.bytes)
+        read_run(file, to, runs.bytes, runs.offset);
 }
 
 /* No other thread has the stream. Tools that watch a run (Darshan) take fileno for the open of another interface. */
