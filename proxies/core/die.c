@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MESSAGE_BYTES = 2048, PATIENCE_MS = 10000, STEP_MS = 5 };
+enum { FAILURE = 1, MESSAGE_BYTES = 2048, PATIENCE_MS = 10000, STEP_MS = 5 };
 
 /* A rank of this node, as the others can reach it. */
 struct neighbour {
@@ -22,6 +22,7 @@ struct neighbour {
 /* What the ranks of a node share. */
 struct node {
     atomic_int spoken;  /* one of them has said why the run ends */
+    atomic_int failed;  /* one of them ends it: the others are stopped because of that */
     atomic_int cleaned; /* how many have removed their files */
     int size;
     struct neighbour ranks[];
@@ -57,6 +58,7 @@ void und_die_share(MPI_Comm comm)
         MPI_Win_shared_query(window, 0, &bytes, &unit, &node) == MPI_SUCCESS) {
         if (rank == 0) {
             atomic_init(&node->spoken, 0);
+            atomic_init(&node->failed, 0);
             atomic_init(&node->cleaned, 0);
             node->size = size;
         }
@@ -83,6 +85,12 @@ bool und_die_first(void)
 {
     struct node *node = shared;
     return atomic_exchange(node ? &node->spoken : &alone, 1) == 0;
+}
+
+int und_die_status(int signal_number)
+{
+    const struct node *node = shared;
+    return node && node->failed ? FAILURE : 128 + signal_number;
 }
 
 bool und_die_together(void)
@@ -116,11 +124,14 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
         fprintf(stderr, "understudy: rank %d on %s: %s%s%s (%s:%d)\n", rank, host, what, *why ? ": " : "", why, file,
                 line);
     fflush(stderr);
+    struct node *node = shared;
+    if (node)
+        node->failed = 1;
     if (clean_up)
         clean_up();
     und_die_together();
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    _exit(1);
+    MPI_Abort(MPI_COMM_WORLD, FAILURE);
+    _exit(FAILURE);
 }
 
 void und_die(const char *file, int line, const char *format, ...)

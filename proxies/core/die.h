@@ -38,6 +38,10 @@ void und_die_clean_by(void (*remove_files)(void));
 /* Is this the first of the node to speak? Safe in a signal handler. */
 bool und_die_first(void);
 
+/* The exit status of a rank that is stopped by the signal: that of a failed run, where a rank of this node has failed
+ * and stops the others. The launcher reports the status of whichever rank ends first. Safe in a signal handler. */
+int und_die_status(int signal_number);
+
 /* This rank has removed its files: has the other ranks of the node do the same (SIGTERM, see
  * stop.h) and waits for them, at most ten seconds. Open MPI kills all ranks of a node, with their
  * files still there, as soon as the first of them has ended. Returns false, at once, where this rank

@@ -48,7 +48,7 @@ static void on_signal(int signal_number)
         say(signal_number);
     if (!und_die_together())
         return;
-    _exit(128 + signal_number);
+    _exit(und_die_status(signal_number));
 }
 
 static void handle(void (*handler)(int))
