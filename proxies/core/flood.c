@@ -3,6 +3,7 @@
 #include "core/die.h"
 #include "core/layout.h"
 #include "core/numbered.h"
+#include "core/pace.h"
 #include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
@@ -68,6 +69,8 @@ struct und_flood {
     struct und_numbered *names;
     struct made *made;
     int64_t operations;
+    int64_t unsynced; /* bytes of this rank since it flushed last within a dump */
+    struct und_pace pace;
 };
 
 static int64_t row_bytes(const struct und_variable *variable)
@@ -395,7 +398,8 @@ static struct und_open how_to_open(struct und_flood *flood, int *created)
     return (struct und_open){
         .comm = MPI_COMM_SELF,
         .mode = flood->mode,
-        .lasting = flood->plan->lasting,
+        .lasting = flood->plan->lasting || flood->stream->sync_bytes > 0,
+        .write_through = flood->stream->write_through,
         .transfer_bytes = flood->plan->most_transfer_bytes,
         .settings = flood->plan->settings,
         .creates = flood->mode == UND_CREATE && flood->plan->method->has_files && flood->plan->creates,
@@ -462,10 +466,16 @@ static void move(struct und_flood *flood, struct und_file *file, const struct it
         method->define(file, dataset, &item->kind->block);
     for (int64_t left = cut.calls, at = item->content, bytes; left > 0; --left, at += bytes) {
         bytes = und_box_bytes(dataset, &cut.box);
+        if (flood->pace.is_steady)
+            und_pace_keep(&flood->pace, flood->run);
         if (flood->mode == UND_CREATE)
             method->write(file, dataset, &cut.box, und_base_consecutive(base, item->identity, at, bytes));
         else
             method->read(file, dataset, &cut.box, und_base_buffer(base));
+        if (flood->stream->sync_bytes > 0 && (flood->unsynced += bytes) >= flood->stream->sync_bytes) {
+            method->sync(file);
+            flood->unsynced = 0;
+        }
         if (left > 1)
             und_cut_next(&cut);
     }
@@ -477,7 +487,8 @@ static void lap(struct und_flood *flood, struct und_record *record, double *stam
     if (!record->took_place)
         record->start_s = *stamp;
     record->took_place = true;
-    record->spent_s += now - *stamp;
+    record->spent_s += now - *stamp - flood->pace.waited_s;
+    flood->pace.waited_s = 0;
     record->end_s = now;
     record->operations += flood->operations;
     flood->operations = 0;
@@ -494,6 +505,18 @@ static void complete(struct und_record *record, double zero)
     record->end_s -= zero;
 }
 
+/* Files that are made to be read later are made at once. */
+static void begin_pace(struct und_flood *flood, int64_t passes)
+{
+    const bool makes = flood->mode == UND_CREATE && flood->stream->operation == UND_READS;
+    int64_t calls = 0;
+    for (int k = 0; k < flood->kind_count; ++k) {
+        const int64_t end = k + 1 < flood->kind_count ? flood->kinds[k + 1].own : flood->sequence->own;
+        calls += passes * (end - flood->kinds[k].own) * flood->kinds[k].cut.calls;
+    }
+    und_pace_begin(&flood->pace, flood->run, flood->stream, flood->dump, makes ? 0 : calls);
+}
+
 void und_flood_play(struct und_flood *flood, double zero, struct und_record *records)
 {
     const struct und_method *method = flood->plan->method;
@@ -503,6 +526,7 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
     const bool enters = writes && method->has_files && flood->stream->files_per_directory > 0;
     int created = -1;
     struct und_open how = how_to_open(flood, &created);
+    begin_pace(flood, passes);
     for (int64_t pass = 0; pass < passes; ++pass)
         for (int64_t i = 0; i < flood->sequence->own; ++i) {
             const struct item item = item_at(flood, i);

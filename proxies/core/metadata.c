@@ -484,6 +484,6 @@ int64_t und_metadata_play(struct und_metadata *metadata, struct und_series *seri
     for (int64_t i = 0; i < counts[UND_UNLINK]; ++i)
         unlink_oldest(metadata);
     und_numbered_leave(made->files);
-    series->waited_s += metadata->asked_s;
+    series->pace.waited_s += metadata->asked_s;
     return sum;
 }

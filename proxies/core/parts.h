@@ -6,6 +6,7 @@
 #define UND_PARTS_H
 
 #include "core/layout.h"
+#include "core/pace.h"
 #include "core/series.h"
 #include "core/storage.h"
 
@@ -77,9 +78,7 @@ struct und_series {
     int64_t *calls;                  /* room for one number per piece */
     struct und_identity *identities; /* one per file, to tell other ranks */
     int64_t bytes, operations;
-    bool steps;            /* the pace of the prepared dump is steady: */
-    double next_s, step_s; /* when the next transfer is due, from one to the next */
-    double waited_s;       /* on purpose, since the last count */
+    struct und_pace pace;
 };
 
 /* Files that several dumps write or read: their ranks are those with bytes in any dump. */

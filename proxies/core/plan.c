@@ -216,15 +216,6 @@ static bool check_method(const struct und_workload *workload, int s, const struc
     if (cannot)
         return und_fail(error, "%s: streams[%d] (%s): the method %s cannot %s: play it by another (--method)", file, s,
                         stream->name, method->name, cannot);
-    const char *missing = stream->layout != UND_FLOOD ? NULL
-                          : stream->steady            ? "pace steady"
-                          : stream->direct            ? "direct"
-                          : stream->sync_bytes > 0    ? "sync_bytes"
-                          : stream->write_through     ? "write_through"
-                                                      : NULL;
-    if (missing)
-        return und_fail(error, "%s: streams[%d] (%s): this version of the player cannot play %s with the layout flood",
-                        file, s, stream->name, missing);
     if (options->collective && stream->order.rule != UND_CONSECUTIVE)
         return und_fail(error,
                         "--collective: the order of streams[%d] (%s) is not consecutive, so its calls are "

@@ -809,10 +809,10 @@ void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operat
 {
     *bytes = series->bytes;
     *operations = series->operations;
-    *waited_s = series->waited_s;
+    *waited_s = series->pace.waited_s;
     series->bytes = 0;
     series->operations = 0;
-    series->waited_s = 0;
+    series->pace.waited_s = 0;
 }
 
 /* Size of a file that this rank has made; once it is closed, it must be whole. */

@@ -5,39 +5,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The transfers of a dump whose pace is steady begin one after the other over its duration. */
 static void begin_pace(struct und_series *series)
 {
-    const struct und_dump *dump = &series->stream->dumps[series->dump];
     int64_t calls = 0;
-    series->steps = false;
     for (int p = 0; p < series->piece_count; ++p)
         calls += series->stream->passes * series->pieces[p].cut.calls;
-    if (!series->stream->steady || calls == 0)
-        return;
-    series->steps = true;
-    series->next_s = und_clock();
-    series->step_s = dump->duration_s * series->run->plan->time_scale / (double)calls;
-}
-
-static void keep_pace(struct und_series *series)
-{
-    /* Ranks have different numbers of transfers, so they do not compute together here. */
-    const enum und_compute compute = series->run->plan->compute;
-    const double now = und_clock();
-    if (series->next_s > now) {
-        und_wait(series->next_s, compute == UND_STENCIL ? UND_BUSY : compute);
-        series->waited_s += und_clock() - now;
-    }
-    series->next_s += series->step_s;
+    und_pace_begin(&series->pace, series->run, series->stream, series->dump, calls);
 }
 
 /* Goes to the transfer at a position of the stream's order. */
 static inline void go_to(struct und_series *series, struct und_piece *piece, int64_t position)
 {
     const struct und_order *order = &series->stream->order;
-    if (series->steps)
-        keep_pace(series);
+    if (series->pace.is_steady)
+        und_pace_keep(&series->pace, series->run);
     if (order->rule == UND_CONSECUTIVE && position > 0)
         und_cut_next(&piece->cut);
     else

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DIRECT };
@@ -85,6 +86,10 @@ static void open_direct(struct und_file *file, const struct und_open *how)
     file->capacity = (how->transfer_bytes + file->page - 1) / file->page * file->page;
     file->direct = open(und_storage_name(how->path), flags_of(how) | O_DIRECT);
     UND_CHECK(file->direct >= 0, "posix: cannot open %s with O_DIRECT", how->path);
+    struct stat one, other;
+    if (fstat(file->descriptor, &one) != 0 || fstat(file->direct, &other) != 0 || one.st_ino != other.st_ino ||
+        one.st_dev != other.st_dev)
+        UND_DIE("posix: %s has been replaced while it was opened", how->path);
     const int code = posix_memalign(&capacity, (size_t)file->page, (size_t)file->capacity);
     if (code != 0)
         UND_DIE("posix: no memory for direct transfers of %lld bytes", (long long)file->capacity);

@@ -301,6 +301,49 @@ def storms(player: Player, method: str) -> None:
     expect(not folder.exists(), f"left {list(files_below(folder))[:3]}")
 
 
+def flushes(player: Player) -> None:
+    """Files are flushed after so many bytes of a rank, as part of the write phase."""
+    rows = [variable("v", [RANKS * 10, 500], EVEN)]
+    stream = FLOOD | {"sync_bytes": 1200, "dumps": [dump(rows)]}
+    for method in player.methods(["posix", "stdio", "mpiio"]):
+        player.clear()
+        made = dumps_of(player.play(workload_of(stream), "-a", method, "--verify"))[0]
+        # After the third file of 500 bytes, the sixth and the ninth of each rank.
+        expect(phases_of(made)["write"] == RANKS * (10 + 3), f"{method}: {phases_of(made)}")
+        expect("sync" not in phases_of(made), f"{method}: {phases_of(made)}")
+
+
+def paces(player: Player) -> None:
+    """The transfers of all files are spread over the duration; waiting is nobody's time."""
+    rows = [variable("v", [RANKS * 10, 1500], EVEN)]
+    steady = dump(rows) | {"duration_s": 2.0}
+    for operation in ("write", "read"):
+        stream = FLOOD | {"operation": operation, "pace": "steady", "dumps": [steady]}
+        result = player.play(workload_of(stream))
+        moved = next(p for p in dumps_of(result)[0]["phases"] if p["phase"] == operation)
+        span = moved["last_end_s"] - moved["first_start_s"]
+        expect(span > 1.8, f"{operation}: took {span} s")  # the last of 20 begins at 1.9 s
+        expect(moved["rank_s"]["max"] < span, f"{operation}: {moved['rank_s']} of {span} s")
+        elapsed = result["repetitions"][0]["elapsed_s"]
+        expect(elapsed > 1.8, f"{operation}: {elapsed} s")
+
+
+def goes_past_the_cache(player: Player) -> None:
+    """Direct files and those that are written through are opened so."""
+    rows = [variable("v", [RANKS, 8192], EVEN)]
+    for key, flag in (("write_through", "O_DSYNC"), ("direct", "O_DIRECT")):
+        stream = FLOOD | {key: True, "dumps": [dump(rows)], "transfer_bytes": 4096}
+        path = player.describe(workload_of(stream))
+        outcome = traced(player, "openat").run(RANKS, "-w", path, "-o", "data", "--verify")
+        if "cannot bypass the cache" in outcome.err:
+            raise Skip("the file system cannot bypass the cache")
+        expect(outcome.status == 0, outcome.err)
+        opened = [x for x in itertools.chain(*lines_of(player)) if flag in x]
+        expect(len(opened) >= RANKS, f"{key}: opened {opened}")
+        for trace in player.folder.glob("trace.*"):
+            trace.unlink()
+
+
 def stops_cleanly(player: Player) -> None:
     """What a stopped run has made goes, a stranger's file in its directories stays."""
     stream = FLOOD | {
@@ -381,6 +424,9 @@ CASES: dict[str, Callable[[Player], None]] = {
     for case in (
         shuffles,
         operations,
+        flushes,
+        paces,
+        goes_past_the_cache,
         stops_cleanly,
         file_of_another,
         invalid_input,

@@ -293,9 +293,6 @@ def repeated(player: Player) -> None:
         expect(line in lines, f"{line!r} is missing in {outcome.out}")
     result = player.play(described, "--time-scale", 0)
     expect(len(played(result, "s")) == 50, "dumps are missing")
-    path = player.describe(workload(stream("s", layout="flood", sync_bytes=5)))
-    outcome = player.run(RANKS, "-w", path, "-o", "data", "--dry-run")
-    expect("cannot play sync_bytes with the layout flood" in outcome.message(), outcome.err)
 
 
 CASES = {
