@@ -476,7 +476,7 @@ def inexact(made: Workload, compared: Comparison, tolerated_bytes: int) -> Itera
 
 
 def kept_its_schedule(made: Workload, result: Played) -> bool:
-    """Whether the player was late by less than half of the least time between two states."""
+    """Whether the player was late by less than half of the minimum time between two time steps."""
     scale = result.options["time_scale"]
     gaps = [
         (b.time_s - a.time_s) * scale

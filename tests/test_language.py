@@ -29,6 +29,9 @@ AVOID = {
     r"\bleaves? the house\b": "discloses",
     r"\bstands? there\b": "is there",
     r"\bmost (bytes|ranks|nodes) (of|on|that)\b": "maximum",
+    r"\b(with|has|have|gives) the most\b": "maximum",
+    r"\bthe least (?!significant)": "minimum",
+    r"\bearlier states\b": "time steps",
 }
 
 
@@ -52,6 +55,7 @@ def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Com
 
 
 DOCSTRING = re.compile(r'"{3}.*?"{3}', re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)+)"')
 HELP = dict(commands(main, "understudy"))
 
@@ -88,6 +92,25 @@ def test_help_is_plain(name: str) -> None:
     text = HELP[name].get_help(click.Context(HELP[name], info_name=name))
     assert text.startswith("Usage:")
     assert faults(text) == []
+
+
+def test_docstrings_and_comments_are_plain() -> None:
+    """Docstrings of Python and comments of C; this file names the words."""
+    found, seen = [], 0
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.c", "*.h"], cwd=ROOT, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    paths = [ROOT / line for line in listed.stdout.splitlines()]
+    for path in paths or [*ROOT.rglob("python/**/*.py"), *ROOT.rglob("proxies/**/*.[ch]")]:
+        if path == Path(__file__).resolve() or not path.exists():
+            continue
+        pattern = DOCSTRING if path.suffix == ".py" else COMMENT
+        for text in pattern.findall(path.read_text("utf-8")):
+            seen += 1
+            found += [f"{path.relative_to(ROOT)}: {fault}" for fault in faults(text)]
+    assert seen > 1000
+    assert found == []
 
 
 def test_messages_are_plain() -> None:

@@ -76,7 +76,7 @@ def in_turn(turn: int, ours: Callable[[], T], theirs: Callable[[], T]) -> tuple[
 def spread(values: Sequence[float], digits: int = 2) -> str:
     """The median and its 95 % interval, which no distribution is assumed for.
 
-    Fewer than 6 values have no such interval: then the lowest and the highest stand there.
+    Fewer than 6 values have no such interval: then the lowest and the highest take its place.
     """
     low, high = min(values), max(values)
     if len(values) > 5:

@@ -1,4 +1,4 @@
-/* What the measurement states about program, nodes and libraries. */
+/* What the measurement says of program, nodes and libraries. */
 #ifndef UND_ENVIRONMENT_H
 #define UND_ENVIRONMENT_H
 

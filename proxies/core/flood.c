@@ -211,7 +211,7 @@ struct und_flood *und_flood_new(const struct und_run *run, int stream, int64_t a
         most = what->dumps[d].variable_count > most ? what->dumps[d].variable_count : most;
     flood->kinds = allocate((size_t)most * sizeof *flood->kinds, what);
     flood->sequence = allocate(sizeof *flood->sequence + (size_t)most * sizeof(struct place), what);
-    /* The stem of the last dump has the most characters. */
+    /* No stem has more characters than that of the last dump. */
     flood->names = names_of(flood, what->dump_count - 1);
     return flood;
 }

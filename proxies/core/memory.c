@@ -56,7 +56,7 @@ static int64_t left_in_group(const char *root, int version, const char *group)
     return used < limit ? limit - used : 0;
 }
 
-/* The least that a group or one of those above it leaves. */
+/* The minimum that a group or one of those above it leaves. */
 static int64_t left_in_groups(const char *root)
 {
     char path[PATH_MAX], line[2048];

@@ -41,7 +41,7 @@ struct und_dataset {
     bool slabs;                  /* each rank's block is consecutive bytes; false: it may not be */
     bool collective;             /* calls that move it are collective over the ranks of the file */
     bool exists;                 /* an earlier dump made it in this file, and it is overwritten */
-    int64_t first_row;           /* rows that earlier states of an appended file hold under this name, with
+    int64_t first_row;           /* rows that earlier time steps of an appended file hold under this name, with
                                      this type and these trailing dimensions; 0 opens a new name, and where
                                      type or trailing dimensions changed the name is <name>_state<k> */
 };
@@ -70,10 +70,10 @@ struct und_open {
     bool write_through;      /* every write returns with its bytes on storage; only where the method can */
     bool append;             /* datasets grow along dimension 0 while the file stays open */
     bool lasting;            /* sync waits until storage has the bytes; false: until the system has them */
-    int64_t transfer_bytes;  /* most bytes of any call */
+    int64_t transfer_bytes;  /* maximum of any call */
     int64_t bytes;           /* that this rank will write up to the first sync or close; 0: not known */
     const char *part;        /* the file beside `path` that this rank has made, see `part` below; else NULL */
-    const int64_t *settings; /* values in the order of the method's rows; NULL: defaults */
+    const int64_t *settings; /* options in the order of the method's rows; NULL: defaults */
     bool creates;            /* UND_CREATE: there is no file yet, the method creates it exclusively, once for comm */
     MPI_Info hints;          /* for MPI-IO; MPI_INFO_NULL: none */
     int *created;            /* UND_CREATE, rank 0 of comm: descriptor of the new file, open for reading and
@@ -86,7 +86,7 @@ struct und_setting {
     const char *name;
     const char *const *choices; /* words, ending with NULL: the value is the index; NULL: a number */
     bool bytes;                 /* a number of bytes, with units */
-    int64_t most;               /* of a number; the least is 0 */
+    int64_t most;               /* of a number; the minimum is 0 */
     const char *default_value;  /* default, read like a given value */
     const char *help;
 };
@@ -133,9 +133,9 @@ struct und_method {
     /* Optional: can the values be used for a stream like this, and what do they change? False with a
      * message that names the options. */
     bool (*settle)(const int64_t *values, struct und_use *use, struct und_error *error);
-    /* Optional, of a method that may keep the bytes of a file of `size` ranks in parts, the files
+    /* Optional, of a method that may keep the bytes of a file of `size` ranks in subfiles, the files
      * <path>.dir/<name of the file>.<k>: the k of the part with the bytes of `rank`, counted from 0. The
-     * ranks of a part are consecutive, and the first of them makes it. Negative: the values make no parts. */
+     * ranks of a part are consecutive, and the first of them makes it. Negative: the values make no subfiles. */
     int64_t (*part)(const int64_t *values, int64_t rank, int64_t size);
     /* Optional, not timed, on the rank that made it: is the closed file or part whole? For interfaces that
      * report success whatever became of the bytes. False with an error message. */

@@ -1,6 +1,6 @@
 /*
  * What a directory is on: the mount, its size and fill, and the default layout of files, as the
- * measurement and understudy-storage state it. No MPI and no library here: skeletal applications carry it.
+ * measurement and understudy-storage print it. No MPI and no library here: skeletal applications carry it.
  */
 #ifndef UND_MOUNT_H
 #define UND_MOUNT_H

@@ -18,9 +18,9 @@ struct und_slot {
     bool splits;        /* comm was made for this file alone */
     bool stands_for_it; /* rank 0 of comm */
     char *path;
-    char *folder;                 /* of the parts; NULL: the method has none */
+    char *folder;                 /* of the subfiles; NULL: the method has none */
     char *part;                   /* that holds this rank's bytes */
-    bool in_parts;                /* the file has parts */
+    bool in_parts;                /* the file has subfiles */
     bool makes;                   /* this rank makes `part` */
     struct und_identity identity; /* of the file, once it is there */
     struct und_file *file;
@@ -48,11 +48,11 @@ struct und_piece {
     char name[UND_NAME_BYTES];
 };
 
-/* A dataset of an appended file: what further states can join. */
+/* A dataset of an appended file: what further time steps can join. */
 struct und_lineage {
-    struct und_dataset dataset; /* of the last state */
+    struct und_dataset dataset; /* of the last time step */
     int slot;
-    int64_t rows;                     /* of all states */
+    int64_t rows;                     /* of all time steps */
     char name[UND_NAME_BYTES];        /* of the variable */
     char stored_name[UND_NAME_BYTES]; /* of the dataset */
 };

@@ -140,7 +140,7 @@ static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks
     return false;
 }
 
-/* Files that stand for one file of so many ranks: itself, and parts beside it. */
+/* Files that stand for one file of so many ranks: itself, and subfiles beside it. */
 static int64_t files_of_file(const struct und_stream_plan *plan, int64_t ranks)
 {
     const int64_t last = plan->method->part ? plan->method->part(plan->settings, ranks - 1, ranks) : -1;

@@ -292,7 +292,7 @@ static void name_file(const struct und_series *series, int dump, int file, char 
         snprintf(path + length, capacity - (size_t)length, "%s", series->plan->method->suffix);
 }
 
-/* <path>.dir/<name of the file>.<k>, where the method keeps the bytes of the slot's ranks in parts. */
+/* <path>.dir/<name of the file>.<k>, where the method keeps the bytes of the slot's ranks in subfiles. */
 static void name_part(const struct und_series *series, struct und_slot *slot)
 {
     const struct und_method *method = series->plan->method;
@@ -377,7 +377,7 @@ static bool joins(const struct und_lineage *lineage, const struct und_piece *pie
            memcmp(a->shape + 1, b->shape + 1, sizeof a->shape[0] * (size_t)(a->ndims - 1)) == 0;
 }
 
-/* The lineage of the piece: most often that of the same number, since states are alike. */
+/* The lineage of the piece: usually that of the same number, since time steps are alike. */
 static struct und_lineage *find_lineage(struct und_series *series, int hint)
 {
     const struct und_piece *piece = &series->pieces[hint];
@@ -401,7 +401,7 @@ static struct und_lineage *find_lineage(struct und_series *series, int hint)
     return lineage;
 }
 
-/* Where a state of an appended file goes on with a dataset of the states before it. */
+/* Where a time step of an appended file continues a dataset of the time steps before it. */
 static void continue_lineage(struct und_series *series, int p)
 {
     struct und_piece *piece = &series->pieces[p];
@@ -501,7 +501,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
 }
 
 /* Collective calls, of data or, between them, of flushes: every rank of a file makes as many as the one with
- * the most. */
+ * the maximum. */
 static bool goes_together(const struct und_series *series, const struct und_piece *piece)
 {
     return piece->dataset.collective ||

@@ -21,7 +21,7 @@ void und_series_free(struct und_series *series);
 /* What plays the stream where its layout is flood; NULL: it has few enough files to be opened together. */
 struct und_flood *und_series_flood(const struct und_series *series);
 
-/* From here on the series has the operations without bytes that its dumps state. Collective over all ranks. */
+/* From here on the series has the operations without bytes of its dumps. Collective over all ranks. */
 void und_series_take_operations(struct und_series *series);
 
 /* Has the prepared dump any on any rank? They take place beside its open files; returns how many this rank makes. */
@@ -55,7 +55,7 @@ void und_series_read(struct und_series *series);
 void und_series_sync(struct und_series *series);
 void und_series_close(struct und_series *series);
 
-/* Before a timed read: whoever has a file of the dump in its node's memory flushes it and lets it go.
+/* Before a timed read: each rank with a file of the dump in its node's memory flushes it and lets it go.
  * Nothing to do with the prepared dump. Collective over the ranks that share files. */
 void und_series_drop_cache(struct und_series *series, int dump);
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A file system with less than that free is full to whoever writes. */
+/* A file system with less than that free is full to any program. */
 enum { UND_FULL_BYTES = 64 * 1024 };
 
 /* Has the file system of the path less space for this user than `bytes`? False where it cannot tell. */

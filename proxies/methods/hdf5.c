@@ -245,8 +245,8 @@ static struct und_file *open_file(const struct und_open *how)
 }
 
 /*
- * Chunks of one state: all of it if it fits, else cut along the slowest dimensions, into equal
- * parts where a number of parts up to twice the least divides the dimension, so that equal states
+ * Chunks of one time step: all of it if it fits, else cut along the slowest dimensions, into equal
+ * parts where a number of parts up to twice the minimum divides the dimension, so that equal steps
  * fill their chunks.
  */
 static void choose_chunk(const struct und_dataset *dataset, int64_t most_bytes, hsize_t *chunk)

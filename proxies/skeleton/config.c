@@ -107,7 +107,7 @@ bool skeleton_method_has_timers(const struct skeleton *run, const char *group)
     return any;
 }
 
-/* The config with every method replaced by that of the settings. */
+/* The config with every method replaced by that of the options. */
 static char *replace_methods(struct skeleton *run, const char *text)
 {
     const char *parameters = run->options.parameters ? run->options.parameters : "";

@@ -3,8 +3,8 @@
 Seconds of each process in the step of median duration, split into MPI communication, I/O, and the
 rest (copies, statistics, index); processes stand in the order of their totals, slowest right. A
 process that storage keeps waiting has much I/O, and the others may wait for it in communication; a
-collective that all must go through lifts the communication of all. On the most ranks that ran in
-a place; a row is a place and what ran, a column a method.
+collective that all must go through lifts the communication of all. With the maximum of ranks that
+ran in a place; a row is a place and what ran, a column a method.
 """
 
 import numpy as np

@@ -10,6 +10,6 @@ WHOLE = [log for log in ALL if log != PARTIAL]
 
 
 def truth(name: str) -> list[tuple[str, int]]:
-    """Path and size of the files of a run; a path can stand there for several folders."""
+    """Path and size of the files of a run; a path can occur for several folders."""
     with (TRACES / f"{name}.truth.csv").open(newline="") as file:
         return [(row[0], int(row[1])) for row in csv.reader(file)]

@@ -123,7 +123,7 @@ class LustreRecord:
 
     @property
     def stripe_size_bytes(self) -> int:
-        """That of the component with the most stripes, the first of them; 0 without any."""
+        """That of the component with the maximum of stripes, the first of them; 0 without any."""
         return self._widest("stripe_size_bytes")
 
     @property

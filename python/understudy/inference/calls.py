@@ -261,7 +261,7 @@ def opened(variables: tuple[Variable, ...], ranks: int) -> "_Runs":
 
 def _idle(calls: _Runs, opened: _Runs, groups: int) -> int:
     """Empty calls of ranks that take part in collective ones: each makes as many as the one with
-    the most among those that share its file."""
+    the maximum among those that share its file."""
     ranks = int(calls.ends[-1])
     if groups == ranks:
         return 0

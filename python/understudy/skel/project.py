@@ -65,7 +65,7 @@ def settings_of(words: tuple[str, ...]) -> dict[str, str]:
 
 def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[int, int]]:
     """Works out every group that a batch writes on the batch's cores, so that nothing is made that
-    could not run; gives the least and most bytes of a process by group and cores."""
+    could not run; gives the minimum and maximum of bytes of a process by group and cores."""
     Names(application=values.application).programs(values.tested)  # no two alike
     bytes_of = {}
     for batch in values.batches:
