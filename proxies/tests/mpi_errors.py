@@ -30,6 +30,7 @@ from mpi_support import (
     finish,
     main,
     sample,
+    together,
 )
 
 SHARED = HERE / "samples" / "shared.json"
@@ -196,24 +197,26 @@ def changed(workload: Json, path: tuple[str | int, ...], value: Any) -> Json:
 
 def options(player: Player) -> None:
     """Every error on the command line."""
-    for name, (arguments, words) in OPTIONS.items():
-        try:
-            refused(player, 0, *arguments, words=words)
-        except AssertionError as error:
-            raise AssertionError(f"{name}: {error}") from None
+
+    def one(player: Player, name: str) -> None:
+        arguments, words = OPTIONS[name]
+        refused(player, 0, *arguments, words=words)
+
+    together(player, OPTIONS, one)
     print(f"{len(OPTIONS)} errors on the command line")
 
 
 def descriptors(player: Player) -> None:
     """Every error in a descriptor names the file and the place in it."""
     workload = sample("shared")
-    for name, (path, value, words) in DESCRIPTORS.items():
+
+    def one(player: Player, name: str) -> None:
+        path, value, words = DESCRIPTORS[name]
         where = player.describe(changed(workload, path, value))
         words = (*words, *(() if name == "method-unknown" else ("workload.json",)))
-        try:
-            refused(player, 0, "-w", where, "-o", "data", "--dry-run", words=words)
-        except AssertionError as error:
-            raise AssertionError(f"{name}: {error}") from None
+        refused(player, 0, "-w", where, "-o", "data", "--dry-run", words=words)
+
+    together(player, DESCRIPTORS, one)
     print(f"{len(DESCRIPTORS)} errors in a descriptor")
 
 

@@ -26,6 +26,7 @@ from mpi_support import (
     finish,
     in_time,
     main,
+    together,
 )
 
 FILE_METHODS = [method for method in METHODS if method != "null"]
@@ -76,7 +77,8 @@ def foreign(folder: Path, suffix: str) -> dict[str, bytes]:
 
 def run_directory_becomes_a_link(player: Player) -> None:
     """Nothing is written to where the link leads, nor removed there."""
-    for method in player.methods(FILE_METHODS):
+
+    def one(player: Player, method: str) -> None:
         planted = {}
 
         def plant(folder: Path, method: str = method, planted: dict = planted) -> None:
@@ -95,6 +97,8 @@ def run_directory_becomes_a_link(player: Player) -> None:
         expect(not files_below(player.folder / "moved"), f"{method}: files of the run are left")
         expect(not (player.folder / "result.json").exists(), f"{method}: a result was written")
 
+    together(player, player.methods(FILE_METHODS), one)
+
 
 def run_directory_becomes_another(player: Player) -> None:
     """An empty directory of somebody else with the name of the run directory stays."""
@@ -111,7 +115,8 @@ def run_directory_becomes_another(player: Player) -> None:
 
 def files_become_others(player: Player) -> None:
     """What has the name of a file of the run, but is another file or a link, stays."""
-    for method in player.methods(FILE_METHODS):
+
+    def one(player: Player, method: str) -> None:
         suffix = SUFFIXES.get(method, "")
 
         def plant(folder: Path, suffix: str = suffix) -> None:
@@ -127,6 +132,8 @@ def files_become_others(player: Player) -> None:
         expect(left == [FIRST + suffix, f"field.000000.f1{suffix}"], f"{method}: left {left}")
         expect((player.folder / "data" / (FIRST + suffix)).read_text() == "mine", "it was changed")
         expect((player.folder / "precious").read_text() == "mine", "the link's target was changed")
+
+    together(player, player.methods(FILE_METHODS), one)
 
 
 def with_operations(time_s: float, *kinds: str, **stream: object) -> Json:
@@ -176,7 +183,8 @@ def directories_become_links(player: Player) -> None:
 
 def updated_file_becomes_a_link(player: Player) -> None:
     """A file that is opened again is not opened through a link."""
-    for method in player.methods(["posix", "stdio", "mpiio", "hdf5"]):
+
+    def one(player: Player, method: str) -> None:
         name = "field.000000.f0" + SUFFIXES.get(method, "")
 
         def plant(folder: Path, name: str = name) -> None:
@@ -189,6 +197,8 @@ def updated_file_becomes_a_link(player: Player) -> None:
         expect(outcome.status != 0, f"{method}: status 0")
         expect("no longer the file" in outcome.message(), f"{method}: {outcome.err}")
         expect((player.folder / "foreign").read_text() == "mine", f"{method}: it was written to")
+
+    together(player, player.methods(["posix", "stdio", "mpiio", "hdf5"]), one)
 
 
 def planted_in(
@@ -292,7 +302,8 @@ def plant_one(folder: Path, name: str) -> None:
 
 def link_in_the_way(player: Player) -> None:
     """A link under the name of a file to come is not followed."""
-    for method in player.methods(FILE_METHODS):
+
+    def one(player: Player, method: str) -> None:
         name = SECOND + SUFFIXES.get(method, "")
 
         def plant(folder: Path, name: str = name) -> None:
@@ -305,6 +316,8 @@ def link_in_the_way(player: Player) -> None:
         expect((player.folder / "precious").read_text() == "mine", f"{method}: it was overwritten")
         left = [p.name for p in (player.folder / "data").iterdir()]
         expect(left == [name], f"{method}: left {left}")
+
+    together(player, player.methods(FILE_METHODS), one)
 
 
 SUBFILES = ("-a", "adios", "-m", "adios.method=POSIX")

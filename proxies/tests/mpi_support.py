@@ -9,8 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,22 @@ def in_time(attempt: Callable[[], None], attempts: int = 5) -> None:
         except AssertionError:
             if not left:
                 raise
+
+
+def together(player: Player, names: Iterable[str], attempt: Callable[[Player, str], None]) -> None:
+    """The attempt for each name, each in a folder of its own; several at once, since they wait."""
+
+    def one(name: str) -> None:
+        folder = player.folder / name
+        folder.mkdir()
+        try:
+            attempt(replace(player, folder=folder), name)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from None
+
+    with ThreadPoolExecutor(3) as pool:
+        for _ in pool.map(one, names):
+            pass
 
 
 def sample(name: str) -> Json:
