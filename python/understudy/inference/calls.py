@@ -168,7 +168,7 @@ def prepared_opens(stream: Stream, ranks: int) -> tuple[int, int]:
     plain = replace(stream, dumps=tuple(replace(d, operations=()) for d in stream.dumps))
     reads = 0
     if stream.operation == "read":
-        if stream.files == "update":
+        if stream.files == "update" and stream.layout == "flood":
             sets = [d for d in plain.dumps for _ in range(min(d.count, stream.names))]
             first = tuple(replace(d, repeat=None) for d in sets[: stream.names])
             plain = replace(plain, dumps=first, reopen=True)

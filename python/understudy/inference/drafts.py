@@ -30,6 +30,7 @@ class Draft:
     remarks: list[str] = field(default_factory=list)  # notes on it, without its name
     order: Order = field(default_factory=Order)  # of the calls in a dump
     block: int = 0  # bytes of the blocks that are dealt to the ranks in turn
+    pace: str = "burst"
     ordered: str = ""  # how the order or the blocks were found
     syncs: float = 0.0  # of a file by a rank in all dumps
     sync_every: float = 0.0  # bytes

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from understudy.contracts.workload import Dump, Operation, Provenance, Stream, Variable
 from understudy.inference.calls import opened
 from understudy.inference.drafts import Draft
-from understudy.inference.operations import CREATE, KINDS, Idle, as_runs, per_rank
+from understudy.inference.operations import CREATE, KINDS, Idle, as_runs, per_rank, together
 from understudy.inference.pauses import cut, pauses_of
 from understudy.inference.table import ALL_RANKS, BURST
 
@@ -50,6 +50,8 @@ class Metadata:
         """Of files that stay open: what was done more often is spread over the dumps."""
         times = [d.count for d in stream.dumps]
         told = [(mine, n) for mine, n in zip(own, times, strict=True) if mine is not None]
+        if len({mine.shape for mine, _ in told}) > 1:
+            told = [(together(mine), n) for mine, n in told]
         whole = sum((mine * n for mine, n in told[1:]), told[0][0] * told[0][1]) if told else None
         parts = {v for d in stream.dumps for v in d.variables}
         more = self._beyond(stream.method, whole, parts, 1)
@@ -91,8 +93,7 @@ class Metadata:
                 if cell.made is None:
                     continue
                 if found is not None and found.shape != cell.made.shape:
-                    both = [m.sum(axis=1) for m in (found, cell.made)]
-                    found = np.stack([0 * both[0], both[0] + both[1]], axis=1)
+                    found = together(found) + together(cell.made)
                 else:
                     found = cell.made if found is None else found + cell.made
         return found

@@ -17,6 +17,7 @@ from understudy.inference.table import ALL_RANKS, METHODS, Rows
 KINDS = ("open", "stat", "rename")
 CREATE = len(KINDS)  # of files without bytes: opens that may create the file
 MAX_MOMENTS = 1 << 16  # (time, rank) pairs of files without bytes that are kept
+MAX_NUMBERS = 4_000_000  # counts kept of the time steps of a file
 SPREAD = 16  # moments over which the opens of a file are spread
 
 Whole = npt.NDArray[np.int64]
@@ -143,6 +144,21 @@ def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | Non
     where = rows["rank"].astype(np.int64) * bins // ranks
     np.add.at(home.T, np.where(rows["rank"] == ALL_RANKS, bins, where), rows["made"])
     return home
+
+
+def share_of(made: Whole | None, k: int, steps: int) -> Whole | None:
+    """What time step k has of the operations; of all ranks together if there would be too much."""
+    if made is None:
+        return None
+    made = together(made) if made.size * steps > MAX_NUMBERS else made
+    part: Whole = made * (k + 1) // steps - made * k // steps
+    return part
+
+
+def together(made: Whole) -> Whole:
+    """The operations of all ranks together: [kinds, 2]."""
+    total = made.sum(axis=1)
+    return np.stack([0 * total, total], axis=1)
 
 
 def per_rank(made: Whole, ranks: int) -> Whole:

@@ -207,6 +207,7 @@ class Composer:
             names=draft.names,
             reopen=draft.reopen,
             order=draft.order,
+            pace=draft.pace,
             sync_bytes=flushed,
         )
 
@@ -370,6 +371,9 @@ class Composer:
             entry("/reopen", "reconstructed", draft.again, sure)
         else:
             entry("/files", "reconstructed", "names of the files and when they were open")
+        if draft.pace == "steady":
+            how = "calls at equal distances in the DXT segments, over which the file rests"
+            entry("/pace", "reconstructed", how)
         if draft.ordered:
             what = "/dumps/*/variables/*/decomposition" if draft.block else "/order"
             entry(what, "derived", draft.ordered, "likely")

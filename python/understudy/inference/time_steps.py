@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload.types import MAX_DUMPS
-from understudy.inference import pauses
+from understudy.inference import pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.drafts import Draft
 from understudy.inference.heatmap import FROM_HEAT, NOISE, SHARED_HEAT, Burst, Heat, from_heat
+from understudy.inference.operations import share_of, together
 from understudy.inference.rewrites import counted, is_again, passes_of
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
@@ -77,6 +78,7 @@ class TimeSteps:
                     )
                 else:
                     self._split_again(draft, others)
+        pace.learn(drafts, self.trace, self.runtime_s)
 
     def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
         series = draft.series[0]
@@ -458,7 +460,8 @@ def _rest(cell: Cell, each: Cell, times: int) -> Cell:
     if cell.rank_bytes is not None and each.rank_bytes is not None:
         left.rank_bytes = cell.rank_bytes - times * each.rank_bytes
     if cell.made is not None and each.made is not None:
-        left.made = cell.made - times * each.made
+        whole = cell.made if cell.made.shape == each.made.shape else together(cell.made)
+        left.made = whole - times * each.made
     return left
 
 
@@ -528,5 +531,5 @@ def _share(cell: Cell, k: int, edges: Sequence[int], calls: Bytes | None = None)
         start_s=cell.start_s,
         end_s=cell.end_s,
         file=cell.file,
-        made=None if cell.made is None else cell.made * (k + 1) // steps - cell.made * k // steps,
+        made=share_of(cell.made, k, steps),
     )

@@ -1,0 +1,105 @@
+"""Whether the bytes of a dump are moved at once or evenly over its duration, as a trace tells."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.inference.drafts import Draft
+from understudy.inference.table import BURST
+
+FILES = 8  # of a stream, whose traces are looked at
+CALLS = 4  # of a rank in a dump from which on they have a pace
+BUSY = 0.5  # share of the duration in calls, above which they follow each other
+UNEVEN = 0.2  # share of the duration by which a call may be off
+SHARED = 0.1  # share of the dumps in which dumps of other streams may begin
+AGREE = 2 / 3  # share of the dumps that have to be alike
+
+Times = npt.NDArray[np.float64]
+
+
+class Traced(Protocol):
+    """Accesses to one file, see `understudy.inference.time_steps.Segments`."""
+
+    @property
+    def rank(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def start_s(self) -> Times: ...
+    @property
+    def end_s(self) -> Times: ...
+    @property
+    def bytes(self) -> npt.NDArray[np.int64]: ...
+
+
+def learn(
+    drafts: Sequence[Draft], trace: Callable[[int, str, bool], Traced | None], runtime_s: float
+) -> None:
+    """Make the pace of drafts steady if most of their dumps that are traced have calls at equal
+    distances; their duration then includes the distance behind the last one. A rank plays one
+    dump at a time: those in which others begin stay bursts."""
+    begins = [np.array([d.start_s(k) for k in range(d.dumps)]) for d in drafts]
+    for n, draft in enumerate(drafts):
+        others = np.sort(np.concatenate([np.empty(0), *begins[:n], *begins[n + 1 :]]))
+        edges = [begins[n], np.array([draft.end_s(k) for k in range(draft.dumps)])]
+        first, last = (np.searchsorted(others, edge) for edge in edges)
+        if (last > first).mean() <= SHARED:
+            _learn(draft, trace, runtime_s)
+
+
+def _learn(
+    draft: Draft, trace: Callable[[int, str, bool], Traced | None], runtime_s: float
+) -> None:
+    main = max(draft.series, key=lambda s: s.bytes)
+    lengths = np.array([draft.end_s(k) - draft.start_s(k) for k in range(draft.dumps)])
+    if draft.method not in ("posix", "mpiio") or main.collective or lengths.min() < 1e-6:
+        return
+    if np.median(lengths) <= BURST * runtime_s:
+        return
+    traces: dict[int, Traced | None] = {}
+    seen, steady, calls = 0, 0, []
+    for dump in main.dumps:
+        cell = max(dump.cells.values(), key=lambda c: c.shared_bytes + _own(c.rank_bytes))
+        if cell.file not in traces:
+            if len(traces) >= FILES:
+                continue
+            traces[cell.file] = trace(cell.file, draft.method, draft.write)
+        segments = traces[cell.file]
+        if segments is None:
+            continue
+        seen += 1
+        count = _even_calls(segments, dump.start_s, dump.end_s)
+        steady += count > 0
+        calls.append(count)
+    if not seen or steady < AGREE * seen:
+        return
+    draft.pace = "steady"
+    usual = float(np.median([n for n in calls if n]))
+    for series in draft.series:
+        for dump in series.dumps:
+            dump.end_s += (dump.end_s - dump.start_s) / (usual - 1)
+
+
+def _own(moved: npt.NDArray[np.int64] | None) -> int:
+    return 0 if moved is None else int(moved.sum())
+
+
+def _even_calls(segments: Traced, first_s: float, last_s: float) -> int:
+    """How many calls the rank that moved most made between these times, if they are spread
+    evenly; 0 if not."""
+    mine = np.flatnonzero((segments.start_s >= first_s - 1e-6) & (segments.start_s <= last_s))
+    if len(mine) < CALLS:
+        return 0
+    ranks, index = np.unique(segments.rank[mine], return_inverse=True)
+    moved = np.bincount(index.ravel(), weights=segments.bytes[mine])
+    one = mine[segments.rank[mine] == ranks[int(np.argmax(moved))]]
+    one = one[np.argsort(segments.start_s[one], kind="stable")]
+    if len(one) < CALLS:
+        return 0
+    start_s, size = segments.start_s[one], segments.bytes[one].astype(np.float64)
+    span_s = float(start_s[-1] - start_s[0])
+    if (segments.end_s[one] - start_s).sum() > BUSY * span_s or not size.sum():
+        return 0
+    before = (np.cumsum(size) - size) / max(1.0, float(size.sum() - size[-1]))
+    along = (start_s - start_s[0]) / span_s
+    return len(one) if float(np.abs(along - before).max()) <= UNEVEN else 0
