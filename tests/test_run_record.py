@@ -187,7 +187,7 @@ def spoiled(change: Any) -> dict[str, Any]:
         (lambda row: row.update(colour=1), "'colour' was unexpected"),
         (lambda row: row.update(workload_sha256="0" * 64), "not the SHA-256 of the workload"),
         (lambda row: row.update(schema="understudy/player/9"), "player/9 is "),
-        (lambda row: row.update(schema="understudy/ior/1"), "is no measurement; known producers"),
+        (lambda row: row.update(schema="understudy/toy/1"), "is no measurement; known producers"),
         (lambda row: row.update(schema=7), "expected understudy/<kind>/<n>, found 7"),
         (lambda row: row.pop("schema"), "expected understudy/<kind>/<n>, found nothing"),
         (lambda row: row["repetitions"].clear(), "should be non-empty"),
@@ -238,7 +238,7 @@ def test_a_record_that_breaks_its_contract_is_not_written(tmp_path: Path) -> Non
 
 
 def test_a_producer_reads_only_its_own() -> None:
-    assert producers.names() == ["application", "observed", "player", "skeleton"]
+    assert set(producers.names()) >= {"application", "observed", "player", "skeleton"}
     for name, stem in (
         ("player", "skeleton"),
         ("skeleton", "application"),
@@ -246,8 +246,8 @@ def test_a_producer_reads_only_its_own() -> None:
     ):
         with pytest.raises(UnderstudyError, match=f"expected a measurement of .*{name}"):
             producers.get(name).read(OLD / f"{stem}.json")
-    with pytest.raises(UnderstudyError, match="no producer is called 'ior'; known: application"):
-        producers.get("ior")
+    with pytest.raises(UnderstudyError, match="no producer is called 'fio'; known: application"):
+        producers.get("fio")
 
 
 # Versions

@@ -31,7 +31,7 @@ def command(runs: tuple[Path, ...], output: Path) -> None:
 
     from understudy import producers
     from understudy.contracts.run import Run
-    from understudy.judge import conditions, transfer
+    from understudy.judge import benchmarks, conditions, transfer
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
     console = Console(stderr=True)
@@ -57,17 +57,21 @@ def command(runs: tuple[Path, ...], output: Path) -> None:
             unread.append(error)
 
         under_darshan: list[Run] = []
-        measured, failed = conditions.load(records, tell, note, under_darshan.append)
-        if unread and not measured and not failed and not under_darshan:
+        beside: list[Run] = []  # IOR and mdtest
+        measured, failed = conditions.load(
+            records, tell, note, under_darshan.append, beside.append
+        )
+        if unread and not (measured or failed or under_darshan or beside):
             for error in unread[:-1]:
                 print_error(error)
             raise unread[-1]
         found = conditions.group(measured)
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
-        text = page.render(found, failed, tell, undrawn.append, len(unread), study)
+        figures = benchmarks.rows(beside)
+        text = page.render(found, failed, tell, undrawn.append, len(unread), study, figures)
         page.save(text, output)
-    good = len(measured) + sum(not run.failed for run in under_darshan)
+    good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))
     lost = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""
     click.echo(f"{output}: {len(found)} workload{'s' * (len(found) != 1)}{lost}", err=True)
     for message in dict.fromkeys(map(str, undrawn)):

@@ -266,6 +266,31 @@ class Observed:
     repetitions: tuple[Repetition, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """One figure of a benchmark: metric and unit as samples have them."""
+
+    operation: str
+    metric: str
+    unit: str
+    repetition: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """What IOR or mdtest say of their own run."""
+
+    workload: Stated
+    workload_sha256: str
+    options: dict[str, Any]
+    environment: Environment
+    rates: tuple[Rate, ...]
+    storage: dict[str, Any] = field(default_factory=dict)
+    striping: tuple[dict[str, Any], ...] = ()
+    repetitions: tuple[Repetition, ...] = ()
+
+
 class Named(Protocol):
     @property
     def name(self) -> str: ...

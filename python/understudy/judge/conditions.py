@@ -31,6 +31,7 @@ from understudy.judge.labels import label
 
 AS_DESCRIBED = "as described"
 OBSERVED = "observed"  # the producer of runs under Darshan
+BENCHMARKS = ("ior", "mdtest")  # producers whose figures are their own
 RESTART_SUFFIX = "-restart"
 # Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes
 # and offsets that differ from process to process, and has the first one's texts.
@@ -255,14 +256,17 @@ def load(
     progress: Callable[[Path], None] = lambda _: None,
     unread: Callable[[Path, UnderstudyError], None] | None = None,
     observed: Callable[[Run], None] = lambda _: None,
+    benchmarks: Callable[[Run], None] = lambda _: None,
 ) -> tuple[list[Measured], list[Failed]]:
     """Read records and measurements: the runs that were measured, and those that failed. What
     cannot be read goes to `unread`, as `producers.load_all` says. Runs under Darshan, failed ones
-    too, go to `observed`: they are compared with each other, see `judge.transfer`."""
+    too, go to `observed`: they are compared with each other, see `judge.transfer`. Those of IOR
+    and mdtest go to `benchmarks`."""
     measured, failed = [], []
     for path, run in producers.load_all(paths, progress, unread):
-        if run.producer.name == OBSERVED:
-            observed(run)
+        apart = {OBSERVED: observed} | dict.fromkeys(BENCHMARKS, benchmarks)
+        if run.producer.name in apart:
+            apart[run.producer.name](run)
             if not run.failed:
                 continue
         measurement = producers.measured(run)

@@ -17,10 +17,11 @@ from understudy import __version__, units
 from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
-from understudy.judge import accuracy, metrics, programs, transfer
+from understudy.judge import accuracy, benchmarks, metrics, programs, transfer
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.paths import where
+from understudy.producers._reading import RATE
 from understudy.report import colours, figures
 
 LAYOUTS = {"shared": "shared, N-1", "file-per-process": "file per process, N-N"}
@@ -102,10 +103,12 @@ def render(
     undrawn: Callable[[UnderstudyError], None] | None = None,
     unread: int = 0,
     study: transfer.Study | None = None,
+    beside: Sequence[benchmarks.Row] = (),
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` is the number
-    of records that could not be read. `study` are the cases of the check transfer."""
+    of records that could not be read. `study` are the cases of the check transfer, `beside` the
+    figures of IOR and mdtest."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
@@ -122,7 +125,7 @@ def render(
         "size": units.size, "exact": units.exact, "rate": units.rate, "seconds": units.seconds,
         "percent": units.percent, "share": units.share, "layout": _layout, "sizes": _sizes,
         "interval": _interval, "breakable": _breakable, "estimate": _estimate,
-        "state": accuracy.state,
+        "state": accuracy.state, "figure": _figure,
     }  # fmt: skip
     runs = [run for case in cases for condition in case.conditions for run in condition.runs]
     paths = [*(run.path for run in runs), *(run.path for run in failed)]
@@ -133,6 +136,7 @@ def render(
         study=study,
         transfer=transfer,
         study_pictures=pictures,
+        beside=beside,
         overview=_overview(sections),
         environments=_environments(cases),
         runs=[(run.path.relative_to(root), run) for run in runs],
@@ -143,6 +147,11 @@ def render(
         accuracy=accuracy,
     )
     return printable(text)
+
+
+def _figure(value: float, unit: str) -> str:
+    """Of a benchmark: a bandwidth, or operations in a second."""
+    return units.rate(value) if unit == RATE else f"{value:,.0f} {unit.replace('1/s', '/s')}"
 
 
 def save(text: str, path: Path) -> None:

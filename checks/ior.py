@@ -1,0 +1,15 @@
+"""How fast does a file system take IOR's data, beside the replicas?"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+from understudy.reframe.benchmark import Ior as IorCheck
+from understudy.reframe.placed import STRIPE_COUNTS
+
+
+@rfm.simple_test
+class Ior(IorCheck):
+    descr = "Bandwidth by IOR: file per process, and one file"
+    tags = {"nightly", "acceptance", "bandwidth"}  # noqa: RUF012
+    case = parameter(sorted(IorCheck.cases), type=str, loggable=True)
+    stripe_count = parameter(STRIPE_COUNTS, type=str, loggable=True)

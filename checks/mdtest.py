@@ -1,0 +1,14 @@
+"""How many files does a file system create, stat, read and remove in a second, by mdtest?"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+from understudy.reframe.benchmark import Mdtest as MdtestCheck
+
+
+@rfm.simple_test
+class Mdtest(MdtestCheck):
+    descr = "Rates of metadata operations by mdtest"
+    tags = {"nightly", "acceptance", "metadata"}  # noqa: RUF012
+    case = parameter(sorted(MdtestCheck.cases), type=str, loggable=True)
+    stripe_count = parameter(["default"], type=str, loggable=True)

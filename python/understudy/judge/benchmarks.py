@@ -1,0 +1,50 @@
+"""What IOR and mdtest measured beside the replicas: a row for each figure of one condition."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from understudy.contracts import run as runs
+from understudy.contracts.run import Run
+from understudy.contracts.schema import digest
+from understudy.judge.conditions import BENCHMARKS, place_of
+from understudy.judge.metrics import Spread, spread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure over the runs of one condition; times are left to the records."""
+
+    benchmark: str
+    place: str
+    ranks: int
+    condition: str  # short hash: two rows that read alike differ in an option
+    operation: str
+    unit: str
+    values: Spread
+
+
+def rows(found: Iterable[Run]) -> list[Row]:
+    """Bandwidths and rates, by benchmark, place and condition; failed runs are left out, and are
+    counted where the page lists them."""
+    pooled: dict[tuple[str, str, int, str], list[Run]] = {}
+    for run in found:
+        if run.producer.name in BENCHMARKS and not run.failed and run.producer.workload:
+            condition = runs.condition(run)
+            ranks = int((run.measurement or {})["environment"]["ranks"])
+            key = (run.producer.workload.name, place_of(run), ranks, digest(condition))
+            pooled.setdefault(key, []).append(run)
+    made = []
+    for (name, place, ranks, _), same in sorted(pooled.items()):
+        values: dict[tuple[str, str], list[float]] = {}
+        for sample in (s for run in same for s in run.samples if s.unit != "s"):
+            values.setdefault((sample.stream or "", sample.unit), []).append(sample.value)
+        made += [
+            Row(
+                benchmark=name, place=place, ranks=ranks,
+                condition=runs.short_hash(runs.condition(same[0])),
+                operation=operation, unit=unit, values=low_to_high,
+            )
+            for (operation, unit), of in values.items()
+            if (low_to_high := spread(of))
+        ]  # fmt: skip
+    return made

@@ -1,0 +1,64 @@
+"""mdtest: the table of rates that it prints, of versions 3.3 to 4.1."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from understudy.contracts.measurement import Benchmark
+from understudy.errors import UnderstudyError
+from understudy.producers import _benchmark
+from understudy.producers._benchmark import parse, samples
+
+__all__ = ["ARM", "SCHEMA", "of_output", "parse", "read", "samples"]
+
+SCHEMA = "understudy/mdtest/1"
+ARM = "benchmark"
+
+_LAUNCHED = re.compile(
+    r"(?m)^mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node\(s\)$"
+)
+_ROW = re.compile(r"^ *([A-Z][A-Za-z ]*[a-z]) *:? +([0-9.]+) +([0-9.]+) +([0-9.]+) +([0-9.]+)$")
+
+
+def read(path: Path) -> Benchmark:
+    """The measurement in a file."""
+    return _benchmark.read(path, "mdtest")
+
+
+def of_output(
+    path: Path, *, name: str, options: dict[str, Any], directory: str, started: str,
+    command_line: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """The measurement from what mdtest printed in one iteration (-i 1).
+
+    A rate of 0 is an operation that was not asked for. An UnderstudyError for anything that is
+    not the whole output of one run.
+    """
+    text = _benchmark.text_of(path, "mdtest")
+    launched = _LAUNCHED.findall(text)
+    if len(launched) != 1:
+        raise UnderstudyError(f"{path}: expected the output of one run of mdtest")
+    [(version, ranks, nodes)] = launched
+    _, _, table = text.partition("SUMMARY rate")
+    if "(of 1 iterations)" not in table or "-- finished at " not in table:
+        raise UnderstudyError(f"{path}: expected the rates of one iteration, to the end")
+    rates = list(_rates(table))
+    if not rates:
+        raise UnderstudyError(f"{path}: mdtest printed no rate")
+    return _benchmark.row(
+        "mdtest", name=name, options=options, version=version, command_line=command_line,
+        started=started, ranks=int(ranks), nodes=int(nodes), directory=directory, rates=rates,
+    )  # fmt: skip
+
+
+def _rates(table: str) -> Iterator[dict[str, Any]]:
+    """The column Min: of one iteration, 3.3 states rates by rank, and 4.0 that of the slowest."""
+    for line in table.splitlines():
+        if found := _ROW.match(line):
+            value = float(found[3])
+            if value:
+                yield {
+                    "operation": found[1], "metric": "rate_per_s", "unit": "1/s",
+                    "repetition": 0, "value": value,
+                }  # fmt: skip

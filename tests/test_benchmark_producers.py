@@ -1,0 +1,208 @@
+"""IOR and mdtest: their outputs of versions 3.3.0 and 4.0.0, damaged ones, records and checks."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support import player
+from understudy import producers
+from understudy.cli import main
+from understudy.contracts import run as runs
+from understudy.contracts.run import Identity, Place
+from understudy.errors import UnderstudyError
+from understudy.judge import benchmarks
+from understudy.paths import ROOT
+from understudy.producers import ior, mdtest
+
+GOLDEN = Path(__file__).parent / "golden" / "benchmarks"
+VERSIONS = ("3.3.0", "4.0.0")
+STARTED = "2026-11-22T11:15:02Z"
+
+
+def of_ior(path: Path) -> dict[str, Any]:
+    return ior.of_summary(path, name="ior-easy", started=STARTED, command_line=["ior"])
+
+
+def of_mdtest(path: Path) -> dict[str, Any]:
+    return mdtest.of_output(
+        path, name="mdtest-easy", options={"case": "-F"}, directory="/scratch", started=STARTED,
+        command_line=["mdtest"],
+    )  # fmt: skip
+
+
+def written(row: dict[str, Any], folder: Path, name: str = "result.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(row))
+    return path
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_summary_of_ior_is_a_measurement(version: str, tmp_path: Path) -> None:
+    summary = GOLDEN / f"ior-{version}.json"
+    found = ior.read(written(of_ior(summary), tmp_path))
+    assert found.environment.libraries == {"ior": version}
+    assert (found.environment.ranks, len(found.environment.nodes)) == (4, 1)
+    assert (found.options["transferSize"], found.options["blockSize"]) == (262144, 1048576)
+    [test] = json.loads(summary.read_text())["tests"]
+    results = test["Results"][0] if version == "3.3.0" else test["Results"]
+    stated = {row["access"]: row for row in results if row["access"] != "remove"}
+    values = {(r.operation, r.metric): r.value for r in found.rates}
+    assert set(stated) == {"write", "read"}
+    for operation, row in stated.items():
+        assert values[operation, "bandwidth_bytes_per_s"] == row["bwMiB"] * (1 << 20)
+        assert values[operation, "total_s"] == row["totalTime"]
+
+
+@pytest.mark.parametrize(("version", "rate"), [("3.3.0", 26338.482), ("4.0.0", 16205.486)])
+def test_the_table_of_mdtest_is_a_measurement(version: str, rate: float, tmp_path: Path) -> None:
+    found = mdtest.read(written(of_mdtest(GOLDEN / f"mdtest-{version}.txt"), tmp_path))
+    values = {r.operation: r.value for r in found.rates}
+    assert values["File creation"] == rate
+    assert set(values) == {
+        "File creation", "File stat", "File read", "File removal", "Tree creation", "Tree removal"
+    }  # fmt: skip
+    assert found.environment.libraries == {"mdtest": version}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_half_an_output_is_refused(version: str, share: float, tmp_path: Path) -> None:
+    for name, read in ((f"ior-{version}.json", of_ior), (f"mdtest-{version}.txt", of_mdtest)):
+        text = (GOLDEN / name).read_text()
+        path = tmp_path / name
+        path.write_text(text[: int(share * len(text))])
+        with pytest.raises(UnderstudyError, match=re.escape(str(path))):
+            read(path)
+    with pytest.raises(UnderstudyError, match="IOR wrote no result"):
+        of_ior(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("value", ["NaN", "-1", '"x"', "1e999", "null"])
+def test_a_figure_that_is_none_is_refused(value: str, tmp_path: Path) -> None:
+    text = (GOLDEN / "ior-4.0.0.json").read_text()
+    path = tmp_path / "s.json"
+    path.write_text(re.sub(r'"bwMiB": [0-9.]+', f'"bwMiB": {value}', text, count=1))
+    with pytest.raises(UnderstudyError, match="expected one test in a JSON summary of IOR"):
+        of_ior(path)
+
+
+def test_several_iterations_of_mdtest_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    text = (GOLDEN / "mdtest-4.0.0.txt").read_text()
+    path.write_text(text.replace("(of 1 iterations)", "(of 3 iterations)"))
+    with pytest.raises(UnderstudyError, match="expected the rates of one iteration"):
+        of_mdtest(path)
+
+
+def record(folder: Path, row: dict[str, Any], case: str, session: str, **more: Any) -> Path:
+    folder.mkdir()
+    made = producers.record(
+        written(row, folder), place=Place(system="here", partition="disk"),
+        identity=Identity(case=case, session=session), **more,
+    )  # fmt: skip
+    runs.write(folder / "run.json", made)
+    return folder
+
+
+def test_figures_of_one_condition_are_pooled_and_others_are_not(tmp_path: Path) -> None:
+    rows = [of_ior(GOLDEN / f"ior-{version}.json") for version in ("4.0.0",) * 3]
+    for k, row in enumerate(rows):
+        row["environment"]["started"] = f"2026-11-22T11:15:0{k}Z"
+        row["rates"][0]["value"] = float(1 + k)
+    rows[2]["options"]["transferSize"] = 4096
+    folders = [record(tmp_path / str(k), row, "ior", "s") for k, row in enumerate(rows)]
+    found = [producers.load(folder / "run.json") for folder in folders]
+    made = [r for r in benchmarks.rows(found) if r.operation == "write"]
+    assert sorted((r.values.n, r.values.low, r.values.high) for r in made) == [
+        (1, 3.0, 3.0), (2, 1.0, 2.0)
+    ]  # fmt: skip
+    assert len({r.condition for r in made}) == 2
+
+
+def test_the_page_shows_benchmarks_and_counts_failed_ones(tmp_path: Path) -> None:
+    record(tmp_path / "a", of_ior(GOLDEN / "ior-4.0.0.json"), "ior", "s")
+    record(tmp_path / "b", of_mdtest(GOLDEN / "mdtest-4.0.0.txt"), "mdtest", "s")
+    failed = of_ior(GOLDEN / "ior-4.0.0.json") | {"name": "ior-hard"}
+    record(tmp_path / "c", failed, "ior", "s", producer="ior", failure="expected 4 ranks, found 3")
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(main, ["report", str(tmp_path), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "1 of 3 runs failed" in done.output
+    text = page.read_text()
+    assert "IOR and mdtest" in text and "16,205 /s" in text and "expected 4 ranks" in text
+
+
+def fake(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/bash\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def reframe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "bin").mkdir(exist_ok=True)
+    path = [folder / "bin", Path(player.program()).parent, os.environ["PATH"]]
+    environment = {
+        **os.environ,
+        "PATH": ":".join(map(str, path)), "RFM_COLORIZE": "0",
+        "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
+        "RFM_PREFIX": str(folder / "reframe"), "RFM_REPORT_FILE": str(folder / "report.json"),
+        "UNDERSTUDY_OUTPUT": str(folder / "out"),
+    }  # fmt: skip
+    command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+RUN = ("-r", "--system=localhost:tmpfs", "-S", "rounds=2")
+SUMMARY = "for w; do case $w in summaryFile=*) cp {} ${{w#summaryFile=}};; esac; done"
+
+
+def test_the_check_of_ior_reads_what_it_wrote(tmp_path: Path) -> None:
+    golden = GOLDEN / "ior-4.0.0.json"
+    (tmp_path / "bin").mkdir()
+    fake(tmp_path / "bin", "ior", SUMMARY.format(golden))
+    size = ("-S", "block_bytes=1MiB", "-n", "^Ior%case=darshan%stripe_count=default")
+    done = reframe(tmp_path, *RUN, *size)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "verdict: ior darshan localhost:tmpfs: write " in done.stdout
+    assert len(list((tmp_path / "out" / "records").rglob("run.json"))) == 2
+    done = reframe(tmp_path, *RUN, *size, "-S", "block_bytes=2MiB")
+    assert "expected blocks of 2097152 bytes, found 1048576 (and 1 more)" in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(("script", "fault"), [
+    ("echo 'ior: no space' >&2; exit 3", "the job ended with status 3: ior: no space"),
+    ("true", "IOR wrote no result"),
+])  # fmt: skip
+def test_an_ior_that_fails_is_told(script: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    fake(tmp_path / "bin", "ior", script)
+    done = reframe(
+        tmp_path, *RUN, "-S", "block_bytes=1MiB", "-n", "^Ior%case=easy%stripe_count=default"
+    )
+    assert done.returncode == 1
+    assert fault in done.stdout
+
+
+def test_the_benchmarks_themselves(tmp_path: Path) -> None:
+    for program in ("ior", "mdtest"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not on PATH")
+    done = reframe(
+        tmp_path, *RUN, "-S", "block_bytes=1MiB", "-S", "files=20",
+        "-n", "^(Ior|Mdtest).*stripe_count=default",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("verdict: ") == 5
