@@ -178,3 +178,32 @@ def test_more_dumps_than_a_workload_may_have(top: int, tmp_path: Path) -> None:
     workload = parse(run.describe(tmp_path).to_text(), "x")
     assert (only(workload).dump_count, only(workload).bytes) == (10_000_000, 1 << 50)
     assert "put together" in notes(workload) or "is a guess" in notes(workload)
+
+
+@pytest.mark.parametrize("fdopens", [5, 6])
+def test_streams_of_descriptors_are_each_of_the_whole_file(fdopens: int, tmp_path: Path) -> None:
+    """Darshan adds up the offsets of a file that is opened and given to fdopen() each time."""
+    run = Run(run_time_s=100.0, nprocs=1)
+    run.write("/s/restart", 6 * MIB, 10.0, module="STDIO", duration_s=60.0, calls=60, OPENS=6,
+              FDOPENS=fdopens, MAX_BYTE_WRITTEN=6 * MIB - 1)  # fmt: skip
+    workload = run.describe(tmp_path)
+    assert kind(only(workload)) == ("rewrite", 1, True)
+    assert sizes(only(workload)) == [MIB] * 6
+    assert "that its files were truncated each time they were opened is assumed" in notes(workload)
+
+
+def test_a_file_read_again_and_again(tmp_path: Path) -> None:
+    """Three passes; that each rank may have read all of the file is another matter."""
+    run = Run(run_time_s=100.0, nprocs=4)
+    more = {"duration_s": 60.0, "rank": -1, "F_VARIANCE_RANK_BYTES": 0.0}
+    run.read("/s/input", 6 * MIB, 10.0, calls=24, MAX_BYTE_READ=2 * MIB - 1, **more)
+    workload = run.describe(tmp_path)
+    assert kind(only(workload)) == ("update", 1, False)
+    assert sizes(only(workload)) == [2 * MIB] * 3
+    assert "were read 3 times is a guess" in notes(workload)
+
+    run = Run(run_time_s=100.0, nprocs=4)
+    run.read("/s/input", 8 * MIB, 10.0, calls=24, MAX_BYTE_READ=2 * MIB - 1, **more)
+    workload = run.describe(tmp_path)
+    assert sizes(only(workload)) == [8 * MIB]
+    assert "each rank reads all of a file" in notes(workload)

@@ -210,6 +210,7 @@ class Accesses:
         rows.append(self._rows_of(plain, "posix"))
         # No library writes through stdio: what it moved is the application's own in any file.
         rows.append(self._rows_of(stdio[stdio["bytes"] > 0], "stdio"))
+        self._sync_stdio(rows[-1], posix)
         self._note_flushes(found["H5F"])
         self._note_growth(found["H5D"])
         self._note_steps(mpiio, posix, stdio, described)
@@ -219,6 +220,14 @@ class Accesses:
         merged["extent"][written[first]] = extents.of(files)
         self._share_extents(merged)
         return merged
+
+    def _sync_stdio(self, rows: Rows, posix: Rows) -> None:
+        """Files of stdio that are also given to fsync(), once each time they are open."""
+        synced = posix[posix["write"] & (posix["bytes"] == 0) & (posix["syncs"] > 0)]
+        synced = synced[np.argsort(synced["file"], kind="stable")]
+        known, place = _lookup(synced["file"], rows["file"])
+        once = synced["syncs"][place[known]] == rows["opens"][known]
+        rows["synced"][known] = once & rows["write"][known]
 
     def _open_datasets(self, rows: Rows, posix: Rows) -> None:
         """Note how often the files of datasets were opened by a rank, which POSIX tells."""

@@ -162,6 +162,20 @@ def opens_of(stream: Stream, ranks: int) -> int:
     return also
 
 
+def flushes_of(stream: Stream, ranks: int) -> int:
+    """How often the ranks flush files, by the stream's own method."""
+    appended = stream.files == "append" and stream.method in ("hdf5", "stdio")
+    each_dump = stream.sync or appended
+    if stream.operation != "write" or not (each_dump or stream.sync_bytes):
+        return 0
+    each = 0
+    for dump in stream.dumps:
+        used = sum(m.total for m in _opened(tuple(dict.fromkeys(dump.variables)), ranks).values())
+        within = 0 if stream.sync_bytes is None else dump.bytes // stream.sync_bytes
+        each += dump.count * (within + (used if each_dump else 0))
+    return each
+
+
 def prepared_opens(stream: Stream, ranks: int) -> tuple[int, int]:
     """How often the player opens files before it takes time: those that the stream reads, by the
     stream's method, and those that its operations need and do not create, by POSIX."""

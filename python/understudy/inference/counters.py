@@ -104,8 +104,21 @@ def _stdio(block: Any, ranks: int) -> list[Rows]:
         _size(touch, block, "STDIO", "WRITE" if write else "READ", touch["count"])
         touch["syncs"] = block["STDIO_FLUSHES"]
         touch["opens"] = block["STDIO_OPENS"]
+        if "STDIO_FDOPENS" in block.dtype.names:
+            _fdopens(touch, block["STDIO_FDOPENS"], ranks)
         touches.append(touch)
     return touches
+
+
+def _fdopens(touch: Rows, fdopens: Any, ranks: int) -> None:
+    """Correct an error: in a file given to fdopen() again and again, Darshan counts on from where
+    the last stream ended, though the file was opened anew."""
+    each = np.where(touch["rank"] == ALL_RANKS, ranks, 1)
+    times = touch["opens"] // each
+    again = (fdopens >= touch["opens"] - each) & (times > 1)  # all, but for the first
+    again &= (fdopens > 0) & (touch["top"] * each >= touch["bytes"])
+    again &= (touch["bytes"] > 0) & (touch["top"] % np.maximum(times, 1) == 0)
+    touch["top"] = np.where(again, touch["top"] // np.maximum(times, 1), touch["top"])
 
 
 COLUMNS: dict[str, Callable[[Any, int], list[Rows]]] = {

@@ -18,6 +18,7 @@ from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows
 
 MIN_FILES = 1000  # of a name, moved equally often
 MIN_EACH = 64  # files of a rank in a dump, on average
+MIN_AGAIN, EACH_AGAIN = 100, 16  # the same of files that are read in several epochs
 MAX_EPOCHS = 1 << 20
 MAX_KINDS = 256  # names and epochs that are looked at
 BINS = 1 << 14  # of time, in which starts are counted
@@ -192,7 +193,8 @@ class Floods:
         for key, flood in list(seen.items()):
             self._begin(flood)
             dumps = len(flood.begins) + 1
-            few = flood.count < MIN_FILES or flood.count < MIN_EACH * self._ranks * dumps
+            least, each = (MIN_AGAIN, EACH_AGAIN) if flood.epochs > 1 else (MIN_FILES, MIN_EACH)
+            few = flood.count < least or flood.count < each * self._ranks * dumps
             odd = flood.write and flood.epochs > 1
             if few or odd or flood.method == "hdf5" or len(self._found) >= MAX_KINDS:
                 continue

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Dump, Stream
 from understudy.darshanlog import Log
-from understudy.inference.calls import Calls, counters_of, of_stream, opens_of
+from understudy.inference.calls import Calls, counters_of, flushes_of, of_stream, opens_of
 from understudy.inference.names import is_junk
 from understudy.inference.screen import Screen
 
@@ -44,7 +44,8 @@ _FLUSHES = {
 class Totals:
     """Counters of one interface: pairs are of reads and of writes; None: the source does not tell.
 
-    `flushed_dumps` is what a workload states of flushes: each of these dumps has at least one.
+    `flushed_dumps` is what a workload states of flushes: each of these dumps has at least one;
+    `played_flushes` are those that the player makes of it.
     `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
     """
 
@@ -54,6 +55,7 @@ class Totals:
     stats: int | None = 0
     flushes: int | None = 0
     flushed_dumps: int = 0
+    played_flushes: int = 0
     time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
 
@@ -232,6 +234,10 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         totals.bytes[way] += stream.bytes
         totals.calls[way] += of_stream(stream, ranks)
         totals.opens = (totals.opens or 0) + opens_of(stream, ranks)
+        totals.played_flushes += flushes_of(stream, ranks)
+        if stream.method == "stdio" and stream.sync:  # fflush() and fsync()
+            below = made.own.setdefault("POSIX", Totals(stats=None, flushes=None))
+            below.played_flushes += flushes_of(stream, ranks)
         for dump in stream.dumps:
             if way == WRITE and _flushed(stream, dump, ranks):
                 totals.flushed_dumps += dump.count
@@ -312,6 +318,9 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
             if there - here > 0.01 * there:
                 share = _percent((there - here) / there)
                 missing.append(f"{there - here:,} of {there:,} {what} through {name} ({share})")
+        there, here = totals.flushes or 0, mine.played_flushes
+        if abs(there - here) > 0.01 * there:
+            missing.append(f"{there:,} flushes through {name} (the replica makes {here:,})")
         size = sum(totals.bytes)
         kept = sum(map(min, totals.bytes, mine.bytes))
         kept_s += totals.time_s[0] * (kept / size if size else 0.0)

@@ -72,11 +72,12 @@ def own(found: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
     # a C++ stream: its bytes are in POSIX, so its open belongs there
     twins = method["stdio"] & ~found["moved"] & np.isin(found["file"], handles)
     given = method["posix"] & ~found["moved"] & np.isin(found["file"], streamed)
-    left = given | (method["posix"] & np.isin(found["file"], above))
+    left = method["posix"] & np.isin(found["file"], above)
     left |= method["mpiio"] & np.isin(found["file"], libraries)
     left |= twins & np.isin(found["file"], above)
     made = found.copy()
     made["method"][twins] = METHODS.index("posix")
+    made["method"][given], made["made"][given, :2] = METHODS.index("stdio"), 0  # but renames
     mine: Rows = made[~left & made["made"].any(axis=1)]
     return mine
 

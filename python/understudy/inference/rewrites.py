@@ -18,6 +18,7 @@ from understudy.inference.series import Cell, DumpFacts, Series
 
 AGAIN = 1.5  # bytes written over the size of the file from which on it is written again
 WHOLE = 0.01  # deviation from a whole number of times, as a share of them
+NEARLY = 0.9  # share of the largest size that files written again have on average
 PATCH = 0.01  # share of a pass below which what is written again is part of it (a header)
 MAX_NAMES = 8  # files used in turn
 MAX_ITEMS = 64  # files of one dump that are looked at one by one
@@ -53,9 +54,13 @@ def counted(cells: Sequence[Cell], passes: int) -> Again:
     ratio = moved / extent
     fold = max(2, round(ratio))
     whole = abs(ratio - fold) <= WHOLE * fold
+    up = int(np.ceil(ratio * (1 - WHOLE)))
     if passes:
         times, sure = passes, True
         how = f"offsets that start again in the DXT segments: {passes} times"
+    elif opens > up > 1 and opens % up == 0 and not whole and ratio >= NEARLY * up:
+        times, sure = up, False  # several opens each time
+        how = f"opened {opens} times per rank, {opens // up} times each time"
     elif opens > 1 and ratio <= opens * (1 + WHOLE) and not (whole and fold < opens):
         times, sure = opens, whole
         how = f"opened {opens} times per rank"

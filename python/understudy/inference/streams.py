@@ -45,6 +45,10 @@ from understudy.inference.transfers import MAX_PIECES, Piece, Tally, pieces
 
 STREAM_RUNS = 8192  # runs of unequal ranks in all the dumps of a stream, about
 MIN_RUNS = 64  # runs that a variable may have even so
+UNSEEN = (
+    "Darshan records no mkdir and unlink, and no stat of programs built with glibc 2.33 or later: "
+    "the application may have made more operations on its files than are described."
+)
 SMALL = 0.01  # share of all bytes below which single inputs are put together
 TYPES = {1: "byte", 2: "i16", 4: "f32", 8: "f64"}
 
@@ -105,6 +109,8 @@ class Composer:
                 self.provenance += prove_idle(f"/streams/{len(made)}", alone)
                 self.templates.append(frozenset(idle.templates if idle else ()))
                 made.append(alone)
+                if UNSEEN not in self.notes:
+                    self.notes.append(UNSEEN)
         return tuple(made)
 
     def _flood(

@@ -92,7 +92,7 @@ class TimeSteps:
         several = len(series.rank_spans) > 1  # ranks have files of their own
         counted = f"{hint.counter} = {hint.steps}; " if hint else ""
         segments = self._traced(file, series, dump.bytes)
-        bursts, plausible = self._from_trace(segments, hint)
+        bursts, plausible, clear = self._from_trace(segments, hint)
         if not self._lasts(dump, bursts):
             return
         if bursts and _too_fine(len(bursts), dump.bytes):
@@ -120,6 +120,12 @@ class TimeSteps:
             how = "times and sizes from the DXT segments, divided at the longest pauses"
             series.dumps, many = self._held(dump, bursts, segments)
             draft.remarks += many
+            if not clear and hint is not None and hint.weak:
+                draft.unclear = True
+                draft.remarks.append(
+                    f"the pauses of its trace tell no time steps; that there are {len(bursts)} is "
+                    f"a guess from {hint.counter}"
+                )
             if plausible:
                 draft.unclear = True
                 draft.remarks.append(
@@ -237,6 +243,11 @@ class TimeSteps:
         # What is left of earlier, longer contents was not truncated.
         left_over = bool(begins) and dump.extent > (1 + NOISE) * largest
         rewritten = series.write and found.rewritten and not left_over
+        if rewritten and series.method in ("posix", "stdio"):
+            draft.remarks.append(
+                "that its files were truncated each time they were opened is assumed; Darshan "
+                "tells neither that nor whether they were opened to append"
+            )
         draft.files = "rewrite" if rewritten else "update"
         draft.reopen = rewritten or found.reopened
         draft.again, draft.again_sure = found.how, found.sure or bool(begins)
@@ -288,10 +299,11 @@ class TimeSteps:
 
     def _from_trace(
         self, segments: Segments | None, hint: Hint | None
-    ) -> tuple[list[Burst], tuple[int, ...]]:
-        """The time steps of a trace, and which other numbers of them are plausible."""
+    ) -> tuple[list[Burst], tuple[int, ...], bool]:
+        """The time steps of a trace, which other numbers of them are plausible, and whether its
+        pauses tell them."""
         if segments is None:
-            return [], ()
+            return [], (), False
         start, end, sizes = segments.start_s, segments.end_s, segments.bytes
         gaps = pauses.pauses_of(start, end)
         call_s = float(np.median(end - start))
@@ -301,8 +313,8 @@ class TimeSteps:
             if hint.sure or not found.clear or (told.clear and not hint.weak):
                 found = told
         if not found.at:
-            return [], ()
-        return _bursts(segments, found.at), found.others
+            return [], (), False
+        return _bursts(segments, found.at), found.others, found.clear
 
     def _equal(self, hint: Hint | None, bursts: list[Burst]) -> list[Burst]:
         """Time steps of a dataset that grew by its first shape repeatedly are equal."""

@@ -142,6 +142,8 @@ def _describe(
         )
     whole = "" if log.version >= "3.41" else ", in whole seconds"
     how = f"job record{whole}" if runtime_s else "unknown: the log has no end time"
+    if any(s.method == "posix" and s.operation == "write" and s.dumps for s in streams):
+        notes.append("Darshan does not record O_DIRECT and O_SYNC; the replica uses neither.")
     workload = Workload(
         name=name or (identifier(log.path.stem) if keep_names else f"darshan-{ranks}-ranks"),
         description="I/O of an application as recorded by Darshan.",
