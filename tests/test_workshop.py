@@ -11,6 +11,7 @@ import pytest
 from tests.workshop.cases import BY_NAME, CASES, known_wrong
 from tests.workshop.compare import compared
 from tests.workshop.live import LOGS
+from tests.workshop.table import DOC, page
 from tests.workshop.truth import Event, events, told
 from understudy.darshanlog import open_log
 
@@ -64,7 +65,7 @@ def test_a_trace_is_added_up_by_marks() -> None:
     truth = told(list(events(TRACE.splitlines(), 2, "/w")), 4, {}, {})
     assert truth.streams == {
         "out:write": {"dumps": [150, 100], "names": 1, "ranks": 1, "calls": 3, "opens": 0,
-                      "steps": 2, "order": "consecutive"}
+                      "steps": 2, "flags": [], "again": "", "order": "consecutive"}
     }  # fmt: skip
     assert truth.operations == {"rename": 1, "sync": 1}
 
@@ -75,3 +76,7 @@ def test_a_trace_without_marks_is_added_up_by_names() -> None:
     truth = told([e for e in made if e.what != "rename"], 4, patterns, {})
     assert truth.streams["out:write"]["dumps"] == [250]
     assert truth.streams["out:write"]["opens"] == 1
+
+
+def test_the_page_is_that_of_the_logs() -> None:
+    assert DOC.read_text() == page(), "write it again: python -m tests.workshop table"

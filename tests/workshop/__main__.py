@@ -1,7 +1,7 @@
-"""python -m tests.workshop record|compare|replay [CASE …]
+"""python -m tests.workshop record|compare|replay|table [CASE …]
 
 record runs the programs again, for logs and truth; compare shows what is described otherwise;
-replay plays the descriptions under Darshan.
+replay plays the descriptions under Darshan; table writes docs/workshop.md.
 """
 
 import os
@@ -14,6 +14,7 @@ from tests.workshop.cases import CASES, Case
 from tests.workshop.compare import compared
 from tests.workshop.replay import play
 from tests.workshop.replay import save as merge
+from tests.workshop.table import DOC, REPLAYED, page
 from tests.workshop.truth import save
 
 
@@ -46,8 +47,12 @@ def compare(cases: Sequence[Case]) -> None:
 def replay(cases: Sequence[Case]) -> None:
     for log, case in _logs(cases):
         played = play(log, case, os.environ["DARSHAN_RUNTIME"])
-        merge({log.stem: played}, live.LOGS.parent / "replayed.json")
+        merge({log.stem: played}, REPLAYED)
         print(log.name, played.get("reason", ""), played.get("failures", ""), flush=True)
+
+
+def table(_: Sequence[Case]) -> None:
+    DOC.write_text(page())
 
 
 def _logs(cases: Sequence[Case]) -> Iterator[tuple[Path, Case]]:
@@ -61,7 +66,7 @@ def _logs(cases: Sequence[Case]) -> Iterator[tuple[Path, Case]]:
 def main() -> int:
     what, names = sys.argv[1], sys.argv[2:]
     chosen = [c for c in CASES if c.name in names or not names]
-    {"record": record, "compare": compare, "replay": replay}[what](chosen)
+    {"record": record, "compare": compare, "replay": replay, "table": table}[what](chosen)
     return 0
 
 

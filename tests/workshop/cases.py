@@ -100,6 +100,10 @@ CASES = (
     Case(name="update", kind="one name per rank, opened and updated in place",
          command=("again", "update")),
     Case(name="open", kind="open files updated in place", command=("again", "open")),
+    Case(name="append", kind="opened to append (O_APPEND) in each dump",
+         command=("append", "posix")),
+    Case(name="appendstdio", kind='opened to append (fopen "a") in each dump',
+         command=("append", "stdio")),
     Case(name="turns", kind="two names in turn", command=("again", "turns")),
     Case(name="rename", kind="written beside, synced, renamed", command=("again", "rename")),
     Case(name="history", kind="history and restart files that alternate",
@@ -144,21 +148,7 @@ CASES = (
 BY_NAME = {case.name: case for case in CASES}
 
 # What is described wrongly without a note, by log (a name without .dxt stands for both), and why.
-_EPOCHS = "epochs over many small files are not described"
-WRONG: Mapping[str, Mapping[str, str]] = {
-    "loader": {"in:read dumps": _EPOCHS},
-    "pyloader": {"in:read dumps": _EPOCHS},
-    "storm": {
-        "all stat": "Darshan 3.5.0 did not see stat() of glibc 2.36",
-        "all mkdir": "Darshan records no mkdir",
-        "all unlink": "Darshan records no unlink",
-    },
-    "gromacs": {
-        "all rename": "renames of files that moved bytes through stdio are not described",
-        "all stat": "stats of files without bytes are not described",
-        "all sync": "flushes of files written through stdio are not described",
-    },
-}
+WRONG: Mapping[str, Mapping[str, str]] = {}
 
 
 def known_wrong(stem: str) -> dict[str, str]:

@@ -76,8 +76,10 @@ def _of_stream(
     base = [s for s in mine if s.extends is None]
     dumps = sorted((o.time_s, o.bytes) for s in base for o in s.expanded())
     sizes = [size for _, size in dumps]
-    yield Measure(stream=key, quantity="dumps", truth=entry["steps"],
-                  described=sum(s.dump_count * s.passes for s in base), noted=note)  # fmt: skip
+    if entry["steps"]:
+        count = sum(s.dump_count * s.passes for s in base)
+        yield Measure(stream=key, quantity="dumps", truth=entry["steps"], described=count,
+                      noted=note)  # fmt: skip
     yield Measure(stream=key, quantity="bytes", truth=sum(entry["dumps"]),
                   described=sum(s.bytes for s in mine), noted=note)  # fmt: skip
     if entry["steps"] == len(entry["dumps"]) == len(sizes) and len(mine) == len(base):
@@ -87,11 +89,19 @@ def _of_stream(
                       noted=note)  # fmt: skip
     yield Measure(stream=key, quantity="names", truth=entry["names"],
                   described=sum(_names(s, made.ranks) for s in base), noted=note)  # fmt: skip
+    if entry["again"] and len(base) == 1 and base[0].operation == "write":
+        same = base[0].files == entry["again"]
+        yield Measure(stream=key, quantity=f"files {entry['again']}", truth=1,
+                      described=int(same), noted=note)  # fmt: skip
+    for flag in entry.get("flags", ()):
+        has = all(s.direct if flag == "O_DIRECT" else s.write_through for s in mine)
+        yield Measure(stream=key, quantity=flag, truth=1, described=int(has),
+                      noted=_missing(made, flag))  # fmt: skip
     if not library:
         ranks = max((_ranks(s, made.ranks) for s in mine), default=0)
         yield Measure(stream=key, quantity="ranks", truth=entry["ranks"], described=ranks,
                       noted=note)  # fmt: skip
-    if not library and len(mine) == 1:
+    if not library and len(mine) == 1 and mine[0].layout != "flood":
         order = mine[0].order.rule
         if any(v.decomposition.rule == "cyclic" for d in mine[0].dumps for v in d.variables):
             order = "strided"
@@ -190,5 +200,6 @@ def _of_stdio(made: Workload) -> str:
 
 def _missing(made: Workload, what: str) -> str:
     """The note on calls or operations that the workload leaves out."""
-    word = {"sync": "flushes", "stat": "stats"}.get(what, what)
-    return next((n for n in made.source.notes if word in n and "not" in n), "")
+    word = {"sync": "flushes", "stat": "stat"}.get(what, what)
+    notes = (n for n in made.source.notes if word in n)
+    return next((n for n in notes if re.search(r"\b(not|no)\b", n, re.IGNORECASE)), "")

@@ -54,7 +54,13 @@ def play(log: Path, case: Case, runtime: str) -> dict[str, Any]:
         if m.error is not None
     ]
     shutil.rmtree(folder)
-    return {"passed": made.passed, "failures": list(made.failures()), "rows": rows}
+    dumps = sum(
+        int(m.replica.replace(",", ""))
+        for pair in made.pairs
+        for m in pair.measures
+        if m.quantity == "dumps"
+    )
+    return {"dumps": dumps, "failures": list(made.failures()), "rows": rows}
 
 
 def save(found: dict[str, Any], target: Path) -> None:

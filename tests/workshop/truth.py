@@ -47,6 +47,7 @@ class Event:
     path: str
     size: int
     offset: int  # -1: where the last call of the file ended
+    opened: str  # as a file to append, rewrite or update; with O_DIRECT or O_SYNC
     stream: str
     dump: int
 
@@ -80,7 +81,7 @@ def events(lines: Iterable[str], rank: int, folder: str) -> Iterator[Event]:
         inside = _below(path, folder)
         if inside is None or result < 0:
             continue
-        what, size, offset = _NAMED.get(name, ""), 0, -1
+        what, size, offset, flags = _NAMED.get(name, ""), 0, -1, ""
         if name in _MOVES:
             what, size = _MOVES[name], result
             if what == "read" and result == 0:
@@ -92,10 +93,13 @@ def events(lines: Iterable[str], rank: int, folder: str) -> Iterator[Event]:
             what = "create" if "O_CREAT" in arguments and writes else "open"
             if "O_DIRECTORY" in arguments:
                 continue
+            kinds = (("O_APPEND", "append"), ("O_TRUNC", "rewrite"), ("", "update"))
+            flags = next(kind for flag, kind in kinds if flag in arguments)
+            flags += "".join(f" {f}" for f in ("O_DIRECT", "O_SYNC") if f in arguments)
         elif name == "newfstatat" and '""' in arguments:
             continue  # fstat()
         if what:
-            yield Event(time_s, rank, what, inside, size, offset, stream, dump)
+            yield Event(time_s, rank, what, inside, size, offset, flags, stream, dump)
 
 
 def _whole(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
@@ -138,7 +142,7 @@ def told(
         stream, dump = event.stream, event.dump
         if patterns:
             stream = next((s for s, p in patterns.items() if re.fullmatch(p, event.path)), "")
-            if event.what == "create" and stream not in steps:
+            if event.what in ("create", "open") and stream not in steps:
                 begun[stream] += 1
             dump = begun[stream]
         if not stream:
@@ -160,6 +164,9 @@ def told(
                     "calls": 0,
                     "opens": 0,
                     "orders": Counter(),
+                    "opened": Counter(),
+                    "kinds": Counter(),
+                    "flags": set(),
                 },
             )
             entry["names"].add(event.path)
@@ -175,15 +182,25 @@ def told(
                 dumps.setdefault((stream, way), Counter())[dump] += event.size
             else:
                 entry["opens"] += 1
+                entry["opened"][event.path, event.rank] += 1
+                kind, *flags = event.opened.split()
+                entry["kinds"][kind] += 1
+                entry["flags"].update(flags)
     for (stream, way), moved in dumps.items():
         entry = truth.streams[f"{stream}:{way}"]
         entry["dumps"] = [moved[k] for k in sorted(moved) if moved[k]]
         counted = len(entry["dumps"])
-        entry["steps"] = steps.get(stream, counted) if way == "write" else counted
+        entry["steps"] = steps.get(stream, counted)
+        if way == "read" and stream in steps:
+            entry["steps"] = 0  # unknown
     for key in [k for k, entry in truth.streams.items() if not entry["dumps"]]:
         del truth.streams[key]
     for entry in truth.streams.values():
         entry["names"], entry["ranks"] = len(entry["names"]), len(entry["ranks"])
+        opened, kinds = entry.pop("opened"), entry.pop("kinds")
+        again = max(opened.values(), default=0) > 1 and len(entry["dumps"]) > 1
+        entry["flags"] = sorted(entry["flags"])
+        entry["again"] = kinds.most_common(1)[0][0] if again else ""
         orders = entry.pop("orders")  # most are consecutive, else ascending, else neither
         jumps = orders["strided"] + orders["shuffled"]
         entry["order"] = (

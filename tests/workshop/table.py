@@ -1,0 +1,116 @@
+"""docs/workshop.md: all cases with truth, description and replica."""
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.workshop.cases import BY_NAME, CASES, known_wrong
+from tests.workshop.compare import Measure, compared
+from tests.workshop.live import LOGS
+
+DOC = Path(__file__).resolve().parents[2] / "docs" / "workshop.md"
+REPLAYED = LOGS.parent / "replayed.json"
+_INTRO = """\
+# Workshop
+
+Small MPI programs, LAMMPS and GROMACS run under Darshan and strace at the same time. Each log has
+its truth: what the system calls did to the files of the run. The logs and truths are in
+`tests/workshop/logs`, with DXT traces (`dxt`) and without. `tests/test_workshop.py` compares each
+description with its truth, anywhere; the replicas were played under Darshan on one machine.
+
+```sh
+export DARSHAN_RUNTIME=/opt/darshan        # with strace, mpicc and hdf5-openmpi
+python -m tests.workshop record [CASE …]   # run the programs again
+python -m tests.workshop compare [CASE …]  # truth against description
+python -m tests.workshop replay [CASE …]   # play the descriptions
+python -m tests.workshop table             # write this page
+```
+
+Every quantity is *right* (within 1 %), *noted* (a note or the provenance of the stream says that
+it is a guess, or what the log lacks) or *wrong*. Numbers are truth / described / replayed; calls
+are those of POSIX and of stdio, before its buffer, or of a library. The truth of library calls
+is not known (?).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    replicas = json.loads(REPLAYED.read_text()) if REPLAYED.exists() else {}
+    rows, notes = [], dict[str, int]()
+    logs, count, played = Counter[str](), Counter[str](), Counter[str]()
+    for log in (
+        LOGS / f"{case.name}{ending}.darshan" for case in CASES for ending in ("", ".dxt")
+    ):
+        case = BY_NAME[log.name.partition(".")[0]]
+        found, replica = compared(log, case), replicas.get(log.stem, {})
+        count.update(m.verdict for m in found)
+        worst = min((m.verdict for m in found), key=("wrong", "noted", "right").index)
+        logs[worst] += 1
+        failures = replica.get("failures", [replica.get("reason", "not played")])
+        failures = [f.rstrip(".") for f in failures]
+        played["within 1 %" if not failures else "above"] += 1
+        reasons = [*_reasons(found, log.stem), *(f"Replica: {f}." for f in failures)]
+        marks = " ".join(f"({notes.setdefault(r, len(notes) + 1)})" for r in reasons)
+        rows.append(
+            f"| {case.name} | {'dxt' if '.dxt' in log.name else ''} | "
+            f"{' | '.join(_cells(found, replica))} | {worst} | "
+            f"{'yes' if not failures else 'no'} | {marks} |"
+        )
+    kinds = [f"| {case.name} | {case.kind} |" for case in CASES]
+    head = (
+        "| case | log | dumps | bytes | names | calls | opens | other operations | description | "
+        "replica within 1 % | notes |\n|---|---|---|---|---|---|---|---|---|---|---|"
+    )
+    total = (
+        f"Of {sum(logs.values())} logs, {logs['right']} are described right in everything, "
+        f"{logs['noted']} with notes, {logs['wrong']} wrongly in something. Of "
+        f"{sum(count.values())} quantities, {count['right']} are right, {count['noted']} noted "
+        f"and {count['wrong']} wrong. {played['within 1 %']} of {sum(played.values())} replicas "
+        "make what their logs have, within 1 % in each compared quantity (bytes, calls, sizes of "
+        "calls, opens, flushes, of each interface; dumps of each stream)."
+    )
+    listed = [
+        textwrap.fill(f"{n}. {text}", 100, subsequent_indent="   ", break_on_hyphens=False)
+        for text, n in notes.items()
+    ]
+    parts = [
+        _INTRO, textwrap.fill(total, 100), "\n".join(["| case | kind |", "|---|---|", *kinds]),
+        "\n".join([head, *rows]), "Notes:", "\n".join(listed),
+    ]  # fmt: skip
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _reasons(found: Sequence[Measure], stem: str) -> Iterator[str]:
+    """Why quantities are not right, each once."""
+    told: dict[str, list[str]] = {}
+    for m in found:
+        if m.verdict != "right":
+            text = m.noted or f"Wrong: {known_wrong(stem).get(f'{m.stream} {m.quantity}', '')}."
+            told.setdefault(text, []).append(f"{m.stream} {m.quantity}")
+    for text, what in told.items():
+        names = list(dict.fromkeys(w.partition(" ")[0] for w in what))
+        yield f"{', '.join(names)}: {text}"
+
+
+def _cells(found: Sequence[Measure], replica: dict[str, Any]) -> Iterator[str]:
+    played = Counter[str]()
+    for _, quantity, _, value, _ in replica.get("rows", []):
+        if value.replace(",", "").isdigit():
+            played[quantity] += int(value.replace(",", ""))
+    of_replica = {
+        "dumps": replica.get("dumps"),
+        "bytes": played["bytes written"] + played["bytes read"],
+        "calls": played["writes"] + played["reads"],
+        "opens": played["opens"],
+    }
+    for quantity in ("dumps", "bytes", "names", "calls", "opens"):
+        mine = [m for m in found if m.quantity == quantity]
+        some = [f"{sum(m.truth for m in mine):,}", f"{sum(m.described for m in mine):,}"]
+        last = of_replica.get(quantity)
+        made = [*(some if mine else ["?", "?"]), *([f"{last:,}"] if last else [])]
+        yield " / ".join(made)
+    others = (f"{m.quantity} {m.truth:,} / {m.described:,}" for m in found if m.stream == "all")
+    yield ", ".join(others)
