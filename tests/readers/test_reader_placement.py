@@ -82,6 +82,22 @@ def test_calls_one_behind_the_other_are_a_burst(tmp_path: Path) -> None:
     assert share(tmp_path / "run.darshan") < LIMIT
 
 
+def test_a_trace_that_is_cut_short_is_not_believed(tmp_path: Path) -> None:
+    """Darshan keeps so many segments of a rank; the counters have the rest."""
+    run = Run(nprocs=1, run_time_s=1000.0)
+    written(run, "/s/history", 10.0 * np.arange(1, 91), 0.009)
+    record = run.modules["DXT_POSIX"][0]
+    record["write_segments"] = record["write_segments"][:30]
+    workload = run.describe(tmp_path)
+    assert workload.bytes == 90 * MIB
+    assert (
+        "The trace DXT_POSIX lacks 62,914,560 B of the 94,371,840 B that POSIX counted for "
+        "1 file; the counters tell the bytes." in workload.source.notes
+    )
+    [stream] = workload.streams
+    assert stream.dumps[-1].time_s > 850  # not all of them in the time that the trace has
+
+
 def test_time_steps_and_checkpoints(tmp_path: Path) -> None:
     run = Run(nprocs=2, run_time_s=1000.0)
     steps = (20.0 * np.arange(1, 45)[:, None] + 0.01 * np.arange(5)).ravel()

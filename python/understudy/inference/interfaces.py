@@ -79,7 +79,7 @@ def of_log(
     `kept` tells which files count (without it, all but those of MPI and the system), `made` those
     that a replica writes only to read them: of these, the writes are left out, but not the opens.
     """
-    kept = kept or _not_junk(log)
+    kept = kept or not_junk(log)
     above = {"HDF5": _files(log, "H5F", "H5D"), "MPI-IO": _files(log, "MPI-IO")}
     by_handle, streamed = _by_handle(log), _streamed(log)
     found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
@@ -212,7 +212,7 @@ def _streamed(log: Log) -> Ids:
     return np.unique(np.concatenate(found))
 
 
-def _not_junk(log: Log) -> Callable[[Ids], Mask]:
+def not_junk(log: Log) -> Callable[[Ids], Mask]:
     """Which files are the application's."""
     junk: list[Ids] = [np.empty(0, np.uint64)]
     for ids, texts in log.names():

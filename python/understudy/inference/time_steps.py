@@ -287,6 +287,10 @@ class TimeSteps:
         segments = self.trace(file, series.method, series.write)
         if segments is None or not segments.bytes.any():
             return None
+        cells = [c for d in series.dumps for c in d.cells.values()]
+        one = len({c.file for c in cells}) == 1 and max(c.files for c in cells) == 1
+        if one and segments.bytes.sum() < (1 - NOISE) * sum(map(_bytes, cells)):
+            return None  # it was cut short: what happened later is not in it
         segments = _of_payload(segments, payload)
         return _some(segments, np.argsort(segments.start_s, kind="stable"))
 

@@ -16,11 +16,12 @@ from understudy import __version__
 from understudy.contracts.workload import Provenance, Source, Workload, identifier
 from understudy.darshanlog import Log, open_log
 from understudy.errors import UnderstudyError
+from understudy.inference import tracecheck
 from understudy.inference.accesses import Accesses, Remarks
 from understudy.inference.crosscheck import Layers
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
-from understudy.inference.interfaces import coverage, of_log, of_streams
+from understudy.inference.interfaces import coverage, not_junk, of_log, of_streams
 from understudy.inference.screen import MAX_RANKS, Screen
 from understudy.inference.series import find_series
 from understudy.inference.streams import Composer
@@ -131,6 +132,7 @@ def _describe(
     streams = composer.streams(series, time_steps.split, accesses.idle)
     notes = (
         _notes(log, accesses.remarks, accesses.layers, runtime_s)
+        + list(tracecheck.notes(log, Screen(str(log.path), ranks, runtime_s), not_junk(log)))
         + _screened(log, accesses)
         + composer.notes
     )
