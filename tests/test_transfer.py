@@ -252,6 +252,7 @@ def test_the_figure_has_a_dot_for_each_case(tmp_path: Path) -> None:
     assert text is not None
     words = "".join(ElementTree.fromstring(text).itertext())
     assert all(word in words for word in ("app", "lab:good", "lab:bad", "lab:alone", "undecided"))
+    assert "math" not in words, "plain numbers on the axes"
     drawn = figures.svg(drawer(), transfer.Study(cases=()))
     assert drawn is None
 

@@ -9,6 +9,7 @@ the noise of the application itself crosses the limit. Cases that failed have no
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from understudy.judge import transfer
 from understudy.judge.limits import LIMIT_FRACTION
@@ -46,6 +47,10 @@ def draw(study: Study) -> Figure | None:
             facecolor=colour if decided else "white", zorder=3,
         )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("application, measured (s)")
     axes.set_ylabel("replica, predicted (s)")
     handles = [
