@@ -165,7 +165,7 @@ def reframe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 RUN = ("-r", "--system=localhost:tmpfs", "-S", "rounds=2")
-SUMMARY = "for w; do case $w in summaryFile=*) cp {} ${{w#summaryFile=}};; esac; done"
+SUMMARY = "for w; do case $w in summaryFile=*) cat {} >${{w#summaryFile=}};; esac; done"
 
 
 def test_the_check_of_ior_reads_what_it_wrote(tmp_path: Path) -> None:
