@@ -427,7 +427,10 @@ def _rule(piece: Piece, block: int, ranks: int) -> Decomposition:
         return Decomposition(rule="cyclic", block=block // row) if dealt else EVEN
     low, extra = np.divmod(piece.rows, piece.ranks)
     pairs = np.column_stack([extra, low + 1, piece.ranks - extra, low]).reshape(-1, 2)
-    return runs_at_most(map(tuple, pairs.tolist()))
+    some: npt.NDArray[np.int64] = pairs[pairs[:, 0] > 0]
+    begins = np.flatnonzero(np.diff(some[:, 1], prepend=some[0, 1] - 1))
+    merged = np.column_stack([np.add.reduceat(some[:, 0], begins), some[begins, 1]])
+    return runs_at_most(map(tuple, merged.tolist()))
 
 
 def _variable(piece: Piece, rule: Decomposition, file: int, defaults: _Defaults) -> Variable:
