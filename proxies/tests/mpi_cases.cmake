@@ -10,13 +10,7 @@ list(FILTER scripts EXCLUDE REGEX "/mpi_support.py$")
 foreach(script IN LISTS scripts)
   get_filename_component(suite "${script}" NAME_WE)
   string(REPLACE "mpi_" "" suite "${suite}")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${script}")
-  execute_process(COMMAND "${UND_PYTHON3}" -B "${script}" --list OUTPUT_VARIABLE names RESULT_VARIABLE status
-    OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(NOT status EQUAL 0 OR NOT names)
-    message(FATAL_ERROR "${script} names no cases")
-  endif()
-  string(REPLACE "\n" ";" names "${names}")
+  und_cases("${script}" names)
   foreach(name IN LISTS names)
     # python3 is looked up when the test runs: in the virtual environment there is jsonschema.
     add_test(NAME "mpi.${suite}.${name}" COMMAND env python3 -B "${script}" "${name}"

@@ -2,13 +2,7 @@
 add_library(fake_striped MODULE fake_striped.c)
 target_link_libraries(fake_striped PRIVATE ${CMAKE_DL_LIBS})
 set(script "${CMAKE_CURRENT_SOURCE_DIR}/storage_cases.py")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${script}")
-execute_process(COMMAND "${UND_PYTHON3}" -B "${script}" --list OUTPUT_VARIABLE names RESULT_VARIABLE status
-  OUTPUT_STRIP_TRAILING_WHITESPACE)
-if(NOT status EQUAL 0 OR NOT names)
-  message(FATAL_ERROR "${script} names no cases")
-endif()
-string(REPLACE "\n" ";" names "${names}")
+und_cases("${script}" names)
 foreach(name IN LISTS names)
   add_test(NAME "storage.${name}" COMMAND env python3 -B "${script}" "${name}"
     "$<TARGET_FILE:understudy-storage>" "$<TARGET_FILE:fake_striped>" "${CMAKE_CURRENT_BINARY_DIR}/cases")

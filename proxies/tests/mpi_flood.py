@@ -7,9 +7,7 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -29,6 +27,7 @@ from mpi_support import (
     files_below,
     finish,
     main,
+    need_strace,
     sample,
 )
 
@@ -172,11 +171,7 @@ def reads(player: Player, method: str) -> None:
 
 def traced(player: Player, calls: str) -> Player:
     """The player with the system calls of each rank in a file trace.<process>."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
-    probe = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False)
-    if probe.returncode != 0:
-        raise Skip("strace may not trace here")
+    need_strace()
     script = player.folder / "traced"
     trace = f"strace -f -y -e trace={calls} -o trace.$$"
     script.write_text(f'#!/bin/sh\nexec {trace} {player.program} "$@"\n')

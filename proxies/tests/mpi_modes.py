@@ -26,6 +26,7 @@ from mpi_support import (
     files_below,
     in_time,
     main,
+    need_strace,
     sample,
 )
 
@@ -106,17 +107,13 @@ def turns(player: Player, method: str) -> None:
 
 def turns_of_one_rank_at_a_time(player: Player) -> None:
     """The file system sees it: a rank opens the file after the one before has closed it."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
+    need_strace()
     path = player.describe(one_stream("shared", dumps=1, turns=True))
     trace = ["strace", "-f", "-ttt", "-e", "trace=openat,close,pwrite64", "-o"]
     script = player.folder / "traced"
     script.write_text(f'#!/bin/sh\nexec {" ".join(trace)} trace.$$ {player.program} "$@"\n')
     script.chmod(0o755)
     traced = Player(program=script, mpiexec=player.mpiexec, folder=player.folder)
-    probe = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False)
-    if probe.returncode != 0:
-        raise Skip("strace may not trace here")
     outcome = traced.run(4, "-w", path, "-o", "data", "-a", "posix")
     expect(outcome.status == 0, outcome.err)
     spans = []
@@ -308,8 +305,7 @@ def direct(player: Player, layout: str) -> None:
 
 def direct_is_direct(player: Player) -> None:
     """The kernel sees O_DIRECT, and whole pages on that descriptor only."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
+    need_strace()
     workload = timed([0.0], "single")
     variable = workload["streams"][0]["dumps"][0]["variables"][0]
     workload["streams"][0]["dumps"][0]["variables"] = [
@@ -350,11 +346,7 @@ def traced_file(
     player: Player, trace: tuple[str, ...], workload: Json, *arguments: object
 ) -> "subprocess.CompletedProcess[str]":
     """A run of one rank under strace, whose lines about its first file are in ./trace."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
-    probe = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False)
-    if probe.returncode != 0:
-        raise Skip("strace may not trace here")
+    need_strace()
     player.clear()
     path = player.describe(workload)
     # The kernel names open files by their whole paths.
@@ -458,8 +450,7 @@ def restarts(player: Player, method: str) -> None:
 
 def shifted_ranks(player: Player) -> None:
     """Rank r reads the file of rank r+N: strace sees which file each process opens."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
+    need_strace()
     script = player.folder / "traced"
     script.write_text(
         "#!/bin/sh\n"
@@ -491,8 +482,7 @@ def shifted_ranks(player: Player) -> None:
 
 def drops_cache(player: Player) -> None:
     """--drop-cache empties the page cache of the file, where it is not the storage itself."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
+    need_strace()
     path = player.describe(one_stream("shared", dumps=1))
     workload = json.loads(path.read_text())
     path.write_text(json.dumps(for_ranks(workload, 1, [1, 1, 1])))
@@ -643,8 +633,7 @@ def invalid_input(player: Player) -> None:
 
 def no_direct_io(player: Player) -> None:
     """A file system without O_DIRECT is refused before anything is written; strace plays one."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
+    need_strace()
     path = player.describe(sample("single"))
     # The first open of the probe creates it, the second asks for O_DIRECT.
     trace = ["strace", "-f", "-o", "trace", "-P", "data/.direct", "-e", "trace=openat"]

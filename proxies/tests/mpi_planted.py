@@ -26,6 +26,7 @@ from mpi_support import (
     finish,
     in_time,
     main,
+    need_strace,
     together,
 )
 
@@ -415,11 +416,7 @@ def restart_leaves_all(player: Player) -> None:
 
 def opens_no_semaphore(player: Player) -> None:
     """No shared file pointer, so no semaphore and no file for it, unless the user asks for one."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
-    tried = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, text=True)
-    if tried.returncode:
-        raise Skip(f"strace may not trace here: {tried.stderr.strip()[-200:]}")
+    need_strace()
     script = player.folder / "traced"
     script.write_text(
         "#!/bin/sh\n"

@@ -163,6 +163,15 @@ def in_time(attempt: Callable[[], None], attempts: int = 5) -> None:
                 raise
 
 
+def need_strace() -> None:
+    """Skips the case where strace is missing or may not trace."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not on PATH")
+    tried = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False)
+    if tried.returncode:
+        raise Skip(f"strace may not trace here: {tried.stderr.decode(errors='replace')[-200:]}")
+
+
 def together(player: Player, names: Iterable[str], attempt: Callable[[Player, str], None]) -> None:
     """The attempt for each name, each in a folder of its own; several at once, since they wait."""
 
