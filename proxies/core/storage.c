@@ -194,6 +194,12 @@ bool und_storage_work_inside(struct und_error *error)
     return true;
 }
 
+void und_storage_work_outside(void)
+{
+    if (home >= 0 && fchdir(home) == 0)
+        root = 0;
+}
+
 const char *und_storage_name(const char *path)
 {
     return path + root;

@@ -42,8 +42,10 @@ bool und_storage_prepare(const char *directory, bool *created, struct und_error 
  * run and is empty. */
 bool und_storage_open(const char *directory, bool created, struct und_error *error);
 
-/* From here on this process works in the run directory. */
+/* From here on this process works in the run directory, until it goes back to where it was started: libraries that
+ * end with the process may write there. */
 bool und_storage_work_inside(struct und_error *error);
+void und_storage_work_outside(void);
 
 /* What a path of the run is called in the working directory: its name in the run directory, or the path itself
  * where the process works elsewhere. */

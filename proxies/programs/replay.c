@@ -410,6 +410,7 @@ int main(int argc, char **argv)
         status = with_options(&options, rank, ranks, argc, argv, &error);
     if (error.text[0] && rank == 0)
         fprintf(stderr, "understudy: %s\n", error.text);
+    und_storage_work_outside();
     /* No rank is still in the directory when its last file goes. */
     MPI_Barrier(MPI_COMM_WORLD);
     und_storage_remove();

@@ -7,7 +7,9 @@ import itertools
 import json
 import math
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +26,7 @@ from mpi_support import (
     finish,
     in_time,
     main,
+    need_strace,
     sample,
 )
 
@@ -325,6 +328,19 @@ def says_what_a_stop_removes(player: Player) -> None:
     expect(not player.data(), f"left {list(player.data())}")
 
 
+def ends_where_it_began(player: Player) -> None:
+    """The player leaves its run directory: what ends with the process may write beside it."""
+    need_strace()
+    path = player.describe(timed([0]))
+    command = ["strace", "-f", "-y", "-e", "trace=fchdir,chdir", "-o", "trace"]
+    command += player.command(0, "-w", path, "-o", "data")
+    done = subprocess.run(command, cwd=player.folder, capture_output=True, text=True, check=False)
+    expect(done.returncode == 0, done.stderr)
+    moves = re.findall(r"chdir\(\d+<(.*?)>", (player.folder / "trace").read_text())
+    here = str(player.folder.resolve())
+    expect(moves == [f"{here}/data", here], f"went to {moves}")
+
+
 CASES: dict[str, Callable[[Player], None]] = {
     case.__name__.replace("_", "-"): case
     for case in (
@@ -349,6 +365,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         finds_wrong_bytes,
         stops_cleanly,
         says_what_a_stop_removes,
+        ends_where_it_began,
     )
 }
 
