@@ -17,6 +17,7 @@ from understudy.inference.table import ALL_RANKS, METHODS, Rows
 KINDS = ("open", "stat", "rename")
 CREATE = len(KINDS)  # of files without bytes: opens that may create the file
 MAX_MOMENTS = 1 << 16  # (time, rank) pairs of files without bytes that are kept
+MAX_BINS = 1 << 16  # of ranks, above which all are taken together
 MAX_NUMBERS = 4_000_000  # counts kept of the time steps of a file
 SPREAD = 16  # moments over which the opens of a file are spread
 
@@ -141,6 +142,7 @@ def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | Non
     rows = rows[rows["made"].any(axis=1)]
     if not len(rows):
         return home
+    bins = bins if bins <= MAX_BINS else 1
     home = np.zeros((len(KINDS), bins + 1), np.int64) if home is None else home
     where = rows["rank"].astype(np.int64) * bins // ranks
     np.add.at(home.T, np.where(rows["rank"] == ALL_RANKS, bins, where), rows["made"])
