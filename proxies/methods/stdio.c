@@ -57,17 +57,13 @@ static void set_buffer(struct und_file *file, int64_t bytes)
 
 /*
  * Of a file that is there, to write to it only: with "r+" the C library would read a page or more around each place
- * that it writes to, and "w" truncates. With "a" it neither reads nor truncates, and writes where the descriptor
- * stands once that no longer appends.
+ * that it writes to, "w" truncates, and "a" makes a file system in user space append, even after fcntl.
  */
 static FILE *open_to_write(const char *path, int64_t *at)
 {
-    FILE *stream = fopen(und_storage_name(path), "ae");
+    const int fd = open(und_storage_name(path), O_WRONLY | O_CLOEXEC);
     *at = UNKNOWN;
-    const int flags = stream ? fcntl(fileno_unlocked(stream), F_GETFL) : -1;
-    UND_CHECK(flags >= 0 && fcntl(fileno_unlocked(stream), F_SETFL, flags & ~O_APPEND) == 0, "stdio: cannot open %s",
-              path);
-    return stream;
+    return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
 /* One rank creates the file, and the others open it without truncating it. */
@@ -78,7 +74,8 @@ static FILE *create_once(const struct und_open *how, int64_t *at)
     FILE *stream = rank == 0 ? fopen(und_storage_name(how->path), "wxe") : NULL;
     UND_CHECK(rank != 0 || stream, "stdio: cannot create %s", how->path);
     UND_MPI(MPI_Bcast(&created, 1, MPI_INT, 0, how->comm), "stdio: cannot wait for %s", how->path);
-    return rank == 0 ? stream : open_to_write(how->path, at);
+    stream = rank == 0 ? stream : open_to_write(how->path, at);
+    return stream;
 }
 
 static struct und_file *stdio_open(const struct und_open *how)
