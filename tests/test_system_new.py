@@ -129,6 +129,33 @@ def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str
     assert not (host.folder / "understudy-site").exists()
 
 
+@pytest.mark.parametrize(("printed", "status", "message"), [
+    ("", 1, "sinfo -h -o %R|%D|%c|%a: failed with exit status 1: no message; the batch"),
+    ("x|down|8|up\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got 'down'"),
+    ("x|-4|8|up\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got '-4'"),
+    ("x|4|999999999|up\n", 0, "sinfo: cores of x: expected a number of 1 to 99999999, got '99999"),
+    ("x|4|8|down\n", 0, "sinfo: no partition is up; expected at least one"),
+])  # fmt: skip
+def test_a_batch_system_that_does_not_answer_is_not_taken_for_none(
+    host: Host, printed: str, status: int, message: str
+) -> None:
+    host.program("sbatch")
+    host.program("sinfo", printed, status)
+    done = host.new("x", "--scratch", str(host.folder))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"understudy: {message}"), done.stderr
+    assert not (host.folder / "understudy-site").exists()
+
+
+def test_endless_output_is_cut(host: Host) -> None:
+    host.program("sbatch")
+    (host.bin / "sinfo").write_text("#!/bin/sh\nexec /usr/bin/yes AAAA\n")
+    (host.bin / "sinfo").chmod(0o755)
+    done = host.new("x", "--scratch", str(host.folder))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("understudy: sinfo -h -o %R|%D|%c|%a: failed with exit status ")
+
+
 def test_text_of_the_machine_is_data(host: Host) -> None:
     """Names of queues and directories with quotes, braces and newlines do not become code."""
     folder = host.folder / 'a"{1+0}\n\\b'

@@ -73,7 +73,13 @@ def command(runs: tuple[Path, ...], output: Path) -> None:
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))
     lost = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""
-    click.echo(f"{output}: {len(found)} workload{'s' * (len(found) != 1)}{lost}", err=True)
+    shown = {
+        "workload": len(found),
+        "transfer case": len(study.cases),
+        "benchmark figure": len(figures),
+    }
+    parts = [f"{n} {what}{'s' * (n != 1)}" for what, n in shown.items() if n or what == "workload"]
+    click.echo(f"{output}: {', '.join(parts)}{lost}", err=True)
     for message in dict.fromkeys(map(str, undrawn)):
         print_error(UnderstudyError(f"{message}: the page lacks this figure"))
     for error in unread:

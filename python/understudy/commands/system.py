@@ -25,6 +25,7 @@ PARALLEL = {
 }  # fmt: skip
 STRIPED = ("lustre", "ceph", "beegfs")  # users set layouts
 IN_MEMORY = ("tmpfs", "ramfs")
+OUTPUT_KIB = 16 << 10  # of a program that is asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,15 +119,38 @@ def new(name: str, output: Path | None, scratch: tuple[str, ...]) -> None:
     )
 
 
-def _printed(*words: str) -> str | None:
-    """What a program prints; None where it is missing, fails or does not answer."""
+def _printed(*words: str, must: bool = False) -> str | None:
+    """What a program prints; None where it is missing, fails or does not answer. With `must` a
+    program that is there has to answer."""
     if not shutil.which(words[0]):
         return None
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        return None
-    return done.stdout if done.returncode == 0 else None
+    with tempfile.TemporaryFile() as out:
+        try:
+            done = subprocess.run(
+                ["/bin/bash", "-c", f'ulimit -f {OUTPUT_KIB}; exec "$@"', "-", *words],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, timeout=30,
+                check=False,
+            )  # fmt: skip
+            status, said = done.returncode, done.stderr.decode("utf-8", "replace").strip()
+        except (OSError, subprocess.TimeoutExpired):
+            status, said = 1, "no answer within 30 s"
+        out.seek(0)
+        text = out.read().decode("utf-8", "replace")
+    if status == 0:
+        return text
+    if must:
+        raise UnderstudyError(
+            f"{' '.join(words)}: failed with exit status {status}: {said[-200:] or 'no message'}; "
+            "the batch system must answer, or it is taken for none"
+        )
+    return None
+
+
+def _count(text: str, what: str) -> int:
+    """A number of nodes or cores as a batch system states it."""
+    if not re.fullmatch("[0-9]{1,8}", text) or not int(text):
+        raise UnderstudyError(f"{what}: expected a number of 1 to 99999999, got {text!r}")
+    return int(text)
 
 
 def _batch() -> Batch:
@@ -146,21 +170,23 @@ def _launcher() -> str:
 
 
 def _slurm() -> Batch | None:
-    printed = _printed("sinfo", "-h", "-o", "%R|%D|%c|%a") if shutil.which("sbatch") else None
-    if printed is None:
+    if not shutil.which("sbatch"):
         return None
+    printed = _printed("sinfo", "-h", "-o", "%R|%D|%c|%a", must=True) or ""
     queues: dict[str, Queue] = {}
     for row in printed.splitlines():
         fields = row.strip().split("|")
         if len(fields) != 4 or fields[3] != "up":
             continue
-        name, nodes, cores = fields[0].rstrip("*"), int(fields[1]), int(fields[2].rstrip("+"))
+        name = fields[0].rstrip("*")
+        nodes = _count(fields[1], f"sinfo: nodes of {name}")
+        cores = _count(fields[2].rstrip("+"), f"sinfo: cores of {name}")
         if name in queues:  # nodes of several kinds: the fewest cores
             nodes, cores = nodes + queues[name].nodes, min(cores, queues[name].cores)
         access = (f"--partition={name}",)
         queues[name] = Queue(name=name, nodes=nodes, cores=cores, access=access)
     if not queues:
-        return None
+        raise UnderstudyError("sinfo: no partition is up; expected at least one")
     # mpirun starts ranks with any MPI that it belongs to; srun needs an MPI built for it.
     launcher = "mpirun" if shutil.which("mpirun") else "srun"
     scheduler = "slurm"
@@ -175,15 +201,15 @@ def _slurm() -> Batch | None:
 
 
 def _pbs() -> Batch | None:
-    printed = _printed("pbsnodes", "-a") if shutil.which("qsub") else None
-    if printed is None:
+    if not shutil.which("qsub"):
         return None
+    printed = _printed("pbsnodes", "-a", must=True) or ""
     professional = "resources_available.ncpus" in printed
     key = r"resources_available\.ncpus" if professional else "np"
-    cores = [int(n) for n in re.findall(rf"(?m)^\s+{key} = (\d+)\s*$", printed)]
-    cores = [n for n in cores if n]
+    found = re.findall(rf"(?m)^\s+{key} = (\S+)\s*$", printed)
+    cores = [_count(n, f"pbsnodes: {key}") for n in found if n != "0"]
     if not cores:
-        return None
+        raise UnderstudyError(f"pbsnodes -a: no node with {key}; expected at least one")
     launcher = "aprun" if shutil.which("aprun") else _launcher()
     return Batch(
         scheduler="pbs" if professional else "torque",

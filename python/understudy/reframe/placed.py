@@ -161,6 +161,11 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
                 )
 
     @run_after("init")
+    def check_ranks_per_node(self) -> None:
+        if self.ranks_per_node is not None and self.ranks_per_node < 1:
+            sys.exit(f"understudy: -S ranks_per_node={self.ranks_per_node}: expected at least 1")
+
+    @run_after("init")
     def check_stripe_count(self) -> None:
         known = self.stripe_count in STRIPE_COUNTS or re.fullmatch(
             "[1-9][0-9]*", self.stripe_count
