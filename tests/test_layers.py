@@ -11,6 +11,7 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload
 from understudy.darshanlog import open_log
 from understudy.inference import interfaces
+from understudy.inference.calls import Calls
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.observation import observe
 from understudy.paths import where
@@ -174,6 +175,28 @@ def test_what_a_description_leaves_out_is_stated_with_its_share(tmp_path: Path) 
         "The workload stands for 100 % of the bytes, 6.897 % of the calls and 75.89 % of the I/O "
         "time of the log."
     )
+
+
+def test_calls_beyond_those_of_the_log_are_stated(tmp_path: Path) -> None:
+    """Twice the writes do not make up for the reads that are missing, nor the reverse."""
+    run = Run(nprocs=4)
+    run.write("/s/a", 4 * MIB, 1.0, calls=200, module="MPIIO", COLL_OPENS=4)
+    run.read("/s/b", 4 * MIB, 5.0, calls=400, module="MPIIO", COLL_OPENS=4)
+    found = covered(run, tmp_path)
+    assert found.extra == () and "more" not in found.message
+    whole, made = raw(tmp_path / "app.darshan"), run.describe(tmp_path)
+    writes = [s for s in made.streams if s.operation == "write"]
+    reads = [s for s in made.streams if s.operation == "read"]
+    found = interfaces.coverage(whole, interfaces.of_streams(2 * writes, made.ranks))
+    assert found.extra == ("200 writes (100 %)",)
+    assert "400 of 400 data calls that read through MPI-IO (100 %)" in found.missing
+    found = interfaces.coverage(whole, interfaces.of_streams(2 * writes + 3 * reads, made.ranks))
+    assert found.message == (
+        "The workload stands for 100 % of the bytes, 100 % of the calls and 100 % of the I/O time "
+        "of the log, and makes 800 reads (200 %) and 200 writes (100 %) more than the application."
+    )
+    whole.own["MPI-IO"].calls[1] = Calls(count=199)
+    assert interfaces.coverage(whole, interfaces.of_streams(writes, made.ranks)).extra == ()
 
 
 def checkpoints(folder: Path, name: str, *, header_by_stdio: bool) -> Path:

@@ -262,19 +262,24 @@ def _flushed(stream: Stream, dump: Dump, ranks: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Shares of a log (0 to 1) that a workload reproduces, and what it leaves out."""
+    """Shares of a log (0 to 1) that a workload reproduces, what it leaves out, and the data calls
+    that it makes beyond those of the application."""
 
     bytes: float
     calls: float
     time: float
     missing: tuple[str, ...]
+    extra: tuple[str, ...]
 
     @property
     def message(self) -> str:
+        more = f", and makes {' and '.join(self.extra)} more than the application" * any(
+            self.extra
+        )
         return (
             f"The workload stands for {_percent(self.bytes)} of the bytes, "
             f"{_percent(self.calls)} of the calls and {_percent(self.time)} of the I/O time of "
-            "the log."
+            f"the log{more}."
         )
 
 
@@ -282,9 +287,11 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
     """What of the application's own calls in a log is in a workload made from it.
 
     Calls are data calls, opens and stats. The data time of an interface counts as far as its
-    bytes do, the time of its opens, stats and closes as far as its opens and stats do.
+    bytes do, the time of its opens, stats and closes as far as its opens and stats do. Calls
+    beyond those of an interface make up for no missing ones of another, nor reads for writes.
     """
     have, whole = Counter[str](), Counter[str]()
+    beyond, counted = [0, 0], [0, 0]
     kept_s = all_s = 0.0
     missing = []
     for name, totals in log.own.items():
@@ -296,6 +303,8 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
             have["bytes"] += kept
             whole["calls"] += count
             have["calls"] += min(count, calls)
+            counted[way] += count
+            beyond[way] += max(0, calls - count)
             if size - kept > 0.01 * size:
                 missing.append(
                     f"{size - kept:,} of {size:,} B {word} through {name} "
@@ -333,6 +342,11 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
         calls=have["calls"] / whole["calls"] if whole["calls"] else 1.0,
         time=kept_s / all_s if all_s > 0 else 1.0,
         missing=tuple(missing),
+        extra=tuple(
+            f"{more:,} {_verb(way)}s" + (f" ({100 * more / count:.4g} %)" if count else "")
+            for way, (more, count) in enumerate(zip(beyond, counted, strict=True))
+            if more > 0.01 * count
+        ),
     )
 
 
