@@ -495,6 +495,22 @@ def test_trap_fflush_is_no_fsync(tmp_path: Path) -> None:
         assert only(run.describe(tmp_path)).sync is sync
 
 
+@pytest.mark.parametrize(("flushes", "sync"), [(1, False), (5, False), (9, True), (10, True)])
+def test_trap_a_flush_of_a_file_is_none_of_each_of_its_dumps(
+    tmp_path: Path, flushes: int, sync: bool
+) -> None:
+    run = Run(nprocs=1)
+    file = run.write("/s/viz", 10 * MIB, 1.0, rank=0, calls=10, duration_s=90.1, F_WRITE_TIME=1.0,
+                     FSYNCS=flushes)  # fmt: skip
+    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+        (k * MIB, MIB, 1 + 10.0 * k, 1.1 + 10 * k) for k in range(10)]})  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (len(stream.dumps), stream.sync, stream.sync_bytes) == (10, sync, None)
+    note = f"{stream.name}: that each of its files was flushed {flushes} x in its 10 dumps is not"
+    assert any(n.startswith(note) for n in workload.source.notes) is not sync
+
+
 def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     run.write("/s/log", 240_000, 1.0, rank=0, module="STDIO", duration_s=90.0, calls=4000,

@@ -228,6 +228,8 @@ class Accesses:
         known, place = _lookup(synced["file"], rows["file"])
         once = synced["syncs"][place[known]] == rows["opens"][known]
         rows["synced"][known] = once & rows["write"][known]
+        rows["syncs"] = 0
+        rows["syncs"][known] = synced["syncs"][place[known]]
 
     def _open_datasets(self, rows: Rows, posix: Rows) -> None:
         """Note how often the files of datasets were opened by a rank, which POSIX tells."""

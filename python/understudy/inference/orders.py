@@ -17,12 +17,20 @@ JUMPING = 0.5  # share of the calls from which on the order is not consecutive
 MIXED = (0.2, 0.8)  # share of the calls that go forward if the order is random
 DEALT = 0.75  # share of the bytes whose blocks a rank left at the distance of the other ranks
 SEED = 1
+NEARLY = 0.9  # flushes of a file per dump from which on each dump ends with one
 SEVERAL = 1.5  # flushes of a file in a dump from which on they are within it
 
 
 def learn(draft: Draft, ranks: int) -> None:
     """Note the order of the calls of a draft whose files are not yet divided into time steps."""
     cells = [c for s in draft.series for d in s.dumps for c in d.cells.values()]
+    if draft.write and draft.method != "hdf5":
+        made = files = 0
+        for series in (s for s in draft.series if s.synced):
+            for cell in (c for d in series.dumps for c in d.cells.values()):
+                made += cell.syncs
+                files += max(1, cell.files, min(_used(cell, 0), len(series.rank_spans)))
+        draft.flushes = made * draft.dumps / files if files else draft.flushes
     calls, follow, ahead = np.sum([c.order for c in cells], axis=0).tolist()
     if draft.method != "posix" or not calls:
         return
@@ -67,6 +75,20 @@ def _dealt(cells: Sequence[Cell], ranks: int) -> int:
     left = sum(c.gaps for c in cells) * block
     each = moved // sum(int(c.order[0]) for c in cells)
     return block if DEALT * moved <= left <= moved and each and block % each == 0 else 0
+
+
+def flushed(draft: Draft) -> bool:
+    """Whether each dump ends with a flush of its files; a remark tells of those that do not."""
+    if not draft.write or not any(s.synced for s in draft.series):
+        return False
+    dumps = sum(d.count for d in draft.series[0].dumps)
+    share = draft.flushes * draft.names / dumps
+    if share < NEARLY:
+        draft.remarks.append(
+            f"that each of its files was flushed {share * dumps:.3g} x in its {dumps} dumps is "
+            "not reproduced: the log does not tell after which of them"
+        )
+    return share >= NEARLY
 
 
 def sync_bytes(draft: Draft) -> int | None:

@@ -179,6 +179,8 @@ class Composer:
 
     def _stream(self, draft: Draft, name: str, role: str, index: int) -> Stream:
         layout, groups = self._layout(draft, name)
+        flushed = orders.sync_bytes(draft) if draft.write else None
+        sync = flushed is None and orders.flushed(draft)
         self.notes += [f"{name}: {remark}." for remark in draft.remarks]
         self._note_excess(draft, name)
         main = max(draft.series, key=lambda s: s.bytes)
@@ -190,7 +192,6 @@ class Composer:
         dumps = tuple(self._dump(draft, k, limit, defaults) for k in range(draft.dumps))
         self._prove(draft, at, main, any(v.transfer_bytes for d in dumps for v in d.variables))
         self.templates.append(draft.templates)
-        flushed = orders.sync_bytes(draft) if draft.write else None
         if flushed is not None:
             how = "bytes over POSIX_FSYNCS + POSIX_FDSYNCS, of which there are several in a dump"
             self.provenance.append(
@@ -208,7 +209,7 @@ class Composer:
             method=draft.method,
             transfer_bytes=defaults.transfer_bytes,
             collective=defaults.collective,
-            sync=any(s.synced for s in draft.series) and draft.write and flushed is None,
+            sync=sync,
             dumps=dumps,
             names=draft.names,
             reopen=draft.reopen,
