@@ -511,6 +511,25 @@ def test_trap_a_flush_of_a_file_is_none_of_each_of_its_dumps(
     assert any(n.startswith(note) for n in workload.source.notes) is not sync
 
 
+@pytest.mark.parametrize(("length_s", "told"), [(60.0, True), (4.0, False), (0.9, False)])
+def test_trap_a_dump_far_longer_than_its_calls_is_no_burst_for_sure(
+    tmp_path: Path, length_s: float, told: bool
+) -> None:
+    run = Run(nprocs=4)
+    for rank in range(4):
+        run.write(f"/s/stream-{rank}.log", 200 * 16384, 1.0, rank=rank, duration_s=length_s,
+                  calls=200, F_WRITE_TIME=0.5)  # fmt: skip
+    run.write("/s/last", MIB, 99.0, rank=0, duration_s=0.5, F_WRITE_TIME=0.5)
+    workload = run.describe(tmp_path)
+    stream = next(s for s in workload.streams if s.bytes > MIB)
+    note = (
+        f"{stream.name}: a dump lasted {length_s:.3g} s, of which a rank spent 0.5 s in data calls"
+    )
+    assert any(n.startswith(note) for n in workload.source.notes) is told
+    found = provenance_of(workload, f"/streams/{workload.streams.index(stream)}/pace")
+    assert (found is not None and found.confidence == "guess") is told
+
+
 def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     run.write("/s/log", 240_000, 1.0, rank=0, module="STDIO", duration_s=90.0, calls=4000,

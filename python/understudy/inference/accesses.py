@@ -354,6 +354,7 @@ class Accesses:
         rows["opens"] = np.clip(touches["opens"] // each, 0, MAX_COUNT)
         rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
         rows["syncs"] = np.clip(touches["syncs"], 0, MAX_COUNT)
+        rows["busy_s"] = np.where(touches["busy_s"] > 0, touches["busy_s"], np.inf)
         rows["top"] = np.where(touches["write"], 0, touches["top"])
         rows["bytes"], rows["size"] = touches["bytes"], touches["top"]
         return rows

@@ -282,6 +282,7 @@ def dataset_rows(records: Rows, flushed: npt.NDArray[np.uint64]) -> Rows:
         if name in (DATASET.names or ()):
             rows[name] = records[name]
     rows["method"] = METHODS.index("hdf5")
+    rows["busy_s"] = np.inf
     rows["synced"] = np.isin(rows["file"], flushed)
     _, first, which = np.unique(
         records[["file", "write", "record"]], return_index=True, return_inverse=True

@@ -31,6 +31,7 @@ class Draft:
     order: Order = field(default_factory=Order)  # of the calls in a dump
     block: int = 0  # bytes of the blocks that are dealt to the ranks in turn
     pace: str = "burst"
+    paced: str = ""  # why that is no more than assumed
     ordered: str = ""  # how the order or the blocks were found
     flushes: float = float("inf")  # of a file in all dumps, if known
     syncs: float = 0.0  # of a file by a rank in all dumps

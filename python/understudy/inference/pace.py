@@ -7,13 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference.drafts import Draft
-from understudy.inference.table import BURST
+from understudy.inference.table import BURST, LONG
 
 FILES = 8  # of a stream, whose traces are looked at
 CALLS = 4  # of a rank in a dump from which on they have a pace
 BUSY = 0.5  # share of the duration in calls, above which they follow each other
 UNEVEN = 0.2  # share of the duration by which a call may be off
 SHARED = 0.1  # share of the dumps in which dumps of other streams may begin
+APART = 10.0  # times that a rank is in calls, above which a dump is not one burst for sure
+AT_LEAST_S = 1.0  # seconds of such a dump, or LONG of the run
 AGREE = 2 / 3  # share of the dumps that have to be alike
 
 Times = npt.NDArray[np.float64]
@@ -78,6 +80,28 @@ def _learn(
     for series in draft.series:
         for dump in series.dumps:
             dump.end_s += (dump.end_s - dump.start_s) / (usual - 1)
+
+
+def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
+    """Note that dumps last far longer than their calls, if nothing tells when these were made."""
+    if draft.timing or draft.folded or draft.pace != "burst":
+        return
+    length_s = busy_s = 0.0
+    for k in range(draft.dumps):
+        cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
+        mine = [c.rank_bytes > 0 for c in cells if c.rank_bytes is not None]
+        some = float(np.mean(np.any(mine, axis=0))) if len({len(m) for m in mine}) == 1 else 1.0
+        who = ranks if any(c.shared_bytes for c in cells) else max(1.0, some * ranks)
+        busy_s += sum(c.busy_s for c in cells) / who / draft.dumps
+        length_s += (draft.end_s(k) - draft.start_s(k)) / draft.dumps
+    if length_s > APART * busy_s and length_s > min(AT_LEAST_S, LONG * runtime_s):
+        draft.paced = (
+            f"a dump lasted {length_s:.3g} s, of which a rank spent {busy_s:.2g} s in data calls"
+        )
+        draft.remarks.append(
+            f"{draft.paced}; it is played as one burst, since the log does not tell when they "
+            "were made"
+        )
 
 
 def _own(moved: npt.NDArray[np.int64] | None) -> int:

@@ -49,6 +49,7 @@ class Cell:
     gaps: int = 0
     top: int = 0  # bytes of the files up to which they were read
     syncs: int = 0
+    busy_s: float = 0.0  # in calls, of all ranks; infinite if unknown
     made: npt.NDArray[np.int64] | None = None  # operations, see `operations.add_to`
 
 
@@ -267,6 +268,7 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     cell.files += len(np.unique(rows["file"]))
     cell.order = cell.order + rows["order"].sum(axis=0)
     cell.syncs += int(rows["syncs"].sum())
+    cell.busy_s += float(rows["busy_s"].sum())
     most = int(np.argmax(rows["gaps"]))
     if rows["gaps"][most] > cell.gaps:
         cell.gap, cell.gaps = int(rows["gap"][most]), int(rows["gaps"][most])
@@ -442,6 +444,7 @@ def _merged(
             home.extent += cell.extent
             home.top += cell.top
             home.syncs += cell.syncs
+            home.busy_s += cell.busy_s
             home.order = home.order + cell.order
             if cell.made is not None:
                 home.made = cell.made if home.made is None else home.made + cell.made

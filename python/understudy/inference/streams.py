@@ -22,7 +22,7 @@ from understudy.contracts.workload import (
     Variable,
     runs_at_most,
 )
-from understudy.inference import flood_streams, orders
+from understudy.inference import flood_streams, orders, pace
 from understudy.inference.calls import BY_RUNS
 from understudy.inference.drafts import (
     MAX_FILES,
@@ -181,6 +181,7 @@ class Composer:
         layout, groups = self._layout(draft, name)
         flushed = orders.sync_bytes(draft) if draft.write else None
         sync = flushed is None and orders.flushed(draft)
+        pace.doubt(draft, self.ranks, self.runtime_s)
         self.notes += [f"{name}: {remark}." for remark in draft.remarks]
         self._note_excess(draft, name)
         main = max(draft.series, key=lambda s: s.bytes)
@@ -381,6 +382,8 @@ class Composer:
         if draft.pace == "steady":
             how = "calls at equal distances in the DXT segments, over which the file rests"
             entry("/pace", "reconstructed", how)
+        elif draft.paced:
+            entry("/pace", "assumed", f"one burst, though {draft.paced}")
         if draft.ordered:
             what = "/dumps/*/variables/*/decomposition" if draft.block else "/order"
             entry(what, "derived", draft.ordered, "likely")

@@ -43,6 +43,7 @@ ACCESS = np.dtype(
         ("gaps", "i8"),  # how often it is
         ("top", "i8"),  # bytes up to which the file was read
         ("syncs", "i8"),
+        ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
         ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
         ("bare", "?"),  # the row has nothing but them
     ]
