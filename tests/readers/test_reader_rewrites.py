@@ -207,3 +207,30 @@ def test_a_file_read_again_and_again(tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     assert sizes(only(workload)) == [8 * MIB]
     assert "each rank reads all of a file" in notes(workload)
+
+
+@pytest.mark.parametrize(
+    ("other_s", "confidence"), [(None, "certain"), (12.0, "likely"), (5.0, "guess")]
+)
+def test_times_from_bins_of_several_files_are_not_certain(
+    other_s: float | None, confidence: str, tmp_path: Path
+) -> None:
+    """A restart file in the heatmap: alone, with a burst of another file between, and with one
+    that lasts as long as all its passes."""
+    run = Run(run_time_s=60.0, nprocs=1)
+    written_again(run, "/s/restart", [4 * MIB] * 3, [5.0, 25.0, 45.0], opens=3, trace=False)
+    bins = np.zeros(60, np.int64)
+    bins[[5, 25, 45]] = 4 * MIB
+    if other_s is not None:
+        lasts_s = 40.0 if other_s == 5.0 else 0.5
+        run.write("/s/else", 9 * MIB, other_s, rank=0, duration_s=lasts_s, F_WRITE_TIME=lasts_s)
+        bins[[5, 25, 45] if lasts_s > 1 else [12]] += 3 * MIB if lasts_s > 1 else 9 * MIB
+    run.names[9] = b"heatmap:POSIX"
+    run.add("HEATMAP", {"id": 9, "rank": 0, "bin_width_s": 1.0, "write_bins": bins.tolist(),
+                        "read_bins": [0] * 60})  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload, files="rewrite")
+    assert len(stream.dumps) == 3
+    entry = provenance_of(workload, f"/streams/{workload.streams.index(stream)}/dumps/1/time_s")
+    assert entry is not None and "HEATMAP" in entry.how
+    assert entry.confidence == confidence

@@ -99,6 +99,16 @@ def from_heat(
     ]
 
 
+def crowded(series: Series, dump: DumpFacts, others: Iterable[Draft]) -> bool:
+    """Whether other files have bytes in the same heatmap at the time of this one."""
+    return any(
+        series.method in _SEEN[one.method] and a.start_s < dump.end_s and dump.start_s < a.end_s
+        for other in others
+        for one in other.series
+        for a in one.dumps
+    )
+
+
 _MODULE = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "MPIIO"}
 # Methods whose bytes appear in the same heatmap, by the method of the file under study.
 _SEEN = {

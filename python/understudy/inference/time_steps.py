@@ -18,7 +18,15 @@ from understudy.inference import pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.drafts import Draft
-from understudy.inference.heatmap import FROM_HEAT, NOISE, SHARED_HEAT, Burst, Heat, from_heat
+from understudy.inference.heatmap import (
+    FROM_HEAT,
+    NOISE,
+    SHARED_HEAT,
+    Burst,
+    Heat,
+    crowded,
+    from_heat,
+)
 from understudy.inference.operations import share_of, together
 from understudy.inference.rewrites import counted, is_again, passes_of
 from understudy.inference.series import Cell, DumpFacts, Series
@@ -139,8 +147,9 @@ class TimeSteps:
             return
         elif bursts := from_heat(self.heat, series, dump, hint, others):
             how = FROM_HEAT
+            draft.unclear = crowded(series, dump, others)
             if bursts[0].bytes == 1:
-                how, draft.assumed = SHARED_HEAT, True
+                how, draft.assumed, draft.unclear = SHARED_HEAT, True, False
             series.dumps = _divide(dump, self._equal(hint, bursts))
         elif hint and steps:
             how = "equal sizes, spread evenly from the first write to the last, are assumed"
@@ -219,11 +228,17 @@ class TimeSteps:
         if len(bursts) < 2:
             how = FROM_HEAT
             bursts = from_heat(self.heat, series, dump, Hint(found.times, ""), others)
+            shared = bool(bursts) and bursts[0].bytes == 1
             if bursts and (found.sure or max(b.bytes for b in bursts) > dump.extent):
                 how = "times from the HEATMAP bins; the whole file each time"
                 bursts = [replace(b, bytes=1) for b in bursts]
             if bursts and bursts[0].bytes == 1 and not found.sure:
                 how, draft.assumed = SHARED_HEAT, True
+            elif shared:
+                how += "; the bins are shared with other files"
+                draft.assumed = True
+            elif bursts:
+                draft.unclear = crowded(series, dump, others)
         if len(bursts) < 2:
             how = "equal sizes, spread evenly from the first write to the last, are assumed"
             draft.assumed = True
