@@ -50,6 +50,8 @@ def described(path: Path, **more: Any) -> Workload:
     ({"POSIX_F_OPEN_START_TIMESTAMP": -3.0}, "1 record with times that are not finite"),
     ({"POSIX_F_WRITE_END_TIMESTAMP": 1.7e9}, "1 record with times that are not finite"),
     ({"POSIX_WRITES": 1 << 62}, "1 record with counters"),
+    ({"POSIX_STATS": 1 << 62}, "1 record with counters"),
+    ({"POSIX_RENAME_SOURCES": 1 << 61}, "1 record with counters"),
     ({"POSIX_ACCESS1_ACCESS": 1 << 40, "POSIX_ACCESS1_COUNT": 1 << 40}, "1 record with counters"),
 ])  # fmt: skip
 def test_impossible_values_are_noted(edit: dict[str, Any], note: str, tmp_path: Path) -> None:
@@ -58,6 +60,8 @@ def test_impossible_values_are_noted(edit: dict[str, Any], note: str, tmp_path: 
     workload = described(tmp_path / "log.darshan", names=names, POSIX=[GOOD, bad])
     assert [n for n in workload.source.notes if f"Module POSIX: {note}" in n]
     assert workload.bytes == (4 << 20) * (1 if "left out" in note else 2)
+    damaged = " 1 damaged record of it is left out, also of these shares."
+    assert darshan.closing(workload).endswith(damaged) is ("left out" in note)
 
 
 def test_possible_values_are_kept_without_a_word(tmp_path: Path) -> None:

@@ -186,7 +186,8 @@ class Accesses:
         found = {}
         for record in self.log.dxt("DXT_POSIX"):
             if (record.id, record.rank) in wanted and len(record.write_segments):
-                rows = self.screen.segments("DXT_POSIX", record.write_segments)
+                of = (record.id, record.rank, True)
+                rows = self.screen.segments("DXT_POSIX", record.write_segments, *of)
                 rows = rows[np.argsort(rows["start_s"], kind="stable")]
                 found[record.id, record.rank] = rows
         return {pair: rows for pair, rows in found.items() if len(rows)}

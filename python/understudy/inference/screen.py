@@ -24,6 +24,7 @@ MAX_TOTAL = 1 << 61  # of all records: their sums stay below 2^63
 MAX_COUNT = 1 << 53  # calls, or any other counter
 MAX_MOVED = float(1 << 60)  # bytes that the calls of one common size can move
 CENTURY_S = 3.2e9
+LEFT_OUT = "left out, whose rank, bytes or times no run of this job can have"
 UNKNOWN = -1  # counters of old logs that lack them have this value, too
 
 
@@ -42,7 +43,8 @@ class _Columns:
 
 
 _COUNT = re.compile(
-    r"READS$|WRITES$|OPENS$|SYNCS$|FLUSHES$|FILENOS$|NPOINTS$|DATATYPE_SIZE$|EST_RANK|"
+    r"READS$|WRITES$|OPENS$|STATS$|SEEKS$|RENAME_SOURCES$|RENAME_TARGETS$|SYNCS$|FLUSHES$|FILENOS$|"
+    r"NPOINTS$|DATATYPE_SIZE$|EST_RANK|"
     r"_ACCESS$|ACCESS\d_COUNT$|_SIZE_READ_|_SIZE_WRITE_|_MAX_BYTE_"
 )
 
@@ -77,6 +79,7 @@ class Screen:
     left_out: Counter[str] = field(default_factory=Counter)
     timeless: Counter[str] = field(default_factory=Counter)
     uncounted: Counter[str] = field(default_factory=Counter)
+    counted: set[tuple[str | int, ...]] = field(default_factory=set)  # see `segments`
     total: float = 0.0
 
     @property
@@ -131,12 +134,16 @@ class Screen:
                 self.uncounted[module] += int(huge.sum())
         return words
 
-    def segments(self, module: str, rows: Any) -> Any:
-        """Traced accesses whose times and length can be true."""
+    def segments(self, module: str, rows: Any, *record: int) -> Any:
+        """Traced accesses whose times and length can be true; what is left out counts once for
+        each `record`, however often that is read."""
         length, start, end = rows["length"], rows["start_s"], rows["end_s"]
         good = (length >= 0) & (length <= MAX_BYTES) & (start >= 0) & (end >= start)
         good &= end <= self.latest_s
-        self.left_out[module] += int(len(good) - good.sum())
+        if (key := (module, *record)) not in self.counted:
+            self.left_out[module] += int(len(good) - good.sum())
+            if record and not good.all():
+                self.counted.add(key)
         return rows[good]
 
     def heat(self, width_s: float, *bins: npt.NDArray[np.int64]) -> bool:
@@ -150,7 +157,7 @@ class Screen:
         """What was taken out, a message for each module, and which of the modules that were read
         had no records."""
         texts = (
-            (self.left_out, "left out, whose rank, bytes or times no run of this job can have"),
+            (self.left_out, LEFT_OUT),
             (self.timeless, "with times that are not finite, negative or long after the end of "
              "the job: these times are unknown"),
             (self.uncounted, "with counters that no run can have: these are unknown"),
@@ -162,3 +169,9 @@ class Screen:
             for module, count in counter.items()
             if count
         ]
+
+
+def left_out(notes: Iterable[str]) -> int:
+    """How many records these notes, of `Screen.notes`, say were left out."""
+    found = (re.fullmatch(rf"Module \S+: (\d+) records? {LEFT_OUT}\.", note) for note in notes)
+    return sum(int(match[1]) for match in found if match)

@@ -22,7 +22,7 @@ from understudy.inference.crosscheck import Layers
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
 from understudy.inference.interfaces import coverage, not_junk, of_log, of_streams
-from understudy.inference.screen import MAX_RANKS, Screen
+from understudy.inference.screen import MAX_RANKS, Screen, left_out
 from understudy.inference.series import find_series
 from understudy.inference.streams import Composer
 from understudy.inference.time_steps import Segments, TimeSteps
@@ -75,7 +75,11 @@ def read(
         covered = coverage(of_log(log), of_streams(made.streams, made.ranks))
     assert made.source is not None
     notes = [*made.source.notes, *(f"Not reproduced: {what}." for what in covered.missing)]
-    return replace(made, source=replace(made.source, notes=(*notes, covered.message)))
+    message = covered.message
+    if damaged := left_out(notes):
+        records = "record of it is" if damaged == 1 else "records of it are"
+        message += f" {damaged} damaged {records} left out, also of these shares."
+    return replace(made, source=replace(made.source, notes=(*notes, message)))
 
 
 def closing(workload: Workload) -> str:
@@ -208,10 +212,11 @@ def _heat(log: Log, accesses: Accesses) -> dict[str, Heat]:
     sums: dict[str, Heat] = {}
     for record in log.heatmap():
         module_name = accesses.module_names.get(record.id, b"").decode("ascii", "replace")
-        for ending, some in (("", record.write_bins), (READS, record.read_bins)):
-            name, bins = module_name + ending, np.asarray(some, np.int64)
-            if not accesses.screen.heat(record.bin_width_s, bins):
-                continue
+        both = [np.asarray(some, np.int64) for some in (record.write_bins, record.read_bins)]
+        if not accesses.screen.heat(record.bin_width_s, *both):
+            continue
+        for ending, bins in zip(("", READS), both, strict=True):
+            name = module_name + ending
             old = sums.get(name)
             if old is not None:
                 size = max(len(bins), len(old.bytes))
@@ -232,7 +237,8 @@ def _segments(log: Log, screen: Screen, file: int, method: str, write: bool) -> 
     if not records:
         return None
     found = [
-        screen.segments(name, r.write_segments if write else r.read_segments) for r in records
+        screen.segments(name, r.write_segments if write else r.read_segments, r.id, r.rank, write)
+        for r in records
     ]
     rows = np.concatenate(found)
     return Segments(
