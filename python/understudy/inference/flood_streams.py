@@ -155,7 +155,9 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
     yield entry("/dumps/*/operations", "derived", f"{module}_OPENS beyond one for each file, and "
                 "POSIX_STATS, in equal shares of the ranks", "likely")  # fmt: skip
     yield entry("/transfer_bytes", "derived", f"bytes of a file over its {module}_{verb}S")
-    yield entry("/layout", "derived", "very many files, each moved whole by one rank at a time")
+    yield entry(
+        "/layout", "derived", "files too numerous to list, each moved whole by one rank at a time"
+    )
     yield entry("/method", "read", f"the module {module}")
     yield entry("/operation", "read", f"{module}_{verb}S of the files")
     yield entry("/content", "assumed", "random bytes: a log does not hold what was written")
@@ -164,4 +166,4 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
     yield entry("/order", "reconstructed", how if sure != "guess" else "names tell no order", sure)
     role = "likely" if flood.write and len(flood.dumps) > 1 else "guess"
     yield entry("/role", "reconstructed" if role == "likely" else "assumed",
-                "very many small files", role)  # fmt: skip
+                "numerous small files", role)  # fmt: skip

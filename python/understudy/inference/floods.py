@@ -17,6 +17,7 @@ from understudy.inference.pauses import cut
 from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows
 
 MIN_FILES = 1000  # of a name, moved equally often
+LARGEST = 1 / 16  # of the bytes in one file: a larger one is a dump of its own
 MIN_EACH = 64  # files of a rank in a dump, on average
 MIN_AGAIN, EACH_AGAIN = 100, 16  # the same of files that are read in several epochs
 MAX_EPOCHS = 1 << 20
@@ -57,6 +58,8 @@ class Flood:
     last: list[float] = field(default_factory=lambda: [np.inf, 0.0])  # ends of the last one
     sizes: dict[int, int] = field(default_factory=dict)  # files of each, if not too many
     powers: Whole = field(default_factory=lambda: np.zeros(512, np.int64))  # by 8 log2 of the size
+    largest: int = 0  # bytes of a file, and of all in one epoch
+    total: int = 0
     begins: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     dumps: list[FloodDump] = field(default_factory=list)
     edges: Whole = field(default_factory=lambda: np.empty(0, np.int64))  # upper ends of classes
@@ -196,7 +199,8 @@ class Floods:
             least, each = (MIN_AGAIN, EACH_AGAIN) if flood.epochs > 1 else (MIN_FILES, MIN_EACH)
             few = flood.count < least or flood.count < each * self._ranks * dumps
             odd = flood.write and flood.epochs > 1
-            if few or odd or flood.method == "hdf5" or len(self._found) >= MAX_KINDS:
+            lumped = flood.largest > LARGEST * flood.total
+            if few or odd or lumped or flood.method == "hdf5" or len(self._found) >= MAX_KINDS:
                 continue
             self._found[key] = flood
         families = {self._family(key) for key in self._found}
@@ -216,6 +220,10 @@ class Floods:
             home[0] = min(home[0], float(files[column].min()))
             home[1] = max(home[1], float(files[column].max()))
         size = files["moved"] // files["times"]
+        flood.largest, flood.total = (
+            max(flood.largest, int(size.max())),
+            flood.total + int(size.sum()),
+        )
         flood.powers += np.bincount(_power(size), minlength=len(flood.powers))
         if len(flood.sizes) <= DISTINCT:
             values, count = np.unique(size, return_counts=True)
