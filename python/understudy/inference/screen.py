@@ -79,7 +79,7 @@ class Screen:
     left_out: Counter[str] = field(default_factory=Counter)
     timeless: Counter[str] = field(default_factory=Counter)
     uncounted: Counter[str] = field(default_factory=Counter)
-    counted: set[tuple[str | int, ...]] = field(default_factory=set)  # see `segments`
+    counted: set[tuple[object, ...]] = field(default_factory=set)  # see `segments`
     total: float = 0.0
 
     @property
