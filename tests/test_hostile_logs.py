@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests import fuzz_describe as fuzz
+from tests.readers.synthetic import Run, rank_bytes, sizes
 from tests.support.darshanwriter import write_log, write_regions
 from understudy.contracts.workload import Workload, parse
 from understudy.errors import UnderstudyError
@@ -121,3 +122,21 @@ def test_an_emptied_region_is_noted(tmp_path: Path) -> None:
     for keep, note in (([slot], "Module STDIO has no records."), ([], registered)):
         write_regions(path, parts.header, parts.job, parts.regions, "zlib", keep)
         assert note in darshan.read(path).source.notes
+
+
+def test_time_steps_of_very_many_ranks_keep_blocks_of_ranks(tmp_path: Path) -> None:
+    """Two of a million ranks write their part of a file in 31 time steps: blocks, with a note."""
+    mib, run = 1 << 20, Run(nprocs=1 << 20, run_time_s=320.0)
+    for rank in (0, 1 << 19):
+        first = 31 * mib * (rank > 0)
+        file = run.write("/s/log", 31 * mib, 1.0, rank=rank, calls=31, duration_s=301.0,
+                         MAX_BYTE_WRITTEN=first + 31 * mib - 1)  # fmt: skip
+        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
+            (first + k * mib, mib, 1.0 + 10 * k, 2.0 + 10 * k) for k in range(31)]})  # fmt: skip
+    with fuzz.limits():
+        workload = run.describe(tmp_path)
+    (stream,) = workload.streams
+    assert sizes(stream) == [2 * mib] * 31
+    assert any("in blocks of equal ones" in note for note in workload.source.notes)
+    moved = rank_bytes(stream, 3, 1 << 20)
+    assert [sum(moved[n : n + 16]) for n in (0, 1 << 19)] == [mib, mib]

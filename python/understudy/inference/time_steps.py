@@ -29,7 +29,7 @@ from understudy.inference.heatmap import (
 )
 from understudy.inference.operations import share_of, together
 from understudy.inference.rewrites import counted, is_again, passes_of
-from understudy.inference.series import Cell, DumpFacts, Series
+from understudy.inference.series import CELLS, Cell, DumpFacts, Series, bin_edges
 from understudy.inference.table import BURST, LONG
 from understudy.inference.transfers import Tally
 
@@ -350,7 +350,7 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     made = [DumpFacts(cells={}, start_s=b.start_s, end_s=b.end_s) for b in bursts]
     grew = False
     assumed: list[tuple[int, slice]] = []
-    for key, cell in dump.cells.items() if made else ():
+    for key, cell in _coarser(dump, len(made)).cells.items() if made else ():
         if _grew(cell, len(made)):  # it is in every time step, wherever the gaps are
             first, last = 0, len(made) - 1
         else:
@@ -524,6 +524,7 @@ def _divide(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     known = [b.calls for b in bursts if b.calls is not None]
     told = len(known) == len(bursts) and any((k != known[0]).any() for k in known)
     calls = np.cumsum([0 * known[0], *known], axis=0) if told else None
+    dump = _coarser(dump, len(bursts))
     return [
         DumpFacts(
             cells={key: _share(cell, k, edges, calls) for key, cell in dump.cells.items()},
@@ -532,6 +533,26 @@ def _divide(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
         )
         for k, burst in enumerate(bursts)
     ]
+
+
+def _coarser(dump: DumpFacts, steps: int) -> DumpFacts:
+    """The same with blocks of ranks, as small as memory allows for so many time steps; the calls
+    of all ranks together where those of each block would be too many."""
+    cells = {}
+    numbers = CELLS // (steps * max(1, len(dump.cells)))  # of a cell, at most
+    for key, cell in dump.cells.items():
+        whole = bins = 0 if cell.rank_bytes is None else len(cell.rank_bytes)
+        while bins > max(2, numbers):  # two are noted as blocks
+            bins = (bins + 1) // 2
+        if cell.rank_bytes is not None and bins < whole:
+            first, calls = bin_edges(whole, bins)[:-1], cell.rank_calls
+            if calls.bins > 1:
+                many = 2 * len(calls.kinds) * bins > numbers
+                calls = calls.blocks(np.zeros(1, np.int64) if many else first)
+            moved = np.add.reduceat(cell.rank_bytes, first)
+            cell = replace(cell, rank_bytes=moved, rank_calls=calls)
+        cells[key] = cell
+    return replace(dump, cells=cells)
 
 
 def _share(cell: Cell, k: int, edges: Sequence[int], calls: Bytes | None = None) -> Cell:
