@@ -48,7 +48,7 @@ system = {
             "features": [LUSTRE, STRIPING],
             "extras": {
                 TYPE: "lustre",
-                SCRATCH: "/work/$USER",
+                SCRATCH: "/fs3/$USER",
                 STRIPE_COUNT: 4,
                 STRIPE_COUNT_MAX: 48,
             },
