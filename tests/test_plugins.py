@@ -100,7 +100,8 @@ def test_every_check_is_listed_for_a_system(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda p: p.stem)
 def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> None:
     every = path.stem in ("localhost", "titan")  # of the others, every check on fewer workloads
-    some = [] if every else ["-n", "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%"]
+    names = "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%|^Ior%|^Mdtest%"
+    some = [] if every else ["-n", names]
     done = reframe(tmp_path, "--dry-run", f"--system={path.stem}", *some)
     assert done.returncode == 0, done.stdout + done.stderr
     found = re.search(r"Ran (\d+)/(\d+) test case.*\(0 failure.*, (\d+) skipped", done.stdout)
@@ -111,7 +112,7 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     for check in CHECKS:
         assert f" {classes(check)[0]} " in done.stdout, "no case of the check"
     reasons = (
-        r"\d+ ranks need |\d+ bytes exceed |\S+: no program that writes by ADIOS"
+        r"\d+ ranks need |\d+ bytes exceed |\S+: no program that writes by ADIOS|stripe count \d+ is"
         "|skipped due to skipped dependencies|taurus:scratch: users cannot override the striping"
         "|tinis:gpfs: GPFS gives users no control of striping"
     )
@@ -121,7 +122,8 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     assert len({path.parent for path in made}) == ran
     scripts = [path.read_text() for path in made if path.name == "rfm_job.sh"]
     starts = re.compile(
-        r"understudy-replay -w workload\.json |/build/\w+_write -c |SKELETON_OPTIONS="
+        r"understudy-replay -w workload\.json |/build/\w+_write -c |SKELETON_OPTIONS=| ior -a |"
+        " mdtest -n "
     )
     assert all(starts.search(script) for script in scripts)
 
@@ -196,7 +198,7 @@ def test_reframe_ends_with_that_message(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("given", "expected"), [
     ("collective=2", "true or false"), ("repetitions=x", "an integer"),
-    ("max_bytes=1MB", "an integer"), ("Replay.time_scale=fast", "a number"),
+    ("shift_ranks=1MB", "an integer"), ("Replay.time_scale=fast", "a number"),
 ])  # fmt: skip
 def test_a_wrong_value_of_a_variable_is_one_message(
     given: str, expected: str, tmp_path: Path

@@ -248,6 +248,8 @@ def test_the_picture_names_the_process_that_waits_most_for_storage(tmp_path: Pat
 @pytest.mark.parametrize("name", list(files("figures", ".py")))
 def test_every_figure_bears_a_case_of_programs(name: str, study: Case) -> None:
     drawer = next(d for d in figures.drawers() if d.name == name)
+    if drawer.of != figures.WORKLOAD:
+        return  # never given a case
     drawn = figures.svg(drawer, study)
     own = name in ("throughput", "processes", "phases", "repetitions")
     assert (drawn is not None) == own
