@@ -83,7 +83,10 @@ def _show(made: Comparison) -> None:
         console.print(f"\n{mark} not compared: {reason}", end="")
     if reasons:
         console.print()
-    console.print("Not compared: the order of accesses, and which bytes each rank moves.")
+    console.print(
+        "Not compared: the order of accesses, which bytes each rank moves, how long a dump lasts, "
+        "seeks and renames."
+    )
     for note in made.notes:
         console.print(f"Note: {note}")
     measures = [m for _, m in made.rows()]
