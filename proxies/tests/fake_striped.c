@@ -139,13 +139,16 @@ static bool below(int descriptor)
     return strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
+/* With the time of birth: a new directory may have the number of a file that is gone, and has nothing of its state. */
 static bool state_path(int descriptor, char *path, size_t size)
 {
-    struct stat status;
-    if (fstat(descriptor, &status) != 0)
+    struct statx status;
+    if (statx(descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &status) != 0)
         return false;
-    snprintf(path, size, "%s/%llx-%llx", setting("FAKE_STATE", "/nonexistent"), (unsigned long long)status.st_dev,
-             (unsigned long long)status.st_ino);
+    const bool born = (status.stx_mask & STATX_BTIME) != 0;
+    snprintf(path, size, "%s/%x-%x-%llx-%llx-%x", setting("FAKE_STATE", "/nonexistent"), status.stx_dev_major,
+             status.stx_dev_minor, (unsigned long long)status.stx_ino, born ? (long long)status.stx_btime.tv_sec : 0,
+             born ? status.stx_btime.tv_nsec : 0);
     return true;
 }
 
