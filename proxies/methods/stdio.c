@@ -74,8 +74,7 @@ static FILE *create_once(const struct und_open *how, int64_t *at)
     FILE *stream = rank == 0 ? fopen(und_storage_name(how->path), "wxe") : NULL;
     UND_CHECK(rank != 0 || stream, "stdio: cannot create %s", how->path);
     UND_MPI(MPI_Bcast(&created, 1, MPI_INT, 0, how->comm), "stdio: cannot wait for %s", how->path);
-    stream = rank == 0 ? stream : open_to_write(how->path, at);
-    return stream;
+    return rank == 0 ? stream : open_to_write(how->path, at);
 }
 
 static struct und_file *stdio_open(const struct und_open *how)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.contracts.schema import digest
-from understudy.judge.conditions import BENCHMARKS, place_of
+from understudy.judge.conditions import is_benchmark, place_of
 from understudy.judge.metrics import Spread, spread
 
 
@@ -28,7 +28,7 @@ def rows(found: Iterable[Run]) -> list[Row]:
     counted where the page lists them."""
     pooled: dict[tuple[str, str, int, str], list[Run]] = {}
     for run in found:
-        if run.producer.name in BENCHMARKS and not run.failed and run.producer.workload:
+        if is_benchmark(run.producer.name) and not run.failed and run.producer.workload:
             condition = runs.condition(run)
             ranks = int((run.measurement or {})["environment"]["ranks"])
             key = (run.producer.workload.name, place_of(run), ranks, digest(condition))

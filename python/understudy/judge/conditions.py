@@ -8,6 +8,7 @@ ranks, are put together by the application's name.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from understudy.judge.labels import label
 
 AS_DESCRIBED = "as described"
 OBSERVED = "observed"  # the producer of runs under Darshan
-BENCHMARKS = ("ior", "mdtest")  # producers whose figures are their own
+BENCHMARK = "benchmark"  # the arm of producers whose figures are their own
 RESTART_SUFFIX = "-restart"
 # Of a process in a step, that say nothing: a skeleton that is learned from a file adds the sizes
 # and offsets that differ from process to process, and has the first one's texts.
@@ -251,6 +252,12 @@ def described(workload: Workload, name: str) -> Stream | None:
     return by_name.get(name) or by_name.get(name.removesuffix(RESTART_SUFFIX))
 
 
+@cache
+def is_benchmark(producer: str) -> bool:
+    """Whether a producer measures itself, as IOR and mdtest do."""
+    return producer in producers.names() and producers.get(producer).ARM == BENCHMARK
+
+
 def load(
     paths: Iterable[Path],
     progress: Callable[[Path], None] = lambda _: None,
@@ -264,9 +271,9 @@ def load(
     and mdtest go to `benchmarks`."""
     measured, failed = [], []
     for path, run in producers.load_all(paths, progress, unread):
-        apart = {OBSERVED: observed} | dict.fromkeys(BENCHMARKS, benchmarks)
-        if run.producer.name in apart:
-            apart[run.producer.name](run)
+        apart = run.producer.name == OBSERVED or is_benchmark(run.producer.name)
+        if apart:
+            (observed if run.producer.name == OBSERVED else benchmarks)(run)
             if not run.failed:
                 continue
         measurement = producers.measured(run)
