@@ -1,8 +1,10 @@
 """Time steps of a file that stays open, from its datasets and the bursts of its trace."""
 
+import numpy as np
+
 from understudy.inference.heatmap import Burst
 from understudy.inference.series import Cell, DumpFacts
-from understudy.inference.time_steps import _by_growth, _lasting
+from understudy.inference.time_steps import _by_growth, _lasting, _without_tiny
 
 SHAPE = 100  # elements of 8 bytes of one time step
 
@@ -81,3 +83,11 @@ def test_datasets_that_last_tell_no_states() -> None:
     assert not _lasting(DumpFacts(cells={((), 0): short}), times)
     assert _lasting(DumpFacts(cells={((), 0): short, ((), 1): long}), times)
     assert not _lasting(DumpFacts(cells={((), 1): long}), [])
+
+
+def test_what_is_written_at_the_close_is_no_time_step() -> None:
+    """Two of 4 MB in two calls each, and 96 B of a library before, between and after them."""
+    sizes = np.array([96, 2_000_000, 2_000_000, 96, 2_000_000, 2_000_000, 96], np.int64)
+    assert _without_tiny(sizes, (1, 3, 4, 6)) == (4,)
+    assert _without_tiny(sizes[1:], (2, 3, 5)) == (3,)
+    assert _without_tiny(np.array([5, 5, 5], np.int64), (1, 2)) == (1, 2)

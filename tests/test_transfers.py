@@ -212,6 +212,40 @@ def test_calls_of_a_few_bytes_come_out_by_two_sizes() -> None:
     assert of(found) == [([126, 0, 0, 0], 6, 6, False), ([33, 0, 0, 0], 5, 5, False)]
 
 
+def test_main_calls_of_one_size_get_no_byte_of_others() -> None:
+    """An archive read in blocks of 4 MiB: that its tables have 320 B in 15 calls makes no block
+    longer, which would be in the next bin."""
+    sizes = [4 << 20] * 240 + [124] * 5 + [42] * 5 + [22] * 5 + [0] * 5
+    found = cut(whole(sum(sizes)), whole(1), tally((0, sizes, 0)), transfer_bytes=4 << 20)
+    assert of(found)[-1] == ([240 << 22], 1, None, False)
+    assert sum(p[0][0] * p[1] for p in of(found)[:-1]) == 940
+    assert sum(p[0][0] for p in of(found)[:-1]) == 20
+
+
+def test_a_call_of_500_mb_is_one() -> None:
+    found = cut(whole(500_000_000), whole(1), tally((0, [500_000_000], 0)))
+    assert of(found) == [([500_000_000], 1, 500_000_000, False)]
+
+
+def test_a_header_that_one_rank_reads_alone_may_be_the_largest_call() -> None:
+    """Of 512 ranks all make two calls of 300 B and thirteen of 3 kB together."""
+    made = Tally()
+    rows = np.zeros(1, ACCESS)
+    rows["calls"][0, [1, 2, 4]], rows["collectives"] = [1024, 6656, 1], 7680
+    rows["sizes"][0, [1, 2, 4]] = [300, 3000, 200_000]
+    made.add(rows, whole(0), 512)
+    assert {key: int(kind.calls.sum()) for key, kind in made.kinds.items()} == {
+        (True, 1): 1024, (True, 2): 6656, (False, 4): 1,
+    }  # fmt: skip
+
+
+def test_a_rank_with_few_bytes_takes_part_in_collective_calls() -> None:
+    """Of two ranks each makes ten calls, of 800 kB and of 8 B."""
+    made = tally((0, [800_000] * 10, 10), (1, [8] * 10, 10), bins=2)
+    [piece] = cut(whole(8_000_000, 80), whole(1, 1), made, collective=True)
+    assert (piece.rows.tolist(), piece.transfer_bytes) == ([8_000_000, 80], 800_000)
+
+
 def test_elements_stay_whole() -> None:
     made = tally((0, [24] * 5 + [80_000] * 4, 0))
     found = cut(whole(320_120), whole(4), made, element=8)

@@ -162,3 +162,11 @@ def test_fill_values_of_a_real_log_are_noted() -> None:
     assert "moved 276,485,152 B where the application asked for 138,240,000 B (+100.0%)" in notes(
         workload
     )
+
+
+def test_what_hdf5_writes_of_a_file_without_data_is_noted(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    file = run.write("/s/empty.h5", 96, 1.0, rank=0)
+    run.add("H5F", {"id": file, "rank": 0, "H5F_OPENS": 1})
+    run.write("/s/other", MIB, 2.0, rank=0)
+    assert "Opened by HDF5 without a byte of a dataset; the 96 B" in notes(run.describe(tmp_path))

@@ -9,6 +9,7 @@ import pytest
 from tests.readers.logs import TRACES
 from tests.readers.synthetic import Run, only, sizes
 from understudy.contracts.workload import Stream, Workload, parse, provenance_of
+from understudy.inference.calls import of_stream
 from understudy.inference.rewrites import passes_of
 from understudy.readers import darshan
 
@@ -207,6 +208,39 @@ def test_a_file_read_again_and_again(tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     assert sizes(only(workload)) == [8 * MIB]
     assert "each rank reads all of a file" in notes(workload)
+
+
+@pytest.mark.parametrize("way", ["counters", "trace"])
+def test_ranks_that_each_read_a_whole_file_make_no_passes_over_it(
+    way: str, tmp_path: Path
+) -> None:
+    """Modules of Python: four ranks read all of a file, 2 kB in two calls, and its end."""
+    run = Run(run_time_s=100.0, nprocs=4)
+    for rank in range(4):
+        at_s = 10.0 + 5 * rank
+        more = {"READS": 3, "MAX_BYTE_READ": 1999, "SIZE_READ_100_1K": 2, "SIZE_READ_0_100": 1}
+        file = run.read("/s/module", 2000, at_s, rank=rank, calls=2, **more)
+        if way == "trace":
+            run.add("DXT_POSIX", {"id": file, "rank": rank, "read_segments": [
+                (n * 1000, 1000 if n < 2 else 0, at_s + 0.01 * n, at_s + 0.01 * n + 0.001)
+                for n in range(3)]})  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.files, sizes(stream)) == ("new", [8000])
+    assert of_stream(stream, 4).sizes[:2] == (4, 8)
+    told = "the same bytes of a file, as the trace shows" if way == "trace" else "which the log"
+    assert told in notes(workload)
+
+
+def test_ranks_that_write_the_same_bytes_together_write_them_once(tmp_path: Path) -> None:
+    run = Run(run_time_s=100.0, nprocs=4)
+    for rank in range(4):
+        file = run.write("/s/same", 4 * MIB, 10.0, rank=rank, calls=4, OPENS=2)
+        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
+            (n * MIB, MIB, 10.0 + 0.02 * n, 10.01 + 0.02 * n) for n in range(4)]})  # fmt: skip
+    workload = run.describe(tmp_path)
+    assert sizes(only(workload)) == [16 * MIB]
+    assert f"{12 * MIB} B were written over others of the same dump" in notes(workload)
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,7 @@ class Accesses:
         self.screen = Screen(str(log.path), ranks, log.job.run_time_s)
         self.idle = Idle()
         self.hints: dict[int, Hint] = {}
+        self._of_hdf5 = np.empty(0, np.uint64)  # files that HDF5 opened
         self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
         # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.
         self.wrong_starts = "MPI-IO" in log.modules and log.modules["MPI-IO"].version == 1
@@ -112,6 +113,7 @@ class Accesses:
                 spills["names"].add(self._names(ids, texts))
             for block in self._records("H5F"):
                 spills["H5F"].add(flushes(block))
+                self._of_hdf5 = np.union1d(self._of_hdf5, block["id"])
             files = self._files_of_datasets()
             for block in self._records("H5D"):
                 spills["H5D"].add(datasets(block, self.ranks, files))
@@ -209,6 +211,8 @@ class Accesses:
         described = np.concatenate([rows[0]["file"], mpiio["file"]])
         plain = posix[(posix["bytes"] > 0) & ~np.isin(posix["file"], described)]
         rows.append(self._rows_of(plain, "posix"))
+        bare = plain[plain["write"] & np.isin(plain["file"], self._of_hdf5)]
+        self.remarks.add("metadata", len(np.unique(bare["file"])), int(bare["bytes"].sum()))
         # No library writes through stdio: what it moved is the application's own in any file.
         rows.append(self._rows_of(stdio[stdio["bytes"] > 0], "stdio"))
         self._sync_stdio(rows[-1], posix)

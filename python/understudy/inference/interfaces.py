@@ -146,6 +146,8 @@ def _flushes(block: Any, module: str) -> int:
 
 def _add_files_of_hdf5(log: Log, found: Interfaces, kept: Callable[[Ids], Mask]) -> None:
     if "HDF5" in found.own:
+        if not _usable(log, "H5F"):
+            found.own["HDF5"].opens = found.own["HDF5"].flushes = None
         for block in _records(log, "H5F"):
             files, totals = block[kept(block["id"])], found.own["HDF5"]
             totals.opens = (totals.opens or 0) + _sum(files, "H5F_OPENS")

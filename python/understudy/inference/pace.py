@@ -22,7 +22,7 @@ Times = npt.NDArray[np.float64]
 
 
 class Traced(Protocol):
-    """Accesses to one file, see `understudy.inference.time_steps.Segments`."""
+    """Accesses to one file, see `understudy.inference.passes.Segments`."""
 
     @property
     def rank(self) -> npt.NDArray[np.int64]: ...

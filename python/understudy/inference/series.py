@@ -250,7 +250,7 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     if shared.any():
         cell.even = bool(rows["even"][shared].all()) and (cell.even or not cell.shared_bytes)
         cell.shared_bytes += int(rows["bytes"][shared].sum())
-        cell.shared_calls.add(rows[shared], np.zeros(int(shared.sum()), np.int64))
+        cell.shared_calls.add(rows[shared], np.zeros(int(shared.sum()), np.int64), ranks)
     if len(single):
         if cell.rank_bytes is None:
             cell.rank_bytes = np.zeros(family.bins, np.int64)

@@ -361,7 +361,7 @@ class Composer:
             if main.method != "stdio"
             else f"{size} / STDIO_{verb}S"
         )
-        entry("/transfer_bytes", "derived", f"{how}, at most 64 MiB")
+        entry("/transfer_bytes", "derived", f"{how}, at most 1 GiB")
         if sized:
             how = (
                 f"{size} over {module}_{verb}S, all calls alike"

@@ -6,9 +6,8 @@ of other files in the same time, or, if only a counter gives their number, by an
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,8 @@ from understudy.inference.heatmap import (
     from_heat,
 )
 from understudy.inference.operations import share_of, together
-from understudy.inference.rewrites import counted, is_again, passes_of
+from understudy.inference.passes import Segments, moved_once, passes, reads_once, some
+from understudy.inference.rewrites import counted, is_again
 from understudy.inference.series import CELLS, Cell, DumpFacts, Series, bin_edges
 from understudy.inference.table import BURST, LONG
 from understudy.inference.transfers import Tally
@@ -39,21 +39,10 @@ SHORTEST_S = 1e-6  # between two of them
 PLACED = 0.005  # share of the run by which a rule may misplace a time step
 FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
 MANY = 10  # time steps that show themselves in a shorter time too
+TINY = 1e-4  # share of the largest time step below which accesses are none
 IDLE = 0.9  # if the file rests for this share of the time
 
 Bytes = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segments:
-    """Traced writes to one file: [n] each. Offsets of MPI-IO may be unknown: all the same."""
-
-    rank: npt.NDArray[np.int64]
-    offset: Bytes
-
-    start_s: npt.NDArray[np.float64]
-    end_s: npt.NDArray[np.float64]
-    bytes: Bytes
 
 
 @dataclass(slots=True)
@@ -78,12 +67,9 @@ class TimeSteps:
             if draft.write and alone:
                 self._split(draft, others)
             elif alone and is_again(cells := list(series.dumps[0].cells.values())):
-                if self._each_reads_all(cells):
-                    draft.remarks.append(
-                        "each rank reads all of a file, or its own part again and again, which "
-                        "the log does not tell; that the ranks read different bytes, of a larger "
-                        "file, is assumed"
-                    )
+                segments = self._traced(cells[0].file, series, 0)
+                if remark := reads_once(cells, self.ranks, segments):
+                    draft.remarks.append(remark)
                 else:
                     self._split_again(draft, others)
         pace.learn(drafts, self.trace, self.runtime_s)
@@ -92,9 +78,12 @@ class TimeSteps:
         series = draft.series[0]
         dump = series.dumps[0]
         file = next(iter(dump.cells.values())).file
-        if is_again(list(dump.cells.values())):
-            self._split_again(draft, others)
-            return
+        cells = list(dump.cells.values())
+        if is_again(cells):
+            whole = self._traced(file, series, 0)
+            if whole is None or not moved_once(whole, write=True):
+                self._split_again(draft, others)
+                return
         hint = self.hints.get(file)
         steps = hint.steps if hint else None
         several = len(series.rank_spans) > 1  # ranks have files of their own
@@ -172,14 +161,6 @@ class TimeSteps:
         series.dumps[-1].extent = dump.extent - sum(d.extent for d in series.dumps[:-1])
         series.key = tuple((k,) for k in range(len(series.dumps)))
 
-    def _each_reads_all(self, cells: Sequence[Cell]) -> bool:
-        """Whether every rank may have read all of a file once."""
-        return all(
-            c.even and c.rank_bytes is None
-            and abs(c.shared_bytes - self.ranks * c.top) <= NOISE * c.shared_bytes
-            for c in cells
-        )  # fmt: skip
-
     def _lasts(self, dump: DumpFacts, bursts: Sequence[Burst]) -> bool:
         """Whether a file is used for so long, or so often, that it holds several time steps."""
         span_s = dump.end_s - dump.start_s
@@ -213,7 +194,7 @@ class TimeSteps:
         dump = series.dumps[0]
         cells = list(dump.cells.values())
         segments = self._traced(cells[0].file, series, 0)
-        begins = _passes(segments) if segments is not None else []
+        begins = (passes(segments) or []) if segments is not None else []
         found = counted(cells, len(begins) + 1 if begins else 0)
         if not series.write:  # other ranks may have read the same bytes
             found = replace(found, sure=bool(begins))
@@ -307,7 +288,7 @@ class TimeSteps:
         if one and segments.bytes.sum() < (1 - NOISE) * sum(map(_bytes, cells)):
             return None  # it was cut short: what happened later is not in it
         segments = _of_payload(segments, payload)
-        return _some(segments, np.argsort(segments.start_s, kind="stable"))
+        return some(segments, np.argsort(segments.start_s, kind="stable"))
 
     def _coarse(self, segments: Segments | None) -> list[Burst]:
         """Time steps at pauses that are long for the run."""
@@ -333,13 +314,22 @@ class TimeSteps:
                 found = told
         if not found.at:
             return [], (), False
-        return _bursts(segments, found.at), found.others, found.clear
+        return _bursts(segments, _without_tiny(sizes, found.at)), found.others, found.clear
 
     def _equal(self, hint: Hint | None, bursts: list[Burst]) -> list[Burst]:
         """Time steps of a dataset that grew by its first shape repeatedly are equal."""
         if hint is None or "NPOINTS" not in hint.counter:
             return bursts
         return [Burst(start_s=b.start_s, end_s=b.end_s, bytes=1) for b in bursts]
+
+
+def _without_tiny(sizes: Bytes, at: Sequence[int]) -> tuple[int, ...]:
+    """Where time steps begin, without those of almost no bytes: what a library writes when it
+    closes a file is of the time step before."""
+    moved = np.add.reduceat(sizes, [0, *at])
+    large = moved >= TINY * moved.max()
+    first = int(np.argmax(large))
+    return tuple(begin for n, begin in enumerate(at, 1) if large[n] and n > first)
 
 
 def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
@@ -417,11 +407,7 @@ def _of_payload(segments: Segments, payload: int) -> Segments:
     if not len(found):
         return segments
     kept = segments.bytes >= lengths[found[0]]
-    return _some(segments, kept)
-
-
-def _some(segments: Segments, which: npt.NDArray[Any]) -> Segments:
-    return Segments(**{f.name: getattr(segments, f.name)[which] for f in fields(segments)})
+    return some(segments, kept)
 
 
 def _bursts(segments: Segments, at: Sequence[int]) -> list[Burst]:
@@ -439,20 +425,6 @@ def _bursts(segments: Segments, at: Sequence[int]) -> list[Burst]:
         for a, b in pairwise(edges)
         if b > a
     ]
-
-
-def _passes(segments: Segments) -> list[float]:
-    """When the passes after the first begin: those of the rank that moved most, which the others
-    join until it is halfway from one to the next. Empty if the offsets are unknown."""
-    ranks, index = np.unique(segments.rank, return_inverse=True)
-    moved = np.bincount(index.ravel(), weights=segments.bytes)
-    one = _some(segments, segments.rank == ranks[int(np.argmax(moved))])
-    if len(np.unique(one.offset)) < 2 and len(np.unique(one.bytes)) > 1:
-        return []
-    if one.offset.min() < 0:
-        return []
-    begins = passes_of(one.offset, one.bytes, one.start_s, one.end_s)[1:]
-    return [float(one.end_s[:n].max() + one.start_s[n]) / 2 for n in begins]
 
 
 def _evenly(dump: DumpFacts, steps: int) -> list[DumpFacts]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from understudy.inference.calls import BIN_BYTES, BINS, bin_of
 
-MAX_TRANSFER = 64 << 20  # bytes
+MAX_TRANSFER = 1 << 30  # bytes
 MAX_PIECES = 6  # of a variable of the log in one file
 BUFFER_BYTES = 4096  # of standard I/O, as a rule
 ITEM_BYTES = 8  # a scalar
@@ -113,11 +113,17 @@ class Tally:
     bins: int = 1
     kinds: dict[tuple[bool, int], Kind] = field(default_factory=dict)  # by collective and bin
 
-    def add(self, rows: Any, where: Whole) -> None:
-        """Add accesses (`understudy.inference.table.ACCESS`), each in a bin of ranks."""
+    def add(self, rows: Any, where: Whole, ranks: int = 1) -> None:
+        """Add accesses (`understudy.inference.table.ACCESS`), each in a bin of ranks; `ranks` are
+        those that a record stands for."""
         above = np.cumsum(rows["calls"][:, ::-1], axis=1)[:, ::-1] - rows["calls"]
         # The largest calls are the collective ones: libraries write what is their own alone.
         together = np.clip(rows["collectives"][:, None] - above, 0, rows["calls"])
+        # All ranks take part in a collective call: what is left of a bin was made alone.
+        alone = rows["calls"] % ranks
+        alike = alone.sum(axis=1) == rows["calls"].sum(axis=1) - rows["collectives"]
+        alike &= (rows["collectives"] > 0) & (ranks > 1)
+        together[alike] = (rows["calls"] - alone)[alike]
         for collective, calls in ((True, together), (False, rows["calls"] - together)):
             for size in np.flatnonzero(calls.any(axis=0)).tolist():
                 kind = self.kinds.get((collective, size))
@@ -224,16 +230,20 @@ def pieces(
     kept = np.minimum(moved, main.calls)  # a main call moves at least a byte
     left = moved - kept
     made = []
+    known = main.size > 1 and main.size == round(main.size)  # its calls are all of one size
+    spare = MAX_PIECES - 1 - len(kinds)
     for kind in kinds:
         own = element if kind.size >= element else 1
-        elements = max(1, round(kind.size / own))
-        rows = np.minimum(kind.calls, left // (elements * own))
-        if rows.any():
-            left -= rows * elements * own
-            made.append(Piece(
-                ranks=ranks, rows=rows, row_elements=elements, element=own,
-                collective=kind.collective, transfer_bytes=min(elements * own, MAX_TRANSFER),
-            ))  # fmt: skip
+        sizes = _exact(kind, own) if known and spare > 0 else _alike_to_one(kind, own)
+        spare -= len(sizes) - 1
+        for elements, calls in sizes:
+            rows = np.minimum(calls, left // (elements * own))
+            if rows.any():
+                left -= rows * elements * own
+                made.append(Piece(
+                    ranks=ranks, rows=rows, row_elements=elements, element=own,
+                    collective=kind.collective, transfer_bytes=min(elements * own, MAX_TRANSFER),
+                ))  # fmt: skip
     left += kept
     if left.any():
         element = 1 if np.any(left % element) else element
@@ -244,13 +254,30 @@ def pieces(
     return made
 
 
+def _alike_to_one(kind: "_Calls", element: int) -> list[tuple[int, Whole]]:
+    """Elements of a call, and the calls of each block."""
+    return [(max(1, round(kind.size / element)), kind.calls)]
+
+
+def _exact(kind: "_Calls", element: int) -> list[tuple[int, Whole]]:
+    """The same in two sizes that differ by an element, if one would not add up to the bytes: the
+    main calls are of one size, to which nothing may be added."""
+    low, calls = max(1, int(kind.size / element)), int(kind.calls.sum())
+    longer = min(max(0, round(kind.bytes / element) - low * calls), calls)
+    ends = np.cumsum(kind.calls) * longer // max(1, calls)
+    more = np.diff(ends, prepend=0)
+    return [(n, each) for n, each in ((low + 1, more), (low, kind.calls - more)) if each.any()]
+
+
 def _main(
     rows: Whole, calls: Whole, ranks: Whole, element: int, collective: bool, usual_bytes: int
 ) -> list[Piece]:
     """Blocks of ranks with so many rows of an element as calls of one size, or of two that differ
     by an element where calls are so small that one size makes too few."""
-    transfer = _transfer(rows, calls, ranks, element, usual_bytes)
-    few = _made(rows, ranks, (transfer or usual_bytes) // element) < (1 - CLOSE) * calls.sum()
+    sized = _common if collective else _transfer
+    transfer = sized(rows, calls, ranks, element, usual_bytes)
+    made = _made(rows, ranks, (transfer or usual_bytes) // element)
+    few = not collective and made < (1 - CLOSE) * calls.sum()
     low = np.unique(rows[calls > 0] // calls[calls > 0])
     if few and len(low) == 1 and low[0] and not rows[calls == 0].any():
         longer = rows - low[0] * calls
@@ -284,11 +311,11 @@ def _kinds(tally: Tally, ranks: Whole, moved: Whole) -> list[_Calls]:
     there, together = int(ranks[moved > 0].sum()), list[Kind]()
     # All ranks of a file take part in each collective call.
     for kind in [kind for (collective, _), kind in reversed(kinds) if collective]:
-        if together and together[-1].calls.sum() % there:
+        if together and not _of_all(together[-1], ranks, moved, there):
             together[-1] += kind
         else:
             together.append(kind)
-    if len(together) > 1 and together[-1].calls.sum() % there:
+    if len(together) > 1 and not _of_all(together[-1], ranks, moved, there):
         together[-2:] = [together[-2] + together[-1]]
     found = [*alone, *((True, kind) for kind in together)]
     found.sort(key=lambda f: f[1].size)
@@ -306,6 +333,14 @@ def _kinds(tally: Tally, ranks: Whole, moved: Whole) -> list[_Calls]:
     return [
         _Calls(collective=c, calls=_over(kind.calls, moved), size=kind.size) for c, kind in found
     ]
+
+
+def _of_all(kind: Kind, ranks: Whole, moved: Whole, there: int) -> bool:
+    """Whether all ranks that moved something may have made as many of these calls."""
+    if len(kind.calls) != len(moved) or len(moved) == 1:
+        return not kind.calls.sum() % there
+    each = np.unique((kind.calls / ranks)[moved > 0])
+    return len(each) == 1 and each[0] == int(each[0])
 
 
 def _over(calls: Whole, moved: Whole) -> Whole:
@@ -352,6 +387,18 @@ def _transfer(
         few = _made(rows, ranks, middle) <= wanted
         low, high = (low, middle) if few else (middle + 1, high)
     transfer = min(low * element, max(element, MAX_TRANSFER - MAX_TRANSFER % element))
+    return None if transfer == usual_bytes else transfer
+
+
+def _common(rows: Whole, calls: Whole, ranks: Whole, element: int, usual_bytes: int) -> int | None:
+    """The same of collective calls: of these, a rank with few bytes makes as many as the one with
+    the maximum, some of them empty."""
+    each, usual = (rows + ranks - 1) // ranks, usual_bytes // element
+    largest, there = int(each.max()), int(ranks[calls > 0].sum())
+    wanted = max(1, int(calls.sum()) // max(1, there))
+    if usual and -(-largest // usual) == wanted and _alike(each[each > usual], usual, element):
+        return None
+    transfer = min(-(-largest // wanted) * element, MAX_TRANSFER - MAX_TRANSFER % element)
     return None if transfer == usual_bytes else transfer
 
 

@@ -22,10 +22,11 @@ from understudy.inference.crosscheck import Layers
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
 from understudy.inference.interfaces import coverage, not_junk, of_log, of_streams
+from understudy.inference.passes import Segments
 from understudy.inference.screen import MAX_RANKS, Screen, left_out
 from understudy.inference.series import find_series
 from understudy.inference.streams import Composer
-from understudy.inference.time_steps import Segments, TimeSteps
+from understudy.inference.time_steps import TimeSteps
 
 SUFFIXES = (".darshan",)
 RECORDS = ("POSIX", "MPI-IO", "STDIO", "H5F", "H5D")
@@ -258,6 +259,8 @@ _RULES = {
     "overlap": "Written over through another interface after stdio, {bytes} B in all: {files}.",
     "no H5D": "Without the HDF5 records of some ranks; the {bytes} B that MPI-IO recorded for "
     "them are described like those of the rank with most bytes: {files}.",
+    "metadata": "Opened by HDF5 without a byte of a dataset; the {bytes} B that the library wrote "
+    "of its own are described as writes through POSIX: {files}.",
     "no POSIX": "With {bytes} B through MPI-IO that the incomplete POSIX records lack; those of "
     "MPI-IO were used, the size on storage is unknown: {files}.",
     "overflow": "With an MPI-IO byte counter that overflowed at 2^31; the POSIX bytes were used: "

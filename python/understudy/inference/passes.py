@@ -1,0 +1,89 @@
+"""Whether the same bytes of a file are moved again and again, as a trace shows: passes over it, or
+ranks that each move the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.inference.heatmap import NOISE
+from understudy.inference.rewrites import passes_of
+from understudy.inference.series import Cell, bin_edges
+
+Bytes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segments:
+    """Traced writes to one file: [n] each. Offsets of MPI-IO may be unknown: all the same."""
+
+    rank: npt.NDArray[np.int64]
+    offset: Bytes
+
+    start_s: npt.NDArray[np.float64]
+    end_s: npt.NDArray[np.float64]
+    bytes: Bytes
+
+
+def some(segments: Segments, which: npt.NDArray[Any]) -> Segments:
+    """These of them."""
+    return Segments(**{f.name: getattr(segments, f.name)[which] for f in fields(segments)})
+
+
+def passes(segments: Segments) -> list[float] | None:
+    """When the passes after the first begin: those of the rank that moved most, which the others
+    join until it is halfway from one to the next. None if the offsets are unknown."""
+    ranks, index = np.unique(segments.rank, return_inverse=True)
+    moved = np.bincount(index.ravel(), weights=segments.bytes)
+    one = some(segments, segments.rank == ranks[int(np.argmax(moved))])
+    if len(np.unique(one.offset)) < 2 and len(np.unique(one.bytes)) > 1:
+        return None
+    if one.offset.min() < 0:
+        return None
+    begins = passes_of(one.offset, one.bytes, one.start_s, one.end_s)[1:]
+    return [float(one.end_s[:n].max() + one.start_s[n]) / 2 for n in begins]
+
+
+def moved_once(segments: Segments, *, write: bool) -> bool | None:
+    """Whether no rank came back to the bytes of a file, but several ranks, at the same time where
+    they wrote, moved the same; None if no offsets tell."""
+    begins = passes(segments)
+    if begins is None:
+        return None
+    mine = [segments.rank == rank for rank in np.unique(segments.rank)]
+    last_first = max(float(segments.start_s[m].min()) for m in mine)
+    first_last = min(float(segments.end_s[m].max()) for m in mine)
+    return not begins and len(mine) > 1 and (not write or last_first < first_last)
+
+
+def reads_once(cells: Sequence[Cell], ranks: int, segments: Segments | None) -> str:
+    """A remark if no rank has to have read a byte twice, though the file has fewer than all of
+    them read; else empty."""
+    once = None if segments is None else moved_once(segments, write=False)
+    if once is not None:
+        return once * (
+            "its ranks read the same bytes of a file, as the trace shows; the replica's ranks "
+            "read different ones, of a larger file"
+        )
+    own = all(
+        not c.shared_bytes and c.opens <= 1 and _most(c, ranks) <= c.top * (1 + NOISE)
+        for c in cells
+    )
+    alike = all(
+        c.even and c.rank_bytes is None
+        and abs(c.shared_bytes - ranks * c.top) <= NOISE * c.shared_bytes
+        for c in cells
+    )  # fmt: skip
+    return (own or alike) * (
+        "each rank reads all of a file, or its own part again and again, which the log does not "
+        "tell; that the ranks read different bytes, of a larger file, is assumed"
+    )
+
+
+def _most(cell: Cell, ranks: int) -> float:
+    """Bytes of the rank that moved most, on average of its bin of ranks."""
+    if cell.rank_bytes is None:
+        return 0.0
+    return float((cell.rank_bytes / np.diff(bin_edges(ranks, len(cell.rank_bytes)))).max())
