@@ -1,10 +1,11 @@
-"""understudy describe: from a trace to a workload."""
+"""understudy describe: from a trace, or several, to a workload."""
 
 import importlib
 import inspect
 import pkgutil
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -35,7 +36,9 @@ def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dic
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument(
+    "traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=None,
     help="Write the workload to this file; default: standard output.",
@@ -54,6 +57,15 @@ def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dic
 @click.option(
     "--partial", is_flag=True,
     help="Describe a log whose modules ran out of memory; files opened later are missing.",
+)  # fmt: skip
+@click.option(
+    "--job", type=click.IntRange(min=0), default=None,
+    help="Several Darshan logs: describe those of this job; default: they must be of one.",
+)  # fmt: skip
+@click.option(
+    "--join-jobs", is_flag=True,
+    help="Several Darshan logs: join those of different jobs of one program, such as runs of a "
+    "campaign, or processes whose job IDs are process IDs. The time between jobs is left out.",
 )  # fmt: skip
 @click.option(
     "-n", "--ranks", type=click.IntRange(min=1), default=None,
@@ -77,11 +89,13 @@ def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dic
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(
-    trace: Path,
+    traces: tuple[Path, ...],
     output: Path | None,
     name: str | None,
     keep_names: bool,
     partial: bool,
+    job: int | None,
+    join_jobs: bool,
     ranks: int | None,
     parameters_file: Path | None,
     settings: tuple[str, ...],
@@ -90,10 +104,12 @@ def command(
     force: bool,
 ) -> None:
     """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, or an ADIOS descriptor
-    (adios-config XML) with a parameter file in the same directory.
+    (adios-config XML) with a parameter file in the same directory. Several Darshan logs of one
+    job, or a directory with them, are joined into one workload.
 
     \b
     Example: understudy describe app.darshan -o app.json
+             understudy describe logs/ --job 4711 -o app.json
              understudy describe gts.xml -n 64 -a MPI_AMR -o gts-64.json
     """
     if output is not None and output.exists() and not force:
@@ -103,26 +119,26 @@ def command(
             f"--name {name}: expected at most 100 letters, digits, '_', '.' and '-', "
             "a letter or digit first"
         )
-    reader = _reader(trace)
+    reader, traces = _chosen(traces, job)
+    trace = traces[0]
     repeated = ""
     if name is None and output is not None:
         name = identifier(output.stem)
-        if not keep_names and (repeated := _repeated(reader, trace, output.stem)):
+        if not keep_names and (repeated := _repeated(reader, traces, output.stem)):
             name = None
     more = {
         "ranks": ranks,
         "parameters_file": parameters_file,
         "settings": settings_of(settings),
         "method": method,
+        "join_jobs": join_jobs,
+        "others": traces[1:],
     }
     given = {key: value for key, value in more.items() if value}
     known = inspect.signature(reader.read).parameters
     for key in given:
         if key not in known:
-            option = key.removesuffix("_file").replace("settings", "set")
-            raise UnderstudyError(
-                f"--{option}: expected only with an ADIOS descriptor, not {trace}"
-            )
+            raise UnderstudyError(_unfit(key, trace))
     console = Console(file=sys.stderr)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(
@@ -157,14 +173,50 @@ def command(
         click.echo(reader.closing(workload), err=True)
 
 
-def _repeated(reader: ModuleType, trace: Path, name: str) -> str:
-    """The longest private word of the trace in the name; empty if there is none. Short words
+def _unfit(key: str, trace: Path) -> str:
+    """Why an argument does not fit the reader of a trace."""
+    if key == "others":
+        return f"{trace}: expected alone; only Darshan logs are joined"
+    if key == "join_jobs":
+        return f"--join-jobs: expected only with Darshan logs, not {trace}"
+    option = key.removesuffix("_file").replace("settings", "set")
+    return f"--{option}: expected only with an ADIOS descriptor, not {trace}"
+
+
+def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[Path, ...]]:
+    """The reader of all traces, and the traces without directories: of `job`, if given."""
+    found: list[Path] = []
+    for trace in traces:
+        found += traces_in(trace) if trace.is_dir() else [trace]
+    modules = {trace.suffix: _reader(trace) for trace in found}
+    if len(set(modules.values())) > 1:
+        one, other = (next(t for t in found if modules[t.suffix] is m) for m in modules.values())
+        raise UnderstudyError(f"{other}: expected traces of one kind, but {one} is of another")
+    reader = _reader(found[0])
+    if job is not None:
+        if not hasattr(reader, "of_job"):
+            raise UnderstudyError(f"--job: expected only with Darshan logs, not {found[0]}")
+        found = reader.of_job(found, job)
+    return reader, tuple(found)
+
+
+def traces_in(folder: Path) -> list[Path]:
+    """The Darshan logs below a directory, in order of their names."""
+    found = sorted(path for path in folder.rglob("*.darshan") if path.is_file())
+    if not found:
+        raise UnderstudyError(f"{folder}: expected at least one file *.darshan in this directory")
+    return found
+
+
+def _repeated(reader: ModuleType, traces: Sequence[Path], name: str) -> str:
+    """The longest private word of the traces in the name; empty if there is none. Short words
     count only where they stand alone."""
     if not hasattr(reader, "private_words"):
         return ""
     name = name.lower()
     alone = set(re.split(r"[^a-z0-9]+", name))
-    found = [w for w in reader.private_words(trace) if w in alone or (len(w) > 3 and w in name)]
+    words = {word for trace in traces for word in reader.private_words(trace)}
+    found = [w for w in words if w in alone or (len(w) > 3 and w in name)]
     return max(found, key=len, default="")
 
 

@@ -8,6 +8,7 @@ Log versions 3.00 to 3.41, of either byte order and any compression; see `Log` f
 """
 
 from understudy.darshanlog.header import Job, Module, Mount
+from understudy.darshanlog.joined import JoinedLog, open_joined
 from understudy.darshanlog.log import Log, open_log
 from understudy.darshanlog.records import (
     DxtRecord,
@@ -21,11 +22,13 @@ __all__ = [
     "DxtRecord",
     "HeatmapRecord",
     "Job",
+    "JoinedLog",
     "Log",
     "LustreComponent",
     "LustreRecord",
     "Module",
     "Mount",
+    "open_joined",
     "open_log",
     "record_dtype",
 ]

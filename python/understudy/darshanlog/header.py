@@ -110,13 +110,14 @@ def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
     modules, empty = {}, []
     for index in range(slots):
         offset, length = regions[2 + 2 * index], regions[3 + 2 * index]
-        module = _module(
-            log_format, index, versions[index], offset, length, bool(partial >> index & 1)
-        )
-        if length:
-            modules[module.name] = module
-        elif offset or versions[index]:
-            empty.append(module.name)
+        if length or offset or versions[index]:
+            module = _module(
+                log_format, index, versions[index], offset, length, bool(partial >> index & 1)
+            )
+            if length:
+                modules[module.name] = module
+            else:
+                empty.append(module.name)
     header = Header(
         version=version,
         format=log_format,

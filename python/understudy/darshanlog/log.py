@@ -37,8 +37,10 @@ class Log:
     `compression` "zlib", "bzip2" or "none"; `library_version` of the Darshan that wrote it, where
     it says so; `job`; `exe`, the command line; `mounts`, longest path first; `modules` by name, in
     the order of the file; `remarks`, messages on what is known to be wrong in logs such as this
-    one.
+    one; `notes`, messages on how the log was made of several.
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path

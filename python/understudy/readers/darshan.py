@@ -6,7 +6,7 @@ dumps, and `understudy.inference.time_steps` handles files that stay open.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from understudy import __version__
 from understudy.contracts.workload import Provenance, Source, Workload, identifier
-from understudy.darshanlog import Log, open_log
+from understudy.darshanlog import JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference import tracecheck
 from understudy.inference.accesses import Accesses, Remarks
@@ -57,6 +57,18 @@ def private_words(path: Path) -> set[str]:
     return {w.lower() for w in words if len(w) > 2 and w.lower() not in _COMMON}
 
 
+def of_job(paths: Sequence[Path], job: int) -> list[Path]:
+    """The logs of a job."""
+    found = []
+    for path in paths:
+        with open_log(path) as log:
+            if log.job.jobid == job:
+                found.append(path)
+    if not found:
+        raise UnderstudyError(f"--job {job}: none of {len(paths)} logs is of this job")
+    return found
+
+
 def read(
     path: Path,
     *,
@@ -64,14 +76,17 @@ def read(
     keep_names: bool = False,
     partial: bool = False,
     tick: Callable[[], None] = lambda: None,
+    others: Sequence[Path] = (),
+    join_jobs: bool = False,
 ) -> Workload:
-    """The workload of a log.
+    """The workload of a log, or of several joined: `path` and `others`, which are of one job
+    unless `join_jobs` (see `understudy.darshanlog.open_joined`).
 
     `name` of the workload (default: made from the log's file name only where names may be kept),
     `keep_names` keeps the source's file names as labels, `partial` accepts a log whose modules ran
     out of memory, `tick` is called for every block of records.
     """
-    with open_log(path) as log:
+    with open_joined([path, *others], several_jobs=join_jobs) as log:
         made, _ = describe(log, name=name, keep_names=keep_names, partial=partial, tick=tick)
         covered = coverage(of_log(log), of_streams(made.streams, made.ranks))
     assert made.source is not None
@@ -136,7 +151,8 @@ def _describe(
     )
     streams = composer.streams(series, time_steps.split, accesses.idle)
     notes = (
-        _notes(log, accesses.remarks, accesses.layers, runtime_s)
+        list(log.notes)
+        + _notes(log, accesses.remarks, accesses.layers, runtime_s)
         + list(tracecheck.notes(log, Screen(str(log.path), ranks, runtime_s), not_junk(log)))
         + _screened(log, accesses)
         + composer.notes
@@ -164,12 +180,30 @@ def _describe(
             notes=tuple(notes),
         ),
         provenance=(
-            Provenance(path="/ranks", origin="read", how="nprocs of the job record"),
-            Provenance(path="/runtime_s", origin="read", how=how),
+            *_of_job(log, how),
             *composer.provenance,
         ),
     )
     return workload, tuple(composer.templates)
+
+
+def _of_job(log: Log, how: str) -> tuple[Provenance, Provenance]:
+    """The origin of the ranks and of the run time."""
+    if not isinstance(log, JoinedLog):
+        return (
+            Provenance(path="/ranks", origin="read", how="nprocs of the job record"),
+            Provenance(path="/runtime_s", origin="read", how=how),
+        )
+    count = len(log.runs)
+    return (
+        Provenance(
+            path="/ranks", origin="reconstructed",
+            how=f"processes at the same time in {count} logs, which do not tell their ranks",
+        ),
+        Provenance(
+            path="/runtime_s", origin="derived", how=f"first start and last end of {count} logs"
+        ),
+    )  # fmt: skip
 
 
 def _screened(log: Log, accesses: Accesses) -> list[str]:

@@ -1,0 +1,424 @@
+"""Several logs as one: processes side by side, and runs after each other on the same ranks.
+
+Each run takes the lowest free ranks at its start, in the order of time, so that the whole has as
+many ranks as there were processes at the same time. All times count from the first start. Files
+that several runs on the same ranks used, one after another, are files of their own in each.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.darshanlog import layouts
+from understudy.darshanlog.header import Job, Module
+from understudy.darshanlog.log import BLOCK_RECORDS, Log, open_log
+from understudy.darshanlog.names import Names
+from understudy.darshanlog.records import Block, DxtRecord, HeatmapRecord, LustreRecord
+from understudy.errors import UnderstudyError
+
+MAX_RANKS = 1 << 24  # as in `inference.screen`
+MAX_BINS = 8192  # of a heatmap of the whole
+LATE = 1.1  # a time after so much of its run and a minute is wrong: see `inference.screen`
+_SUM = re.compile(
+    r"(READS|WRITES|OPENS|SEEKS|STATS|MMAPS|SYNCS|FLUSHES|FILENOS|DUPS|FDOPENS|SOURCES|TARGETS|"
+    r"SWITCHES|NOT_ALIGNED|BYTES_READ|BYTES_WRITTEN|ACCESS\d_COUNT|STRIDE\d_COUNT|HINTS|VIEWS)$|"
+    r"_SIZE_(READ|WRITE)_"
+)
+_TIMERS = re.compile(r"_F_(READ|WRITE|META)_TIME$")
+_EXTENSION = re.compile(rb"(\.[A-Za-z][A-Za-z0-9]*)?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One log of the whole: seconds from its start to that of the whole, its ranks, its first rank
+    in the whole, and how many runs were before it on these ranks at most."""
+
+    path: Path
+    job: Job
+    exe: str
+    end_s: float  # since the epoch
+    shift_s: float = 0.0
+    first: int = 0
+    turn: int = 0
+
+    @property
+    def program(self) -> str:
+        """The file name of the executable."""
+        return Path((self.exe.split(maxsplit=1) or [""])[0]).name
+
+
+class JoinedLog(Log):
+    """Logs as one, with the interface of `Log`; opened by `open_joined`. One file is open at a
+    time; memory grows with the number of names where runs follow each other.
+
+    Attributes beyond those of `Log`: `runs`, in the order of their starts.
+    """
+
+    def __init__(self, runs: Sequence[Run], notes: Sequence[str]) -> None:
+        self.runs = tuple(runs)
+        first = self.runs[0]
+        self.path = Path(f"{first.path} and {len(self.runs) - 1} more")
+        self.notes = tuple(notes)
+        self.modules, remarks, mounts, versions, libraries = {}, {}, {}, set(), set()
+        self._width_s = 0.0
+        for run in self.runs:
+            with open_log(run.path) as log:
+                for module in log.modules.values():
+                    known = self.modules.get(module.name)
+                    self.modules[module.name] = _both(known, module) if known else module
+                remarks.update(dict.fromkeys(log.remarks))
+                mounts.update({(m.path, m.fs_type): m for m in log.mounts})
+                versions.add(log.version)
+                libraries.add(log.library_version)
+                if (heat := log.modules.get("HEATMAP")) is not None and heat.supported:
+                    width_s = next((r.bin_width_s for r in log.heatmap()), 0.0)
+                    self._width_s = max(self._width_s, width_s if np.isfinite(width_s) else 0.0)
+        end_s = max(r.shift_s + r.end_s - r.job.start_s for r in self.runs)
+        self._width_s = max(self._width_s, end_s / MAX_BINS, 1e-6)
+        self.version = min(versions)
+        self.byte_order, self.compression = "little", "none"
+        self.library_version = libraries.pop() if len(libraries) == 1 else None
+        self.remarks = tuple(remarks)
+        self.mounts = tuple(sorted(mounts.values(), key=lambda mount: -len(mount.path)))
+        self.exe = first.exe
+        self.job = replace(
+            first.job, nprocs=max(r.first + r.job.nprocs for r in self.runs),
+            end_s=first.job.start_s + end_s, run_time_s=end_s,
+        )  # fmt: skip
+        self._again = self._used_again()
+
+    def close(self) -> None:
+        """Nothing is open between two streams."""
+
+    def names(self) -> Iterator[Names]:
+        """As `Log.names`; those of files that several runs used end in the number of the run."""
+        for run in self.runs:
+            with open_log(run.path) as log:
+                for ids, texts in log.names():
+                    again = np.isin(ids, self._again)
+                    if again.any():
+                        texts = [
+                            _numbered(text, run.turn) if mark else text
+                            for text, mark in zip(texts, again.tolist(), strict=True)
+                        ]
+                    yield self._own(ids, run), texts
+
+    def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
+        """As `Log.records`, with ranks, times and files of the whole."""
+        held: list[Block] = []  # of many logs with few records each
+        for run in self.runs:
+            with open_log(run.path) as log:
+                for block in log.records(module, block_records):
+                    for placed in self._placed(block.copy(), run, block_records):
+                        if held and sum(map(len, held)) + len(placed) > block_records:
+                            yield np.concatenate(held)
+                            held = []
+                        held.append(placed)
+        if held:
+            yield np.concatenate(held)
+
+    def lustre(self) -> Iterator[LustreRecord]:
+        """As `Log.lustre`."""
+        for run in self.runs:
+            with open_log(run.path) as log:
+                yield from log.lustre()
+
+    def heatmap(self) -> Iterator[HeatmapRecord]:
+        """As `Log.heatmap`, in bins of one width for all logs."""
+        for run in self.runs:
+            with open_log(run.path) as log:
+                for record in log.heatmap():
+                    yield self._rebinned(record, run)
+
+    def dxt(self, module: str) -> Iterator[DxtRecord]:
+        """As `Log.dxt`, with ranks, times and files of the whole."""
+        for run in self.runs:
+            with open_log(run.path) as log:
+                for record in log.dxt(module):
+                    for rows in (record.write_segments, record.read_segments):
+                        rows["start_s"] += run.shift_s
+                        rows["end_s"] += run.shift_s
+                    file = self._own(np.array([record.id], np.uint64), run)
+                    rank = run.first + record.rank if record.rank >= 0 else record.rank
+                    yield replace(record, id=int(file[0]), rank=rank)
+
+    # -- files, ranks and times of the whole ------------------------------------------------------
+
+    def _used_again(self) -> npt.NDArray[np.uint64]:
+        """The files that were used by runs that follow each other, in order."""
+        if max(run.turn for run in self.runs) == 0:
+            return np.empty(0, np.uint64)
+        seen: dict[int, list[npt.NDArray[np.uint64]]] = {}
+        for run in self.runs:
+            with open_log(run.path) as log:
+                for ids, texts in log.names():
+                    files = [not text.startswith(b"heatmap:") for text in texts]
+                    seen.setdefault(run.turn, []).append(ids[files])
+        each = [np.unique(np.concatenate(some)) for some in seen.values()]
+        files, times = np.unique(np.concatenate(each), return_counts=True)
+        again: npt.NDArray[np.uint64] = files[times > 1]
+        return again
+
+    def _own(self, ids: npt.NDArray[np.uint64], run: Run) -> npt.NDArray[np.uint64]:
+        """The ids of files in the whole."""
+        if not run.turn or not len(self._again):
+            return ids
+        mark = np.uint64(run.turn * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
+        return np.where(np.isin(ids, self._again), ids ^ mark, ids)
+
+    def _placed(self, block: Any, run: Run, most: int) -> Iterator[Block]:
+        """Records with the files, times and ranks of the whole."""
+        for name in ("id", "file_rec_id"):
+            if name in block.dtype.names:
+                block[name] = self._own(block[name], run)
+        whole_s = run.job.run_time_s
+        for name in block.dtype.names:
+            if name.endswith("_TIMESTAMP"):
+                times = block[name]
+                late = times > LATE * whole_s + 60 if whole_s is not None else times < 0
+                moved = np.where(times > 0, times + run.shift_s, times)
+                block[name] = np.where(late, np.nan, moved)
+        rank, ranks = block["rank"], run.job.nprocs
+        impossible = (rank < -1) | (rank >= ranks)
+        shared = rank == -1 if 1 < ranks < self.job.nprocs else np.zeros(len(block), np.bool_)
+        if ranks == 1:
+            rank[:] = np.where(impossible, rank, 0)
+        rank[:] = np.where(rank >= 0, rank + run.first, rank)
+        rank[impossible] = self.job.nprocs  # `inference.screen` leaves it out
+        if not shared.all():
+            yield block[~shared]
+        for n in np.flatnonzero(shared).tolist():
+            for begin in range(0, ranks, most):
+                yield _dealt(block[n : n + 1], run, begin, min(ranks, begin + most))
+
+    def _rebinned(self, record: HeatmapRecord, run: Run) -> HeatmapRecord:
+        """A record of the heatmap in bins of the whole; empty if its bins are impossible."""
+        width_s, bins = record.bin_width_s, np.stack([record.write_bins, record.read_bins])
+        last_s = run.shift_s + record.nbins * width_s
+        if not 1e-6 <= width_s <= self._width_s or ((bins < 0) | (bins > 1 << 56)).any():
+            return replace(record, bin_width_s=np.nan)
+        count = int(np.ceil(last_s / self._width_s)) + 1
+        edges = (np.arange(count + 1) * self._width_s - run.shift_s) / width_s
+        sums = np.pad(np.cumsum(bins.astype(np.float64), axis=1), ((0, 0), (1, 0)))
+        made = [np.diff(np.rint(np.interp(edges, np.arange(record.nbins + 1), s))) for s in sums]
+        write, read = (m.astype(np.int64) for m in made)
+        rank = run.first + record.rank if record.rank >= 0 else record.rank
+        return HeatmapRecord(
+            id=record.id, rank=rank, bin_width_s=self._width_s, nbins=count,
+            write_bins=write, read_bins=read,
+        )  # fmt: skip
+
+
+def _both(one: Module, other: Module) -> Module:
+    """A module of two logs: the older version, and what either lacks."""
+    return replace(
+        one, version=min(one.version, other.version), partial=one.partial or other.partial,
+        length_bytes=one.length_bytes + other.length_bytes,
+        supported=one.supported and other.supported,
+        reason=one.reason or other.reason, remark=one.remark or other.remark,
+    )  # fmt: skip
+
+
+def _numbered(name: bytes, turn: int) -> bytes:
+    """A name with the number of a run, before its extension. Names that are numbers, of obfuscated
+    logs, and of files of MPI stay."""
+    last = name.rpartition(b"/")[2]
+    if last.isdigit() or not name.startswith(b"/") or b".locktest." in last or b".shfp." in last:
+        return name
+    found = _EXTENSION.search(name)
+    at = found.start() if found else len(name)
+    return name[:at] + b";%d" % turn + name[at:]
+
+
+def _dealt(row: Any, run: Run, begin: int, end: int) -> Block:
+    """The record of a file that all ranks of a run share, as records of its ranks from `begin` to
+    `end`, which moved the same each."""
+    rows: Block = np.repeat(row, end - begin)
+    ranks, who = run.job.nprocs, np.arange(begin, end)
+    rows["rank"] = run.first + who
+    for name in rows.dtype.names or ():
+        if _TIMERS.search(name):
+            rows[name] = np.where(rows[name] > 0, rows[name] / ranks, rows[name])
+        elif "_F_" not in name and _SUM.search(name):
+            value = int(row[name][0])
+            if value > 0:
+                rows[name] = value // ranks + (who < value % ranks)
+    return rows
+
+
+# -- which logs, and where --------------------------------------------------------------------
+
+
+def open_joined(paths: Sequence[Path], *, several_jobs: bool = False) -> Log:
+    """Open logs as one; a single one as `open_log` does.
+
+    `several_jobs` joins logs of different jobs of one program, too; the time between jobs is left
+    out. Raises UnderstudyError for a log that is given twice, of another job or of another user,
+    and where nothing is left, since logs without a module are left out.
+    """
+    if len(paths) == 1:
+        return open_log(paths[0])
+    found, empty = [], 0
+    for path in paths:
+        with open_log(path) as log:
+            if log.modules:
+                found.append(_run(log))
+            else:
+                empty += 1
+    if not found:
+        raise UnderstudyError(f"{paths[0]}: none of the {len(paths)} logs has a record")
+    found.sort(key=lambda run: (run.job.start_s, _natural(run.path.name)))
+    _refuse_strangers(found, several_jobs)
+    _refuse_twins(found)
+    if len(found) == 1 and not empty:
+        return open_log(found[0].path)
+    runs, waits_s = _scheduled(found)
+    return JoinedLog(runs, _notes(runs, waits_s, empty))
+
+
+def _run(log: Log) -> Run:
+    end_s = log.job.end_s
+    if log.job.run_time_s is None:
+        end_s = log.job.start_s + _last_s(log)
+    return Run(path=log.path, job=log.job, exe=log.exe, end_s=max(end_s, log.job.start_s))
+
+
+def _last_s(log: Log) -> float:
+    """The last time in the records of a log that does not tell its end."""
+    last_s = 0.0
+    for module in ("POSIX", "MPI-IO", "STDIO"):
+        known = log.modules.get(module)
+        for block in log.records(module) if known is not None and known.supported else ():
+            for name in block.dtype.names or ():
+                if name.endswith("_TIMESTAMP"):
+                    times = block[name][np.isfinite(block[name]) & (block[name] < 1e9)]
+                    last_s = max(last_s, float(times.max(initial=0.0)))
+    return last_s
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key by which 2 comes before 10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _refuse_strangers(runs: Sequence[Run], several_jobs: bool) -> None:
+    first = runs[0]
+    for run in runs[1:]:
+        if run.job.uid != first.job.uid:
+            raise UnderstudyError(f"{run.path}: a log of another user than {first.path}")
+        if run.job.jobid == first.job.jobid:
+            continue
+        if not several_jobs:
+            raise UnderstudyError(
+                f"{run.path}: a log of job {run.job.jobid}, but {first.path} is of job "
+                f"{first.job.jobid}: `understudy rank` lists jobs; choose one with --job, or join "
+                "processes or runs with job IDs of their own with --join-jobs"
+            )
+        if run.program != first.program:
+            raise UnderstudyError(
+                f"{run.path}: --join-jobs: a log of the program {run.program!r}, but {first.path} "
+                f"is of {first.program!r}; expected jobs of one program"
+            )
+
+
+def _refuse_twins(runs: Sequence[Run]) -> None:
+    """Refuse a log that is given twice, also under another name or recompressed."""
+    alike: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        key = (run.job.start_s, run.job.end_s, run.job.nprocs, run.job.jobid, run.exe)
+        alike.setdefault(key, []).append(run)
+    for some in alike.values():
+        seen: dict[bytes, Path] = {}
+        for run in some if len(some) > 1 else ():
+            known = seen.setdefault(_digest(run.path), run.path)
+            if known is not run.path:
+                raise UnderstudyError(f"{run.path}: the same log as {known}; give it once")
+
+
+def _digest(path: Path) -> bytes:
+    """Of all counters of a log."""
+    digest = hashlib.sha256()
+    with open_log(path) as log:
+        for module in layouts.RECORDS:
+            known = log.modules.get(module)
+            for block in log.records(module) if known is not None and known.supported else ():
+                digest.update(module.encode() + block.tobytes())
+    return digest.digest()
+
+
+def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
+    """Runs, in order of their starts, with their ranks and times; and the seconds between jobs
+    that are left out."""
+    free_s = np.empty(0)  # by rank: when its last run ended
+    turns = np.empty(0, np.int64)  # by rank: of the next run
+    made, waits_s, jobs = [], [], set[int]()
+    last_s = runs[0].job.start_s
+    for run in runs:
+        start_s, count = run.job.start_s, run.job.nprocs
+        if not 1 <= count <= MAX_RANKS - len(free_s):
+            raise UnderstudyError(
+                f"{run.path}: the job record has {count} processes, expected 1 to {MAX_RANKS} "
+                "of all logs at the same time"
+            )
+        if start_s > last_s and jobs and run.job.jobid not in jobs:
+            waits_s.append(start_s - last_s)
+            jobs = set()
+        jobs.add(run.job.jobid)
+        last_s = max(last_s, run.end_s)
+        first = _room(free_s > start_s, count)
+        more = max(0, first + count - len(free_s))
+        free_s, turns = np.pad(free_s, (0, more)), np.pad(turns, (0, more))
+        mine = slice(first, first + count)
+        turn = int(turns[mine].max())
+        free_s[mine], turns[mine] = run.end_s, turn + 1
+        shift_s = start_s - runs[0].job.start_s - sum(waits_s)
+        made.append(replace(run, shift_s=shift_s, first=first, turn=turn))
+    return made, waits_s
+
+
+def _room(busy: npt.NDArray[np.bool_], count: int) -> int:
+    """The first of `count` neighbouring ranks that are free."""
+    edges = np.concatenate([[-1], np.flatnonzero(busy)])
+    gaps = np.diff(np.append(edges, len(busy) + count)) - 1
+    return int(edges[np.argmax(gaps >= count)]) + 1
+
+
+def _notes(runs: Sequence[Run], waits_s: Sequence[float], empty: int) -> list[str]:
+    """What was joined and assumed, as messages."""
+    jobs = len({run.job.jobid for run in runs})
+    turns = 1 + max(run.turn for run in runs)
+    how = "at the same time" if turns == 1 else f"up to {turns} one after another on a rank"
+    note = (
+        f"Joined from {len(runs)} logs of {'one job' if jobs == 1 else f'{jobs} jobs'}, {how}. "
+        "Each run takes the lowest free ranks at its start; times count from the first start."
+    )
+    notes = [note]
+    if turns > 1:
+        notes.append(
+            "Files that runs on the same ranks used one after another are files of their own in "
+            "each run: the replica does not write them again, nor append to them."
+        )
+    whole = max(run.first + run.job.nprocs for run in runs)
+    some = sum(1 < run.job.nprocs < whole for run in runs)
+    if some:
+        notes.append(
+            f"{some} {'log has' if some == 1 else 'logs have'} fewer ranks than the whole: what "
+            "its record of a shared file adds up is assumed to be even over its ranks."
+        )
+    if waits_s:
+        notes.append(f"{sum(waits_s):.0f} s between {len(waits_s) + 1} jobs are left out.")
+    unknown = sum(run.job.run_time_s is None for run in runs)
+    if unknown:
+        notes.append(
+            f"{unknown} {'log has' if unknown == 1 else 'logs have'} no end time (the program was "
+            "killed): the last time in the records is assumed to be the end."
+        )
+    if empty:
+        notes.append(f"{empty} {'log' if empty == 1 else 'logs'} without a record left out.")
+    return notes
