@@ -129,6 +129,7 @@ def test_every_real_log_is_described_or_refused_in_one_message(path: Path) -> No
 def test_the_how_to_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands run, one after another."""
     (tmp_path / "traces").symlink_to(TRACES)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"(?ms)^```sh\n(.*?)```", HOW_TO.read_text())
     lines = [line.partition("  #")[0] for block in blocks for line in block.splitlines()]

@@ -66,8 +66,8 @@ def test_processes_are_what_one_log_of_all_would_be(trace: str, tmp_path: Path) 
                          F_WRITE_TIME=0.4)  # fmt: skip
         times = [5 + 20 * k - late_s for k in range(4)]
         if trace == "DXT":
-            run.add("DXT_POSIX", {"id": file, "rank": own, "write_segments": [
-                (k << 20, 1 << 20, at_s, at_s + 0.1) for k, at_s in enumerate(times)]})  # fmt: skip
+            calls = [(k << 20, 1 << 20, at_s, at_s + 0.1) for k, at_s in enumerate(times)]
+            run.add("DXT_POSIX", {"id": file, "rank": own, "write_segments": calls})
         elif trace == "HEATMAP":
             run.names[90] = b"heatmap:POSIX"
             bins = [0] * 100
@@ -95,8 +95,8 @@ def test_processes_are_what_one_log_of_all_would_be(trace: str, tmp_path: Path) 
         assert [(d.time_s, d.bytes) for d in open_.dumps] == [
             (pytest.approx(5 + 20 * k, abs=1), 4 * MIB) for k in range(4)
         ]
-        close = [replace(s, dumps=e.dumps) if is_open else s
-                 for s, e, is_open in zip(close, expected.streams, shared, strict=True)]  # fmt: skip
+        pairs = zip(close, expected.streams, shared, strict=True)
+        close = [replace(s, dumps=e.dumps) if is_open else s for s, e, is_open in pairs]
     assert close == list(expected.streams)
 
 
@@ -105,7 +105,11 @@ def test_one_file_of_all_processes_is_shared(tmp_path: Path) -> None:
     for n, run in enumerate(runs):
         run.write("/s/all.bin", MIB, 2.0, rank=0, MAX_BYTE_WRITTEN=(n + 1) * MIB - 1)
     stream = only(joined(runs, tmp_path))
-    assert (stream.layout, sizes(stream), rank_bytes(stream, 0, 4)) == ("shared", [4 * MIB], [MIB] * 4)
+    assert (stream.layout, sizes(stream), rank_bytes(stream, 0, 4)) == (
+        "shared",
+        [4 * MIB],
+        [MIB] * 4,
+    )
 
 
 def test_steps_after_each_other_use_the_same_ranks(tmp_path: Path) -> None:
@@ -147,7 +151,9 @@ def test_a_shared_record_of_some_ranks_is_dealt_to_them(tmp_path: Path) -> None:
         run.write(f"/s/{'ab'[n]}.bin", 8 * MIB, 50.0 + 20 * n, calls=8)
     workload = joined(runs, tmp_path)
     assert workload.ranks == 8
-    shares = [rank_bytes(s, 0, 8) for s in sorted(workload.streams, key=lambda s: s.dumps[0].time_s)]
+    shares = [
+        rank_bytes(s, 0, 8) for s in sorted(workload.streams, key=lambda s: s.dumps[0].time_s)
+    ]
     assert shares == [[2 * MIB] * 4 + [0] * 4, [0] * 4 + [2 * MIB] * 4]
     assert any("2 logs have fewer ranks than the whole" in n for n in workload.source.notes)
 
@@ -201,9 +207,7 @@ def test_jobs_are_joined_only_where_it_is_asked_for(tmp_path: Path) -> None:
         ({"nprocs": 1 << 40}, "has 1099511627776 processes, expected 1 to"),
     ],
 )
-def test_what_does_not_fit_is_refused(
-    other: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_what_does_not_fit_is_refused(other: dict[str, Any], message: str, tmp_path: Path) -> None:
     runs = [Part(nprocs=1), Part(start_s=START_S + 1, **({"nprocs": 1} | other))]
     for run in runs:
         run.write("/s/out", MIB, 2.0, rank=0)
@@ -259,7 +263,7 @@ def test_the_command_takes_directories(tmp_path: Path) -> None:
     assert (done.exit_code, load(out).ranks) == (0, 2)
     done = CliRunner().invoke(main, ["describe", logs, "--job", "72"])
     assert (done.exit_code, done.stderr) == (
-        1, f"understudy: --job 72: none of 4 logs is of this job\n"
+        1, "understudy: --job 72: none of 4 logs is of this job\n"
     )  # fmt: skip
     (tmp_path / "none").mkdir()
     done = CliRunner().invoke(main, ["describe", str(tmp_path / "none")])

@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from understudy import readers
 from understudy.contracts.workload import identifier, parse
+from understudy.darshanlog import logs_below
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.inference.role_of_stream import decided, known
@@ -187,7 +188,7 @@ def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[
     """The reader of all traces, and the traces without directories: of `job`, if given."""
     found: list[Path] = []
     for trace in traces:
-        found += traces_in(trace) if trace.is_dir() else [trace]
+        found += logs_below(trace) if trace.is_dir() else [trace]
     modules = {trace.suffix: _reader(trace) for trace in found}
     if len(set(modules.values())) > 1:
         one, other = (next(t for t in found if modules[t.suffix] is m) for m in modules.values())
@@ -198,14 +199,6 @@ def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[
             raise UnderstudyError(f"--job: expected only with Darshan logs, not {found[0]}")
         found = reader.of_job(found, job)
     return reader, tuple(found)
-
-
-def traces_in(folder: Path) -> list[Path]:
-    """The Darshan logs below a directory, in order of their names."""
-    found = sorted(path for path in folder.rglob("*.darshan") if path.is_file())
-    if not found:
-        raise UnderstudyError(f"{folder}: expected at least one file *.darshan in this directory")
-    return found
 
 
 def _repeated(reader: ModuleType, traces: Sequence[Path], name: str) -> str:

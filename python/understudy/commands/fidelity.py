@@ -39,7 +39,8 @@ def command(
     original: Path, replica: Path, tolerance_percent: float, time_scale: float,
     output: Path | None,
 ) -> None:  # fmt: skip
-    """Compare REPLICA with ORIGINAL stream by stream: Darshan logs or workloads (*.json).
+    """Compare REPLICA with ORIGINAL stream by stream: Darshan logs or workloads (*.json). ORIGINAL
+    may be a directory with the logs of one job.
 
     The exit status is 0 if every error is within the tolerance, 1 if an error exceeds it or a
     stream has no counterpart, 2 for a usage error.

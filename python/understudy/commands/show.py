@@ -1,6 +1,6 @@
 """understudy show: a workload or a run as tables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -14,6 +14,7 @@ from understudy.contracts.measurement import PlayedDump, Repetition
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Dump, Stream, Workload
 from understudy.errors import UnderstudyError, printable
+from understudy.tables import table
 from understudy.units import rate, seconds, size
 
 FEW = 4  # streams or dumps that are alike and are still listed one by one are fewer
@@ -52,21 +53,6 @@ def _decoded(file: Path) -> Any:
         raise UnderstudyError(f"{file}: not UTF-8 text") from None
 
 
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table whose columns are right-aligned where the name begins with >. A table of
-    rich takes 50 times as long."""
-    named = [tuple(c.lstrip(">") for c in columns), *map(tuple, rows)]
-    widths = [max(map(len, column)) for column in zip(*named, strict=True)]
-    line = "  ".join(
-        f"{{:{'>' if c.startswith('>') else '<'}{width}}}"
-        for c, width in zip(columns, widths, strict=True)
-    )
-    if title:
-        yield title
-    for row in named:
-        yield line.format(*row).rstrip()
-
-
 # -- workloads ------------------------------------------------------------------------------------
 
 
@@ -79,7 +65,7 @@ def _workload(shown: Workload, dumps: bool, few: int) -> Iterator[str]:
         f"{'stream' if count == 1 else 'streams'}, run time {runtime}"
     )
     folds = list(_folded(shown.streams, few))
-    yield from _table(
+    yield from table(
         "\nStreams",
         ("stream", "", "layout", "method", ">dumps", ">bytes", ">first", ">last", ">transfer"),
         map(_stream_row, folds),
@@ -87,7 +73,7 @@ def _workload(shown: Workload, dumps: bool, few: int) -> Iterator[str]:
     if dumps:
         lines = sorted((line for f in folds for line in _dump_lines(f, few)), key=lambda x: x.key)
         columns = (">time", "", "stream", ">dump", ">bytes", ">overhead", ">variables")
-        yield from _table("\nDumps", columns, (line.cells for line in lines))
+        yield from table("\nDumps", columns, (line.cells for line in lines))
     for k, note in enumerate(shown.source.notes):
         yield ("\n" if k == 0 else "") + printable(f"Note: {note}")
 
@@ -239,14 +225,14 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
             size(s.bytes), rate(s.bandwidth_bytes_per_s), seconds(max(late)) if late else "",
         ))  # fmt: skip
     title = f"\nRepetition {repetition.repetition}: {seconds(repetition.elapsed_s)}"
-    yield from _table(title, ("stream", "", ">dumps", ">bytes", ">bandwidth", ">late"), rows)
+    yield from table(title, ("stream", "", ">dumps", ">bytes", ">bandwidth", ">late"), rows)
     if dumps:
         found = sorted(
             ((d.start_s, s.name, d) for s in repetition.streams for d in s.dumps),
             key=lambda row: row[:2],
         )
         yield ""
-        yield from _table(
+        yield from table(
             "",
             (">start", "stream", ">dump", ">bytes", ">files", ">time", ">bandwidth"),
             (

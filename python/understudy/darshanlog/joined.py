@@ -161,8 +161,8 @@ class JoinedLog(Log):
                     files = [not text.startswith(b"heatmap:") for text in texts]
                     seen.setdefault(run.turn, []).append(ids[files])
         each = [np.unique(np.concatenate(some)) for some in seen.values()]
-        files, times = np.unique(np.concatenate(each), return_counts=True)
-        again: npt.NDArray[np.uint64] = files[times > 1]
+        used, times = np.unique(np.concatenate(each), return_counts=True)
+        again: npt.NDArray[np.uint64] = used[times > 1]
         return again
 
     def _own(self, ids: npt.NDArray[np.uint64], run: Run) -> npt.NDArray[np.uint64]:
@@ -253,6 +253,14 @@ def _dealt(row: Any, run: Run, begin: int, end: int) -> Block:
 
 
 # -- which logs, and where --------------------------------------------------------------------
+
+
+def logs_below(folder: Path) -> list[Path]:
+    """The Darshan logs below a directory, in order of their names."""
+    found = sorted(path for path in folder.rglob("*.darshan") if path.is_file())
+    if not found:
+        raise UnderstudyError(f"{folder}: expected at least one file *.darshan in this directory")
+    return found
 
 
 def open_joined(paths: Sequence[Path], *, several_jobs: bool = False) -> Log:
@@ -355,8 +363,8 @@ def _digest(path: Path) -> bytes:
 def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
     """Runs, in order of their starts, with their ranks and times; and the seconds between jobs
     that are left out."""
-    free_s = np.empty(0)  # by rank: when its last run ended
-    turns = np.empty(0, np.int64)  # by rank: of the next run
+    free_s: npt.NDArray[np.float64] = np.empty(0)  # by rank: when its last run ended
+    turns: npt.NDArray[np.int64] = np.empty(0, np.int64)  # by rank: of the next run
     made, waits_s, jobs = [], [], set[int]()
     last_s = runs[0].job.start_s
     for run in runs:

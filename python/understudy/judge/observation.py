@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from understudy.contracts import workload
 from understudy.contracts.workload import Stream
-from understudy.darshanlog import Log, open_log
+from understudy.darshanlog import Log, logs_below, open_joined, open_log
 from understudy.darshanlog.log import BLOCK_RECORDS
 from understudy.darshanlog.names import Names
 from understudy.darshanlog.records import Block
@@ -53,7 +53,7 @@ class Observation:
 
 
 def observe(path: Path, original: Observation | None = None) -> Observation:
-    """What a log or a workload (*.json) says.
+    """What a log, a directory with the logs of a job, or a workload (*.json) says.
 
     With `original`, a log of the player's is read as a replica of it: files that belong to no
     stream (the descriptor, the result) are left out and noted.
@@ -72,7 +72,7 @@ def observe(path: Path, original: Observation | None = None) -> Observation:
         replica = _observe_player(path, [s.stream for s in original.streams])
         if replica is not None:
             return replica
-    with open_log(path) as log:
+    with open_joined(logs_below(path)) if path.is_dir() else open_log(path) as log:
         return _observe_application(log)
 
 

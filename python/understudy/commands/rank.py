@@ -1,0 +1,156 @@
+"""understudy rank: the jobs of many logs, by their I/O."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from understudy.darshanlog import logs_below
+from understudy.errors import UnderstudyError, printable
+from understudy.files import write_text
+from understudy.judge.ranking import ORDERS, Job, Ranking, rank
+from understudy.tables import table
+from understudy.units import seconds, share, size
+
+MAX_NAMED = 20  # unreadable logs that are named
+LETTERS = 26
+
+
+@click.command()
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
+@click.option(
+    "--by", type=click.Choice(list(ORDERS)), default="time", show_default=True,
+    help="Order by the time in I/O calls, by bytes, or by the share of the run time in I/O calls.",
+)  # fmt: skip
+@click.option(
+    "-l", "--limit", type=click.IntRange(min=1), default=None,
+    help="Show so many jobs; default: all.",
+)  # fmt: skip
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), default=None,
+    help="Also write the ranking to this file, in bytes and seconds.",
+)  # fmt: skip
+@click.option(
+    "--csv", "csv_file", type=click.Path(path_type=Path), default=None,
+    help="Also write the jobs to this file, as comma-separated values.",
+)  # fmt: skip
+@click.option(
+    "--keep-names", is_flag=True,
+    help="Show the names of programs; by default, letters tell them apart.",
+)  # fmt: skip
+def command(
+    folders: tuple[Path, ...], by: str, limit: int | None, json_file: Path | None,
+    csv_file: Path | None, keep_names: bool,
+) -> None:  # fmt: skip
+    """Rank the jobs whose Darshan logs are below FOLDER by their I/O: which to replicate.
+
+    I/O time is that of all processes in I/O calls. A replica is worth it for the programs that
+    have 80 % of all I/O time or bytes; each is represented by the first of its jobs, in order of
+    I/O time, whose logs are complete. Logs that cannot be read are counted, and named on standard
+    error.
+
+    \b
+    Example: understudy rank /logs/2026/11 --limit 20
+             understudy describe /logs/2026/11 --job 4711 -o app.json
+    """
+    paths = [
+        p for folder in folders for p in (logs_below(folder) if folder.is_dir() else [folder])
+    ]
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("reading logs"), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=len(paths))
+        found = rank(dict.fromkeys(paths), by, tick=lambda: bar.advance(task))
+    for message in found.unreadable[:MAX_NAMED]:
+        click.echo(f"understudy: {printable(message)}", err=True)
+    failed = len(found.unreadable)
+    if failed:
+        more = f", {failed - MAX_NAMED} of them not named here" if failed > MAX_NAMED else ""
+        click.echo(
+            f"understudy: {failed} of {found.logs} logs cannot be read{more}; the ranking is "
+            "without them",
+            err=True,
+        )
+    if not found.jobs:
+        raise UnderstudyError(f"{folders[0]}: none of the {found.logs} logs can be read")
+    names = found.programs if keep_names else tuple(map(_letters, range(len(found.programs))))
+    rows = [_row(n, job, names) for n, job in enumerate(found.jobs, 1)]
+    if json_file is not None:
+        write_text(json_file, json.dumps(_document(found, by, rows), indent=1) + "\n")
+    if csv_file is not None:
+        write_text(csv_file, _values(rows))
+    click.echo("\n".join(_lines(found, names, limit)))
+
+
+def _letters(number: int) -> str:
+    """A name for a program: A to Z, AA, AB, …"""
+    text = chr(ord("A") + number % LETTERS)
+    return text if number < LETTERS else _letters(number // LETTERS - 1) + text
+
+
+def _when(time_s: float) -> str:
+    """A time since the epoch, in UTC; empty if no calendar has it."""
+    try:
+        return datetime.fromtimestamp(time_s, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def _row(place: int, job: Job, names: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "place": place, "job": job.job, "start": _when(job.start_s), "logs": job.logs,
+        "processes": job.processes, "read_bytes": job.read_bytes,
+        "written_bytes": job.written_bytes, "opens": job.opens, "io_s": job.io_s,
+        "process_s": job.process_s, "io_fraction": job.io_fraction,
+        "incomplete_logs": job.incomplete, "unfinished_logs": job.unfinished,
+        "program": names[job.program], "replicate": job.replicate,
+    }  # fmt: skip
+
+
+def _document(found: Ranking, by: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "by": by, "logs": found.logs, "unreadable_logs": len(found.unreadable), "jobs": rows,
+    }  # fmt: skip
+
+
+def _values(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterator[str]:
+    jobs = found.jobs[:limit]
+    total_s, total = sum(j.io_s for j in found.jobs), sum(j.bytes for j in found.jobs)
+    yield (
+        f"{_count(len(found.jobs), 'job')} in {_count(found.logs - len(found.unreadable), 'log')}:"
+        f" {size(total)}, {seconds(total_s)} of I/O time"
+    )
+    columns = (">job", "start (UTC)", ">logs", ">processes", ">read", ">written", ">I/O time",
+               ">of run time", "program", "replicate")  # fmt: skip
+    yield from table("", columns, (
+        (str(job.job), _when(job.start_s)[:16].replace("T", " "), str(job.logs),
+         str(job.processes), size(job.read_bytes), size(job.written_bytes), seconds(job.io_s),
+         "unknown" if job.io_fraction is None else share(job.io_fraction),
+         printable(names[job.program]).replace("\n", " "), job.replicate)
+        for job in jobs
+    ))  # fmt: skip
+    if len(jobs) < len(found.jobs):
+        yield f"and {_count(len(found.jobs) - len(jobs), 'job')} more"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

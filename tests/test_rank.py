@@ -1,0 +1,138 @@
+"""The command `understudy rank`: a table of the jobs of a directory of logs."""
+
+import csv
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.readers.synthetic import Run
+from tests.support.darshanwriter import START_S
+from understudy.cli import main
+from understudy.judge.ranking import program_of, rank
+
+MIB = 1 << 20
+
+
+def job(
+    folder: Path, number: int, io_s: float, size: int, logs: int = 1, **options: object
+) -> None:
+    """A job of `logs` processes, each with as many bytes and seconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for n in range(logs):
+        run = Run(nprocs=1, jobid=number, start_s=START_S + number, **options)
+        run.write(f"/s/out.{n}", size, 2.0, rank=0, F_WRITE_TIME=io_s, F_META_TIME=0.0)
+        run.read("/s/in", MIB, 1.0, rank=0, F_READ_TIME=0.0)
+        run.log(folder / f"alice_secret_id{number}-{n}.darshan")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    logs = tmp_path / "logs"
+    job(logs / "1", 11, 2.0, 4 * MIB, logs=4, exe="/home/alice/secret -x")  # 8 s, 16 MiB
+    job(logs / "2", 12, 1.0, 100 * MIB, exe="python3 -u /home/alice/train.py 7")  # 1 s, 100 MiB
+    job(logs / "2", 13, 0.5, MIB, exe="/home/alice/secret -y")
+    job(logs / "2", 14, 0.1, MIB, exe="/bin/small", run_time_s=None)
+    return logs
+
+
+def ranked(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["rank", *map(str, arguments)])
+
+
+def test_jobs_are_in_order_of_their_time_or_bytes(folder: Path, tmp_path: Path) -> None:
+    for by, order in (("time", [11, 12, 13, 14]), ("bytes", [12, 11, 13, 14])):
+        out = tmp_path / "rank.json"
+        done = ranked(folder, "--by", by, "--json", out)
+        assert done.exit_code == 0, done.stderr
+        rows = json.loads(out.read_text())["jobs"]
+        assert [row["job"] for row in rows] == order
+        assert [row["place"] for row in rows] == [1, 2, 3, 4]
+        shown = [line.split()[0] for line in done.stdout.splitlines()[2:]]
+        assert shown == [str(n) for n in order]
+
+
+def test_the_numbers_are_those_of_the_logs(folder: Path, tmp_path: Path) -> None:
+    out, table = tmp_path / "rank.json", tmp_path / "rank.csv"
+    assert ranked(folder, "--json", out, "--csv", table).exit_code == 0
+    made = json.loads(out.read_text())
+    first, last = made["jobs"][0], made["jobs"][-1]
+    assert (made["logs"], made["unreadable_logs"]) == (7, 0)
+    assert (first["logs"], first["processes"], first["opens"]) == (4, 1, 8)
+    assert (first["written_bytes"], first["read_bytes"]) == (16 * MIB, 4 * MIB)
+    assert (first["io_s"], first["process_s"], first["io_fraction"]) == (8.0, 400.0, 0.02)
+    assert first["start"] == "2023-11-14T22:13:31Z"
+    assert (last["io_fraction"], last["unfinished_logs"]) == (None, 1)
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["job"] for row in rows] == [str(row["job"]) for row in made["jobs"]]
+    assert rows[0]["written_bytes"] == str(16 * MIB)
+
+
+def test_it_says_which_jobs_are_worth_a_replica(folder: Path, tmp_path: Path) -> None:
+    """One of each program that has most of the time or of the bytes."""
+    out = tmp_path / "rank.json"
+    ranked(folder, "--json", out)
+    said = {row["job"]: row["replicate"] for row in json.loads(out.read_text())["jobs"]}
+    assert said[11] == "yes: its program has 88.5 % of the I/O time"
+    assert said[12] == "yes: its program has 80.8 % of the bytes"
+    assert (said[13], said[14]) == ("as job 11", "")
+
+
+def test_names_are_hidden(folder: Path, tmp_path: Path) -> None:
+    out, table = tmp_path / "rank.json", tmp_path / "rank.csv"
+    files = ["--json", out, "--csv", table]
+    hidden = ranked(folder, *files).output + out.read_text() + table.read_text()
+    kept = ranked(folder, "--keep-names", *files).output + out.read_text() + table.read_text()
+    for name in ("secret", "train.py", "small"):
+        assert name not in hidden and kept.count(name) >= 3
+    for text in (hidden, kept):
+        assert "alice" not in text and "1000" not in text.split()
+
+
+def test_logs_that_cannot_be_read_are_counted_and_named(folder: Path) -> None:
+    for n in range(3):
+        (folder / f"bad{n}.darshan").write_bytes(b"no log" * n)
+    done = ranked(folder, "--limit", "2")
+    assert done.exit_code == 0
+    assert "4 jobs in 7 logs" in done.stdout and "and 2 jobs more" in done.stdout
+    errors = done.stderr.splitlines()
+    assert all(f"bad{n}.darshan: " in errors[n] for n in range(3))
+    assert errors[3] == ("understudy: 3 of 10 logs cannot be read; the ranking is without them")
+
+
+def test_a_directory_without_a_log_that_can_be_read(tmp_path: Path) -> None:
+    done = ranked(tmp_path)
+    assert done.exit_code == 1 and "expected at least one file *.darshan" in done.stderr
+    (tmp_path / "a.darshan").write_bytes(b"")
+    done = ranked(tmp_path)
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1].endswith("none of the 1 logs can be read")
+    done = ranked(tmp_path / "gone")
+    assert done.exit_code == 1 and "No such file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("/opt/app/bin/lmp -in in.x", "lmp"), ("python3.11 -u /x/train.py 7", "train.py"),
+        ("python3 -c code", "code"), ("bash", "bash"), ("", ""), ("python3", "python3"),
+    ],
+)  # fmt: skip
+def test_a_program_is_its_executable_or_script(command: str, name: str) -> None:
+    assert program_of(command) == name
+
+
+def test_memory_does_not_grow_with_the_logs_of_a_job(tmp_path: Path) -> None:
+    job(tmp_path, 11, 1.0, MIB, logs=60)
+    names = sorted(path.name for path in tmp_path.glob("*.darshan"))
+    peaks = []
+    for count in (10, 10, 60):  # the first run fills the caches
+        tracemalloc.start()
+        found = rank(tmp_path / name for name in names[:count])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert (len(found.jobs), found.jobs[0].logs) == (1, count)
+    assert peaks[2] < 1.2 * peaks[1]
