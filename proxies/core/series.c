@@ -827,8 +827,8 @@ static int64_t look_at(const struct und_series *series, const char *path, bool c
     else if (!und_storage_look(path, &bytes, &error))
         UND_DIE("%s: %s", method->name, error.text);
     if (closed && method->whole && !method->whole(path, &error)) {
-        const char *why = und_space_is_out(path, UND_FULL_BYTES) ? strerror(ENOSPC) : error.text;
-        UND_DIE("%s: cannot write all of %s: %s", method->name, path, why);
+        const int refusal = und_space_refusal(path, UND_FULL_BYTES);
+        UND_DIE("%s: cannot write all of %s: %s", method->name, path, refusal ? strerror(refusal) : error.text);
     }
     return bytes;
 }

@@ -1,13 +1,39 @@
+#define _XOPEN_SOURCE 700
 #include "core/space.h"
 
 #include "core/storage.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
-bool und_space_is_out(const char *path, int64_t bytes)
+/* Appends that many bytes and flushes them; 0, or errno. */
+static int append(int descriptor, int64_t bytes)
+{
+    static const char zeros[UND_FULL_BYTES];
+    off_t end = lseek(descriptor, 0, SEEK_END);
+    bool good = end >= 0;
+    while (good && bytes > 0) {
+        const size_t size = bytes < UND_FULL_BYTES ? (size_t)bytes : UND_FULL_BYTES;
+        const ssize_t written = pwrite(descriptor, zeros, size, end);
+        good = written > 0;
+        end += good ? written : 0;
+        bytes -= good ? written : 0;
+    }
+    return good && fsync(descriptor) == 0 ? 0 : errno;
+}
+
+int und_space_refusal(const char *path, int64_t bytes)
 {
     struct statvfs system;
-    if (statvfs(und_storage_name(path), &system) != 0 || system.f_frsize == 0)
-        return false;
-    return (uint64_t)system.f_bavail < (uint64_t)bytes / system.f_frsize + 1;
+    const char *name = und_storage_name(path);
+    const int descriptor = open(name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int why = descriptor < 0 ? 0 : append(descriptor, bytes); /* it may be gone with the run */
+    if (descriptor >= 0)
+        close(descriptor);
+    if (why != 0 || statvfs(name, &system) != 0 || system.f_frsize == 0)
+        return why;
+    return (uint64_t)system.f_bavail < (uint64_t)bytes / system.f_frsize + 1 ? ENOSPC : 0;
 }

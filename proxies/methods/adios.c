@@ -18,7 +18,6 @@
 #include <adios.h>
 #include <adios_error.h>
 #include <adios_read.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,9 +116,9 @@ static const char *reason(char text[ERROR_BYTES])
 static _Noreturn void fail(const struct und_file *file, const char *doing, const char *what)
 {
     char text[ERROR_BYTES];
-    const bool full = !file->read && und_space_is_out(file->path, UND_FULL_BYTES);
+    const int refusal = file->read ? 0 : und_space_refusal(file->path, UND_FULL_BYTES);
     UND_DIE("adios: cannot %s%s%s%s: %s", doing, what ? what : "", what ? " of " : "", file->path,
-            full ? strerror(ENOSPC) : reason(text));
+            refusal != 0 ? strerror(refusal) : reason(text));
 }
 
 static void check(int code, const struct und_file *file, const char *doing, const char *what)
@@ -149,8 +148,9 @@ static void watch_io(bool on)
 /* ADIOS' methods that use MPI-IO look at none of its results, or at few. */
 static void check_io(const struct und_file *file, const char *doing)
 {
-    if (io_error != MPI_SUCCESS && und_space_is_out(file->path, UND_FULL_BYTES))
-        UND_DIE("adios: cannot %s%s: %s", doing, file->path, strerror(ENOSPC));
+    const int refusal = io_error == MPI_SUCCESS ? 0 : und_space_refusal(file->path, UND_FULL_BYTES);
+    if (refusal != 0)
+        UND_DIE("adios: cannot %s%s: %s", doing, file->path, strerror(refusal));
     UND_MPI(io_error, "adios: cannot %s%s", doing, file->path);
 }
 

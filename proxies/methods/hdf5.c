@@ -10,7 +10,6 @@
 #include "core/space.h"
 #include "core/storage.h"
 
-#include <errno.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +89,9 @@ static herr_t keep_innermost(unsigned depth, const H5E_error2_t *error, void *te
 static _Noreturn void fail(const struct und_file *file, const char *doing, const char *what)
 {
     char text[200] = "no reason given by HDF5";
-    if (!file->reading && und_space_is_out(file->path, UND_FULL_BYTES))
-        snprintf(text, sizeof text, "%s", strerror(ENOSPC));
+    const int refusal = file->reading ? 0 : und_space_refusal(file->path, UND_FULL_BYTES);
+    if (refusal != 0)
+        snprintf(text, sizeof text, "%s", strerror(refusal));
     else
         H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
     UND_DIE("hdf5: cannot %s%s%s%s: %s", doing, what ? what : "", what ? " of " : "", file->path, text);

@@ -8,7 +8,6 @@
 #include "core/space.h"
 #include "core/storage.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +34,10 @@ static void check_moved(int code, const MPI_Status *status, int bytes, const str
         MPI_Get_count(status, MPI_BYTE, &moved);
     if (code == MPI_SUCCESS && moved == bytes)
         return;
-    if (file->writing && und_space_is_out(file->path, bytes))
+    const int refusal = file->writing ? und_space_refusal(file->path, bytes) : 0;
+    if (refusal != 0)
         UND_DIE("mpiio: cannot %s %d bytes at byte %lld of %s: %s", doing, bytes, (long long)offset, file->path,
-                strerror(ENOSPC));
+                strerror(refusal));
     UND_MPI(code, "mpiio: cannot %s %d bytes at byte %lld of %s", doing, bytes, (long long)offset, file->path);
     UND_DIE("mpiio: cannot %s %d bytes at byte %lld of %s: only %d were moved, which MPI reports as success", doing,
             bytes, (long long)offset, file->path, moved);
@@ -164,15 +164,24 @@ static void read_box(struct und_file *file, const struct und_dataset *dataset, c
     ++*file->operations;
 }
 
+/* What a flush or a close has to say: MPI-IO may know no class for it. */
+static void check_written(int code, const struct und_file *file, const char *doing)
+{
+    const int refusal = code != MPI_SUCCESS && file->writing ? und_space_refusal(file->path, UND_FULL_BYTES) : 0;
+    if (refusal != 0)
+        UND_DIE("mpiio: cannot %s %s: %s", doing, file->path, strerror(refusal));
+    UND_MPI(code, "mpiio: cannot %s %s", doing, file->path);
+}
+
 static void sync_file(struct und_file *file)
 {
-    UND_MPI(MPI_File_sync(file->handle), "mpiio: cannot flush %s", file->path);
+    check_written(MPI_File_sync(file->handle), file, "flush");
     ++*file->operations;
 }
 
 static void close_file(struct und_file *file)
 {
-    UND_MPI(MPI_File_close(&file->handle), "mpiio: cannot close %s", file->path);
+    check_written(MPI_File_close(&file->handle), file, "close");
     ++*file->operations;
     free(file);
 }

@@ -18,6 +18,7 @@ from mpi_errors import refused
 from mpi_play import METHODS, require
 from mpi_run import dumps_of, timed
 from mpi_support import (
+    SUFFIXES,
     Json,
     Player,
     Skip,
@@ -343,15 +344,16 @@ def one_rank(rows: int) -> Json:
 
 
 def traced_file(
-    player: Player, trace: tuple[str, ...], workload: Json, *arguments: object
-) -> "subprocess.CompletedProcess[str]":
+    player: Player, trace: tuple[str, ...], workload: Json, *arguments: object,
+    name: str = "one.000000",
+) -> "subprocess.CompletedProcess[str]":  # fmt: skip
     """A run of one rank under strace, whose lines about its first file are in ./trace."""
     need_strace()
     player.clear()
     path = player.describe(workload)
     # The kernel names open files by their whole paths.
-    file = player.folder.resolve() / "data" / "one.000000"
-    command = ["strace", "-f", "-o", "trace", "-P", str(file), "-P", "one.000000"]
+    file = player.folder.resolve() / "data" / name
+    command = ["strace", "-f", "-o", "trace", "-P", str(file), "-P", name]
     command += trace
     command += [str(player.program), "-w", str(path)]
     return subprocess.run(
@@ -419,6 +421,24 @@ def stdio_reports_late_errors(player: Player) -> None:
         expect(message in done.stderr, done.stderr)
         expect(not player.data(), f"left {list(player.data())}")
         expect(not (player.folder / "no.json").exists(), "a result was written")
+
+
+def quota_is_named(player: Player) -> None:
+    """MPI-IO and HDF5 keep an exceeded quota to themselves; the player asks the file system."""
+    calls = "write,writev,pwrite64,pwritev,pwritev2"
+    trace = ("-e", f"trace={calls}", "-e", f"inject={calls}:error=EDQUOT")
+    for method in player.methods(["posix", "mpiio", "hdf5"]):
+        name = f"one.000000{SUFFIXES.get(method, '')}"
+        given = ("-a", method, "-O", "no.json")
+        done = traced_file(player, trace, one_rank(100_000), *given, name=name)
+        if "INJECTED" not in (player.folder / "trace").read_text():
+            raise Skip(f"strace cannot inject errors here: {done.stderr.strip()[-200:]}")
+        expect(done.returncode != 0, f"{method}: status 0")
+        lines = [x for x in done.stderr.splitlines() if x.startswith("understudy: ")]
+        expect(bool(lines), f"{method}: {done.stderr}")
+        expect(f"data/{name}" in lines[0], lines[0])
+        expect("Disk quota exceeded" in lines[0], lines[0])
+        expect(not player.data(), f"{method}: left {list(player.data())}")
 
 
 def restarts(player: Player, method: str) -> None:
@@ -676,6 +696,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         stdio_writes_only,
         stdio_buffers,
         stdio_reports_late_errors,
+        quota_is_named,
         shifted_ranks,
         drops_cache,
         later_job_finds_wrong_bytes,
