@@ -56,6 +56,23 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
+@pytest.mark.parametrize(("printed", "most"), [('{"num_in_osds":8}', 8), ("denied", None)])
+def test_cephfs_by_fuse(host: Host, printed: str, most: int | None) -> None:
+    """The type is the one that the player finds, which a run compares with the system's."""
+    host.program("mpirun")
+    host.program("ceph", printed)
+    layout = {"backend": "ceph", "stripe_count": 1}
+    host.storage({"type": "fuse.ceph-fuse", "default_layout": layout})
+    done = host.new("mine", "--scratch", str(host.folder))
+    assert done.returncode == 0, done.stderr
+    [ceph] = host.partitions().values()
+    assert ceph["name"] == "ceph"
+    assert {systems.SHARED, systems.STRIPING} <= set(ceph["features"])
+    assert ceph["extras"][systems.TYPE] == "fuse.ceph-fuse"
+    assert ceph["extras"][systems.STRIPE_COUNT] == 1
+    assert ceph["extras"][systems.STRIPE_COUNT_MAX] == most
+
+
 def test_without_a_batch_system_it_is_this_machine(host: Host) -> None:
     host.program("mpirun")
     done = host.new("mine", "--scratch", str(host.folder))

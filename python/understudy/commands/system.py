@@ -244,7 +244,8 @@ def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
         name = next(n for n in (name, *(f"{name}-{k}" for k in range(2, 99))) if n not in taken)
         taken.add(name)
         yield FileSystem(
-            name=name, scratch=directory, type=known, shared=shared or local, features=features,
+            name=name, scratch=directory, type=type_ if shared else known,
+            shared=shared or local, features=features,
             extras=extras, note="" if shared or local else "of each node: jobs of one node",
         )  # fmt: skip
 
@@ -276,10 +277,14 @@ def _storage(directory: str) -> dict[str, object]:
 
 def _targets(known: str, directory: str) -> int | None:
     """Targets of the file system, where a command of its own tells."""
-    if known != "lustre":
-        return None
-    printed = _printed("lfs", "osts", directory)
-    return len(re.findall(r"(?m)^\d+: ", printed)) or None if printed else None
+    if known == "lustre":
+        printed = _printed("lfs", "osts", directory) or ""
+        return len(re.findall(r"(?m)^\d+: ", printed)) or None
+    if known == "ceph":  # users may lack the right to ask
+        printed = _printed("ceph", "--connect-timeout", "10", "osd", "stat", "-f", "json") or ""
+        found = re.search(r'"num_in_osds":\s*([1-9]\d{0,5})\b', printed)
+        return int(found[1]) if found else None
+    return None
 
 
 def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
