@@ -11,6 +11,7 @@ from tests import fuzz_describe as fuzz
 from tests.readers.synthetic import Run, rank_bytes, sizes
 from tests.support.darshanwriter import write_log, write_regions
 from understudy.contracts.workload import Workload, parse
+from understudy.darshanlog import layouts
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
 
@@ -140,3 +141,99 @@ def test_time_steps_of_very_many_ranks_keep_blocks_of_ranks(tmp_path: Path) -> N
     assert any("in blocks of equal ones" in note for note in workload.source.notes)
     moved = rank_bytes(stream, 3, 1 << 20)
     assert [sum(moved[n : n + 16]) for n in (0, 1 << 19)] == [mib, mib]
+
+
+@pytest.mark.parametrize("module", ["POSIX", "MPIIO", "STDIO", "H5D"])
+def test_repeated_records_are_left_out(module: str, tmp_path: Path) -> None:
+    """A region with records twice moves the bytes once, in all that is said of the log."""
+    own = {"H5D": {"H5D_WRITES": 4, "file_rec_id": 5},
+           "MPIIO": {"MPIIO_COLL_OPENS": 1, "MPIIO_COLL_WRITES": 4}}  # fmt: skip
+    row = own.get(module, {f"{module}_OPENS": 1, f"{module}_WRITES": 4}) | {
+        "id": 1, "rank": 2, f"{module}_BYTES_WRITTEN": 4 << 20,
+        f"{module}_F_WRITE_START_TIMESTAMP": 1.0, f"{module}_F_WRITE_END_TIMESTAMP": 2.0,
+    }  # fmt: skip
+    names = {1: b"/scratch/a", 5: b"/scratch/f.h5"}
+    path = tmp_path / "log.darshan"
+    once = described(path, names=names, **{module: [row]})
+    twice = described(path, names=names, **{module: [row] * 3})
+    assert twice.bytes == once.bytes == 4 << 20
+    name = "MPI-IO" if module == "MPIIO" else module
+    assert f"Module {name}: 2 records left out that repeat another." in twice.source.notes
+    assert not any("repeat another" in note for note in once.source.notes)
+    assert darshan.closing(twice) == darshan.closing(once)
+
+
+def test_records_of_one_file_and_rank_that_differ_are_noted(tmp_path: Path) -> None:
+    other = GOOD | {"POSIX_BYTES_WRITTEN": 5 << 20}
+    workload = described(
+        tmp_path / "log.darshan", names={1: b"/scratch/a"}, POSIX=[GOOD, other, GOOD]
+    )
+    notes = " ".join(workload.source.notes)
+    assert "POSIX: 1 record left out that repeat another." in notes
+    assert "POSIX: 1 record of a file and rank that have another, of other counters" in notes
+
+
+def test_bytes_of_minus_one_are_noted(tmp_path: Path) -> None:
+    """Darshan writes them for counters that a module lacks; no module lacks its bytes."""
+    bad = GOOD | {"id": 2, "POSIX_BYTES_WRITTEN": -1}
+    names = {1: b"/scratch/a", 2: b"/scratch/b"}
+    workload = described(tmp_path / "log.darshan", names=names, POSIX=[GOOD, bad])
+    assert "Module POSIX: 1 record with counters that no run can have" in " ".join(
+        workload.source.notes
+    )
+
+
+def test_sizes_that_tell_the_bytes_of_very_many_ranks_take_no_memory(tmp_path: Path) -> None:
+    ranks = 1 << 20
+    shared = GOOD | {
+        "POSIX_WRITES": ranks, "POSIX_BYTES_WRITTEN": 1500 * ranks,
+        "POSIX_F_VARIANCE_RANK_BYTES": 1.0,
+        "POSIX_MAX_BYTE_WRITTEN": 1500 * ranks - 1,
+        "POSIX_ACCESS1_ACCESS": 1000, "POSIX_ACCESS1_COUNT": ranks // 2,
+        "POSIX_ACCESS2_ACCESS": 2000, "POSIX_ACCESS2_COUNT": ranks // 2,
+    }  # fmt: skip
+    with fuzz.limits(256 << 20):
+        workload = described(
+            tmp_path / "log.darshan", nprocs=ranks, names={1: b"/s/a"}, POSIX=[shared]
+        )
+    assert workload.bytes == 1500 * ranks
+    assert any("too many ranks to hold" in note for note in workload.source.notes)
+
+
+ZEROS = {"DXT_POSIX": "a record is there more than 1000 times", "LUSTRE": "more than 1000 times",
+         "HEATMAP": "there are more than 64 records"}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", [*ZEROS, "names"])
+def test_regions_of_zeros_end_soon(module: str, tmp_path: Path) -> None:
+    """256 MiB of zeros, 260 kB in the file."""
+    heat = {"id": 9, "bin_width_s": 1.0, "write_bins": [1], "read_bins": [0]}
+    path = write_log(
+        tmp_path / "log.darshan", names={1: b"/a", 9: b"heatmap:POSIX"}, POSIX=[GOOD],
+        DXT_POSIX=[{"id": 1, "write_segments": []}], HEATMAP=[heat],
+        LUSTRE=[{"id": 1, "stripe_size_bytes": 1 << 20, "ost_ids": [1]}],
+    )  # fmt: skip
+    parts = fuzz.Parts.of(path.read_bytes())
+    slot = 0 if module == "names" else 1 + parts.format.module_names.index(module)
+    parts.regions[slot] = bytearray(256 << 20)
+    write_regions(path, parts.header, parts.job, parts.regions, "zlib")
+    message = ZEROS.get(module, "names in a row are of 1 records")
+    with fuzz.limits(), pytest.raises(UnderstudyError, match=message):
+        darshan.read(path)
+
+
+def test_a_trace_record_of_absurd_length_is_refused(tmp_path: Path) -> None:
+    path = write_log(
+        tmp_path / "log.darshan", names={1: b"/a"},
+        POSIX=[GOOD | {"POSIX_F_WRITE_END_TIMESTAMP": 90.0}],
+        DXT_POSIX=[{"id": 1, "write_segments": [(0, 1, 1.0, 2.0)]}],
+    )  # fmt: skip
+    parts = fuzz.Parts.of(path.read_bytes())
+    data = parts.regions[1 + parts.format.module_names.index("DXT_POSIX")]
+    head = np.dtype([(n, "<" + k) for n, k in layouts.DXT_HEAD])
+    rows = np.frombuffer(data[: head.itemsize], head).copy()
+    rows["write_count"] = (1 << 22) + 1
+    data[: head.itemsize] = rows.tobytes()
+    write_regions(path, parts.header, parts.job, parts.regions, "zlib")
+    with pytest.raises(UnderstudyError, match="number of segments of a record is 4194305, exp"):
+        darshan.read(path)

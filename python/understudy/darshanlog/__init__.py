@@ -16,6 +16,7 @@ from understudy.darshanlog.records import (
     LustreComponent,
     LustreRecord,
     record_dtype,
+    record_keys,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "open_joined",
     "open_log",
     "record_dtype",
+    "record_keys",
 ]

@@ -62,6 +62,7 @@ class JoinedLog(Log):
 
     def __init__(self, runs: Sequence[Run], notes: Sequence[str]) -> None:
         self.runs = tuple(runs)
+        self.repeats = {}
         first = self.runs[0]
         self.path = Path(f"{first.path} and {len(self.runs) - 1} more")
         self.notes = tuple(notes)
@@ -111,6 +112,9 @@ class JoinedLog(Log):
 
     def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
         """As `Log.records`, with ranks, times and files of the whole."""
+        return self._distinct(module, self._all_records(module, block_records))
+
+    def _all_records(self, module: str, block_records: int) -> Iterator[Block]:
         held: list[Block] = []  # of many logs with few records each
         for run in self.runs:
             with open_log(run.path) as log:

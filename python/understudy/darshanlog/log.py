@@ -1,10 +1,13 @@
 """An open Darshan log: header, job record and streams of its records."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.header import Header, Job, Module, Mount, read_header, read_job
@@ -14,6 +17,7 @@ from understudy.darshanlog.records import (
     DxtRecord,
     HeatmapRecord,
     LustreRecord,
+    distinct,
     dxt_records,
     fixed_records,
     heatmap_records,
@@ -41,10 +45,12 @@ class Log:
     """
 
     notes: tuple[str, ...] = ()
+    _repeated: Mapping[str, npt.NDArray[np.uint64]] = MappingProxyType({})
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
         self._file = file
+        self.repeats: dict[str, int] = {}  # records that `leave_out_repeats` left out, by module
         self._header: Header = read_header(file, path, os.fstat(file.fileno()).st_size)
         header = self._header
         self.version: str = header.version
@@ -112,9 +118,22 @@ class Log:
         found = self._module(module)
         if found is None:
             return iter(())
-        return fixed_records(
+        blocks = fixed_records(
             self._module_region(found), module, found.version, self._header.order, block_records
         )
+        return self._distinct(module, blocks)
+
+    def leave_out_repeats(self, keys: Mapping[str, npt.NDArray[np.uint64]]) -> None:
+        """Leave out records that equal an earlier one of the same module, file and rank from here
+        on. `keys` are those of the records that may (`record_keys`), by module."""
+        self._repeated = dict(keys)
+        self.repeats = {}
+
+    def _distinct(self, module: str, blocks: Iterator[Block]) -> Iterator[Block]:
+        if module not in self._repeated:
+            return blocks
+        found = self.repeats
+        return distinct(blocks, self._repeated[module], lambda n: found.update({module: n}))
 
     def lustre(self) -> Iterator[LustreRecord]:
         """How each file on Lustre is striped."""
@@ -128,7 +147,8 @@ class Log:
         found = self._module("HEATMAP")
         if found is None:
             return iter(())
-        return heatmap_records(self._module_region(found), self._header.order)
+        ranks = max(1, self.job.nprocs)
+        return heatmap_records(self._module_region(found), self._header.order, ranks)
 
     def dxt(self, module: str) -> Iterator[DxtRecord]:
         """Every traced access, by file and rank; `module` is DXT_POSIX or DXT_MPIIO."""

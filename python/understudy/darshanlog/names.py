@@ -11,6 +11,9 @@ from understudy.darshanlog.stream import Region
 NAMES_BYTES = 1 << 18
 """Plain bytes of name records taken at a time; no name is as long."""
 
+MAX_SAME = 100
+"""Names of one record, on average of a block: no log repeats names as often."""
+
 Names = tuple[npt.NDArray[np.uint64], list[bytes]]
 
 
@@ -22,6 +25,8 @@ def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[Names]
         ids, names, rest = split(rest + data, order)
         if len(rest) > NAMES_BYTES:
             raise region.error(f"a name takes more than {NAMES_BYTES} bytes")
+        if len(names) > MAX_SAME and len(set(ids)) * MAX_SAME < len(names):
+            raise region.error(f"{len(names)} names in a row are of {len(set(ids))} records")
         if names:
             yield np.frombuffer(b"".join(ids), order + "u8").astype("=u8"), names
     if rest:

@@ -1,6 +1,6 @@
 """Records of one module, decoded from the plain bytes of its region."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,40 @@ from understudy.darshanlog.stream import Region
 from understudy.errors import UnderstudyError
 
 MAX_BINS = 1 << 20  # of a heatmap; Darshan uses at most 200
+MAX_HEATMAPS = 16  # of a rank; Darshan has one for each of its modules
+MAX_SEGMENTS = 1 << 22  # traced accesses of a record: 128 MiB; by default, Darshan keeps 2 MiB
+MAX_REPEATS = 1000  # equal records in a row
 Block = npt.NDArray[np.void]
 """A structured array in native byte order."""
+
+
+def record_keys(
+    ids: npt.NDArray[np.uint64], ranks: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint64]:
+    """A number for each file and rank; those of others differ, except by accident."""
+    spread = np.uint64(0xD6E8FEB86659FD93)
+    keys: npt.NDArray[np.uint64] = ids + spread * (ranks + 2).astype(np.uint64)
+    return keys
+
+
+def distinct(
+    blocks: Iterator[Block], keys: npt.NDArray[np.uint64], left_out: Callable[[int], None]
+) -> Iterator[Block]:
+    """Blocks without records that equal another with one of these keys; `left_out` is told how
+    many there were."""
+    seen: set[int] = set()
+    count = 0
+    for block in blocks:
+        some = np.flatnonzero(np.isin(record_keys(block["id"], block["rank"]), keys))
+        good = np.ones(len(block), np.bool_)
+        for n in some.tolist():
+            content = hash(block[n].tobytes())
+            good[n] = content not in seen
+            seen.add(content)
+        count += len(block) - int(good.sum())
+        if good.any():
+            yield block[good]
+    left_out(count)
 
 
 def _dtype(fields: tuple[tuple[str, str], ...], order: str = "=") -> np.dtype[np.void]:
@@ -80,9 +112,13 @@ def _upgrade(
 def _heads(region: Region, fields: tuple[tuple[str, str], ...], order: str) -> Iterator[Any]:
     """The fixed part of each record; the caller reads what follows it before it takes the next."""
     head_bytes = _dtype(fields).itemsize
+    last, repeats = b"", 0
     while data := region.read(head_bytes):
         if len(data) < head_bytes:
             raise _cut(region, head_bytes, len(data))
+        last, repeats = data, repeats + 1 if data == last else 0
+        if repeats > MAX_REPEATS:
+            raise region.error(f"a record is there more than {MAX_REPEATS} times in a row")
         yield _native(data, fields, order)[0]
 
 
@@ -211,14 +247,19 @@ class HeatmapRecord:
     read_bins: npt.NDArray[np.int64]
 
 
-def heatmap_records(region: Region, order: str) -> Iterator[HeatmapRecord]:
+def heatmap_records(region: Region, order: str, ranks: int) -> Iterator[HeatmapRecord]:
     """The records of the HEATMAP module.
 
     Darshan 3.4.0 to 3.4.3 could give a rank one bin more or less than the others: such a
     record loses its last bin or gains an empty one, so that all have as many as the first.
     """
     first: tuple[float, int] | None = None
-    for head in _heads(region, layouts.HEATMAP_HEAD, order):
+    for n, head in enumerate(_heads(region, layouts.HEATMAP_HEAD, order), 1):
+        if n > MAX_HEATMAPS * ranks:
+            raise region.error(
+                f"there are more than {MAX_HEATMAPS * ranks} records, expected at most "
+                f"{MAX_HEATMAPS} of each of the {ranks} ranks"
+            )
         width_s = float(head["bin_width_s"])
         nbins = _count(region, int(head["nbins"]), "number of bins", MAX_BINS)
         data = region.read_exactly(16 * nbins, "the bins of a record")
@@ -259,6 +300,7 @@ def dxt_records(region: Region, name: str, version: int, order: str) -> Iterator
     for head in _heads(region, layouts.DXT_HEAD, order):
         writes = _count(region, int(head["write_count"]), "number of writes")
         reads = _count(region, int(head["read_count"]), "number of reads")
+        _count(region, writes + reads, "number of segments", MAX_SEGMENTS)
         data = region.read_exactly(segment_bytes * (writes + reads), "the segments of a record")
         segments = _native(data, layout.segment, order)
         if not layout.offsets_known:

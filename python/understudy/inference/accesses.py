@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.darshanlog import Log
+from understudy.darshanlog import Log, record_keys
 from understudy.inference.counters import (
     COLUMNS,
     DATASET,
@@ -21,6 +21,7 @@ from understudy.inference.counters import (
     MAX_COUNT,
     PRESENT,
     TOUCH,
+    Spread,
     dataset_rows,
     datasets,
     flushes,
@@ -83,6 +84,7 @@ class Accesses:
         self.screen = Screen(str(log.path), ranks, log.job.run_time_s)
         self.idle = Idle()
         self.hints: dict[int, Hint] = {}
+        self.repeated: dict[str, list[npt.NDArray[np.uint64]]] = {}  # keys of records, by module
         self._of_hdf5 = np.empty(0, np.uint64)  # files that HDF5 opened
         self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
         # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.
@@ -118,14 +120,16 @@ class Accesses:
             for block in self._records("H5D"):
                 spills["H5D"].add(datasets(block, self.ranks, files))
                 spills["present"].add(present(block, files))
+            spread = Spread()
             for module, columns in COLUMNS.items():
                 for block in self._records(module):
                     spills["operations"].add(operations(block, module))
-                    for touches in columns(block, self.ranks):
+                    for touches in columns(block, self.ranks, spread):
                         if module == "MPI-IO" and self.wrong_starts:
                             late = touches["write"] & (touches["opened_s"] > 0)
                             touches["start_s"][late] = touches["opened_s"][late]
                         spills[module].add(touches[touches["write"] | (touches["bytes"] != 0)])
+            self.remarks.add("unspread", spread.kept)
             for n in range(self._buckets):
                 self._rows.add(self._combined({k: s.bucket(n) for k, s in spills.items()}))
         finally:
@@ -158,6 +162,7 @@ class Accesses:
 
     def _combined(self, found: dict[str, Rows]) -> Rows:
         """The accesses to the files of one bucket."""
+        self._note_repeats(found)
         names = found["names"][np.argsort(found["names"]["file"], kind="stable")]
         junk = names["file"][names["template"] == JUNK]
         for module in COLUMNS:
@@ -179,6 +184,24 @@ class Accesses:
             known = names["template"][place[named]]
             self.idle.add(idle, {self.templates.names[n] for n in np.unique(known).tolist()})
         return rows
+
+    def _note_repeats(self, found: dict[str, Rows]) -> None:
+        """Note files of which a rank has two records, which Darshan does not write."""
+        modules = {"H5D": (found["H5D"], "record", "write")}
+        for module, method in (("POSIX", "posix"), ("MPI-IO", "mpiio"), ("STDIO", "stdio")):
+            mine = found["operations"]["method"] == METHODS.index(method)
+            modules[module] = (found["operations"][mine], "file", "method")
+        for module, (rows, name, other) in modules.items():
+            ids, ranks = rows[name], rows["rank"].astype(np.int64)
+            keys = record_keys(ids, ranks)
+            shared = record_keys(ids, np.full(len(ids), ALL_RANKS))  # may have become one rank's
+            both, times = np.unique(keys + rows[other].astype(np.uint64), return_counts=True)
+            if (times > 1).any():
+                again = np.isin(keys + rows[other].astype(np.uint64), both[times > 1])
+                self.repeated.setdefault(module, []).append(
+                    np.unique(np.concatenate([keys[again], shared[again]] if module == "H5D"
+                                             else [keys[again]]))
+                )  # fmt: skip
 
     def _traces(self, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Rows]:
         """The traced writes of some ranks to some files, in order of start."""

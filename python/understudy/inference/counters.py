@@ -1,6 +1,7 @@
 """From Darshan's counters to rows: one per record and direction, alike for every module."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, Rows
 from understudy.inference.transfers import MAX_TRANSFER, of_average, of_streams, sizes_of
 
 MAX_COUNT = (1 << 31) - 1  # calls of one record
+MAX_SPREAD = 1 << 17  # rows of ranks that shared records of a log become at most
 
 _SIZED = (("calls", "i4", (len(BINS),)), ("sizes", "f4", (len(BINS),)), ("collectives", "i4"))
 
@@ -50,7 +52,7 @@ def flushes(block: Any) -> Rows:
     return rows[rows["flushes"] > 0]
 
 
-def _posix(block: Any, ranks: int) -> list[Rows]:
+def _posix(block: Any, ranks: int, spread: "Spread") -> list[Rows]:
     touches = []
     for write in (True, False):
         touch = _touch(block, "POSIX", write, ranks)
@@ -63,7 +65,7 @@ def _posix(block: Any, ranks: int) -> list[Rows]:
         touch["by_handle"] = (block["POSIX_FILENOS"] > 0) & (
             block["POSIX_FILENOS"] == block["POSIX_OPENS"]
         )
-        touches.append(_spread(touch, block, "POSIX", ranks))
+        touches.append(_spread(touch, block, "POSIX", ranks, spread))
     return touches
 
 
@@ -79,7 +81,7 @@ def _order(touch: Rows, block: Any, word: str) -> None:
     touch["gaps"] = np.clip(np.take_along_axis(counts, best, axis=1)[:, 0], 0, MAX_COUNT)
 
 
-def _mpiio(block: Any, ranks: int) -> list[Rows]:
+def _mpiio(block: Any, ranks: int, spread: "Spread") -> list[Rows]:
     touches = []
     for write in (True, False):
         touch = _touch(block, "MPIIO", write, ranks)
@@ -93,11 +95,11 @@ def _mpiio(block: Any, ranks: int) -> list[Rows]:
         touch["syncs"] = block["MPIIO_SYNCS"]
         opens = [np.maximum(block[f"MPIIO_{k}_OPENS"], 0) for k in ("COLL", "INDEP")]
         touch["opens"] = opens[0] + opens[1]
-        touches.append(_spread(touch, block, "MPIIO", ranks))
+        touches.append(_spread(touch, block, "MPIIO", ranks, spread))
     return touches
 
 
-def _stdio(block: Any, ranks: int) -> list[Rows]:
+def _stdio(block: Any, ranks: int, _: "Spread") -> list[Rows]:
     touches = []
     for write in (True, False):
         touch = _touch(block, "STDIO", write, ranks)
@@ -121,7 +123,7 @@ def _fdopens(touch: Rows, fdopens: Any, ranks: int) -> None:
     touch["top"] = np.where(again, touch["top"] // np.maximum(times, 1), touch["top"])
 
 
-COLUMNS: dict[str, Callable[[Any, int], list[Rows]]] = {
+COLUMNS: dict[str, Callable[[Any, int, "Spread"], list[Rows]]] = {
     "POSIX": _posix,
     "MPI-IO": _mpiio,
     "STDIO": _stdio,
@@ -201,7 +203,22 @@ def _size(rows: Rows, block: Any, module: str, word: str, count: Any) -> None:
         rows["sizes"][told] = sizes_of(histogram[told], values[told], times[told], moved[told])
 
 
-def _spread(touch: Rows, block: Any, module: str, ranks: int) -> Rows:
+@dataclass(slots=True)
+class Spread:
+    """How many rows shared records may still become, and how many records stay as they are."""
+
+    left: int = MAX_SPREAD
+    kept: int = 0
+
+    def some(self, told: npt.NDArray[np.bool_], ranks: int) -> npt.NDArray[np.bool_]:
+        """The first of these records, as many as fit."""
+        fits = told & (np.cumsum(told) <= self.left // ranks)
+        self.left -= int(fits.sum()) * ranks
+        self.kept += int(told.sum() - fits.sum())
+        return fits
+
+
+def _spread(touch: Rows, block: Any, module: str, ranks: int, spread: Spread) -> Rows:
     """Replace shared records by one per rank if the access sizes determine the bytes of each rank:
     as many calls as ranks, all of the four most common sizes, which add up to the total."""
     sizes = np.column_stack([block[f"{module}_ACCESS{k}_ACCESS"] for k in range(1, 5)])
@@ -212,6 +229,7 @@ def _spread(touch: Rows, block: Any, module: str, ranks: int) -> Rows:
         & (counts.sum(axis=1) == ranks)
         & ((sizes * counts).sum(axis=1) == touch["bytes"])
     )
+    told = spread.some(told, ranks)
     parts = [touch[~told]]
     for n in np.flatnonzero(told).tolist():
         left = [int(s) for s, c in zip(sizes[n], counts[n], strict=True) for _ in range(int(c))]

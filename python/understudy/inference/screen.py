@@ -117,15 +117,20 @@ class Screen:
         """The words with unknown times and counts where they are impossible."""
         times, counts = words.view(np.float64)[:, columns.times], words[:, columns.counts]
         latest_s = np.where(columns.timers, self.ranks * self.latest_s, self.latest_s)
+        lacking = np.zeros((len(words), len(columns.bytes)), np.bool_)
+        if module != "MPI-IO":  # there, a negative number is an overflow
+            lacking = words[:, columns.bytes] == UNKNOWN
         bad = ~((times >= 0) & (times <= latest_s))
         odd = (counts < UNKNOWN) | (counts > MAX_COUNT)
         odd[:, columns.ranks] |= counts[:, columns.ranks] >= self.ranks
-        if bad.any() or odd.any():
+        if bad.any() or odd.any() or lacking.any():
             words = words.copy()
+            moved = words[:, columns.bytes]
+            words[:, columns.bytes] = np.where(lacking, 0, moved)
             words.view(np.float64)[:, columns.times] = np.where(bad, 0.0, times)
             words[:, columns.counts] = np.where(odd, columns.unknown, counts)
             self.timeless[module] += int((bad & (times != UNKNOWN)).any(axis=1).sum())
-            self.uncounted[module] += int(odd.any(axis=1).sum())
+            self.uncounted[module] += int((odd.any(axis=1) | lacking.any(axis=1)).sum())
         for size, count in columns.common:
             huge = words[:, size].astype(np.float64) * words[:, count] > MAX_MOVED
             if huge.any():

@@ -116,6 +116,10 @@ def describe(
     _refuse_incomplete(log, partial)
     ranks = _ranks(log)
     accesses = Accesses(log, ranks, tick)
+    if accesses.repeated:
+        accesses.close()
+        log.leave_out_repeats({m: np.concatenate(keys) for m, keys in accesses.repeated.items()})
+        accesses = Accesses(log, ranks, tick)
     try:
         return _describe(log, accesses, ranks, name, keep_names)
     finally:
@@ -207,7 +211,22 @@ def _of_job(log: Log, how: str) -> tuple[Provenance, Provenance]:
 
 
 def _screened(log: Log, accesses: Accesses) -> list[str]:
-    return accesses.screen.notes(m for m in RECORDS if m in log.modules)
+    notes = accesses.screen.notes(m for m in RECORDS if m in log.modules)
+    for module in sorted({*log.repeats, *accesses.repeated}):
+        left_out = log.repeats.get(module, 0)
+        unlike = sum(map(len, accesses.repeated.get(module, ())))
+        if left_out:
+            notes.append(f"Module {module}: {_records(left_out)} left out that repeat another.")
+        if unlike:
+            notes.append(
+                f"Module {module}: {_records(unlike)} of a file and rank that have another, of "
+                "other counters: they are added up."
+            )
+    return notes
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
 
 
 def _ranks(log: Log) -> int:
@@ -299,6 +318,8 @@ _RULES = {
     "MPI-IO were used, the size on storage is unknown: {files}.",
     "overflow": "With an MPI-IO byte counter that overflowed at 2^31; the POSIX bytes were used: "
     "{files}.",
+    "unspread": "With bytes of each rank that the access sizes tell, but of too many ranks to "
+    "hold them: their bytes are assumed to be even: {files}.",
     "moved": "Written after their close according to Darshan, {bytes} B in all, which were "
     "attributed to the file open at that time: {files}.",
     "traced": "Recorded by Darshan for an earlier file whose descriptor was used again, {bytes} B "

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from understudy.contracts import strict
-from understudy.contracts.valid import Check, validator
+from understudy.contracts.valid import Check, explaining, validator
 from understudy.contracts.workload import migration, rules
 from understudy.contracts.workload.text import old_schema, schema
 from understudy.contracts.workload.types import (
@@ -74,13 +74,13 @@ def _worst(row: Any, old: bool) -> Any:
         return None
     import jsonschema  # takes 0.1 s to import, so only where needed
 
-    base, validators = jsonschema.Draft202012Validator, cast(Any, jsonschema.validators)
+    base = jsonschema.Draft202012Validator
     # As in the player: integers have no decimal point and fit in 64 bits; NaN is not a number.
     types = base.TYPE_CHECKER.redefine_many({
         "integer": lambda _, v: type(v) is int and -(1 << 63) <= v < 1 << 63,
         "number": lambda _, v: type(v) in (int, float) and math.isfinite(v),
     })  # fmt: skip
-    slow = validators.extend(base, type_checker=types)(old_schema() if old else schema())
+    slow = explaining(old_schema() if old else schema(), type_checker=types)
     worst = jsonschema.exceptions.best_match(slow.iter_errors(row))
     if worst is None or worst.validator != "oneOf" or not isinstance(worst.instance, dict):
         return worst

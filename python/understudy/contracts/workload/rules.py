@@ -3,6 +3,7 @@ together. `proxies/core/workload.c` and `proxies/core/rules.c` check the same.""
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
@@ -107,6 +108,9 @@ def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
     again = _duplicate(v.name for v in dump.variables)
     if again:
         yield "variables", f"expected a name of its own for each, got {again!r} twice"
+    again = _numbered_alike(dump.variables)
+    if again:
+        yield "variables", f"expected names that no count of variables gives, got {again!r}"
     if not math.isfinite(dump.last_s):
         yield "repeat", "expected finite times of all dumps"
     if stream.pace == "steady" and not dump.duration_s:
@@ -191,6 +195,17 @@ def _duplicate(names: Iterable[str]) -> str:
     """The first name that occurs twice; empty if none does."""
     seen: set[str] = set()
     return next((n for n in names if n in seen or seen.add(n)), "")  # type: ignore[func-returns-value]
+
+
+def _numbered_alike(variables: Iterable[Variable]) -> str:
+    """The first name that is also that of one of `count` variables, such as v_1 of 2 times v."""
+    counts = {v.name: v.count for v in variables}
+    for name, count in counts.items():
+        stem, _, digits = name.rpartition("_")
+        plain = re.fullmatch(r"0|[1-9][0-9]*", digits, re.ASCII)
+        if count == 1 and plain and len(digits) < 20 and int(digits) < counts.get(stem, 1):
+            return name
+    return ""
 
 
 def _decomposition_fault(variable: Variable, ranks: int) -> str | None:
