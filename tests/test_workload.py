@@ -4,6 +4,7 @@ import copy
 import json
 import random
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.support.player import program
 from understudy.cli import main
 from understudy.contracts import workload
 from understudy.contracts.workload import (
@@ -75,6 +77,10 @@ BAD: list[tuple[Key, Any, str]] = [
     (("name",), "a b", "name: expected letters, digits, '_', '.' and '-', a letter or digit "
      'first, got "a b"'),
     (("name",), "x" * 101, "name: expected at most 100 characters, got "),
+    (("name",), "x\n", "name: expected letters, digits, '_', '.' and '-', a letter or digit "
+     'first, got "x\\n"'),
+    (("streams", 0, "name"), "x\n", "streams[0].name: expected letters, digits, '_', '.' and"),
+    ((*V, "name"), "x\n", f"{AT_V}.name: expected letters, digits, '_', '.' and '-', a letter"),
     (("source", "notes"), [1], "source.notes[0]: expected a string, got 1"),
     (("scaling",), {"rule": "none"}, "scaling: key 'from_ranks' is missing, expected rule, fr"),
     (("scaling", "rule"), "odd", 'scaling.rule: expected one of none, strong, weak, got "odd"'),
@@ -435,3 +441,38 @@ def test_a_grid_gives_each_rank_its_block(shape: tuple[int, ...], grid: tuple[in
 
     visit(0, 0)
     assert per_rank(variable, ranks) == count
+
+
+NAMES = [  # of variables and their counts, and whether they may be together
+    ({"v": 3, "v_1": 1}, False), ({"v_1": 1, "v": 3}, False), ({"v": 3, "v_3": 1}, True),
+    ({"v": 3, "v_01": 1}, True), ({"v": 3, "v_1": 2}, True), ({"v": 1, "v_0": 1}, True),
+    ({"v": 3, "v_1x": 1}, True), ({"v_1": 3, "v_1_2": 1}, False), ({"_": 1}, False),
+    ({"v\n": 1}, False), ({"v": 2, "v_-0": 1}, True), ({"v.": 1}, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("counts", "good"), NAMES, ids=[repr(list(c)) for c, _ in NAMES])
+def test_the_player_and_the_package_agree_on_names(
+    counts: dict[str, int], good: bool, tmp_path: Path
+) -> None:
+    """Also on those that the numbers of a count give."""
+    row = json.loads((ROOT / "workloads" / "n-1.json").read_text())
+    (stream, *_) = row["streams"]
+    first = stream["dumps"][0]["variables"][0]
+    made = [first | {"name": name, "count": count} for name, count in counts.items()]
+    row["streams"] = [stream | {"dumps": [stream["dumps"][0] | {"variables": made}]}]
+    text = json.dumps(row)
+    try:
+        parse(text, "w.json")
+        accepted = True
+    except UnderstudyError as error:
+        accepted = False
+        assert str(error).startswith("w.json: streams[0].dumps[0].variables")
+    assert accepted is good
+    path = tmp_path / "w.json"
+    path.write_text(text)
+    done = subprocess.run(
+        [program(), "-w", str(path), "-o", str(tmp_path / "out"), "--dry-run"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode == 0) is good, done.stderr

@@ -17,6 +17,7 @@ from understudy.contracts.workload.types import (
 )
 from understudy.errors import UnderstudyError
 
+_INDEX = re.compile(r"0|[1-9][0-9]{0,18}")
 Fault = tuple[str, str]  # the key below that of the object, and the message
 
 
@@ -202,8 +203,8 @@ def _numbered_alike(variables: Iterable[Variable]) -> str:
     counts = {v.name: v.count for v in variables}
     for name, count in counts.items():
         stem, _, digits = name.rpartition("_")
-        plain = re.fullmatch(r"0|[1-9][0-9]*", digits, re.ASCII)
-        if count == 1 and plain and len(digits) < 20 and int(digits) < counts.get(stem, 1):
+        numbers = counts.get(stem, 1)
+        if count == 1 < numbers and _INDEX.fullmatch(digits) and int(digits) < numbers:
             return name
     return ""
 
