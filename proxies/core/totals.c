@@ -23,7 +23,7 @@ static int64_t count_bases(const struct und_workload *workload)
     int64_t bases = 0;
     for (int s = 0; s < workload->stream_count; ++s) {
         unsigned types = types_of(&workload->streams[s]);
-        for (int before = 0; before < s; ++before)
+        for (int before = 0; types && before < s; ++before)
             if (und_content_equal(&workload->streams[before].content, &workload->streams[s].content))
                 types &= ~types_of(&workload->streams[before]);
         for (; types; types &= types - 1)

@@ -529,7 +529,8 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
 }
 
 /* The stream before this one into whose files it writes. */
-static bool read_extends(struct und_strict *at, const json_t *value, struct und_workload *workload, int s)
+static bool read_extends(struct und_strict *at, const json_t *value, const json_t *places,
+                         struct und_workload *workload, int s)
 {
     struct und_stream *stream = &workload->streams[s];
     const json_t *extends = json_object_get(value, "extends");
@@ -539,11 +540,11 @@ static bool read_extends(struct und_strict *at, const json_t *value, struct und_
     const char *name;
     if (!und_strict_text(at, value, "extends", &name))
         return false;
-    for (int other = 0; other < s; ++other)
-        if (strcmp(workload->streams[other].name, name) == 0)
-            stream->extends = other;
-    if (stream->extends >= 0)
+    const json_t *place = json_object_get(places, name);
+    if (place && json_integer_value(place) < s) {
+        stream->extends = (int)json_integer_value(place);
         return und_rules_check_extension(at, workload, s);
+    }
     und_strict_key(at, "extends");
     return und_strict_fail(at, "expected the name of a stream before it, found \"%.100s\"", name);
 }
@@ -564,24 +565,36 @@ static bool check_dump_count(struct und_strict *at, const json_t *streams)
            und_strict_fail(at, "expected at most %d dumps in all streams, found %" PRId64, UND_MAX_DUMPS, sum);
 }
 
+/* `places` has the number of each stream by its name. */
+static bool read_streams_at(struct und_strict *at, const json_t *array, json_t *places, struct und_workload *workload)
+{
+    for (int s = 0; s < workload->stream_count; ++s) {
+        const size_t here = und_strict_element(at, (size_t)s);
+        if (!read_stream(at, json_array_get(array, (size_t)s), workload->ranks, &workload->streams[s]))
+            return false;
+        const char *name = workload->streams[s].name;
+        const json_t *taken = json_object_get(places, name);
+        if (taken)
+            return und_strict_fail(at, "the name %s is taken by streams[%d]", name, (int)json_integer_value(taken));
+        if (json_object_set_new(places, name, json_integer(s)) != 0)
+            return no_memory(at);
+        if (!read_extends(at, json_array_get(array, (size_t)s), places, workload, s))
+            return false;
+        und_strict_up(at, here);
+    }
+    return true;
+}
+
 static bool read_streams(struct und_strict *at, const json_t *array, struct und_workload *workload)
 {
     workload->streams = calloc(json_array_size(array), sizeof *workload->streams);
     if (!workload->streams)
         return no_memory(at);
     workload->stream_count = (int)json_array_size(array);
-    for (int s = 0; s < workload->stream_count; ++s) {
-        const size_t here = und_strict_element(at, (size_t)s);
-        if (!read_stream(at, json_array_get(array, (size_t)s), workload->ranks, &workload->streams[s]))
-            return false;
-        for (int other = 0; other < s; ++other)
-            if (strcmp(workload->streams[other].name, workload->streams[s].name) == 0)
-                return und_strict_fail(at, "the name %s is taken by streams[%d]", workload->streams[s].name, other);
-        if (!read_extends(at, json_array_get(array, (size_t)s), workload, s))
-            return false;
-        und_strict_up(at, here);
-    }
-    return true;
+    json_t *places = json_object();
+    const bool right = places ? read_streams_at(at, array, places, workload) : no_memory(at);
+    json_decref(places);
+    return right;
 }
 
 static bool read_scaling(struct und_strict *at, const json_t *root, int64_t ranks, bool *is_scaled)
