@@ -95,6 +95,7 @@ def merge(series: Sequence[Series], burst_s: float) -> list[Draft]:
     drafts: list[Draft] = []
     whole: list[Draft] = []
     order = sorted(series, key=lambda s: (-len(s.rank_spans), -s.bytes))
+    homes: dict[tuple[object, ...], list[int]] = {}  # drafts that a series can belong to
     named: dict[bytes, list[Series]] = {}
     for one in order:
         named.setdefault(one.template, []).append(one)
@@ -102,8 +103,13 @@ def merge(series: Sequence[Series], burst_s: float) -> list[Draft]:
         if any(same_files(one, other) for other in named[one.template]):
             whole.append(Draft(series=[one]))
             continue
-        home = next((d for d in drafts if _belongs(one, d, burst_s)), None)
+        places = [(*place, one.write, one.method, one.key)
+                  for place in (("stem", one.stem), ("folder", _folder(one)))]  # fmt: skip
+        fitting = sorted({n for place in places for n in homes.get(place, ())})
+        home = next((drafts[n] for n in fitting if _belongs(one, drafts[n], burst_s)), None)
         if home is None:
+            for place in places:
+                homes.setdefault(place, []).append(len(drafts))
             drafts.append(Draft(series=[one]))
         else:
             home.series.append(one)

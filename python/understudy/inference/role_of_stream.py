@@ -9,6 +9,7 @@ and written more often than the largest ones, are history (`visualization`). `un
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Roles:
         if small:
             how = "dumps are smaller than 1 % of the largest"
             return Role("visualization", "likely", how)
-        if any(d.dumps < draft.dumps and _size(d) >= 2 * _size(draft) for d in self._repeated()):
+        if any(n < draft.dumps and s >= 2 * _size(draft) for n, s in self._repeated.items()):
             how = "files are smaller than others and written more often"
             return Role("visualization", "likely", how)
         if self._all_ranks(draft) and _size(draft) >= LARGE * self._largest:
@@ -96,9 +97,14 @@ class Roles:
             return Role("restart", "guess", how)
         return Role("input", "guess", "no files of these names are written")
 
-    def _repeated(self) -> Iterable[Draft]:
-        """Streams of several dumps of new files."""
-        return (d for d in self._written if d.dumps > 1 and d.files != "append")
+    @cached_property
+    def _repeated(self) -> dict[int, float]:
+        """The largest size of streams of several dumps of new files, by the number of dumps."""
+        found: dict[int, float] = {}
+        for draft in self._written:
+            if draft.dumps > 1 and draft.files != "append":
+                found[draft.dumps] = max(found.get(draft.dumps, 0.0), _size(draft))
+        return found
 
     def _all_ranks(self, draft: Draft) -> bool:
         """Whether most ranks write, of more than one."""

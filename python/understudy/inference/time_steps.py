@@ -63,15 +63,14 @@ class TimeSteps:
             series = draft.series[0]
             items = {item for item, _ in series.dumps[0].cells}
             alone = draft.dumps == 1 and len(draft.series) == 1 and len(items) == 1
-            others = [d for d in drafts if d is not draft and d.write == draft.write]
             if draft.write and alone:
-                self._split(draft, others)
+                self._split(draft, _others(drafts, draft))
             elif alone and is_again(cells := list(series.dumps[0].cells.values())):
                 segments = self._traced(cells[0].file, series, 0)
                 if remark := reads_once(cells, self.ranks, segments):
                     draft.remarks.append(remark)
                 else:
-                    self._split_again(draft, others)
+                    self._split_again(draft, _others(drafts, draft))
         pace.learn(drafts, self.trace, self.runtime_s)
 
     def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
@@ -321,6 +320,11 @@ class TimeSteps:
         if hint is None or "NPOINTS" not in hint.counter:
             return bursts
         return [Burst(start_s=b.start_s, end_s=b.end_s, bytes=1) for b in bursts]
+
+
+def _others(drafts: Sequence[Draft], draft: Draft) -> list[Draft]:
+    """The other drafts of the same direction."""
+    return [d for d in drafts if d is not draft and d.write == draft.write]
 
 
 def _without_tiny(sizes: Bytes, at: Sequence[int]) -> tuple[int, ...]:
