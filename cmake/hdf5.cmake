@@ -3,8 +3,15 @@
 # HDF5_ROOT and an MPI from outside the system (Spack, modules) lead to CMake's own search. With the system's MPI
 # the flavour is asked for by name first: Debian keeps one HDF5 per MPI (hdf5-openmpi.pc, hdf5-mpich.pc) and the
 # plain name may be the serial one.
+option(UND_HDF5 "Play through parallel HDF5 where it is here" ON)
+
 include(CheckCSourceCompiles)
 include(CMakePushCheckState)
+
+if(NOT UND_HDF5)
+  message(STATUS "No method hdf5: UND_HDF5 is off")
+  return()
+endif()
 
 add_library(hdf5_candidate INTERFACE IMPORTED GLOBAL)
 
