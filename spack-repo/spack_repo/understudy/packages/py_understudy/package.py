@@ -1,0 +1,40 @@
+from pathlib import Path
+
+from spack.package import Executable, depends_on, join_path, license, version
+from spack_repo.builtin.build_systems.python import PythonPackage
+
+# See the recipe of understudy.
+REPOSITORY = Path(__file__).resolve().parents[5]
+
+
+class PyUnderstudy(PythonPackage):
+    """Understudy: learns the I/O of an application from a Darshan log or an ADIOS descriptor,
+    reproduces it on any storage system as a ReFrame check, and gives a verdict. The command, its
+    Python library, and the checks, systems, simulations and workloads that come with it."""
+
+    git = REPOSITORY.as_uri()
+
+    license("Apache-2.0", checked_by="the project")
+
+    version("main", branch="main")
+
+    depends_on("python@3.10:", type=("build", "run"))
+    depends_on("py-hatchling@1.25:", type="build")
+    depends_on("py-click@8.1:", type=("build", "run"))
+    depends_on("py-humanize@4.9:", type=("build", "run"))
+    depends_on("py-jinja2@3.1:", type=("build", "run"))
+    depends_on("py-jsonschema@4.20:", type=("build", "run"))
+    depends_on("py-matplotlib@3.8:", type=("build", "run"))
+    depends_on("py-numpy@1.26:", type=("build", "run"))
+    depends_on("py-rich@13:", type=("build", "run"))
+    depends_on("py-scipy@1.11:", type=("build", "run"))
+    depends_on("reframe@4.10.4:", type=("build", "run"))
+    # The checks run the programs of the same version.
+    depends_on("understudy@main", type="run", when="@main")
+
+    def test_where(self):
+        """the directories that came with the package are there"""
+        understudy = Executable(join_path(self.prefix.bin, "understudy"))
+        for kind in ("checks", "config", "schemas", "simulations", "workloads"):
+            found = Path(understudy("where", kind, output=str).strip())
+            assert found.exists(), f"{kind}: {found} does not exist"

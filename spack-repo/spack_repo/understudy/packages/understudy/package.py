@@ -1,0 +1,77 @@
+from pathlib import Path
+
+from spack.package import (
+    depends_on,
+    join_path,
+    license,
+    variant,
+    version,
+    which,
+    working_dir,
+)
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+
+# The recipe stands in the project's own repository, and builds what it stands in: a checkout, or
+# the clone that `spack repo add <git address>` makes.
+REPOSITORY = Path(__file__).resolve().parents[5]
+
+
+class Understudy(CMakePackage):
+    """The programs of Understudy: a player that reproduces the I/O of an application from its
+    description with MPI processes, skeletons' support, and a tool for file systems and striping.
+    The command `understudy`, the ReFrame checks and the workloads are in py-understudy."""
+
+    git = REPOSITORY.as_uri()
+
+    license("Apache-2.0", checked_by="the project")
+
+    version("main", branch="main")
+
+    variant("hdf5", default=True, description="Play through parallel HDF5")
+    variant("adios", default=False, description="Play through ADIOS 1.13, for skeletons too")
+
+    depends_on("c", type="build")
+    depends_on("cmake@3.18:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("mpi@3:")
+    depends_on("jansson@2.9:")
+    depends_on("hdf5@1.8.14:+mpi", when="+hdf5")
+    depends_on("adios@1.13+mpi", when="+adios")
+    depends_on("cmocka", type="test")
+
+    # ruff: noqa: RUF012 (Spack's way)
+    sanity_check_is_file = ["bin/understudy-replay", "bin/understudy-storage"]
+
+    def cmake_args(self):
+        spec = self.spec
+        return [
+            self.define("BUILD_TESTING", self.run_tests),
+            self.define("UND_WERROR", False),  # of compilers that are not ours
+            self.define("UND_INSTALL_SUITE", False),
+            self.define_from_variant("UND_HDF5", "hdf5"),
+            self.define_from_variant("UND_ADIOS", "adios"),
+            # A method that was asked for is there, or the build fails.
+            self.define("UND_REQUIRE", [m for m in ("hdf5", "adios") if spec.satisfies(f"+{m}")]),
+        ]
+
+    def test_play(self):
+        """play a workload on two ranks and verify its files"""
+        mpi = self.spec["mpi"].prefix.bin
+        launcher = which("mpirun", "mpiexec", "srun", path=[str(mpi)], required=True)
+        player = join_path(self.prefix.bin, "understudy-replay")
+        workload = join_path(self.test_suite.current_test_data_dir, "two-ranks.json")
+        methods = ["posix", "stdio", "mpiio"]
+        methods += [m for m in ("hdf5", "adios") if self.spec.satisfies(f"+{m}")]
+        for method in methods:
+            with working_dir(method, create=True):
+                launcher(
+                    "-n", "2", player, "-w", workload, "-o", "run", "-O", "result.json",
+                    "-a", method, "--verify",
+                )  # fmt: skip
+                text = Path("result.json").read_text(encoding="utf-8")
+                assert '"verify": true' in text, f"{method}: its files were not verified"
+
+    def test_storage(self):
+        """name the file system of the working directory"""
+        storage = which(join_path(self.prefix.bin, "understudy-storage"), required=True)
+        assert "{" in storage(".", output=str.split)
