@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test build lint bench clean
+.PHONY: help run test build lint bench rehearse clean
 
 ENV := source ./setup-env.sh;
 
@@ -29,6 +29,10 @@ lint:  ## check formatting, style and types
 bench:  ## compare the speed with other programs
 	@./setup.sh test
 	@$(ENV) for bench in benchmarks/*.py; do echo "== $$bench"; PYTHONPATH=. python "$$bench"; done
+
+rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host
+	@./setup.sh test
+	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS),slurm $(SYSTEM) --more "$(ARGS)")
 
 clean:  ## remove build/ and .venv/
 	rm -rf build .venv python/understudy.egg-info

@@ -16,6 +16,7 @@ if _package.is_dir():
 
 from understudy import paths  # noqa: E402
 from understudy.errors import UnderstudyError  # noqa: E402
+from understudy.reframe import session  # noqa: E402
 from understudy.reframe.systems import load  # noqa: E402
 
 if paths.where("config") != Path(__file__).resolve():
@@ -31,11 +32,17 @@ except UnderstudyError as error:
     sys.exit(f"understudy: {error}")
 for system in systems:
     system.setdefault("prefix", str(OUT))
+session.expect_a_run()
 
 SERIAL = ["--exec-policy=serial"]
 POWERS_OF_TWO = ",".join(str(1 << power) for power in range(12))
 # Of storage, not of the page cache: data are flushed, and read back by another rank.
 STORAGE = ["-S Replay.fsync=1", "-S Replay.restart=1", "-S Replay.drop_cache=1"]
+# On a stand-in for a system: small workloads on all of four nodes, with a target for each node.
+REHEARSAL = [
+    "-n ^Replay", "-S scaling=strong", "-S ranks=8", "-S ranks_per_node=2", "-S max_bytes=32MiB",
+    "-P stripe_count=default,nodes", "-S campaign=rehearsal",
+]  # fmt: skip
 
 site_configuration = {
     "systems": systems,
@@ -45,6 +52,7 @@ site_configuration = {
         {"name": "quick", "options": [*SERIAL, "-P stripe_count=default", "-S max_bytes=1GiB"]},
         {"name": "sweep", "options": [*SERIAL, f"-P stripe_count=default,{POWERS_OF_TWO}"]},
         {"name": "accept", "options": [*SERIAL, "-S require_reference=1", *STORAGE]},
+        {"name": "rehearsal", "options": [*SERIAL, *REHEARSAL]},
     ],
     "general": [
         {

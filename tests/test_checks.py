@@ -393,7 +393,8 @@ def test_a_real_run_without_the_batch_system_ends_with_one_message(titan: Sessio
     assert done.returncode == 1
     assert done.stderr == (
         "understudy: system titan needs qsub, which is not on this host; "
-        "use --dry-run to see its job scripts\n"
+        "use --dry-run to see its job scripts, or `make rehearse SYSTEM=titan` in a checkout to "
+        "run them on a stand-in\n"
     )
     assert "RUN" not in done.stdout
 

@@ -6,7 +6,7 @@
  *   FAKE_ROOT     the directory, an absolute path without links
  *   FAKE_STATE    directory for what the servers would know: one file per inode
  *   FAKE_KIND     lustre (version 1, 3 with a pool), lustre-composite (by default), lustre-ioctl (no attributes),
- *                 ceph, beegfs
+ *                 ceph, beegfs, gpfs (its type alone)
  *   FAKE_TARGETS  number of targets, default 8
  *   FAKE_LIE      cap4: a larger stripe count is accepted, and 4 given; ignore: the default is given
  *   FAKE_RECORD   file with the bytes to answer instead of any layout of Lustre
@@ -600,7 +600,11 @@ static unsigned type_of(int descriptor, unsigned otherwise)
 {
     if (!below(descriptor))
         return otherwise;
-    return is("lustre") ? 0x0bd00bd0 : is("ceph") ? 0x00c36400 : is("beegfs") ? 0x19830326 : otherwise;
+    return is("lustre")   ? 0x0bd00bd0
+           : is("ceph")   ? 0x00c36400
+           : is("beegfs") ? 0x19830326
+           : is("gpfs")   ? 0x47504653
+                          : otherwise;
 }
 
 int fstatfs(int descriptor, struct statfs *system)

@@ -23,7 +23,7 @@ from reframe.core.runtime import runtime
 from understudy.contracts.measurement import Node
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
-from understudy.reframe import recording, session
+from understudy.reframe import endings, recording, session
 from understudy.reframe.methods import lacks
 from understudy.reframe.recording import EXIT_STATUS, STORAGE_AFTER, STORAGE_BEFORE, PlannedRun
 from understudy.reframe.systems import (
@@ -33,6 +33,7 @@ from understudy.reframe.systems import (
     NO_STRIPING,
     RANKS_PER_NODE,
     SCRATCH,
+    SHARED,
     STRIPE_COUNT_MAX,
     STRIPING,
 )
@@ -86,7 +87,7 @@ class _Abstract(RegressionTestMeta, ABCMeta):
             names = [t.__name__ for t in field.valid_types if t is not type(None)]
             types = " or ".join(VALUES.get(name, name) for name in names)
             # ReFrame would skip the file and go on without its checks, or print a traceback.
-            sys.exit(f"understudy: -S {name}={given}: expected {types}")
+            session.end(f"-S {name}={given}: expected {types}")
 
 
 class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
@@ -112,7 +113,12 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     def skip(self, msg: str | None = None) -> None:
         self.skip_reason = msg or ""
+        session.note_skip()
         super().skip(msg)
+
+    def user_deps(self) -> Any:
+        session.check_variables(_has_variable)
+        return super().user_deps()
 
     @property
     @abstractmethod
@@ -149,7 +155,9 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @run_after("init")
     def join_session(self) -> None:
+        session.note_check()
         self.session = session.identifier()
+        self.ci_extras = {"gitlab": {"before_script": [session.again()]}}
 
     @run_after("init")
     def refuse_former_variables(self) -> None:
@@ -191,6 +199,16 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             self.nodes > here.extras[MAX_NODES],
             f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
             f"{here.extras[MAX_NODES]} with {maximum} ranks each; {self.how_to_fit}",
+        )
+
+    @run_after("setup")
+    def skip_separate_directories(self) -> None:
+        """After distribute_ranks: the run directory is made on one node."""
+        here = self.current_partition
+        self.skip_if(
+            self.nodes > 1 and SHARED not in here.features,
+            f"{here.fullname}: its nodes do not share {here.extras[SCRATCH]}, and {self.ranks} "
+            f"ranks need {self.nodes} nodes; {self.how_to_fit}",
         )
 
     @run_after("setup")
@@ -243,6 +261,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @run_before("run")
     def end_with_the_first_failure(self) -> None:
+        session.note_run()
         here = self.current_partition
         if option := NO_REQUEUE.get(here.scheduler.registered_name):
             self.job.options += [option]
@@ -269,7 +288,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         if program := session.missing_program(system.partitions):
             raise UnderstudyError(
                 f"system {system.name} needs {program}, which is not on this host; "
-                "use --dry-run to see its job scripts"
+                "use --dry-run to see its job scripts, or `make rehearse "
+                f"SYSTEM={system.name}` in a checkout to run them on a stand-in"
             )
 
     def layout_options(self) -> list[str]:
@@ -319,10 +339,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         started = [run for run in self.planned_runs if self._staged(run.folder).is_dir()]
         failures = {run.folder: text for run, text in reversed(faults) if run is not None}
         status = self.exit_status
-        failed = None
-        if status:
-            message = self._error_message(*self.programs)
-            failed = f"the job ended with status {status}: {message}"
+        failed = self._end_of_job(status)
+        if failed:
             failures |= {run.folder: failed for run in started[-1:]}
         for run in started:
             recording.write(
@@ -335,6 +353,27 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             return failed
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return f"{faults[0][1]}{more}"
+
+    def _end_of_job(self, status: int | None) -> str | None:
+        """Why the job did not end well; None if it did, as far as it and the batch system say."""
+        noted = recording.exit_status(Path(self.stagedir))
+        if noted == 0 and not endings.cut_short(self.job.state):
+            return None
+        text = self._printed_errors()
+        scheduler = self.current_partition.scheduler.registered_name
+        nodes = list(self.job.nodelist or ())
+        how = endings.told(scheduler, str(self.job.jobid), self.job.state, nodes, text)
+        message = self._error_message(*self.programs)
+        if how:
+            return f"{how}: {message}" if message.startswith("understudy: ") else how
+        if status:
+            return f"the job ended with status {status}: {message}"
+        if noted is None and not self.current_partition.scheduler.is_local:
+            return f"job {self.job.jobid} ended before its script did: {message}"
+        return None
+
+    def _printed_errors(self) -> str:
+        return Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
 
     def _all_faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
         try:
@@ -374,16 +413,28 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         )
 
     def _error_message(self, *programs: str) -> str:
-        """The first error message of one of the programs, else the last line on stderr."""
-        text = Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
+        """The first error message of one of the programs, else what the launcher says of a rank
+        that was killed, else the last line on stderr."""
         # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
-        lines = [line for line in text.replace("\0", "").splitlines() if re.search(r"\w", line)]
+        text = self._printed_errors().replace("\0", "")
+        lines = [line for line in text.splitlines() if re.search(r"\w", line)]
         own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
-        return own[0] if own else lines[-1] if lines else "it printed nothing"
+        # The other ranks of one that was killed are stopped, and say so.
+        reasons = [line for line in own if "stopped by signal" not in line]
+        killed = [line for line in lines if endings.KILLED_RANK.search(line)]
+        return next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
 
     def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
         """Declare a performance variable. Its name is known before the run, for a dry run."""
         self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
+
+
+def _has_variable(test: str | None, name: str) -> bool:
+    """Whether a class of tests that ReFrame has loaded (None: any) has a variable."""
+    classes = [rfm.RegressionTest]
+    for known in classes:
+        classes += known.__subclasses__()
+    return any(name in known._rfm_var_space for known in classes if test in (None, known.__name__))
 
 
 def _ignore_former_name(test: type) -> None:

@@ -1,20 +1,28 @@
-"""Ends a session that cannot work, with one message and before any test.
+"""Ends a session that cannot work, with one message and before any test, or that did no work.
 
-ReFrame notices a missing batch system per test in the middle of the session, and has no hook
-before the first test. The checks are created before that, so they ask here.
+ReFrame notices a missing batch system per test in the middle of the session, only warns of a
+variable that no check has, and passes a session in which nothing ran. It has no hook for sessions:
+the checks are created before the first test, so they ask here.
 """
 
+import argparse
+import atexit
+import logging
+import os
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from understudy.errors import UnderstudyError
 from understudy.reframe.systems import NEEDS
+
+FAILURE = 1
 
 
 @cache
@@ -24,19 +32,110 @@ def identifier() -> str:
     return str(uuid4())
 
 
+class _Progress:
+    """How far this session has come."""
+
+    ended = False  # with a message of ours
+    loaded = False  # all checks
+    checks = 0  # that were created
+    ran = 0  # cases
+    skipped = 0
+
+
+_progress = _Progress()
+
+
+def end(message: str) -> NoReturn:
+    """End the session with one message. It must not be called in a stage of a test."""
+    _progress.ended = True
+    sys.exit(f"understudy: {message}")
+
+
 @contextmanager
 def exit_on_error() -> Iterator[None]:
     """An UnderstudyError ends the session with its message."""
     try:
         yield
     except UnderstudyError as error:
-        sys.exit(f"understudy: {error}")
+        end(str(error))
 
 
 def asks_to_run(arguments: Sequence[str]) -> bool:
     """True for arguments of ReFrame that run tests (-r, also as in -vr) and not dry."""
     run = any(a == "--run" or re.match(r"-[vqR]*r", a) for a in arguments)
     return run and "--dry-run" not in arguments
+
+
+def expect_a_run() -> None:
+    """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
+    name or a system without its programs passes. Called once, by ReFrame's configuration."""
+    if asks_to_run(sys.argv[1:]):
+        atexit.register(_fail_without_a_run)
+
+
+def _fail_without_a_run() -> None:
+    began = _progress.loaded or not _progress.checks
+    if _progress.ran or _progress.ended or not began:
+        return
+    if _progress.skipped:
+        reason = f"all {_progress.skipped} cases were skipped, for the reasons above"
+    else:
+        reason = "no case was selected"
+    print(f"understudy: nothing ran: {reason}", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(FAILURE)  # the status that sys.exit was given stands by now
+
+
+def note_check() -> None:
+    """A check was created."""
+    _progress.checks += 1
+
+
+def note_run() -> None:
+    """A case was started."""
+    _progress.ran += 1
+
+
+def note_skip() -> None:
+    """A case was skipped."""
+    _progress.skipped += 1
+
+
+def _given(arguments: Sequence[str]) -> argparse.Namespace:
+    """What the command line says of variables and the system."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-S", "--setvar", action="append", default=[])
+    parser.add_argument("--system")
+    return parser.parse_known_args(arguments)[0]
+
+
+def check_variables(knows: Callable[[str | None, str], bool]) -> None:
+    """End the session if the command line sets a variable that no check has.
+
+    ReFrame calls this for every check, after all are loaded and before it lists or runs any.
+    `knows` tells of a class (None: of any) whether it has a variable.
+    """
+    if _progress.loaded:
+        return
+    _progress.loaded = True
+    for word in _given(sys.argv[1:]).setvar:
+        name, equals, _ = word.partition("=")
+        test, _, variable = name.rpartition(".")
+        if not equals:
+            end(f"-S {word}: expected NAME=VALUE")
+        if not knows(test or None, variable):
+            where = f"the check {test}" if test else "any check of this session"
+            end(f"-S {word}: {variable} is not a variable of {where}")
+
+
+def again() -> str:
+    """The definition of a shell function that gives ReFrame the system and the variables of this
+    session: the jobs of --ci-generate are without them."""
+    given = _given(sys.argv[1:])
+    words = ["--system", given.system] if given.system else []
+    words += [word for variable in given.setvar for word in ("-S", variable)]
+    return f'reframe() {{ command reframe {shlex.join(words)} "$@"; }}'
 
 
 def missing_program(partitions: Iterable[Any]) -> str | None:

@@ -88,6 +88,8 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
         for partition in made["system"]["partitions"]:
             for fault in faults(partition):
                 raise UnderstudyError(f"{path}: partition {partition['name']!r}: {fault}")
+            # A module that cannot be loaded ends the job, not what would run without it.
+            partition["prepare_cmds"] = ["set -e", *partition.get("prepare_cmds", ())]
         name = made["system"]["name"]
         if name in origin:
             raise UnderstudyError(

@@ -6,6 +6,7 @@
 #PBS -l nodes=5:ppn=16
 #PBS -r n
 cd STAGE
+set -e
 module swap PrgEnv-pgi PrgEnv-gnu
 module swap gcc gcc/4.9.3
 module swap cray-mpich cray-mpich/7.5.2

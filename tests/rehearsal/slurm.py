@@ -1,0 +1,405 @@
+"""Rehearse the checks of a system on a batch system of several nodes on this host.
+
+    python -m tests.rehearsal.slurm SYSTEM [--nodes N] [-- COMMAND...]
+
+Slurm runs in namespaces, one set for each node: network, host name, processes, /tmp and /dev/shm
+of its own. Jobs are those of an ordinary user. The system's configuration is used as it is: its
+queues and features exist, `qsub` and `qstat` are those that Slurm has for Torque, `aprun`,
+`module` and `sacct` (there is no slurmdbd) are stand-ins, and its scratch directory is in memory.
+Questions about the type and the stripes of files are answered by the library that the tests have
+for that. The record of a run names `rehearsal` as the source of its storage.
+
+Without COMMAND: `reframe -c checks/ -r --system SYSTEM --mode rehearsal`. With it, the command
+runs as root instead; `as-user` on its PATH starts what an ordinary user would.
+"""
+
+import argparse
+import os
+import pwd
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.rehearsal import enclosure
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT, directories, output
+from understudy.reframe.systems import SCRATCH, TYPE, load
+
+PACKAGES = {
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "sbatch": "slurm-client",
+    "qsub": "slurm-wlm-torque",
+    "munged": "munge",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+}
+STAND_INS = Path(__file__).with_name("standins")
+FAKE = ROOT / "build" / "proxies" / "tests" / "libfake_striped.so"
+FAKED = ("beegfs", "ceph", "gpfs", "lustre")  # types that the library answers for
+SELF = Path("/run/understudy")  # of the rehearsal, seen by all nodes
+NETWORK = "10.213.0"
+HEAD = f"{NETWORK}.254"
+READY_S = 60
+NOBODY = "rehearsal", 61347  # name and number of the user, where there is no better one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Whose the jobs are."""
+
+    name: str
+    uid: int
+    gid: int
+
+    def command(self, *words: str) -> list[str]:
+        """What runs `words` as this user."""
+        ids = (f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups")
+        return ["setpriv", *ids, "--", *words]
+
+
+def obstacle() -> str | None:
+    """Why a rehearsal cannot be run here; None if it can."""
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    lacking = [p for program, p in PACKAGES.items() if shutil.which(program, path=path) is None]
+    if lacking:
+        return (
+            f"a rehearsal needs {', '.join(lacking)}; on Debian and Ubuntu: "
+            f"apt-get install --no-install-recommends {' '.join(lacking)}"
+        )
+    if os.geteuid() != 0:
+        return "a rehearsal makes namespaces and mounts; run it as root, such as with sudo"
+    trial = ["unshare", *enclosure.NAMESPACES, "--fork", "mount", "-t", "tmpfs", "none", "/mnt"]
+    done = subprocess.run(trial, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"a rehearsal needs namespaces and mounts: {done.stderr.strip()}"
+    return None
+
+
+def user() -> User:
+    """Who called sudo, else a user of no rights."""
+    uid = int(os.environ.get("SUDO_UID", NOBODY[1]))
+    try:
+        known = pwd.getpwuid(uid)
+    except KeyError:
+        return User(name=NOBODY[0], uid=uid, gid=uid)
+    return User(name=known.pw_name, uid=uid, gid=known.pw_gid)
+
+
+def system_of(name: str) -> dict[str, Any]:
+    systems = {system["name"]: system for system in load(directories("systems"))[0]}
+    if name not in systems:
+        raise UnderstudyError(f"system {name!r}: expected one of {', '.join(sorted(systems))}")
+    found: dict[str, Any] = systems[name]
+    for partition in found["partitions"]:
+        if partition["scheduler"] not in ("pbs", "slurm", "squeue", "torque"):
+            raise UnderstudyError(
+                f"system {name!r}: scheduler {partition['scheduler']!r}: a rehearsal has slurm, "
+                "squeue, torque and pbs"
+            )
+    return found
+
+
+def asked_of_nodes(system: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """Queues and features of nodes that the system's jobs ask for."""
+    queues, features = set(), set()
+    for partition in system["partitions"]:
+        words = " ".join(partition.get("access", ()))
+        queues |= set(re.findall(r"(?:^|\s)(?:-p|-q|--partition)[ =]?([\w,-]+)", words))
+        for constraint in re.findall(r"(?:^|\s)(?:-C|--constraint)[ =]?(\S+)", words):
+            features |= set(re.findall(r"[A-Za-z_]\w*", constraint))
+    return {name for queue in queues for name in queue.split(",")}, features
+
+
+def configuration(system: dict[str, Any], nodes: int) -> Iterator[str]:
+    """Lines of slurm.conf."""
+    queues, features = asked_of_nodes(system)
+    cores = max(p.get("processor", {}).get("num_cpus", 16) for p in system["partitions"])
+    yield from (
+        f"ClusterName={system['name']}",
+        f"SlurmctldHost=head({HEAD})",
+        "SlurmUser=root",
+        "SlurmdUser=root",
+        "AuthType=auth/munge",
+        "CryptoType=crypto/munge",
+        f"AuthInfo=socket={SELF}/munge.sock",
+        f"StateSaveLocation={SELF}/state",
+        f"SlurmdSpoolDir={SELF}/spool.%n",
+        f"SlurmctldPidFile={SELF}/slurmctld.pid",
+        f"SlurmdPidFile={SELF}/slurmd.%n.pid",
+        "ProctrackType=proctrack/linuxproc",
+        "TaskPlugin=task/none",
+        "JobAcctGatherType=jobacct_gather/none",
+        "AccountingStorageType=accounting_storage/none",
+        "SelectType=select/cons_tres",
+        "SelectTypeParameters=CR_CPU",
+        "SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=0",
+        "SlurmdParameters=config_overrides",
+        "EnforcePartLimits=ALL",  # a job that is too large pends for ever otherwise
+        "MpiDefault=pmix",
+        "ReturnToService=2",
+        "MinJobAge=86400",  # the stand-in for sacct asks for jobs that have ended
+        "KillWait=5",
+        "SlurmdTimeout=20",
+        f"NodeName=n[1-{nodes}] NodeAddr={NETWORK}.[1-{nodes}] CPUs={cores} RealMemory=2000"
+        + (f" Feature={','.join(sorted(features))}" if features else ""),
+    )
+    for queue in ("batch", *sorted(queues - {"batch"})):
+        default = " Default=YES" if queue == "batch" else ""
+        yield f"PartitionName={queue} Nodes=ALL MaxTime=INFINITE{default}"
+
+
+def wrapper(kind: str, scratch: str, program: Path) -> str:
+    """A program of ours that finds a file system of the kind below the scratch directory."""
+    fake = {"LD_PRELOAD": FAKE, "FAKE_KIND": kind, "FAKE_ROOT": scratch,
+            "FAKE_STATE": SELF / "stripes"}  # fmt: skip
+    words = " ".join(f"{key}={shlex.quote(str(value))}" for key, value in fake.items())
+    return f'#!/bin/sh\nexec env {words} {shlex.quote(str(program))} "$@"\n'
+
+
+def start(*command: str | Path) -> subprocess.Popen[bytes]:
+    with (SELF / "log" / Path(command[0]).name).open("ab") as log:
+        return subprocess.Popen(list(map(str, command)), stdout=log, stderr=log)
+
+
+def run(*command: str | Path) -> None:
+    subprocess.run(list(map(str, command)), check=True)
+
+
+NODE = """\
+hostname {name}
+mount -t tmpfs -o mode=1777 shm /dev/shm
+mount -t tmpfs -o mode=1777 tmp /tmp
+for kept in {run}/kept/*; do
+  path=$(cat "$kept/path")
+  case $path in /tmp/*) mkdir -p "$path"; mount --rbind "$kept/shown" "$path" ;; esac
+done
+slurmd -D -N {name} >>{run}/log/slurmd.{name} 2>&1 &
+wait
+"""
+
+
+def start_node(number: int) -> None:
+    name, outside = f"n{number}", f"veth{number}"
+    (SELF / f"spool.{name}").mkdir()
+    run("ip", "netns", "add", name)
+    run("ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name)
+    run("ip", "link", "set", outside, "master", "bridge", "up")
+    run("ip", "-n", name, "link", "set", "lo", "up")
+    run("ip", "-n", name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "eth0")
+    run("ip", "-n", name, "link", "set", "eth0", "up")
+    # Not `ip netns exec`, which mounts /sys anew, and slurmd dies of that.
+    start(
+        "nsenter", f"--net=/run/netns/{name}", "unshare", "--uts", "--mount", "--ipc", "--pid",
+        "--propagation", "private", "--mount-proc", "--fork", "--kill-child",
+        "sh", "-c", NODE.format(name=name, run=SELF),
+    )  # fmt: skip
+
+
+def start_batch_system(system: dict[str, Any], nodes: int) -> None:
+    """Slurm with its nodes; an UnderstudyError if they are not ready in time."""
+    for name in ("log", "state"):
+        (SELF / name).mkdir()
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "link", "add", "bridge", "type", "bridge")
+    run("ip", "addr", "add", f"{HEAD}/24", "dev", "bridge")
+    run("ip", "link", "set", "bridge", "up")
+    run("hostname", "head")
+    (SELF / "slurm.conf").write_text("\n".join(configuration(system, nodes)) + "\n")
+    # With the default, ranks leave MPI_Init early: about one start of srun in ten crashes.
+    (SELF / "mpi.conf").write_text("PMIxCollFence=ring\n")
+    key = SELF / "munge.key"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o400)
+    start(
+        "munged", "--foreground", "--force", "--socket", SELF / "munge.sock", "--key-file", key,
+        "--pid-file", SELF / "munged.pid", "--log-file", SELF / "log" / "munged.log",
+        "--seed-file", SELF / "munge.seed",
+    )  # fmt: skip
+    start("slurmctld", "-D")
+    for number in range(1, nodes + 1):
+        start_node(number)
+    ends_s = time.monotonic() + READY_S
+    while idle_nodes() != nodes:
+        if time.monotonic() > ends_s:
+            raise UnderstudyError(f"Slurm is not ready after {READY_S} s:\n{last_words()}")
+        time.sleep(0.1)
+
+
+def idle_nodes() -> int:
+    asked = ["sinfo", "-h", "-p", "batch", "-t", "idle", "-o", "%D"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return int(said) if said.isdigit() else 0
+
+
+def last_words() -> str:
+    files = sorted((SELF / "log").iterdir())
+    texts = (path.read_text(errors="replace").splitlines()[-3:] for path in files)
+    return "\n".join(f"{p.name}: {line}" for p, t in zip(files, texts, strict=True) for line in t)
+
+
+def keep(root: Path, number: int, path: Path) -> None:
+    """Show a directory of the host that the new root's own /tmp and /run would hide."""
+    kept = root / str(SELF).strip("/") / "kept" / str(number)
+    (kept / "shown").mkdir(parents=True)
+    (kept / "path").write_text(str(path))
+    enclosure.mount("--rbind", path, kept / "shown")
+    shown = enclosure.directory(root, path)
+    if shown.parts[len(root.parts)] in enclosure.EMPTY:
+        enclosure.mount("--rbind", kept / "shown", shown)
+
+
+def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: int) -> None:
+    """Enter a root that has the system's scratch directories, its user and the stand-ins."""
+    root = enclosure.new_root(folder)
+    own = root / str(SELF).strip("/")
+    own.mkdir()
+    used = (ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), output())
+    for number, path in enumerate(dict.fromkeys(used)):
+        keep(root, number, path)
+        enclosure.open_up(root, path)
+    for name in ("bin", "home", "out", "stripes"):
+        (own / name).mkdir()
+    for path in STAND_INS.iterdir():
+        shutil.copy(path, own / "bin")
+    as_user = own / "bin" / "as-user"
+    as_user.write_text(f'#!/bin/sh\nexec {shlex.join(owner.command())} "$@"\n')
+    as_user.chmod(0o755)
+    for partition in system["partitions"]:
+        wanted = os.path.expandvars(partition["extras"][SCRATCH].replace("$USER", owner.name))
+        scratch = enclosure.directory(root, Path(wanted))
+        options = (f"size={scratch_bytes}", f"uid={owner.uid}", f"gid={owner.gid}")
+        enclosure.memory(scratch, "rehearsal", *options)
+        if partition["extras"][TYPE] in FAKED and FAKE.exists():
+            for program in ("understudy-replay", "understudy-storage"):
+                path = own / "bin" / program
+                made = wrapper(partition["extras"][TYPE], wanted, ROOT / "build/bin" / program)
+                path.write_text(made)
+                path.chmod(0o755)
+    for name in ("home", "out", "stripes"):
+        os.chown(own / name, owner.uid, owner.gid)
+    if owner.name == NOBODY[0]:
+        for path, line in (
+            ("/etc/passwd", f"{owner.name}:x:{owner.uid}:{owner.gid}::{SELF}/home:/bin/bash\n"),
+            ("/etc/group", f"{owner.name}:x:{owner.gid}:\n"),
+        ):
+            enclosure.replace_file(root, path, Path(path).read_text() + line)
+    hosts = "".join(f"{NETWORK}.{n} n{n}\n" for n in range(1, 254))
+    enclosure.replace_file(root, "/etc/hosts", f"127.0.0.1 localhost\n{HEAD} head\n{hosts}")
+    enclosure.enter(root)
+    reads = owner.command("test", "-r", str(ROOT / "Makefile"), "-a", "-x", sys.executable)
+    if subprocess.run(reads, check=False).returncode:
+        raise UnderstudyError(f"the user {owner.name} cannot read {ROOT} or {sys.executable}")
+
+
+def environment(owner: User) -> dict[str, str]:
+    own = {
+        "PATH": f"{SELF}/bin:{os.environ['PATH']}:/usr/sbin:/sbin",
+        "HOME": f"{SELF}/home",
+        "USER": owner.name,
+        "LOGNAME": owner.name,
+        "PWD": str(ROOT),
+        "SLURM_CONF": f"{SELF}/slurm.conf",
+        "UNDERSTUDY_OUTPUT": f"{SELF}/out",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}",
+        # Ranks of all nodes share the cores of one host.
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_btl": "self,vader,tcp",
+        "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    }
+    dropped = ("TMPDIR", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+    kept = {key: value for key, value in os.environ.items() if key not in dropped}
+    if owner.uid == 0:
+        own |= dict.fromkeys(dropped[1:], "1")
+    return kept | own
+
+
+def inside(arguments: argparse.Namespace, folder: Path) -> int:
+    """As process 1 of the new namespaces, with an empty directory."""
+    system = system_of(arguments.system)
+    owner = user()
+    kept = output()
+    make_root(folder, system, owner, arguments.scratch_mib << 20)
+    os.environ.update(environment(owner))
+    os.chdir(ROOT)
+    began_s = time.monotonic()
+    start_batch_system(system, arguments.nodes)
+    say(
+        f"{arguments.nodes} nodes of Slurm for {system['name']} in "
+        f"{time.monotonic() - began_s:.1f} s; jobs of the user {owner.name}. This proves "
+        "submission, placement, polling and volume, not the speed of the site"
+    )
+    command = arguments.command or [
+        "as-user", "reframe", "-c", "checks/", "-r", "--system", system["name"],
+        "--mode", "rehearsal", *shlex.split(arguments.more),
+    ]  # fmt: skip
+    try:
+        return subprocess.run(command, check=False).returncode
+    finally:
+        keep_output(system["name"], kept)
+
+
+def keep_output(name: str, where: Path) -> None:
+    """Copy records, reports and what is left of failed cases to the output directory."""
+    if not any((SELF / "out").iterdir()):
+        return
+    made = where / time.strftime(f"rehearsal-{name}-%Y%m%dT%H%M%S")
+    shutil.copytree(SELF / "out", made, symlinks=True)
+    owner = (ROOT / "Makefile").stat()
+    for path in (made, *made.rglob("*")):
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    say(f"records and reports: {made}")
+
+
+def say(message: str) -> None:
+    print(f"understudy: rehearsal: {message}", file=sys.stderr, flush=True)
+
+
+def parsed() -> argparse.Namespace:
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    parser = argparse.ArgumentParser(
+        prog="rehearsal",
+        description=__doc__.partition("\n")[0],
+        usage="%(prog)s SYSTEM [options] [-- COMMAND...]",
+    )
+    parser.add_argument("system")
+    parser.add_argument("--nodes", type=int, default=4, metavar="N")
+    parser.add_argument("--scratch-mib", type=int, default=1024, metavar="N",
+                        help="capacity of the scratch directory")  # fmt: skip
+    parser.add_argument("--more", default="", help="more arguments for reframe, as one word")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    found = parser.parse_args(words[:at])
+    found.command = words[at + 1 :]
+    return found
+
+
+def main() -> int:
+    arguments = parsed()
+    try:
+        if arguments.inside is not None:
+            return inside(arguments, Path(arguments.inside))
+        if reason := obstacle():
+            raise UnderstudyError(reason)
+        system_of(arguments.system)
+    except UnderstudyError as error:
+        say(str(error))
+        return 1
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    output().mkdir(parents=True, exist_ok=True)
+    itself = [sys.executable, "-m", "tests.rehearsal.slurm"]
+    return enclosure.enclosed(lambda folder: [*itself, "--inside", folder, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
