@@ -110,6 +110,21 @@ bool und_die_together(void)
     return true;
 }
 
+void und_die_claim(void)
+{
+    struct node *node = shared;
+    und_die_first();
+    if (node)
+        node->failed = 1;
+}
+
+void und_die_clean(void)
+{
+    if (clean_up)
+        clean_up();
+    und_die_together();
+}
+
 static _Noreturn void end(const char *file, int line, const char *what, const char *why)
 {
     char host[256] = "";
@@ -124,12 +139,8 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
         fprintf(stderr, "understudy: rank %d on %s: %s%s%s (%s:%d)\n", rank, host, what, *why ? ": " : "", why, file,
                 line);
     fflush(stderr);
-    struct node *node = shared;
-    if (node)
-        node->failed = 1;
-    if (clean_up)
-        clean_up();
-    und_die_together();
+    und_die_claim();
+    und_die_clean();
     MPI_Abort(MPI_COMM_WORLD, FAILURE);
     _exit(FAILURE);
 }

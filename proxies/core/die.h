@@ -48,6 +48,13 @@ int und_die_status(int signal_number);
  * is at it already. Safe in a signal handler. */
 bool und_die_together(void);
 
+/* Another thread ends this rank: its message, which is written, is that of the run, and its status that of a failed
+ * run. Safe in a signal handler. */
+void und_die_claim(void);
+
+/* Removes the files that this rank made, and has the other ranks of the node do so. */
+void und_die_clean(void);
+
 _Noreturn void und_die(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void und_die_errno(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void und_die_mpi(const char *file, int line, int code, const char *format, ...)

@@ -7,6 +7,7 @@
 #include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
+#include "core/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -527,9 +528,11 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
     int created = -1;
     struct und_open how = how_to_open(flood, &created);
     begin_pace(flood, passes);
+    und_watch_enter(writes ? "write files" : "read files", NULL, true);
     for (int64_t pass = 0; pass < passes; ++pass)
         for (int64_t i = 0; i < flood->sequence->own; ++i) {
             const struct item item = item_at(flood, i);
+            und_watch_call(i);
             if (enters)
                 und_numbered_enter(flood->made->names, item.number);
             double stamp = und_clock();
@@ -547,6 +550,7 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
         }
     if (enters)
         und_numbered_leave(flood->made->names);
+    und_watch_leave();
     if (flood->kind_count == 0)
         return;
     complete(&records[UND_OPENING], zero);
@@ -595,12 +599,15 @@ void und_flood_compare(struct und_flood *flood, struct und_verification *verific
 {
     int created = -1;
     struct und_open how = how_to_open(flood, &created);
+    und_watch_enter("verify files", NULL, true);
     for (int64_t i = 0; i < flood->sequence->own; ++i) {
+        und_watch_call(i);
         const struct item item = item_at(flood, i);
         struct und_file *file = open_file(flood, &how, &item);
         compare_file(flood, file, &item, verification);
         flood->plan->method->close(file);
     }
+    und_watch_leave();
 }
 
 /* Every file is looked at: what an interface has lost shows here at the latest. */
@@ -612,6 +619,7 @@ void und_flood_look(struct und_flood *flood, int64_t *files, int64_t *file_bytes
     if (flood->mode == UND_READ || !method->has_files)
         return;
     for (int64_t i = 0; i < flood->sequence->own; ++i) {
+        und_watch_call(i);
         const struct item item = item_at(flood, i);
         struct und_error error;
         struct stat status;

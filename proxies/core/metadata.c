@@ -8,6 +8,7 @@
 #include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
+#include "core/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -311,8 +312,10 @@ void und_metadata_prepare(struct und_metadata *metadata, int dump)
     if (!metadata->plan->method->has_files)
         return;
     grow_tree(metadata, metadata->counts[UND_CREATE_EMPTY] + (dump == 0 ? metadata->prepared : 0));
-    for (int64_t i = 0; i < metadata->prepared && dump == 0; ++i)
+    for (int64_t i = 0; i < metadata->prepared && dump == 0; ++i) {
+        und_watch_call(i);
         create(metadata);
+    }
     und_numbered_leave(metadata->made->files);
     und_numbered_reserve(metadata->made->directories, metadata->counts[UND_MKDIR]);
 }
@@ -383,11 +386,13 @@ static void look(const char *path)
 /* A seek asks where the descriptor is: a library that keeps its position finds it as it was. */
 static void act_on(int descriptor, enum und_bare operation, int64_t times, const char *path)
 {
-    for (int64_t i = 0; i < times; ++i)
+    for (int64_t i = 0; i < times; ++i) {
+        und_watch_call(i);
         if (operation == UND_SYNC)
             UND_CHECK(fsync(descriptor) == 0, "metadata: cannot flush %s", path);
         else
             UND_CHECK(lseek(descriptor, 0, SEEK_CUR) >= 0, "metadata: cannot seek in %s", path);
+    }
 }
 
 /* On the descriptor that the method has of the file, or where it has none on one of this rank's own. */
@@ -468,21 +473,33 @@ int64_t und_metadata_play(struct und_metadata *metadata, struct und_series *seri
     const int64_t targets = count_targets(series);
     metadata->turn = 0;
     metadata->asked_s = 0;
-    for (int64_t i = 0; i < counts[UND_MKDIR]; ++i)
+    for (int64_t i = 0; i < counts[UND_MKDIR]; ++i) {
+        und_watch_call(i);
         und_numbered_make_directory(made->directories);
-    for (int64_t i = 0; i < counts[UND_CREATE_EMPTY]; ++i)
+    }
+    for (int64_t i = 0; i < counts[UND_CREATE_EMPTY]; ++i) {
+        und_watch_call(i);
         create(metadata);
+    }
     und_numbered_leave(made->files);
-    for (int64_t i = 0; i < counts[UND_OPEN]; ++i)
+    for (int64_t i = 0; i < counts[UND_OPEN]; ++i) {
+        und_watch_call(i);
         open_again(metadata, next_target(metadata, series, targets));
-    for (int64_t i = 0; i < counts[UND_STAT]; ++i)
+    }
+    for (int64_t i = 0; i < counts[UND_STAT]; ++i) {
+        und_watch_call(i);
         look(next_target(metadata, series, targets));
+    }
     act_on_files(metadata, series, targets, UND_SEEK);
     act_on_files(metadata, series, targets, UND_SYNC);
-    for (int64_t i = 0; i < counts[UND_RENAME]; ++i)
+    for (int64_t i = 0; i < counts[UND_RENAME]; ++i) {
+        und_watch_call(i);
         rename_oldest(metadata);
-    for (int64_t i = 0; i < counts[UND_UNLINK]; ++i)
+    }
+    for (int64_t i = 0; i < counts[UND_UNLINK]; ++i) {
+        und_watch_call(i);
         unlink_oldest(metadata);
+    }
     und_numbered_leave(made->files);
     series->pace.waited_s += metadata->asked_s;
     return sum;

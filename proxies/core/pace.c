@@ -1,5 +1,7 @@
 #include "core/pace.h"
 
+#include "core/watch.h"
+
 void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
                     int64_t transfers)
 {
@@ -16,7 +18,9 @@ void und_pace_keep(struct und_pace *pace, const struct und_run *run)
     const enum und_compute compute = run->plan->compute;
     const double now = und_clock();
     if (pace->next_s > now) {
+        und_watch_pause(true);
         und_wait(pace->next_s, compute == UND_STENCIL ? UND_BUSY : compute);
+        und_watch_pause(false);
         pace->waited_s += und_clock() - now;
     }
     pace->next_s += pace->step_s;

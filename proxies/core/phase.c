@@ -3,6 +3,7 @@
 #include "core/die.h"
 #include "core/flood.h"
 #include "core/storage.h"
+#include "core/watch.h"
 
 #include <string.h>
 
@@ -19,8 +20,10 @@ static void take(struct und_record *record, struct und_series *series, double ze
 
 static void operate(struct und_record *record, struct und_series *series, double zero, double *stamp)
 {
+    und_watch_enter("metadata", NULL, true);
     const int64_t operations = und_series_operate(series);
     take(record, series, zero, stamp);
+    und_watch_leave();
     record->operations = operations;
 }
 
@@ -47,10 +50,12 @@ void und_phase_prepare(const struct und_run *run, struct und_series *series, con
 
 static void wait_for(const struct und_run *run, double until)
 {
+    und_watch_pause(true);
     if (run->stencil)
         und_stencil_until(run->stencil, until);
     else
         und_wait(until, run->plan->compute);
+    und_watch_pause(false);
 }
 
 void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
@@ -66,6 +71,7 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
     const bool moves = stays || stream->dumps[event->dump].variable_count > 0;
     memset(records, 0, UND_PHASES * sizeof *records);
 
+    und_watch_dump(stream, event->dump, event->restart);
     und_phase_prepare(run, series, event);
     wait_for(run, zero + event->time_s);
     /* Libraries open files by path: another directory under this one's name is none of ours to write to. */

@@ -5,6 +5,7 @@
 #include "core/phase.h"
 #include "core/series.h"
 #include "core/storage.h"
+#include "core/watch.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,11 +17,12 @@ struct sizes {
     int64_t file_bytes;
 };
 
-static void pass_over_flood(struct und_flood *flood, int dump, enum und_mode mode,
+static void pass_over_flood(struct und_flood *flood, const struct und_stream *what, int dump, enum und_mode mode,
                             struct und_verification *verification)
 {
     if (und_flood_is_made(flood, dump))
         return;
+    und_watch_dump(what, dump, false);
     und_flood_prepare(flood, dump);
     if (mode == UND_CREATE) {
         und_flood_make(flood);
@@ -39,13 +41,14 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
     const bool again = what->rewrite || what->update;
     struct und_flood *flood = und_series_flood(series);
     for (int dump = 0; flood && dump < what->dump_count; ++dump)
-        pass_over_flood(flood, dump, mode, verification);
+        pass_over_flood(flood, what, dump, mode, verification);
     for (int dump = 0; !flood && dump < what->dump_count; ++dump) {
         /* What is overwritten cannot be compared; what is read again need be made once. */
         if (mode == UND_READ ? !und_series_lasts(series, dump)
                              : again && dump >= what->names &&
                                    what->dumps[dump].variables == what->dumps[dump - what->names].variables)
             continue;
+        und_watch_dump(what, dump, false);
         und_series_prepare(series, dump);
         if (mode == UND_CREATE) {
             und_series_check(series, again || und_series_begins(series, dump));
@@ -275,10 +278,12 @@ void und_run_repetition(const struct und_run *run, bool keep, struct und_outcome
     struct und_record *records = calloc(count * UND_PHASES, sizeof *records);
     struct sizes *sizes = calloc(count, sizeof *sizes);
     UND_CHECK(records && sizes, "no memory for the times of %zu dumps", count);
+    und_watch_pause(false);
     play(run, records, sizes);
     reduce(run, records, sizes, outcomes);
     if (run->plan->verify)
         verify(run, verification);
+    und_watch_pause(true); /* the files are removed, by each rank its own */
     UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
     und_storage_drop_many(!keep);
     UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");

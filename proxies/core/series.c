@@ -8,6 +8,7 @@
 #include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
+#include "core/watch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -698,6 +699,7 @@ void und_series_open(struct und_series *series)
         struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL)
             continue;
+        und_watch_enter("open", slot->path, true);
         const bool made = !makes_files(series, series->dump);
         const bool writes = series->mode == UND_CREATE && series->plan->method->has_files;
         const bool creates = writes && !slot->exists && !(made && series->stream->update);
@@ -743,6 +745,7 @@ void und_series_open(struct und_series *series)
         if (created >= 0)
             UND_CHECK(close(created) == 0, "%s: cannot close %s", series->plan->method->name, slot->path);
     }
+    und_watch_leave();
 }
 
 void und_series_drop_cache(struct und_series *series, int dump)
@@ -792,17 +795,22 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
 void und_series_sync(struct und_series *series)
 {
     for (int s = 0; s < series->stream->files; ++s)
-        if (series->slots[s].comm != MPI_COMM_NULL)
+        if (series->slots[s].comm != MPI_COMM_NULL) {
+            und_watch_enter("flush", series->slots[s].path, true);
             series->plan->method->sync(series->slots[s].file);
+        }
+    und_watch_leave();
 }
 
 void und_series_close(struct und_series *series)
 {
     for (int s = 0; s < series->stream->files; ++s)
         if (series->slots[s].comm != MPI_COMM_NULL) {
+            und_watch_enter("close", series->slots[s].path, true);
             series->plan->method->close(series->slots[s].file);
             series->slots[s].file = NULL;
         }
+    und_watch_leave();
 }
 
 void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operations, double *waited_s)

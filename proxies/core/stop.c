@@ -2,6 +2,7 @@
 
 #include "core/die.h"
 #include "core/storage.h"
+#include "core/watch.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,6 +40,7 @@ static void on_signal(int signal_number)
         pthread_kill(watcher, signal_number);
         return;
     }
+    und_watch_say();
     if (held) {
         noted = signal_number;
         return;
@@ -79,6 +81,11 @@ void und_stop_unwatch(void)
 void und_stop_hold(void)
 {
     held = true;
+}
+
+bool und_stop_is_held(void)
+{
+    return held && noted;
 }
 
 void und_stop_release(void)

@@ -17,6 +17,9 @@ void und_stop_unwatch(void);
 /* While a file is being created nobody can tell yet whose it is: signals in between are dealt with at the
  * release. */
 void und_stop_hold(void);
+
+/* A signal has come that waits for the release. */
+bool und_stop_is_held(void);
 void und_stop_release(void);
 
 #endif

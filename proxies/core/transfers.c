@@ -1,6 +1,7 @@
 /* The bytes of a prepared dump: written, read, compared, call by call. */
 #include "core/flood.h"
 #include "core/parts.h"
+#include "core/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@ static void begin_pace(struct und_series *series)
 /* Goes to the transfer at a position of the stream's order. */
 static inline void go_to(struct und_series *series, struct und_piece *piece, int64_t position)
 {
+    und_watch_call(position);
     const struct und_order *order = &series->stream->order;
     if (series->pace.is_steady)
         und_pace_keep(&series->pace, series->run);
@@ -83,12 +85,18 @@ static void define(const struct und_series *series, struct und_piece *piece)
 
 static const struct und_box empty;
 
+static void enter(const struct und_series *series, const struct und_piece *piece, const char *operation)
+{
+    und_watch_enter(operation, series->slots[piece->slot].path, series->plan->method->collective);
+}
+
 void und_series_write(struct und_series *series)
 {
     begin_pace(series);
     for (int p = 0; p < series->piece_count; ++p) {
         struct und_piece *piece = &series->pieces[p];
         struct und_file *file = series->slots[piece->slot].file;
+        enter(series, piece, "write");
         define(series, piece);
         if (piece->cut.consecutive) {
             und_base_continue(piece->base);
@@ -97,6 +105,7 @@ void und_series_write(struct und_series *series)
             write_gathered(series, piece, file);
         }
         for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
+            und_watch_call(i);
             if (piece->dataset.collective)
                 series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
             if (series->stream->sync_bytes > 0)
@@ -104,6 +113,7 @@ void und_series_write(struct und_series *series)
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
+    und_watch_leave();
 }
 
 static void read_pass(struct und_series *series)
@@ -112,13 +122,16 @@ static void read_pass(struct und_series *series)
         struct und_piece *piece = &series->pieces[p];
         unsigned char *buffer = und_base_buffer(piece->base);
         struct und_file *file = series->slots[piece->slot].file;
+        enter(series, piece, "read");
         define(series, piece);
         for (int64_t i = 0; i < piece->cut.calls; ++i) {
             go_to(series, piece, i);
             series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
         }
-        for (int64_t more = piece->cut.calls; more < piece->calls; ++more)
+        for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
+            und_watch_call(more);
             series->plan->method->read(file, &piece->dataset, &empty, buffer);
+        }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
 }
@@ -128,6 +141,7 @@ void und_series_read(struct und_series *series)
     begin_pace(series);
     for (int64_t pass = 0; pass < series->stream->passes; ++pass)
         read_pass(series);
+    und_watch_leave();
 }
 
 static void note_wrong(const struct und_series *series, const struct und_piece *piece, int64_t at, unsigned char found,
@@ -167,13 +181,18 @@ void und_series_compare(struct und_series *series, struct und_verification *veri
         struct und_piece *piece = &series->pieces[p];
         unsigned char *buffer = und_base_buffer(piece->base);
         struct und_file *file = series->slots[piece->slot].file;
+        enter(series, piece, "verify");
         define(series, piece);
         for (int64_t call = 0; call < piece->cut.calls; ++call) {
+            und_watch_call(call);
             und_cut_go(&piece->cut, call);
             series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
             compare_box(series, piece, buffer, verification);
         }
-        for (int64_t more = piece->cut.calls; more < piece->calls; ++more)
+        for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
+            und_watch_call(more);
             series->plan->method->read(file, &piece->dataset, &empty, buffer);
+        }
     }
+    und_watch_leave();
 }

@@ -11,6 +11,7 @@
 #include "core/striped.h"
 #include "core/stripes.h"
 #include "core/totals.h"
+#include "core/watch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -252,6 +253,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
     struct und_outcome *outcomes = calloc((size_t)run->schedule->count, sizeof *outcomes);
     struct und_verification *verification = calloc(1, sizeof *verification);
     UND_CHECK(outcomes && verification, "no memory for the results of %d dumps", run->schedule->count);
+    und_watch_begin(run, options->watchdog);
     for (int64_t i = 0; i < run->plan->repetitions; ++i) {
         if (run->plan->verbose && run->rank == 0)
             fprintf(stderr, "understudy: repetition %" PRId64 "\n", i);
@@ -259,6 +261,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
         if (run->rank == 0)
             und_result_add(result, run, outcomes);
     }
+    und_watch_end();
     json_t *striping = und_striped_json(run->striped);
     const bool right = verification->wrong_bytes == 0;
     if (run->rank == 0) {

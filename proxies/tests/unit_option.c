@@ -99,6 +99,7 @@ static void test_defaults(void **state)
                  options.restart || options.verbose || options.dry_run || options.list || options.help ||
                  options.version || options.drop_cache);
     assert_true(options.compute < 0 && options.restart_dump < 0 && options.shift_ranks == 1);
+    assert_true(options.watchdog > 1799 && options.watchdog < 1801);
     assert_null(options.restart_stream);
     assert_null(options.restart_from);
     assert_int_equal(options.settings.count, 0);

@@ -78,6 +78,7 @@ class Played(Placed):
     hints = variable(typecheck.List[str], value=[], loggable=True)
     collective = variable(typecheck.Bool, type(None), value=None, loggable=True)
     verify = variable(typecheck.Bool, value=True, loggable=True)
+    watchdog = variable(float, value=300.0)  # s; no condition of a measurement
     scaling = variable(str, value="none", loggable=True)
     ranks = variable(int, value=0, loggable=True)
     workload_sha256 = variable(str, loggable=True)
@@ -118,6 +119,11 @@ class Played(Placed):
     def methods_needed(self) -> set[str]:
         own = {s.method for s in self.described.streams}
         return own if self.method == AS_DESCRIBED else {self.method}
+
+    @run_after("init")
+    def check_watchdog(self) -> None:
+        if not 0 <= self.watchdog < float("inf"):
+            sys.exit(f"understudy: -S watchdog={self.watchdog:g}: expected seconds, 0: never")
 
     @run_after("init")
     def check_restart(self) -> None:
@@ -176,6 +182,7 @@ class Played(Placed):
             yield "--drop-cache"
         yield f"-i {self.repetitions}"
         yield f"--time-scale {self.time_scale}"
+        yield f"--watchdog {self.watchdog:g}"
         if self.verify:
             yield "--verify"
 

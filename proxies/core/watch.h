@@ -1,0 +1,45 @@
+/*
+ * A run in which nothing goes on any more ends with an error: a rank that has been in one operation, or has waited
+ * for other ranks, for longer than --watchdog says where it is and ends the run. A thread looks at what the rank
+ * notes before each operation; of the single calls in it only their number, one store each.
+ *
+ * A rank cannot see how far the others are. Where it may have to wait for them, in a barrier or in an operation on a
+ * file that they share, it gives them the time that all bytes of the dump take at 20 MB/s, and its files at 100 a
+ * second, in addition.
+ */
+#ifndef UND_WATCH_H
+#define UND_WATCH_H
+
+#include "core/run.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The call that a rank is at, of those of its operation; relaxed, since nothing depends on its order. */
+extern int64_t und_watch_number;
+
+static inline void und_watch_call(int64_t number)
+{
+    __atomic_store_n(&und_watch_number, number, __ATOMIC_RELAXED);
+}
+
+/* Begins to watch the calling thread; nothing with a limit of 0. */
+void und_watch_begin(const struct und_run *run, double limit_s);
+void und_watch_end(void);
+
+/* The dump that follows, or whose operations follow. */
+void und_watch_dump(const struct und_stream *stream, int dump, bool restart);
+
+/* An operation begins, of which calls are counted from 0; `shared` where it may wait for other ranks. */
+void und_watch_enter(const char *operation, const char *path, bool shared);
+
+/* It has ended: what follows waits for other ranks. */
+void und_watch_leave(void);
+
+/* This rank pauses, as its schedule has it. Leaves what it was in. */
+void und_watch_pause(bool pauses);
+
+/* Where the rank is, on stderr, if it has been there for half of the limit or more. Safe in a signal handler. */
+void und_watch_say(void);
+
+#endif

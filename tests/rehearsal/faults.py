@@ -1,0 +1,166 @@
+"""What goes wrong in jobs, done to real ones: run inside a rehearsal, as root.
+
+    python -m tests.rehearsal.slurm edison --nodes 8 -- python -m tests.rehearsal.faults FILE
+
+writes a row for each fault: seconds from the fault to the end of the session, exit status, output.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.rehearsal.slurm import SELF
+
+SCRATCH = Path("/scratch1/scratchdirs")  # of edison
+PLAYER = "understudy-replay"
+PATIENCE_S = 180
+RANKS = 8
+LIMIT_S = 60  # the least of Slurm
+
+
+def ranks_of(directory: Path) -> list[int]:
+    """Process numbers of the player in a run directory, over all nodes."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            name = (path / "comm").read_text().strip()
+        except OSError:
+            continue
+        if str(directory).encode() in words and name == PLAYER[:15]:
+            found.append(int(path.name))
+    return sorted(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job whose player has begun to write."""
+
+    number: str
+    nodes: list[str]
+    directory: Path  # of the run
+    ranks: list[int]  # process numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What is done to a job, and the options of its session."""
+
+    name: str
+    do: Callable[[Job], None]
+    method: str = "posix"
+    options: tuple[str, ...] = ()
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def wait_for_its_limit(job: Job) -> None:
+    time.sleep(LIMIT_S)
+
+
+def cancel(job: Job) -> None:
+    run("scancel", job.number)
+
+
+def take_a_node(job: Job) -> None:
+    run("scontrol", "update", f"nodename={job.nodes[-1]}", "state=down", "reason=fault")
+    time.sleep(3)
+    run("scontrol", "update", f"nodename={job.nodes[-1]}", "state=resume")
+
+
+def kill_a_rank(job: Job) -> None:
+    os.kill(job.ranks[0], signal.SIGKILL)
+
+
+def stop_a_rank(job: Job) -> None:
+    os.kill(job.ranks[0], signal.SIGSTOP)
+
+
+def fill_the_storage(job: Job) -> None:
+    free = os.statvfs(job.directory)
+    with (job.directory.parent / "other").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - (1 << 20))
+
+
+WATCHED = ("-S", "watchdog=10")
+FAULTS = (
+    Fault(name="cancel", do=cancel),
+    Fault(name="node", do=take_a_node),
+    Fault(name="rank", do=kill_a_rank),
+    Fault(name="hang", do=stop_a_rank, options=WATCHED),
+    Fault(name="space", do=fill_the_storage, options=WATCHED),
+    Fault(name="space-hdf5", do=fill_the_storage, method="hdf5", options=WATCHED),
+)
+LIMIT = Fault(name="limit", do=wait_for_its_limit, options=("-J", "time=1"))
+
+
+def session(fault: Fault) -> subprocess.Popen[str]:
+    """A replay of eight ranks on four nodes that takes a minute and a half by its pauses."""
+    case = f"workload == 'n-1' and method == '{fault.method}' and stripe_count == 'default'"
+    out = SELF / "out" / fault.name
+    run("as-user", "mkdir", str(out))
+    return subprocess.Popen(
+        [
+            "as-user", "env", f"UNDERSTUDY_OUTPUT={out}", "reframe", "-c", "checks/replay.py",
+            "-r", "--system", "edison", "-E", case, "-S", "scaling=strong", "-S", "ranks=8",
+            "-S", "ranks_per_node=2", "-S", "time_scale=90", *fault.options,
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def begun(before: set[Path]) -> Job:
+    """The job whose run directory was not there before."""
+    ends_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends_s:
+        for directory in {path.parent for path in SCRATCH.glob("*/understudy.*/*")} - before:
+            ranks = ranks_of(directory)
+            if len(ranks) == RANKS:
+                variables = (Path("/proc") / str(ranks[0]) / "environ").read_text().split("\0")
+                [number] = [v for v in variables if v.startswith("SLURM_JOB_ID=")]
+                number = number.partition("=")[2]
+                names = run("squeue", "-h", "-j", number, "-o", "%N").strip()
+                nodes = run("scontrol", "show", "hostnames", names).split()
+                return Job(number=number, nodes=nodes, directory=directory, ranks=ranks)
+        time.sleep(0.2)
+    raise TimeoutError("no job has begun to write")
+
+
+def done_to(fault: Fault, process: subprocess.Popen[str], job: Job) -> dict[str, object]:
+    """Do it, and see how the session ends."""
+    fault.do(job)
+    since_s = time.monotonic()
+    printed, _ = process.communicate(timeout=PATIENCE_S)
+    (job.directory.parent / "other").unlink(missing_ok=True)
+    return {
+        "fault": fault.name, "job": job.number, "nodes": job.nodes,
+        "ended_s": time.monotonic() - since_s, "status": process.returncode,
+        "left": sorted(path.name for path in job.directory.glob("*")), "printed": printed,
+    }  # fmt: skip
+
+
+def main() -> None:
+    limited = session(LIMIT)
+    first = begun(set())
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(done_to, LIMIT, limited, first)
+        rows = []
+        for fault in FAULTS:
+            before = {path.parent for path in SCRATCH.glob("*/understudy.*/*")}
+            process = session(fault)
+            rows.append(done_to(fault, process, begun(before)))
+        rows.append(later.result())
+    Path(sys.argv[1]).write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Sessions that cannot work, or did no work, end with one message and not with a pass."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.test_checks import LISTED, Session, cases, leave, played, sample
+from understudy.reframe import endings
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Session:
+    made = Session(tmp_path, sample())
+    made.program("mpirun", f"cp {tmp_path}/made.json result.json")
+    made.program("understudy-replay", LISTED)
+    return made
+
+
+SYSTEM = "--system=localhost:tmpfs"
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["-n", "Replai"], "nothing ran: no case was selected"),
+    (["-S", "max_bytes=1kB"], "nothing ran: all 4 cases were skipped, for the reasons above"),
+])  # fmt: skip
+def test_a_session_in_which_nothing_ran_fails(
+    here: Session, arguments: list[str], message: str
+) -> None:
+    done = here.run("-r", SYSTEM, *arguments, check="Replay" if "-n" not in arguments else "none")
+    assert (done.returncode, done.stderr) == (1, f"understudy: {message}\n"), done.stdout
+    assert cases(done.stdout)[0] == 0
+
+
+def test_a_listing_or_a_dry_run_need_not_run_anything(here: Session) -> None:
+    for action in ("-l", "--dry-run"):
+        done = here.run(action, SYSTEM, "-S", "max_bytes=1kB")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("variable", "message"), [
+    ("max_byte=1kB", "max_byte=1kB: max_byte is not a variable of any check of this session"),
+    ("Replay.max_byte=1", "Replay.max_byte=1: max_byte is not a variable of the check Replay"),
+    ("Replai.fsync=1", "Replai.fsync=1: fsync is not a variable of the check Replai"),
+    ("fsync", "fsync: expected NAME=VALUE"),
+])  # fmt: skip
+@pytest.mark.parametrize("action", ["-r", "-l"])
+def test_an_unknown_variable_ends_with_one_message(
+    here: Session, variable: str, message: str, action: str
+) -> None:
+    done = here.run(action, SYSTEM, "-S", variable)
+    assert (done.returncode, done.stderr) == (1, f"understudy: -S {message}\n"), done.stdout
+    assert "RUN" not in done.stdout
+
+
+def test_a_module_that_cannot_be_loaded_ends_the_job(here: Session) -> None:
+    site = here.folder / "site"
+    (site / "systems").mkdir(parents=True)
+    text = Path("configs/systems/localhost.py").read_text()
+    text = text.replace('"name": "localhost"', '"name": "modular"')
+    text = text.replace('"target_systems": ["localhost"]', '"target_systems": ["modular"]')
+    commands = '"prepare_cmds": ["module load nothing"], "launcher"'
+    text = text.replace('"launcher"', commands)
+    (site / "systems" / "modular.py").write_text(text)
+    here.environment["UNDERSTUDY_PATH"] = str(site)
+    here.program("module", "echo 'no module nothing' >&2; exit 1")
+    here.program("mpirun", f"touch {here.folder}/started")
+    done = here.run("-r", "--system=modular:tmpfs", "-E", "method == 'posix'")
+    assert done.returncode == 1 and cases(done.stdout) == (1, 1, 0)
+    assert "verdict: sample posix modular:tmpfs: " in done.stdout
+    assert "the job ended with status 1: no module nothing" in done.stdout
+    assert not (here.folder / "started").exists()
+
+
+def test_separate_directories_of_nodes_are_no_place_for_several(here: Session) -> None:
+    site = here.folder / "site"
+    (site / "systems").mkdir(parents=True)
+    text = Path("configs/systems/edison.py").read_text().replace('"edison"', '"apart"')
+    (site / "systems" / "apart.py").write_text(text.replace("[MPI, SHARED]", "[MPI]"))
+    here.environment["UNDERSTUDY_PATH"] = str(site)
+    case = ("--system=apart", "-E", "method == 'posix' and stripe_count == 'default'")
+    done = here.run("--dry-run", *case)
+    assert cases(done.stdout) == (1, 0, 0)  # 16 ranks fit a node
+    done = here.run("--dry-run", *case, "-S", "ranks_per_node=8")
+    assert cases(done.stdout) == (0, 0, 1)
+    reason = "apart:scratch: its nodes do not share /scratch1/scratchdirs/$USER, and 16 ranks"
+    assert f"[{reason} need 2 nodes; " in done.stdout
+
+
+def test_jobs_of_a_pipeline_keep_the_system_and_the_variables(here: Session) -> None:
+    """They are run as GitLab does: the lines before the script in the same shell."""
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    pipeline = here.folder / "pipeline.yml"
+    case = ("-E", "method == 'posix'")
+    done = here.run(f"--ci-generate={pipeline}", SYSTEM, *case, "-S", "time_scale=0.1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    made: dict[str, Any] = yaml.safe_load(pipeline.read_text())
+    [job] = [row for row in made.values() if isinstance(row, dict) and "script" in row]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        text = "\n".join([*job["before_script"], *job["script"]])
+        return subprocess.run(
+            ["bash", "-e", "-c", text], cwd=here.folder, env=here.environment,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    done = run()
+    assert done.returncode == 0 and cases(done.stdout) == (1, 0, 0), done.stdout + done.stderr
+    assert "verdict: sample posix localhost:tmpfs: 7 dumps" in done.stdout
+    here.program("understudy-replay", "echo 'posix    unavailable: there is no POSIX'")
+    done = run()
+    assert done.returncode == 1 and cases(done.stdout) == (0, 0, 1), done.stdout
+
+
+def test_the_page_finds_records_below_a_time_stamp(here: Session) -> None:
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    stamped = (SYSTEM, "-S", "time_scale=0.1", "--timestamp", "-E", "method == 'posix'")
+    assert here.run("-r", *stamped).returncode == 0
+    here.program("mpirun", "exit 3")
+    assert here.run("-r", *stamped, "-S", "campaign=fails").returncode == 1
+    page = here.folder / "page.html"
+    done = subprocess.run(
+        ["understudy", "report", str(here.folder / "reframe"), "-o", str(page)],
+        env=here.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "1 workload, 1 of 2 runs failed" in done.stderr
+
+
+SLURM = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 {why}***\n"
+
+
+@pytest.mark.parametrize(("state", "stderr", "words"), [
+    ("TIMEOUT", "", "job 7 on n1, n2 reached its time limit"),
+    ("CANCELLED+", "", "job 7 on n1, n2 was cancelled"),
+    ("NODE_FAIL", "", "job 7 on n1, n2 ended because a node failed"),
+    ("OUT_OF_MEMORY", "", "job 7 on n1, n2 was out of memory"),
+    ("COMPLETED", SLURM.format(why="DUE TO TIME LIMIT "),
+     "job 7 on n1, n2 reached its time limit"),
+    ("COMPLETED", SLURM.format(why=""), "job 7 on n1, n2 was cancelled"),
+    (None, "=>> PBS: job killed: walltime 75 exceeded limit 60\n",
+     "job 7 on n1, n2 reached its time limit"),
+    ("FAILED", "understudy: posix: cannot write\n", None),
+    ("COMPLETED", "", None),
+    (None, "", None),
+])  # fmt: skip
+def test_what_a_batch_system_says_of_a_job(
+    state: str | None, stderr: str, words: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    for scheduler in ("slurm", "squeue", "torque", "pbs", "pbspro", "lsf"):
+        assert endings.told(scheduler, "7", state, ["n1", "n2"], stderr) == words
+
+
+@pytest.mark.parametrize(("scheduler", "program", "printed", "words"), [
+    ("slurm", "scontrol", "JobId=7 JobState=TIMEOUT TimeLimit=00:01:00 FailedNode=(null)",
+     "job 7 on n1 reached its time limit of 00:01:00"),
+    ("squeue", "scontrol", "JobId=7 JobState=NODE_FAIL FailedNode=n1",
+     "job 7 on n1 ended because the node n1 failed"),
+    ("torque", "qstat", "Job Id: 7\n  exit_status = -11\n  Resource_List.walltime = 01:00:00\n",
+     "job 7 on n1 reached its time limit of 01:00:00"),
+    ("pbs", "qstat", "Job Id: 7\n    Exit_status = 271\n", "job 7 on n1 was cancelled"),
+    ("pbs", "qstat", "Job Id: 7\n    Exit_status = 0\n", None),
+])  # fmt: skip
+def test_what_a_batch_system_is_asked(
+    scheduler: str, program: str, printed: str, words: str | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked = tmp_path / program
+    asked.write_text(f"#!/bin/sh\ncat <<'E'\n{printed}\nE\n")
+    asked.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert endings.told(scheduler, "7", None, ["n1"], "") == words
+
+
+def test_of_many_nodes_some_are_named() -> None:
+    nodes = [f"n{k}" for k in range(9)]
+    found = endings.told("lsf", "7", "TIMEOUT", nodes, "")
+    assert found == "job 7 on n0, n1, n2, n3 and 5 more reached its time limit"
+
+
+def test_a_rank_that_was_killed_is_told_from_one_that_exits() -> None:
+    for line in (
+        "srun: error: n2: task 3: Killed",
+        "srun: error: n2: tasks 2-3: Segmentation fault",
+        "mpirun noticed that process rank 3 with PID 0 on node n2 exited on signal 9 (Killed).",
+    ):
+        assert endings.KILLED_RANK.search(line), line
+    assert not re.search(endings.KILLED_RANK, "srun: error: n2: task 3: Exited with exit code 1")
