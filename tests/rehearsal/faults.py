@@ -73,8 +73,6 @@ def cancel(job: Job) -> None:
 
 def take_a_node(job: Job) -> None:
     run("scontrol", "update", f"nodename={job.nodes[-1]}", "state=down", "reason=fault")
-    time.sleep(3)
-    run("scontrol", "update", f"nodename={job.nodes[-1]}", "state=resume")
 
 
 def kill_a_rank(job: Job) -> None:
@@ -141,6 +139,12 @@ def done_to(fault: Fault, process: subprocess.Popen[str], job: Job) -> dict[str,
     since_s = time.monotonic()
     printed, _ = process.communicate(timeout=PATIENCE_S)
     (job.directory.parent / "other").unlink(missing_ok=True)
+    for node in job.nodes:  # an error of one that is in service
+        subprocess.run(
+            ["scontrol", "update", f"nodename={node}", "state=resume"],
+            check=False,
+            stderr=subprocess.DEVNULL,
+        )
     return {
         "fault": fault.name, "job": job.number, "nodes": job.nodes,
         "ended_s": time.monotonic() - since_s, "status": process.returncode,

@@ -54,7 +54,8 @@ def told(
     if found is None:
         return None
     limit = facts.get("TimeLimit") or facts.get("Resource_List.walltime")
-    lost = facts.get("FailedNode")
+    named = re.search(r"srun: error: Node failure on (\S+)", stderr)
+    lost = facts.get("FailedNode") or (named and named[1])
     words = _STATES[found].format(
         limit=f" of {limit}" if limit else "", node=f"the node {lost}" if lost else "a node"
     )

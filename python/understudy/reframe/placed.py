@@ -42,6 +42,7 @@ from understudy.units import parse_size
 MIB = 1 << 20
 STRIPE_COUNTS = ("default", "nodes", "cores")
 STORAGE = "understudy-storage"
+STOPPED = "stopped by signal"  # what the player says when others end it
 SLOWEST_BYTES_PER_S = 20e6  # of a file system, for time limits
 
 # By scheduler: a job of a failed node must not start again and pass as if nothing had happened.
@@ -365,7 +366,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         how = endings.told(scheduler, str(self.job.jobid), self.job.state, nodes, text)
         message = self._error_message(*self.programs)
         if how:
-            return f"{how}: {message}" if message.startswith("understudy: ") else how
+            says_more = message.startswith("understudy: ") and STOPPED not in message
+            return f"{how}: {message}" if says_more else how
         if status:
             return f"the job ended with status {status}: {message}"
         if noted is None and not self.current_partition.scheduler.is_local:
@@ -420,7 +422,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         lines = [line for line in text.splitlines() if re.search(r"\w", line)]
         own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
         # The other ranks of one that was killed are stopped, and say so.
-        reasons = [line for line in own if "stopped by signal" not in line]
+        reasons = [line for line in own if STOPPED not in line]
         killed = [line for line in lines if endings.KILLED_RANK.search(line)]
         return next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
 

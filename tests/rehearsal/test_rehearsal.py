@@ -1,0 +1,158 @@
+"""A rehearsal, and what checks say of jobs that go wrong, on a real batch system."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rehearsal import slurm
+from understudy.contracts import run as runs
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT
+from understudy.producers import find
+
+REHEARSAL = [sys.executable, "-m", "tests.rehearsal.slurm"]
+CASE = "-E \"workload == 'n-1' and method == 'posix'\""
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for output, where a rehearsal can be run."""
+    reason = slurm.obstacle()
+    if reason is None and not (ROOT / "build" / "bin" / "understudy-replay").exists():
+        reason = "the player is not built: no build/bin/understudy-replay"
+    if reason is not None:
+        pytest.skip(reason)
+    return tmp_path_factory.mktemp("rehearsal")
+
+
+def environment(place: Path) -> dict[str, str]:
+    found = f"{ROOT / 'build' / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return os.environ | {
+        "PATH": found,
+        "UNDERSTUDY_OUTPUT": str(place),
+        "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
+        "RFM_COLORIZE": "0",
+    }
+
+
+def rehearse(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*REHEARSAL, *words], cwd=ROOT, env=environment(place), capture_output=True, text=True,
+        check=False, timeout=500,
+    )  # fmt: skip
+
+
+def left_behind() -> tuple[set[str], str, set[Path]]:
+    """Interfaces, mounts and directories of this host."""
+    return (
+        {path.name for path in Path("/sys/class/net").iterdir()},
+        Path("/proc/self/mounts").read_text(),
+        set(Path("/tmp").glob("understudy-rehearsal-*")),
+    )
+
+
+def test_titan_is_rehearsed_with_its_configuration(place: Path) -> None:
+    """Torque and ALPS: two jobs of eight ranks on four nodes, without and with stripes."""
+    before = left_behind()
+    done = rehearse(place, "titan", "--more", CASE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 nodes of Slurm for titan" in done.stderr and "not the speed" in done.stderr
+    assert "Ran 2/2 test case(s) from 2 check(s) (0 failure(s)" in done.stdout
+    assert left_behind() == before
+    made = [runs.load(p) for p in find([place]) if "records" in p.parts and "titan" in str(p)]
+    assert len(made) == 2
+    asked = []
+    for run in made:
+        assert not run.failed and run.identity.campaign == "rehearsal"
+        assert (run.place.system, run.place.launcher) == ("titan", "alps")
+        assert [node.ranks for node in run.place.nodes] == [2, 2, 2, 2]
+        assert (run.storage.source, run.storage.type) == ("rehearsal", "lustre")
+        assert run.storage.mount_point.startswith("/lustre/atlas1/scratch/")
+        asked.append(run.storage.asked)
+    assert {"stripe_count": 4} in asked and {} in asked
+
+
+def test_nothing_is_left_of_a_rehearsal_that_is_interrupted(place: Path) -> None:
+    before = left_behind()
+    process = subprocess.Popen(
+        [*REHEARSAL, "cab", "--", "sh", "-c", "echo ready; sleep 600"],
+        cwd=ROOT, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    for _ in range(100):  # the kernel ends what is inside
+        if left_behind() == before:
+            break
+        time.sleep(0.1)
+    assert left_behind() == before
+
+
+FAULTS: Mapping[str, str] = {
+    "limit": "job {job} on {nodes} reached its time limit of 00:01:00",
+    "cancel": "job {job} on {nodes} was cancelled",
+    "node": "job {job} on {nodes} ended because the node {last} failed",
+    "rank": "the job ended with status 137: srun: error: ",
+    "hang": "the job ended with status ",
+    "space": "No space left on device",
+    "space-hdf5": "the job ended with status ",
+}
+ALSO = {"rank": ": Killed", "hang": ": no progress for ", "space-hdf5": "understudy: "}
+
+
+@pytest.fixture(scope="session")
+def faults(place: Path) -> Mapping[str, Any]:
+    done = rehearse(
+        place, "edison", "--nodes", "8", "--",
+        sys.executable, "-m", "tests.rehearsal.faults", f"{slurm.SELF}/out/faults.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    [path] = place.glob("rehearsal-edison-*/faults.json")
+    return {row["fault"]: row for row in json.loads(path.read_text())}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_told_right(faults: Mapping[str, Any], fault: str) -> None:
+    row = faults[fault]
+    assert row["status"] == 1 and row["ended_s"] < 60, row["printed"]
+    [verdict] = [line for line in row["printed"].splitlines() if line.startswith("verdict: ")]
+    nodes = row["nodes"]
+    expected = FAULTS[fault].format(job=row["job"], nodes=", ".join(nodes), last=nodes[-1])
+    assert expected in verdict and ALSO.get(fault, "") in verdict, verdict
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("nowhere", "system 'nowhere': expected one of archer, "),
+    ("localhost", "system 'localhost': scheduler 'local': a rehearsal has slurm, "),
+])  # fmt: skip
+def test_a_system_that_cannot_be_rehearsed_is_refused(name: str, message: str) -> None:
+    with pytest.raises(UnderstudyError) as refused:
+        slurm.system_of(name)
+    assert message in str(refused.value)
+
+
+def test_without_its_packages_a_rehearsal_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "PACKAGES", {"no-such-program": "slurmctld", "sh": "dash"})
+    reason = slurm.obstacle()
+    assert reason is not None and reason.endswith("--no-install-recommends slurmctld")
+
+
+def test_queues_and_features_of_a_configuration_exist() -> None:
+    access = ["-p debug", "--partition=long,wide", "-C 'haswell&ssd'", "-q night", "-A project"]
+    system = {"name": "x", "partitions": [{"access": access, "scheduler": "slurm"}]}
+    queues, features = slurm.asked_of_nodes(system)
+    assert queues == {"debug", "long", "wide", "night"} and features == {"haswell", "ssd"}
+    lines = list(slurm.configuration(system, 4))
+    assert "PartitionName=night Nodes=ALL MaxTime=INFINITE" in lines
+    assert any("Feature=haswell,ssd" in line for line in lines)
