@@ -106,7 +106,7 @@ FAULTS: Mapping[str, str] = {
     "rank": "the job ended with status 137: srun: error: ",
     "hang": "the job ended with status ",
     "space": "No space left on device",
-    "space-hdf5": "the job ended with status ",
+    "space-hdf5": "No space left on device",
 }
 ALSO = {"rank": ": Killed", "hang": ": no progress for ", "space-hdf5": "understudy: "}
 

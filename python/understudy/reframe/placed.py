@@ -3,6 +3,8 @@
 # ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
 """Base class of all checks: a job in a run directory of its own on a partition's file system."""
 
+import errno
+import os
 import re
 import shutil
 import sys
@@ -42,6 +44,7 @@ from understudy.units import parse_size
 MIB = 1 << 20
 STRIPE_COUNTS = ("default", "nodes", "cores")
 STORAGE = "understudy-storage"
+FULL = os.strerror(errno.ENOSPC)
 STOPPED = "stopped by signal"  # what the player says when others end it
 SLOWEST_BYTES_PER_S = 20e6  # of a file system, for time limits
 
@@ -424,7 +427,9 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         # The other ranks of one that was killed are stopped, and say so.
         reasons = [line for line in own if STOPPED not in line]
         killed = [line for line in lines if endings.KILLED_RANK.search(line)]
-        return next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
+        found = next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
+        # Libraries whose ranks wait for each other for ever on a full disk print the reason alone.
+        return f"{found}; {FULL}" if "no progress for" in found and FULL in text else found
 
     def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
         """Declare a performance variable. Its name is known before the run, for a dry run."""
