@@ -162,3 +162,14 @@ def test_sizes_are_those_of_the_player(text: str, size: int) -> None:
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(UnderstudyError, match="expected bytes, such as 4194304, 4MiB or 4MB"):
         parse_size(text)
+
+
+def test_files_that_a_method_creates_itself_are_striped_by_their_directory(tmp_path: Path) -> None:
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", "echo 'posix available, not for update rewrite'")
+    case = ("--system=archer", "-P", "stripe_count=3")
+    done = session.run("--dry-run", *case, check="Replay")
+    assert done.returncode == 0, done.stdout + done.stderr
+    [script] = session.scripts()
+    assert 'understudy-storage --stripe-count 3 "$dir" >storage-before.json\n' in script
+    assert not re.search(r"understudy-replay .*--stripe-count", script)

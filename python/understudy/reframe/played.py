@@ -160,8 +160,14 @@ class Played(Placed):
 
     @run_before("run")
     def set_player_options(self) -> None:
-        self.prerun_cmds = self.run_directory()
+        directory = self.layout_options() if self._stripes_directory else []
+        self.prerun_cmds = self.run_directory(*directory)
         self.executable_opts = [*self._options(), '-o "$dir"', f"-O {MEASUREMENT_FILE}"]
+
+    @property
+    def _stripes_directory(self) -> bool:
+        """A method that replaces its files creates them itself, as the directory has it."""
+        return any("rewrite" in cannot_play(method) for method in self.methods_needed)
 
     def _options(self) -> Iterator[str]:
         yield "-w workload.json"
@@ -171,7 +177,8 @@ class Played(Placed):
             yield f"-t {self.transfer_bytes}"
         if self.collective is not None:
             yield "-c" if self.collective else "--independent"
-        yield from self.layout_options()
+        if not self._stripes_directory:
+            yield from self.layout_options()
         yield from (f"-m {shlex.quote(option)}" for option in self.method_options)
         yield from (f"--hint {shlex.quote(hint)}" for hint in self.hints)
         if self.fsync:
