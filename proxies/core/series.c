@@ -792,16 +792,6 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
     return true;
 }
 
-void und_series_sync(struct und_series *series)
-{
-    for (int s = 0; s < series->stream->files; ++s)
-        if (series->slots[s].comm != MPI_COMM_NULL) {
-            und_watch_enter("flush", series->slots[s].path, true);
-            series->plan->method->sync(series->slots[s].file);
-        }
-    und_watch_leave();
-}
-
 void und_series_close(struct und_series *series)
 {
     for (int s = 0; s < series->stream->files; ++s)

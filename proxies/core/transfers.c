@@ -1,4 +1,4 @@
-/* The bytes of a prepared dump: written, read, compared, call by call. */
+/* The bytes of a prepared dump: written, flushed, read, compared, call by call. */
 #include "core/flood.h"
 #include "core/parts.h"
 #include "core/watch.h"
@@ -113,6 +113,16 @@ void und_series_write(struct und_series *series)
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
+    und_watch_leave();
+}
+
+void und_series_sync(struct und_series *series)
+{
+    for (int s = 0; s < series->stream->files; ++s)
+        if (series->slots[s].comm != MPI_COMM_NULL) {
+            und_watch_enter("flush", series->slots[s].path, true);
+            series->plan->method->sync(series->slots[s].file);
+        }
     und_watch_leave();
 }
 
