@@ -212,6 +212,26 @@ def test_time_steps_of_stdio_are_estimated_and_not_compared() -> None:
     assert (found["checkpoint", "bytes"], found["checkpoint", "timeline"]) == (0, None)
 
 
+def test_times_that_the_log_does_not_tell_are_not_compared() -> None:
+    made = seen(sample())
+    unsure = replace(made, streams=tuple(replace(s, guessed=True) for s in made.streams))
+    late = seen(delay(sample(), 0.5))
+    assert errors(compare(made, late))["checkpoint", "timeline"] not in (0, None)
+    found = measures(compare(unsure, late))["checkpoint", "timeline"]
+    assert found.error is None and "times are assumed" in found.reason
+
+
+def test_reads_of_changing_bytes_are_made_anew_before() -> None:
+    """Three dumps of one file: the player writes it for the first, and where one is larger."""
+    made = sample().streams[0]
+    dump = replace(made.dumps[0], operations=(), repeat=None)
+    large = replace(dump, variables=(*dump.variables, *dump.variables))
+    reads = replace(made, operation="read", files="update", reopen=False,
+                    dumps=(dump, dump, large, large, dump))  # fmt: skip
+    each = calls.opens_of(replace(reads, dumps=(dump,)), RANKS)
+    assert calls.prepared_opens(reads, RANKS) == (3 * each, 0)
+
+
 def test_times_are_scaled() -> None:
     slow = sample()
     for stream in slow.streams:

@@ -191,7 +191,7 @@ def flood_log(
                 block[f"POSIX_{name}"] = values
             bins = np.searchsorted(BIN_BYTES, mine["size"] // calls)
             for b, name in enumerate(BINS):
-                block[f"POSIX_SIZE_{verb}_{name}"] = calls * n * (bins == b)
+                block[f"POSIX_SIZE_{verb}_{name}"] += calls * n * (bins == b)
             yield block
 
     def named() -> Iterator[tuple[int, bytes]]:

@@ -7,6 +7,7 @@ import pytest
 from tests.readers.synthetic import Run, flood_log, only, rank_bytes, sizes
 from tests.readers.test_reader_memory import peak_mib
 from understudy.contracts.workload import load, parse, provenance_of
+from understudy.inference.calls import of_stream
 from understudy.readers import darshan
 
 
@@ -29,6 +30,17 @@ def test_epochs_of_a_loader(tmp_path: Path) -> None:
     assert entry is not None and entry.confidence == "likely"
     assert "100 % of the bytes, 100 % of the calls" in workload.source.notes[-1]
     assert len(workload.to_text()) < 6000
+
+
+def test_reads_that_find_the_end_are_played(tmp_path: Path) -> None:
+    """As a language reads a whole file: a call for its size, and one that is empty."""
+    log = flood_log(tmp_path / "x", 4, 4000, epochs=2, READS=2, SIZE_READ_0_100=1)
+    workload = darshan.read(log)
+    found = of_stream(stream := only(workload), 4)
+    assert (found.count, found.sizes[0], stream.bytes) == (16_000, 8000, 8000 * 150_000)
+    assert "8000 reads of no bytes, at the ends of files, are played" in (
+        " ".join(workload.source.notes)
+    )
 
 
 def test_files_read_once_in_order(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run, only, sizes
 from understudy.contracts.workload import Workload, parse, provenance_of
+from understudy.inference.calls import of_stream
 
 MIB = 1 << 20
 MINUTES, DAY_S = 60.0, 86_400.0
@@ -159,11 +160,65 @@ def test_irregular_time_steps_beyond_the_limit_are_noted(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("trace", [False, True])
 def test_lines_of_a_text_are_put_together_with_a_note(trace: bool, tmp_path: Path) -> None:
-    """With a trace in steps of a hundredth of the run, so that they are at their time."""
+    """With a trace at a steady pace, so that they are at their time."""
     run = Run(run_time_s=1000.0, nprocs=1)
     appended(run, 400, 2.4, size=64, trace=trace, FSYNCS=400, jitter=0.3)
     workload = run.describe(tmp_path)
     assert only(workload).bytes == 400 * 64
-    assert "its 400 time steps of 64 B each on average were put together in one dump" in (
-        notes(workload)
-    )
+    told = "its 400 time steps of 64 B each on average were put together in one dump"
+    assert (told if not trace else "one dump, and not 400 time steps") in notes(workload)
+    assert only(workload).pace == ("steady" if trace else "burst")
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_ranks_that_go_on_behind_the_others_begin_a_time_step(trace: bool, tmp_path: Path) -> None:
+    """Two calls of each of four ranks in a time step, with no clear pauses between them."""
+    run, step = Run(run_time_s=10.0, nprocs=4), 16 * 1024
+    rng = np.random.default_rng(3)
+    begins = np.cumsum(rng.uniform(0.004, 0.03, 60))
+    file = run.write(
+        "/s/all", 60 * 8 * step, float(begins[0]), duration_s=float(begins[-1] - begins[0]),
+        calls=480, CONSEC_WRITES=240, SEQ_WRITES=479, F_WRITE_TIME=0.01,
+    )  # fmt: skip
+    for rank in range(4 if trace else 0):
+        at = np.sort(begins + rng.uniform(0, 0.003, (2, 60)), axis=0)
+        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
+            ((k * 8 + 2 * rank + c) * step, step, at[c, k], at[c, k] + 1e-4)
+            for k in range(60) for c in range(2)]})  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.files, sizes(stream)) == ("append", [8 * step] * 60)
+    assert "60 is a guess from POSIX_WRITES - POSIX_CONSEC_WRITES" in notes(workload)
+    assert of_stream(stream, 4).count == 480
+
+
+def test_small_calls_at_equal_distances_are_one_steady_dump(tmp_path: Path) -> None:
+    run = Run(run_time_s=100.0, nprocs=2)
+    for rank in range(2):
+        starts = 5.0 + 0.2 * np.arange(400)
+        file = run.write(f"/s/out.{rank}", 400 * 4096, 5.0, rank=rank, duration_s=80.0, calls=400,
+                         F_WRITE_TIME=0.1)  # fmt: skip
+        segments = [(n * 4096, 4096, at_s, at_s + 1e-4) for n, at_s in enumerate(starts)]
+        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": segments})
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.dump_count, stream.pace) == (1, "steady")
+    assert "one dump, and not 400 time steps" in notes(workload)
+
+
+@pytest.mark.parametrize("syncs", [5, 12, 24])
+def test_flushes_of_a_stream_of_stdio_are_in_its_dumps(syncs: int, tmp_path: Path) -> None:
+    """A log that is given to fsync() now and then; as often as dumps, each of them ends so."""
+    run = Run(run_time_s=100.0, nprocs=2)
+    for k in range(12):
+        name = f"/s/out.{k:03d}"
+        run.write(name, MIB, 5.0 + 7 * k, rank=0, module="STDIO", calls=16)
+        mine = (k + 1) * syncs // 12 - k * syncs // 12
+        run.add("POSIX", {"id": run.file(name), "rank": 0, "POSIX_OPENS": 1, "POSIX_FILENOS": 1,
+                          "POSIX_FSYNCS": mine})  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    made = [sum(o.count for o in d.operations if o.operation == "sync") for d in stream.dumps]
+    assert sum(made) + 12 * stream.sync == syncs
+    assert max(made) - min(made) <= 1
+    assert "flushes through POSIX" not in notes(workload)

@@ -268,3 +268,28 @@ def test_times_from_bins_of_several_files_are_not_certain(
     entry = provenance_of(workload, f"/streams/{workload.streams.index(stream)}/dumps/1/time_s")
     assert entry is not None and "HEATMAP" in entry.how
     assert entry.confidence == confidence
+
+
+@pytest.mark.parametrize(("kind_of", "rule", "step"), [
+    ("columns", "strided", 8), ("random", "shuffled", 0), ("back", "consecutive", 0),
+])  # fmt: skip
+def test_a_trace_tells_the_order_of_updates(
+    kind_of: str, rule: str, step: int, tmp_path: Path
+) -> None:
+    """Five passes of 64 calls over a file that stays open: column by column, at random, or from
+    the end to the start, which no order of a workload is."""
+    order = {"columns": np.arange(64).reshape(8, 8).T.ravel(), "back": np.arange(64)[::-1],
+             "random": np.random.default_rng(1).permutation(64)}[kind_of]  # fmt: skip
+    run, size = Run(run_time_s=60.0, nprocs=1), 4096
+    ahead = 5 * int((np.diff(order) > 0).sum())
+    file = run.write("/s/state", 5 * 64 * size, 5.0, rank=0, duration_s=40.7, calls=320,
+                     MAX_BYTE_WRITTEN=64 * size - 1, SEQ_WRITES=ahead, CONSEC_WRITES=0,
+                     F_WRITE_TIME=0.3)  # fmt: skip
+    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
+        (int(place) * size, size, 5.0 + 10 * k + 0.01 * n, 5.005 + 10 * k + 0.01 * n)
+        for k in range(5) for n, place in enumerate(order)]})  # fmt: skip
+    workload = run.describe(tmp_path)
+    stream = only(workload)
+    assert (stream.files, sizes(stream)) == ("update", [64 * size] * 5)
+    assert (stream.order.rule, stream.order.step) == (rule, step)
+    assert ("in an order that the log does not tell" in notes(workload)) == (kind_of == "back")

@@ -44,6 +44,23 @@ def test_a_trace_shows_which_bytes_are_of_a_later_file(tmp_path: Path) -> None:
     assert f"{20 * MIB} B in all, which were moved to the file of that time" in notes(workload)
 
 
+def test_bytes_go_to_the_file_whose_time_it_is_and_not_to_the_next(tmp_path: Path) -> None:
+    """The file of the second dump is written for 30 s; the third begins just after the end."""
+    run = Run(nprocs=1)
+    for k, (first_s, last_s) in enumerate([(2, 1), (10, 30), (41, 1), (60, 1), (80, 1)]):
+        own = [(n * MIB, MIB, first_s + n * last_s / 4, first_s + n * last_s / 4 + 0.1)
+               for n in range(4)]  # fmt: skip
+        stale = [(4 * MIB, 2 * MIB, 39.0, 39.5)] if k == 0 else []
+        file = run.write(
+            f"/s/plt{k:05d}", (6 if stale else 4) * MIB, float(first_s), rank=0,
+            duration_s=37.5 if stale else float(last_s), calls=5 if stale else 4,
+        )  # fmt: skip
+        run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": own + stale})
+    workload = run.describe(tmp_path)
+    moved = sorted((d.time_s, d.bytes) for s in workload.streams for d in s.dumps)
+    assert [size for _, size in moved] == [n * MIB for n in (4, 6, 4, 4, 4)]
+
+
 def test_without_a_trace_it_is_noted(tmp_path: Path) -> None:
     run = Run(nprocs=2)
     dumps_of_ten(run, trace=False)

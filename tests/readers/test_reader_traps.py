@@ -507,8 +507,10 @@ def test_trap_a_flush_of_a_file_is_none_of_each_of_its_dumps(
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (len(stream.dumps), stream.sync, stream.sync_bytes) == (10, sync, None)
-    note = f"{stream.name}: that each of its files was flushed {flushes} x in its 10 dumps is not"
+    note = f"{stream.name}: each of its files was flushed {flushes} x in its 10 dumps; that these"
     assert any(n.startswith(note) for n in workload.source.notes) is not sync
+    made = [o.count for d in stream.dumps for o in d.operations if o.operation == "sync"]
+    assert made == ([] if sync else [1] * flushes)
 
 
 @pytest.mark.parametrize(("length_s", "told"), [(60.0, True), (4.0, False), (0.9, False)])

@@ -14,8 +14,16 @@ from understudy.inference.calls import of_stream, opens_of
 from understudy.readers.darshan import read
 
 LIMIT = 0.01
-# What a note or an entry of the provenance says where a log cannot tell.
-ADMITS = re.compile(r"guess|put together|assum|plausible|not reproduced|cannot|no trace")
+# What a note on a stream says where a log cannot tell, and the quantities that it is about.
+DUMPS = ("dumps", "dumps of another size")
+ADMITS = (
+    (r"there are \d+ is a guess|put together|plausible|and not \d+ time steps", DUMPS),
+    (r"(written|read) \d+ times is a guess", DUMPS),
+    (r"truncated each time they were opened is assumed", ("files",)),
+    (r"order that the log does not tell", ("order",)),
+    (r"no bytes, at the ends of files, are left out", ("calls",)),
+)
+STDIO = ("bytes", "calls", "names", "ranks", *DUMPS)  # of what Darshan does not see of stdio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +66,7 @@ def measures(truth: Truth, made: Workload, case: Case) -> Iterator[Measure]:
         yield from _of_stream(key, entry, mine, made, case.library)
     for stream in left:
         yield Measure(stream=_name(stream, case), quantity="bytes", truth=0,
-                      described=stream.bytes, noted=_note(made, [stream]))  # fmt: skip
+                      described=stream.bytes, noted="")  # fmt: skip
     for what in ("stat", "mkdir", "rename", "unlink", "sync") if not case.library else ():
         real = truth.operations.get(what, 0)
         found = sum(_operations(s, what, made.ranks) for s in made.streams)
@@ -70,29 +78,32 @@ def measures(truth: Truth, made: Workload, case: Case) -> Iterator[Measure]:
 def _of_stream(
     key: str, entry: Mapping[str, Any], mine: list[Stream], made: Workload, library: bool
 ) -> Iterator[Measure]:
-    note = _note(made, mine)
-    if not mine or all(s.method == "stdio" and s.operation == "read" for s in mine):
-        note = note or _of_stdio(made)
+    unseen = not mine or all(s.method == "stdio" and s.operation == "read" for s in mine)
+
+    def note(quantity: str) -> str:
+        return _note(made, mine, quantity) or _of_stdio(made, quantity) * unseen
+
     base = [s for s in mine if s.extends is None]
     dumps = sorted((o.time_s, o.bytes) for s in base for o in s.expanded())
     sizes = [size for _, size in dumps]
     if entry["steps"]:
         count = sum(s.dump_count * s.passes for s in base)
         yield Measure(stream=key, quantity="dumps", truth=entry["steps"], described=count,
-                      noted=note)  # fmt: skip
+                      noted=note("dumps"))  # fmt: skip
     yield Measure(stream=key, quantity="bytes", truth=sum(entry["dumps"]),
-                  described=sum(s.bytes for s in mine), noted=note)  # fmt: skip
+                  described=sum(s.bytes for s in mine), noted=note("bytes"))  # fmt: skip
     if entry["steps"] == len(entry["dumps"]) == len(sizes) and len(mine) == len(base):
         pairs = zip(entry["dumps"], sizes, strict=True)
         wrong = sum(abs(real - found) > LIMIT * real for real, found in pairs)
         yield Measure(stream=key, quantity="dumps of another size", truth=0, described=wrong,
-                      noted=note)  # fmt: skip
-    yield Measure(stream=key, quantity="names", truth=entry["names"],
-                  described=sum(_names(s, made.ranks) for s in base), noted=note)  # fmt: skip
+                      noted=note("dumps of another size"))  # fmt: skip
+    names = sum(_names(s, made.ranks) for s in base)
+    yield Measure(stream=key, quantity="names", truth=entry["names"], described=names,
+                  noted=note("names"))  # fmt: skip
     if entry["again"] and len(base) == 1 and base[0].operation == "write":
         same = base[0].files == entry["again"]
         yield Measure(stream=key, quantity=f"files {entry['again']}", truth=1,
-                      described=int(same), noted=note)  # fmt: skip
+                      described=int(same), noted=note("files"))  # fmt: skip
     for flag in entry.get("flags", ()):
         has = all(s.direct if flag == "O_DIRECT" else s.write_through for s in mine)
         yield Measure(stream=key, quantity=flag, truth=1, described=int(has),
@@ -100,20 +111,21 @@ def _of_stream(
     if not library:
         ranks = max((_ranks(s, made.ranks) for s in mine), default=0)
         yield Measure(stream=key, quantity="ranks", truth=entry["ranks"], described=ranks,
-                      noted=note)  # fmt: skip
+                      noted=note("ranks"))  # fmt: skip
     if not library and len(mine) == 1 and mine[0].layout != "flood":
         order = mine[0].order.rule
         if any(v.decomposition.rule == "cyclic" for d in mine[0].dumps for v in d.variables):
             order = "strided"
         yield Measure(stream=key, quantity=f"order {entry['order']}", truth=1,
-                      described=int(order == entry["order"]), noted=note)  # fmt: skip
+                      described=int(order == entry["order"]), noted=note("order"))  # fmt: skip
     if not library and all(s.method == "posix" for s in mine):
         count = sum(of_stream(s, made.ranks).count for s in mine)
         yield Measure(stream=key, quantity="calls", truth=entry["calls"], described=count,
-                      noted=note or _missing(made, "data calls"))  # fmt: skip
-        opens = sum(opens_of(s, made.ranks) for s in mine)
+                      noted=note("calls") or _missing(made, "data calls"))  # fmt: skip
+        opens = sum(opens_of(s, made.ranks) for s in mine or _idle(made))
+        opens = opens if mine else min(opens, entry["opens"])  # of files without a byte
         yield Measure(stream=key, quantity="opens", truth=entry["opens"], described=opens,
-                      noted=note or _missing(made, "opens"))  # fmt: skip
+                      noted=_missing(made, "opens"))  # fmt: skip
 
 
 def _name(stream: Stream, case: Case) -> str:
@@ -178,24 +190,34 @@ def _operations(stream: Stream, what: str, ranks: int) -> int:
     return found
 
 
-def _note(made: Workload, streams: list[Stream]) -> str:
-    """Where the description says of these streams that it may be wrong."""
+def _note(made: Workload, streams: list[Stream], quantity: str) -> str:
+    """Where the description says of these streams that this quantity may be wrong."""
     for stream in streams:
         for note in made.source.notes:
-            if note.startswith(f"{stream.name}:") and ADMITS.search(note):
+            if note.startswith(f"{stream.name}:") and any(
+                quantity in about and re.search(pattern, note) for pattern, about in ADMITS
+            ):
                 return note
-        at = f"/streams/{made.streams.index(stream)}/"
-        for entry in made.provenance:
-            about = entry.path.startswith((f"{at}dumps", f"{at}files"))
-            unsure = entry.origin == "assumed" or entry.confidence == "guess"
-            if about and unsure and "decomposition" not in entry.path:
+        if quantity not in DUMPS:
+            continue
+        for entry in made.provenance:  # of the number and the sizes of the dumps
+            if entry.path == f"/streams/{made.streams.index(stream)}/dumps" and (
+                entry.confidence == "guess"
+            ):
                 return f"{entry.path}: {entry.confidence}, {entry.how}"
     return ""
 
 
-def _of_stdio(made: Workload) -> str:
-    """The note that Darshan does not see all that stdio does, nor what its buffer does."""
-    return next((n for n in made.source.notes if "stdio" in n and "Darshan" in n), "")
+def _idle(made: Workload) -> list[Stream]:
+    """The streams of operations alone, whose files have no names."""
+    return [s for s in made.streams if not s.bytes]
+
+
+def _of_stdio(made: Workload, quantity: str) -> str:
+    """The note that Darshan does not see all that stdio does."""
+    if quantity not in STDIO:
+        return ""
+    return next((n for n in made.source.notes if "moved more through stdio" in n), "")
 
 
 def _missing(made: Workload, what: str) -> str:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.workshop.cases import Case
+from tests.workshop.compare import LIMIT
 from tests.workshop.live import BASE, MPI
 from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.judge.fidelity import compare
+from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.observation import observe
 from understudy.readers.darshan import read
 from understudy.reframe.observer import SETTINGS, settings
@@ -46,7 +48,13 @@ def play(log: Path, case: Case, runtime: str) -> dict[str, Any]:
     if done.returncode:
         return {"reason": f"not played: {done.stderr.strip().splitlines()[-1]}"}
     original = observe(log)
-    made = compare(original, observe(replica, original))
+    made = compare(original, observe(replica, original), tolerance_fraction=LIMIT)
+    failures = [f for f in made.failures() if "timeline:" not in f]
+    failures += [
+        f"{name}: {m.quantity}: {m.original} became {m.replica} ({m.error:+.1%})"
+        for name, m in made.rows()
+        if m.quantity == "timeline" and m.error is not None and abs(m.error) > LIMIT_FRACTION
+    ]
     rows = [
         [layer.name, m.quantity, m.original, m.replica, round(m.error, 4)]
         for layer in made.layers
@@ -60,7 +68,7 @@ def play(log: Path, case: Case, runtime: str) -> dict[str, Any]:
         for m in pair.measures
         if m.quantity == "dumps"
     )
-    return {"dumps": dumps, "failures": list(made.failures()), "rows": rows}
+    return {"dumps": dumps, "failures": failures, "rows": rows}
 
 
 def save(found: dict[str, Any], target: Path) -> None:

@@ -29,8 +29,9 @@ python -m tests.workshop replay [CASE …]   # play the descriptions
 python -m tests.workshop table             # write this page
 ```
 
-Every quantity is *right* (within 1 %), *noted* (a note or the provenance of the stream says that
-it is a guess, or what the log lacks) or *wrong*. Numbers are truth / described / replayed; calls
+Every quantity is *right* (within 1 %), *noted* (a note or the provenance of the stream says of
+this quantity that it is a guess, or what the log lacks of it; a note on another one does not
+count) or *wrong*. Numbers are truth / described / replayed; calls
 are those of POSIX and of stdio, before its buffer, or of a library. The truth of library calls
 is not known (?).
 """
@@ -70,7 +71,7 @@ def page() -> str:
         f"{sum(count.values())} quantities, {count['right']} are right, {count['noted']} noted "
         f"and {count['wrong']} wrong. {played['within 1 %']} of {sum(played.values())} replicas "
         "make what their logs have, within 1 % in each compared quantity (bytes, calls, sizes of "
-        "calls, opens, flushes, of each interface; dumps of each stream)."
+        "calls, opens, flushes, of each interface; dumps of each stream; times within 10 %)."
     )
     listed = [
         textwrap.fill(f"{n}. {text}", 100, subsequent_indent="   ", break_on_hyphens=False)

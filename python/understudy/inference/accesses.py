@@ -418,13 +418,18 @@ class Accesses:
             mine = touches["write"] & (touches["bytes"] > 0) & apart
             alike = touches["count"] * touches["call_bytes"] == touches["bytes"]
             own = mine & ((module == "MPIIO") | ~np.isin(touches["file"], described))
-            for column, counter, fit, weak in (
-                ("syncs", syncs, mine, False),
-                ("count", "MPIIO_COLL_WRITES", mine & touches["collective"], False),
-                ("opens", f"{module}_OPENS", own & (touches["bytes"] <= touches["top"]), True),
-                ("count", f"{module}_WRITES of one size", own & alike, True),
+            count, follow = touches["order"][:, 0], touches["order"][:, 1]
+            shared = own & alike & (touches["rank"] == ALL_RANKS) & (follow > 0)
+            once = touches["bytes"] <= touches["top"]
+            for found, counter, fit, weak in (
+                (touches["syncs"], syncs, mine, False),
+                (touches["count"], "MPIIO_COLL_WRITES", mine & touches["collective"], False),
+                (touches["opens"], f"{module}_OPENS", own & once, True),
+                # a rank goes on elsewhere, behind what the others have written
+                (count - follow, "POSIX_WRITES - POSIX_CONSEC_WRITES", shared & once, True),
+                (touches["count"], f"{module}_WRITES of one size", own & alike, True),
             ):
-                steps, rest = np.divmod(touches[column], each)
+                steps, rest = np.divmod(found, each)
                 for n in np.flatnonzero(fit & (steps > 1) & (rest == 0)).tolist():
                     file, times = int(touches["file"][n]), int(steps[n])
                     self._hint(file, Hint(times, f"{counter} per rank", weak=weak))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.contracts.workload import TYPE_BYTES, Decomposition, Stream, Variable
+from understudy.contracts.workload import TYPE_BYTES, Decomposition, Dump, Stream, Variable
 from understudy.darshanlog import Log
 
 # Upper ends of Darshan's bins of access sizes, bytes; the last bin has none.
@@ -186,10 +186,23 @@ def prepared_opens(stream: Stream, ranks: int) -> tuple[int, int]:
             sets = [d for d in plain.dumps for _ in range(min(d.count, stream.names))]
             first = tuple(replace(d, repeat=None) for d in sets[: stream.names])
             plain = replace(plain, dumps=first, reopen=True)
+        elif stream.files in ("update", "rewrite"):
+            plain = replace(plain, dumps=tuple(_made_first(plain)), reopen=True)
         reads = opens_of(plain, ranks)
     if not any(d.operations for d in stream.dumps):
         return reads, 0
     return reads, int(_lacking(stream, ranks).sum())
+
+
+def _made_first(stream: Stream) -> Iterator[Dump]:
+    """The dumps whose files the player writes before it reads them: those of each set, and where
+    a dump differs from the one before it in its set (proxies/core/run.c)."""
+    before: list[tuple[Variable, ...]] = []
+    for dump in stream.dumps:
+        for _ in range(min(dump.count, stream.names)):
+            if len(before) < stream.names or dump.variables != before[-stream.names]:
+                yield replace(dump, repeat=None)
+            before.append(dump.variables)
 
 
 def _lacking(stream: Stream, ranks: int) -> Whole:

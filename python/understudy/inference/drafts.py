@@ -34,6 +34,7 @@ class Draft:
     paced: str = ""  # why that is no more than assumed
     ordered: str = ""  # how the order or the blocks were found
     flushes: float = float("inf")  # of a file in all dumps, if known
+    flushed: int = 0  # fsync() calls on all its files
     syncs: float = 0.0  # of a file by a rank in all dumps
     sync_every: float = 0.0  # bytes
     folded: frozenset[bytes] = frozenset()  # templates of the series that were put together
@@ -210,6 +211,7 @@ def _together(group: Sequence[Draft]) -> Draft:
         timing=first.timing if len(timings) == 1 else "as of the file with most bytes",
         assumed=any(d.assumed for d in group),
         flushes=min(d.flushes for d in group),
+        flushed=sum(d.flushed for d in group),
         remarks=[f"{len(group)} files of different names, alike in size and time, are one stream"],
         folded=frozenset(t for d in group for t in d.templates),
     )

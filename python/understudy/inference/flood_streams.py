@@ -18,10 +18,10 @@ from understudy.contracts.workload import (
     equal_ranks,
     runs_at_most,
 )
-from understudy.inference.calls import MODULES
+from understudy.inference.calls import BIN_BYTES, MODULES
 from understudy.inference.floods import Flood, order_of
 from understudy.inference.operations import KINDS
-from understudy.inference.transfers import MAX_TRANSFER
+from understudy.inference.transfers import CLOSE, MAX_TRANSFER
 
 MAX_RUNS = 128  # of a variable
 
@@ -35,8 +35,8 @@ def stream_of(flood: Flood, name: str, role: str, label: str) -> Stream:
     each = max(1, round((flood.calls - flood.empty) / max(1, times)))
     largest = max(int(-(-b.sum() // f.sum())) for d in flood.dumps
                   for f, b in zip(d.files, d.bytes, strict=True) if f.any())  # fmt: skip
-    transfer = int(min(MAX_TRANSFER, -(-largest // each)))
-    if each > 1 and len(flood.edges) > 1:
+    transfer = _transfer(largest, each, ends_empty(flood))
+    if (each > 1 or ends_empty(flood)) and len(flood.edges) > 1:
         transfer = int(min(MAX_TRANSFER, largest))
     operations = _operations(flood)
     dumps = []
@@ -69,7 +69,7 @@ def stream_of(flood: Flood, name: str, role: str, label: str) -> Stream:
 def _variables(
     flood: Flood, files: Whole, moved: Whole, in_turn: bool, each: int, transfer: int
 ) -> Iterator[Variable]:
-    number = 0
+    number, whole = 0, each == 1 and not ends_empty(flood)
     for count, size in zip(files, moved, strict=True):
         if not count.any():
             continue
@@ -80,14 +80,27 @@ def _variables(
         for rows, row_bytes in ((more, low + 1), (count - more, low)):
             if not rows.any():
                 continue
-            own = int(min(MAX_TRANSFER, -(-row_bytes // each)))
+            own = _transfer(row_bytes, each, ends_empty(flood))
             yield Variable(
                 name=f"v{number}", type="byte",
                 shape=(int(rows.sum()), row_bytes) if row_bytes > 1 else (int(rows.sum()),),
                 decomposition=_rule(rows, flood.ranks, in_turn),
-                transfer_bytes=None if own == transfer or each == 1 else own,
+                transfer_bytes=None if own == transfer or whole else own,
             )  # fmt: skip
             number += 1
+
+
+def ends_empty(flood: Flood) -> bool:
+    """Whether each file was read until a call found its end."""
+    return abs(flood.empty - flood.epochs * flood.count) <= CLOSE * flood.empty
+
+
+def _transfer(size: int, each: int, end: bool) -> int:
+    """Bytes of the calls by which a file of this size is moved in so many, or with one more of a
+    few bytes in place of the empty one at its end."""
+    if end and each < min(size, BIN_BYTES[0]):
+        return int(min(MAX_TRANSFER, (size - 1) // each))
+    return int(min(MAX_TRANSFER, -(-size // each)))
 
 
 def _rule(rows: Whole, ranks: int, in_turn: bool) -> Decomposition:
@@ -118,8 +131,13 @@ def _operations(flood: Flood) -> tuple[Operation, ...]:
 
 def notes_of(flood: Flood, name: str) -> Iterator[str]:
     """What a flood's description leaves out or assumes."""
-    if flood.empty:
-        yield (f"{name}: {flood.empty} reads of no bytes, at the ends of files, are left out.")
+    if ends_empty(flood):
+        yield (
+            f"{name}: {flood.empty} reads of no bytes, at the ends of files, are played as reads "
+            f"of the last bytes, {BIN_BYTES[0]} at most."
+        )
+    elif flood.empty:
+        yield f"{name}: {flood.empty} reads of no bytes, at the ends of files, are left out."
     if flood.epochs > 1 and not flood.write:
         yield (
             f"{name}: each file was read {flood.epochs} times; that these are epochs at equal "

@@ -53,6 +53,7 @@ class Totals:
     calls: list[Calls] = field(default_factory=lambda: [Calls(count=0), Calls(count=0)])
     opens: int | None = 0
     stats: int | None = 0
+    seeks: int = 0
     flushes: int | None = 0
     flushed_dumps: int = 0
     played_flushes: int = 0
@@ -136,6 +137,8 @@ def _add(totals: Totals, block: Any, module: str, prepared: Mask) -> None:
         totals.opens += int(opens.sum())
     if totals.flushes is not None:
         totals.flushes += _flushes(block[~prepared], module)
+    if module in ("POSIX", "STDIO"):
+        totals.seeks += _sum(block, f"{module}_SEEKS")
     if module == "POSIX" and totals.stats is not None:
         totals.stats += _sum(block, "POSIX_STATS")
 
@@ -244,7 +247,12 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
             if way == WRITE and _flushed(stream, dump, ranks):
                 totals.flushed_dumps += dump.count
             for each in dump.operations:
-                if each.operation == "stat":
+                if each.operation == "sync":
+                    posix = made.own.setdefault("POSIX", Totals(stats=None, flushes=None))
+                    posix.played_flushes += dump.count * each.count
+                elif each.operation == "seek":
+                    totals.seeks += dump.count * each.count
+                elif each.operation == "stat":
                     totals.stats = (totals.stats or 0) + dump.count * each.count
     return made
 

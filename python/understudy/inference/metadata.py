@@ -163,6 +163,23 @@ def _with(dump: Dump, lacks: Whole | None, ranks: int) -> Dump:
     return replace(dump, operations=_operations(dict(zip(KINDS, lacks, strict=True)), ranks))
 
 
+def with_flushes(stream: Stream, flushes: Sequence[int], ranks: int) -> Stream:
+    """The stream, with so many flushes more in each dump, by the ranks that have bytes in it."""
+    dumps = []
+    for dump, count in zip(stream.dumps, flushes, strict=True):
+        if not count:
+            dumps.append(dump)
+            continue
+        there = opened(tuple(dict.fromkeys(dump.variables)), ranks).by_rank(ranks) > 0
+        who = np.flatnonzero(there)
+        each: Whole = np.zeros(ranks, np.int64)
+        each[who] = count // len(who)
+        each[who[: count % len(who)]] += 1
+        sync = Operation(operation="sync", runs=as_runs(each, ranks, MAX_RUNS))
+        dumps.append(replace(dump, operations=(*dump.operations, sync)))
+    return replace(stream, dumps=tuple(dumps))
+
+
 def _operations(made: dict[str, Whole], ranks: int) -> tuple[Operation, ...]:
     return tuple(
         Operation(operation=kind, runs=as_runs(each, ranks, MAX_RUNS))

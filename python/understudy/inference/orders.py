@@ -5,19 +5,26 @@ Darshan's POSIX module counts, of each file, the calls that begin where the one 
 (STRIDE). Other modules tell nothing of the order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from understudy.contracts.workload import Order
+from understudy.contracts.workload import Order, Stream
+from understudy.inference.calls import flushes_of
 from understudy.inference.drafts import Draft
+from understudy.inference.passes import Segments
 from understudy.inference.series import Cell
 
 JUMPING = 0.5  # share of the calls from which on the order is not consecutive
 MIXED = (0.2, 0.8)  # share of the calls that go forward if the order is random
 DEALT = 0.75  # share of the bytes whose blocks a rank left at the distance of the other ranks
 SEED = 1
+FSYNC = ("posix", "stdio")  # methods whose files are flushed by fsync()
 NEARLY = 0.9  # flushes of a file per dump from which on each dump ends with one
+UNTOLD = "in an order that the log does not tell and that is not reproduced"
+FEW_LACKING = 0.01  # share of the flushes that may be missed
+FEW = 8  # calls of a rank in a dump, below which a trace is not asked for their order
 SEVERAL = 1.5  # flushes of a file in a dump from which on they are within it
 
 
@@ -31,6 +38,7 @@ def learn(draft: Draft, ranks: int) -> None:
                 made += cell.syncs
                 files += max(1, cell.files, min(_used(cell, 0), len(series.rank_spans)))
         draft.flushes = made * draft.dumps / files if files else draft.flushes
+        draft.flushed = sum(c.syncs for c in cells)
     calls, follow, ahead = np.sum([c.order for c in cells], axis=0).tolist()
     if draft.method != "posix" or not calls:
         return
@@ -52,9 +60,49 @@ def learn(draft: Draft, ranks: int) -> None:
         draft.ordered = f"of {calls} calls, {counters}"
         return
     draft.remarks.append(
-        f"{jumps} of its {calls} calls do not begin where the one before ended, in an order that "
-        "the log does not tell and that is not reproduced"
+        f"{jumps} of its {calls} calls do not begin where the one before ended, {UNTOLD}"
     )
+
+
+def traced(draft: Draft, trace: Callable[[int, str, bool], Segments | None]) -> None:
+    """Take the order of a draft whose calls jump from the trace of a file, if there is one: that
+    of the rank that moved most, in the dump in which it made most calls."""
+    jumping = [remark for remark in draft.remarks if UNTOLD in remark]
+    if draft.method != "posix" or draft.block or not (jumping or draft.order.rule == "shuffled"):
+        return
+    main = max(draft.series, key=lambda s: s.bytes)
+    dump = max(main.dumps, key=lambda d: d.bytes)
+    cell = max(dump.cells.values(), key=lambda c: int(c.order[0]))
+    segments = trace(cell.file, "posix", draft.write)
+    if segments is None:
+        return
+    ranks, index = np.unique(segments.rank, return_inverse=True)
+    one = int(ranks[int(np.argmax(np.bincount(index.ravel(), weights=segments.bytes)))])
+    inside = (segments.start_s >= dump.start_s - 1e-6) & (segments.start_s <= dump.end_s)
+    mine = np.flatnonzero((segments.rank == one) & inside & (segments.bytes > 0))
+    mine = mine[np.argsort(segments.start_s[mine], kind="stable")]
+    offset = segments.offset[mine]
+    if len(mine) < FEW or len(np.unique(offset)) < len(offset):
+        return
+    found = _rule(np.argsort(np.argsort(offset)))
+    if found is None:
+        return
+    draft.order = found
+    draft.remarks = [remark for remark in draft.remarks if remark not in jumping]
+    draft.ordered = f"offsets of {len(mine)} calls of a rank in the DXT segments"
+
+
+def _rule(place: npt.NDArray[np.intp]) -> Order | None:
+    """The order of calls by their places in the order of offsets; None if it is another."""
+    count, step = len(place), int(place[1] - place[0])
+    if (np.diff(place) == 1).all():
+        return Order()
+    if step > 1:
+        turns = np.concatenate([np.arange(first, count, step) for first in range(step)])
+        if place[0] == 0 and np.array_equal(place, turns):
+            return Order(rule="strided", step=step)
+    ahead = float((np.diff(place) > 0).mean())
+    return Order(rule="shuffled", seed=SEED) if MIXED[0] <= ahead <= MIXED[1] else None
 
 
 def _used(cell: Cell, ranks: int) -> int:
@@ -85,8 +133,12 @@ def flushed(draft: Draft) -> bool:
     share = draft.flushes * draft.names / dumps
     if share < NEARLY:
         draft.remarks.append(
-            f"that each of its files was flushed {share * dumps:.3g} x in its {dumps} dumps is "
-            "not reproduced: the log does not tell after which of them"
+            f"each of its files was flushed {share * dumps:.3g} x in its {dumps} dumps; "
+            + (
+                "that these are spread evenly over them is assumed"
+                if draft.method in FSYNC
+                else "this is not reproduced: the log does not tell after which of them"
+            )
         )
     return share >= NEARLY
 
@@ -95,3 +147,15 @@ def sync_bytes(draft: Draft) -> int | None:
     """Bytes after which a rank flushes a file within a dump; None if it does so once at most."""
     dumps = sum(d.count for d in draft.series[0].dumps)
     return max(1, int(draft.sync_every)) if draft.syncs * draft.names >= SEVERAL * dumps else None
+
+
+def lacking(draft: Draft, stream: Stream, ranks: int) -> list[int]:
+    """Flushes of the files of a draft that its stream does not make by itself: so many in each of
+    its entries' dumps, spread evenly."""
+    own = draft.method == "posix" or stream.sync
+    missing = draft.flushed - (flushes_of(stream, ranks) if own else 0)
+    if draft.method not in FSYNC or not draft.write or missing <= FEW_LACKING * draft.flushed:
+        return [0] * len(stream.dumps)
+    ends = np.cumsum([dump.count for dump in stream.dumps])
+    share = np.diff(missing * ends // ends[-1], prepend=0)
+    return [int(n) // dump.count for n, dump in zip(share, stream.dumps, strict=True)]

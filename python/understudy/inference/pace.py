@@ -70,7 +70,7 @@ def _learn(
         if segments is None:
             continue
         seen += 1
-        count = _even_calls(segments, dump.start_s, dump.end_s)
+        count = even_calls(segments, dump.start_s, dump.end_s)
         steady += count > 0
         calls.append(count)
     if not seen or steady < AGREE * seen:
@@ -108,7 +108,7 @@ def _own(moved: npt.NDArray[np.int64] | None) -> int:
     return 0 if moved is None else int(moved.sum())
 
 
-def _even_calls(segments: Traced, first_s: float, last_s: float) -> int:
+def even_calls(segments: Traced, first_s: float, last_s: float) -> int:
     """How many calls the rank that moved most made between these times, if they are spread
     evenly; 0 if not."""
     mine = np.flatnonzero((segments.start_s >= first_s - 1e-6) & (segments.start_s <= last_s))

@@ -3,6 +3,7 @@ ranks that each move the same."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,25 @@ def passes(segments: Segments) -> list[float] | None:
         return None
     begins = passes_of(one.offset, one.bytes, one.start_s, one.end_s)[1:]
     return [float(one.end_s[:n].max() + one.start_s[n]) / 2 for n in begins]
+
+
+def runs_of(segments: Segments) -> list[npt.NDArray[np.intp]]:
+    """The segments of each time step, if all ranks began as many runs of consecutive offsets, of
+    several calls: a rank that goes on behind the others begins the next time step."""
+    order = np.lexsort((segments.start_s, segments.rank))
+    rank, offset = segments.rank[order], segments.offset[order]
+    ends = offset + segments.bytes[order]
+    same = rank[1:] == rank[:-1]
+    begins = np.concatenate([[True], ~same | (offset[1:] != ends[:-1])])
+    first = np.concatenate([[True], ~same])
+    number = np.cumsum(begins) - 1
+    number -= np.maximum.accumulate(np.where(first, number, 0))
+    each = np.unique(np.bincount(np.cumsum(first) - 1, weights=begins))
+    if len(each) > 1 or each[0] < 2 or first.sum() < 2 or begins.all() or offset.min() < 0:
+        return []
+    steps = [order[number == k] for k in range(int(each[0]))]
+    starts = [float(segments.start_s[step].min()) for step in steps]
+    return steps if all(a < b for a, b in pairwise(starts)) else []
 
 
 def moved_once(segments: Segments, *, write: bool) -> bool | None:

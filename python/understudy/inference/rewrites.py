@@ -204,6 +204,6 @@ def _turning(drafts: Sequence[Draft]) -> Draft:
     dumps = sorted((d for one in drafts for d in one.series[0].dumps), key=lambda d: d.start_s)
     series = replace(first.series[0], dumps=dumps, key=tuple((k,) for k in range(len(dumps))))
     return replace(
-        first, series=[series], names=len(drafts),
+        first, series=[series], names=len(drafts), flushed=sum(d.flushed for d in drafts),
         folded=frozenset(t for d in drafts for t in d.templates),
     )  # fmt: skip

@@ -80,9 +80,11 @@ class Spans:
         return bool(np.all(rows["last_s"][:-1] < rows["first_s"][1:]))
 
     def concurrent(self, runtime_s: float) -> bool:
-        """Some overlap in time, or all follow one another within a fraction of the run."""
+        """Some overlap in time, or all follow one another at once: within a second or the time
+        that one takes, but no more than a fraction of the run."""
         gaps = self._gaps()
-        return bool(gaps.min() < 0 or gaps.max() < BURST * runtime_s)
+        longest_s = float((self.rows["end_s"] - self.rows["first_s"]).max())
+        return bool(gaps.min() < 0 or gaps.max() < min(BURST * runtime_s, max(NEAR_S, longest_s)))
 
     @property
     def serial(self) -> bool:

@@ -44,8 +44,7 @@ def restored(
             continue
         own, *others = _parts(rows, n, later, trace)
         for part in others:
-            begins = rows["start_s"][later]
-            target = later[int(np.argmin(np.abs(begins - part["start_s"][0])))]
+            target = later[_nearest(rows[later], part)]
             row = _moved(rows, n, target, own, part)
             if row is not None:
                 more.append(row)
@@ -84,6 +83,15 @@ def _parts(rows: Rows, n: int, later: list[int], trace: Rows) -> list[Rows]:
     usual_s = float(np.median(np.diff(begins)))
     pauses = trace["start_s"][1:] - np.maximum.accumulate(trace["end_s"])[:-1]
     return np.split(trace, np.flatnonzero(pauses > PAUSE * usual_s) + 1)
+
+
+def _nearest(rows: Rows, part: Rows) -> int:
+    """Which of the rows was used when these writes were made, or the shortest time before or
+    after; of several, the one that began nearest."""
+    first_s, last_s = float(part["start_s"].min()), float(part["end_s"].max())
+    apart_s = np.maximum(0.0, np.maximum(rows["start_s"] - last_s, first_s - rows["end_s"]))
+    near = np.lexsort((np.abs(rows["start_s"] - first_s), apart_s))
+    return int(near[0])
 
 
 def _moved(rows: Rows, n: int, target: int, own: Rows, part: Rows) -> Rows | None:

@@ -34,7 +34,7 @@ from understudy.inference.drafts import (
     two_interfaces,
 )
 from understudy.inference.floods import Flood
-from understudy.inference.metadata import Metadata, of_idle, prove_idle
+from understudy.inference.metadata import Metadata, of_idle, prove_idle, with_flushes
 from understudy.inference.operations import Idle
 from understudy.inference.pauses import Cuts, cut, pauses_of
 from understudy.inference.rewrites import in_turn, unravel
@@ -86,6 +86,7 @@ class Composer:
         roles = Roles(drafts, self.ranks)
         metadata = Metadata(self.ranks)
         made: list[Stream] = []
+        flushes: list[list[int]] = []
         twins = two_interfaces(drafts)
         where = {id(draft): k for k, draft in enumerate(drafts)}
         for draft in drafts:
@@ -98,10 +99,12 @@ class Composer:
             bases = [made[k] for d in others if (k := where[id(d)]) < len(made)]
             made.append(self._extending(stream, bases, len(made)))
             metadata.learn(draft, stream)
+            flushes.append(orders.lacking(draft, stream, self.ranks))
         bursts = of_idle(idle, self.ranks, self.runtime_s) if idle is not None else []
         metadata.balance(made, bursts)
         made = list(metadata.streams(made))
         self.provenance += metadata.provenance(made)
+        made = [with_flushes(s, n, self.ranks) for s, n in zip(made, flushes, strict=True)]
         for name, flood in self.floods:
             made.append(self._flood(name, flood, named, len(made), roles))
         for burst in bursts:

@@ -8,12 +8,13 @@ of other files in the same time, or, if only a counter gives their number, by an
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload.types import MAX_DUMPS
-from understudy.inference import pace, pauses
+from understudy.inference import orders, pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.drafts import Draft
@@ -27,7 +28,7 @@ from understudy.inference.heatmap import (
     from_heat,
 )
 from understudy.inference.operations import share_of, together
-from understudy.inference.passes import Segments, moved_once, passes, reads_once, some
+from understudy.inference.passes import Segments, moved_once, passes, reads_once, runs_of, some
 from understudy.inference.rewrites import counted, is_again
 from understudy.inference.series import CELLS, Cell, DumpFacts, Series, bin_edges
 from understudy.inference.table import BURST, LONG
@@ -38,6 +39,7 @@ RULE_STEPS = 1000  # regular ones from which on they are held as a rule
 SHORTEST_S = 1e-6  # between two of them
 PLACED = 0.005  # share of the run by which a rule may misplace a time step
 FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
+SINGLE = 1.25  # calls of such a time step on average, at most
 MANY = 10  # time steps that show themselves in a shorter time too
 TINY = 1e-4  # share of the largest time step below which accesses are none
 IDLE = 0.9  # if the file rests for this share of the time
@@ -71,6 +73,8 @@ class TimeSteps:
                     draft.remarks.append(remark)
                 else:
                     self._split_again(draft, _others(drafts, draft))
+        for draft in drafts:
+            orders.traced(draft, self.trace)
         pace.learn(drafts, self.trace, self.runtime_s)
 
     def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
@@ -91,8 +95,15 @@ class TimeSteps:
         bursts, plausible, clear = self._from_trace(segments, hint)
         if not self._lasts(dump, bursts):
             return
-        if bursts and _too_fine(len(bursts), dump.bytes):
+        if bursts and (_too_fine(len(bursts), dump.bytes) or _lines(bursts)):
             fine, plausible = len(bursts), ()
+            lines = segments if _lines(bursts) else None
+            if lines is not None and pace.even_calls(lines, dump.start_s, dump.end_s):
+                draft.remarks.append(
+                    "its calls follow one another at equal distances; that they are one dump, and "
+                    f"not {fine} time steps, is assumed"
+                )
+                return
             bursts = self._coarse(segments)
             draft.remarks.append(_lost(fine, len(bursts), dump.bytes))
             if len(bursts) < 2:
@@ -311,6 +322,10 @@ class TimeSteps:
             told = _told(gaps, hint)
             if hint.sure or not found.clear or (told.clear and not hint.weak):
                 found = told
+        if not found.clear and hint is not None and hint.weak:
+            steps = runs_of(segments)
+            if len(steps) == hint.steps:
+                return [_burst(segments, step) for step in steps], (), False
         if not found.at:
             return [], (), False
         return _bursts(segments, _without_tiny(sizes, found.at)), found.others, found.clear
@@ -402,6 +417,14 @@ def _too_fine(steps: int, size: int) -> bool:
     return steps > FEW_STEPS and size < MIN_BYTES * steps
 
 
+def _lines(bursts: Sequence[Burst]) -> bool:
+    """Whether time steps are calls of a rank's file one by one, of a page at most."""
+    calls = sum(int(b.calls.sum()) for b in bursts if b.calls is not None)
+    moved = sum(b.bytes for b in bursts)
+    alone = len(bursts) <= calls <= SINGLE * len(bursts)
+    return len(bursts) > FEW_STEPS and alone and moved <= MIN_BYTES * calls
+
+
 def _of_payload(segments: Segments, payload: int) -> Segments:
     """Without the small accesses of a library for itself (HDF5 metadata): the longest accesses, if
     there is a minimum length from which on they add up to the payload."""
@@ -417,18 +440,18 @@ def _of_payload(segments: Segments, payload: int) -> Segments:
 def _bursts(segments: Segments, at: Sequence[int]) -> list[Burst]:
     """The time steps that begin at these segments and at the first."""
     edges = [0, *at, len(segments.bytes)]
-    return [
-        Burst(
-            start_s=float(segments.start_s[a]),
-            end_s=float(segments.end_s[a:b].max()),
-            bytes=int(segments.bytes[a:b].sum()),
-            calls=np.bincount(
-                np.searchsorted(BIN_BYTES, segments.bytes[a:b]), minlength=len(BINS)
-            ),
-        )
-        for a, b in pairwise(edges)
-        if b > a
-    ]
+    return [_burst(segments, slice(a, b)) for a, b in pairwise(edges) if b > a]
+
+
+def _burst(segments: Segments, which: Any) -> Burst:
+    """The time step of these segments."""
+    moved = segments.bytes[which]
+    return Burst(
+        start_s=float(segments.start_s[which].min()),
+        end_s=float(segments.end_s[which].max()),
+        bytes=int(moved.sum()),
+        calls=np.bincount(np.searchsorted(BIN_BYTES, moved), minlength=len(BINS)),
+    )
 
 
 def _evenly(dump: DumpFacts, steps: int) -> list[DumpFacts]:

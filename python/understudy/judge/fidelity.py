@@ -221,9 +221,17 @@ def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Itera
         quantity="layout", original=_layout(a), replica=_layout(b), error=float(not same)
     )
     yield counted("dumps", a.dump_count, b.dump_count)
-    yield _bytes(a, b)
+    estimated = _estimated(a) or _estimated(b)
+    yield _bytes(a, b, estimated or original.guessed)
     yield from _calls(original.calls, replica.calls)
-    yield _timeline(a, b, clock)
+    reason = ""
+    if estimated:
+        reason = (
+            "Darshan does not trace stdio: the time steps of a file that stays open are estimated"
+        )
+    elif original.guessed:
+        reason = "the original's log does not tell when its dumps were made: times are assumed"
+    yield _timeline(a, b, clock, reason)
 
 
 def _layout(stream: Stream) -> str:
@@ -233,11 +241,11 @@ def _layout(stream: Stream) -> str:
     return f"{stream.layout}{groups}{again}"
 
 
-def _bytes(a: Stream, b: Stream) -> Measure:
+def _bytes(a: Stream, b: Stream, estimated: bool) -> Measure:
     """The dump that is farthest off; of the whole stream where their numbers differ, or where the
     time steps are estimated."""
     errors = [relative(a.bytes, b.bytes)]
-    if a.dump_count == b.dump_count and not (_estimated(a) or _estimated(b)):
+    if a.dump_count == b.dump_count and not estimated:
         pairs = zip(a.expanded(), b.expanded(), strict=True)
         errors += [relative(x.bytes, y.bytes) for x, y in pairs]
     return Measure(
@@ -265,21 +273,17 @@ def _calls(a: Calls | None, b: Calls | None) -> Iterator[Measure]:
     )  # fmt: skip
 
 
-def _timeline(a: Stream, b: Stream, clock: _Clock) -> Measure:
-    """The dump that is farthest from its time, in shares of the length of the schedule."""
+def _timeline(a: Stream, b: Stream, clock: _Clock, reason: str) -> Measure:
+    """The dump that is farthest from its time, in shares of the length of the schedule; not
+    compared for a reason."""
     first = [s.first_s - begin for s, begin in ((a, clock.original_s), (b, clock.replica_s))]
     shown = (f"from {first[0] * clock.scale:.3f} s", f"from {first[1]:.3f} s")
-    reason = ""
     if clock.scale == 0:
         reason = "it was played without pauses (time scale 0)"
     elif clock.length_s == 0:
         reason = "all begins at once"
     elif a.dump_count != b.dump_count:
         reason = "the numbers of dumps differ"
-    elif _estimated(a) or _estimated(b):
-        reason = (
-            "Darshan does not trace stdio: the time steps of a file that stays open are estimated"
-        )
     if reason:
         return Measure(quantity="timeline", original="", replica="", error=None, reason=reason)
     late = [

@@ -11,6 +11,7 @@ from understudy.inference.interfaces import READ, WRITE, Interfaces, Totals
 from understudy.judge.measures import Measure, counted, sizes
 
 _UNSEEN = "Darshan does not see stats of programs that were built with glibc 2.33 or later"
+_SEEKS = "seeks move no bytes, and the player gives each call its offset"
 _UNSTATED = "a workload does not state them"
 
 
@@ -50,6 +51,8 @@ def _measures(a: Totals, b: Totals) -> Iterator[Measure]:
     yield from _operations("opens", a.opens, b.opens, "")
     yield from _flushes(a, b)
     yield from _operations("stats", a.stats, b.stats, _UNSEEN)
+    if a.seeks or b.seeks:
+        yield replace(counted("seeks", a.seeks, b.seeks), error=None, reason=_SEEKS)
 
 
 def _flushes(a: Totals, b: Totals) -> Iterator[Measure]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts import workload
-from understudy.contracts.workload import Stream
+from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import Log, logs_below, open_joined, open_log
 from understudy.darshanlog.log import BLOCK_RECORDS
 from understudy.darshanlog.names import Names
@@ -34,7 +34,8 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A stream as it was observed; `calls` is None where they cannot be told apart.
+    """A stream as it was observed; `calls` is None where they cannot be told apart, `guessed`
+    says that the times and sizes of its dumps are assumed.
 
     `stands_for` is the original's stream whose files these are, where names tell; else empty.
     """
@@ -42,6 +43,7 @@ class Seen:
     stream: Stream
     calls: Calls | None
     stands_for: str = ""
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +87,32 @@ def _observe_application(log: Log) -> Observation:
     known = Templates()
     files = _number_names(log, lambda name: index.get(known.names[known.split(name)[0]], -1))
     counted = calls.of_log(log, files.of, len(index))
-    seen = []
+    guessed = _guessed(described)
+    seen: list[Seen] = []
     for stream, own in zip(described.streams, templates, strict=True):
         keys = [(index[t], stream.operation, stream.method) for t in own]
         parts = [counted[key] for key in keys if key in counted]
         named = b"" not in own  # the files of all streams without names have the same template
-        seen.append(Seen(stream=stream, calls=calls.total(parts) if parts and named else None))
+        seen.append(
+            Seen(
+                stream=stream,
+                calls=calls.total(parts) if parts and named else None,
+                guessed=len(seen) in guessed,
+            )
+        )
     return Observation(
         ranks=described.ranks, streams=tuple(seen), interfaces=interfaces.of_log(log)
     )
+
+
+def _guessed(described: Workload) -> set[int]:
+    """The streams whose times and sizes of dumps are assumed, as the provenance says."""
+    found = set()
+    for entry in described.provenance:
+        parts = entry.path.split("/")
+        if parts[1] == "streams" and parts[3:] == ["dumps"] and entry.confidence == "guess":
+            found.add(int(parts[2]))
+    return found
 
 
 class _Lookup:

@@ -88,9 +88,16 @@ def read(
     """
     with open_joined([path, *others], several_jobs=join_jobs) as log:
         made, _ = describe(log, name=name, keep_names=keep_names, partial=partial, tick=tick)
-        covered = coverage(of_log(log), of_streams(made.streams, made.ranks))
+        raw = of_log(log)
+        covered = coverage(raw, of_streams(made.streams, made.ranks))
     assert made.source is not None
     notes = [*made.source.notes, *(f"Not reproduced: {what}." for what in covered.missing)]
+    seeks = [f"{t.seeks:,} seeks through {name}" for name, t in sorted(raw.own.items()) if t.seeks]
+    if seeks:
+        notes.append(
+            f"Not reproduced: {' and '.join(seeks)}, which move no bytes; the player gives each "
+            "call its offset."
+        )
     message = covered.message
     if damaged := left_out(notes):
         records = "record of it is" if damaged == 1 else "records of it are"
