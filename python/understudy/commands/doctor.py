@@ -1,0 +1,225 @@
+"""understudy doctor: what this machine has, what it serves, and how to get the rest."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from understudy import __version__, paths
+from understudy.errors import UnderstudyError, printable
+from understudy.reframe import methods, observer
+
+SECONDS = 20  # for a program to state its version
+REFRAME = (4, 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`found` says what there is; without it, `remedy` says how to get it. A basic one must be."""
+
+    name: str
+    found: str | None
+    serves: str
+    remedy: str
+    basic: bool = False
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(as_json: bool) -> None:
+    """List what this machine has, what it serves, and how to get what is missing.
+
+    The exit status is 0 if the basics work: Python, ReFrame, the player with a method, and MPI.
+    Nothing is submitted, installed or written. On a cluster, run it where jobs are submitted; the
+    nodes can have other programs.
+    """
+    found = list(findings())
+    broken = [one.name for one in found if one.basic and one.found is None]
+    if as_json:
+        rows = [asdict(one) for one in found]
+        click.echo(json.dumps({"works": not broken, "findings": rows}, indent=1))
+    else:
+        click.echo("\n".join(_lines(found)))
+    if broken:
+        raise UnderstudyError(f"missing: {', '.join(broken)}; without these, no check can run")
+
+
+def _lines(found: list[Finding]) -> Iterator[str]:
+    width = max(len(one.name) for one in found)
+    for one in found:
+        state = one.found or f"missing: {one.remedy}"
+        yield f"{'ok' if one.found else 'no':<3} {one.name:<{width}}  {printable(state)}"
+        if not one.found:
+            yield f"{'':<3} {'':<{width}}  serves: {one.serves}"
+
+
+def findings() -> Iterator[Finding]:
+    yield Finding(
+        name="understudy", found=f"{__version__}, Python {sys.version.split()[0]}", basic=True,
+        serves="everything", remedy="",
+    )  # fmt: skip
+    yield _reframe()
+    yield from _player()
+    yield Finding(
+        name="MPI", found=_first("mpirun", "srun", "aprun", "mpiexec", "flux", "jsrun"),
+        serves="starts the ranks", basic=True,
+        remedy="apt install openmpi-bin libopenmpi-dev, or load the module of your MPI",
+    )  # fmt: skip
+    yield Finding(
+        name="Darshan runtime", found=_asked(_runtime),
+        serves="an independent observer of replicas (Fidelity, Transfer)",
+        remedy="spack install darshan-runtime, and set DARSHAN_RUNTIME to its prefix",
+    )  # fmt: skip
+    for name, programs, serves, remedy in PROGRAMS:
+        yield Finding(name=name, found=_first(*programs), serves=serves, remedy=remedy)
+    yield Finding(
+        name="batch system", found=_first("sbatch", "qsub", "bsub", "flux"),
+        serves="jobs on other nodes; without it, only those of this host",
+        remedy="run this where jobs are submitted: Slurm, PBS, Torque, LSF or Flux",
+    )  # fmt: skip
+
+
+# Name, programs of which one is enough, what it serves, how to get it.
+PROGRAMS = (
+    ("Darshan util", ("darshan-parser",), "a second reader of logs; ours needs none",
+     "apt install darshan-util, or spack install darshan-util"),
+    ("IOR", ("ior",), "the check Ior, and the canary",
+     "spack install ior, or build https://github.com/hpc/ior"),
+    ("mdtest", ("mdtest",), "the check Mdtest, and the canary", "it comes with IOR"),
+    ("bpls", ("bpls",), "reads back what skeletons write (Skel)", "spack install adios@1.13.1"),
+    ("Spack", ("spack",), "the environments of spack-repo/",
+     "git clone https://github.com/spack/spack"),
+    ("Lustre tools", ("lfs",), "a look at layouts; the player needs no tool",
+     "they are part of a Lustre client"),
+    ("Chromium", ("chromium", "chromium-browser", "google-chrome"),
+     "tests of the page in a browser", "apt install chromium"),
+)  # fmt: skip
+
+
+def _reframe() -> Finding:
+    found: str | None
+    try:
+        version = metadata.version("ReFrame-HPC")
+        enough = tuple(map(int, re.findall("[0-9]+", version)[:2])) >= REFRAME
+        found = version if enough else None
+    except metadata.PackageNotFoundError:
+        found = None
+    return Finding(
+        name="ReFrame", found=found, serves="all checks", basic=True,
+        remedy="pip install 'ReFrame-HPC>=4.10'",
+    )  # fmt: skip
+
+
+def _player() -> Iterator[Finding]:
+    """The player, and its methods with the libraries that they use."""
+    remedy = "make build, or cmake -S . -B build && cmake --build build; then source setup-env.sh"
+    try:
+        listed = _listed()
+    except UnderstudyError as error:
+        yield Finding(
+            name="player", found=None, serves="replays", basic=True, remedy=f"{error}; {remedy}"
+        )
+        return
+    able = [
+        f"{name} ({words})" if words else name
+        for name, (words, reason) in listed.items()
+        if reason is None and name != methods.MOVES_NO_BYTES
+    ]
+    yield Finding(
+        name="player", found=f"methods {', '.join(able)}" if able else None,
+        serves="replays", basic=True, remedy=remedy,
+    )  # fmt: skip
+    yield Finding(
+        name="player on 2 ranks", found=_started(), serves="every replay", basic=True,
+        remedy="see that mpirun starts programs, and that the player was built with its MPI",
+    )  # fmt: skip
+    for name, (_, reason) in listed.items():
+        if reason is not None:
+            yield Finding(
+                name=f"method {name}", found=None, serves=f"replays through {name}",
+                remedy=f"{reason}; install the library and build again",
+            )  # fmt: skip
+
+
+def _started() -> str | None:
+    """Whether the player starts under the launcher of this host. What would submit a job is only
+    stated: what a batch system starts is not tried."""
+    launcher = next(filter(None, map(shutil.which, ("mpirun", "mpiexec"))), None)
+    if launcher is None:
+        other = next(filter(None, map(shutil.which, ("srun", "aprun", "flux", "jsrun"))), None)
+        return other and f"not tried: {other} starts jobs"
+    text = _output([launcher, "-n", "2", paths.program(methods.PLAYER), "--version"])
+    return text.splitlines()[0].strip() if text and text.strip() else None
+
+
+def _listed() -> dict[str, tuple[str, str | None]]:
+    """The methods of the player, each with its library, or with the reason why it is missing."""
+    program = paths.program(methods.PLAYER)
+    text = _output([program, "--list"])
+    if text is None:
+        raise UnderstudyError(f"{program} --list fails")
+    found: dict[str, tuple[str, str | None]] = {}
+    for line in text.splitlines():
+        name, _, words = line.partition(" ")
+        words = words.strip()
+        gone = words.startswith(methods.UNAVAILABLE)
+        library = words.rpartition(", ")[2]
+        found[name] = (
+            library if re.search("[0-9]", library) and not gone else "",
+            words.removeprefix(methods.UNAVAILABLE) if gone else None,
+        )
+    return found
+
+
+def _runtime() -> str:
+    prefix = observer.runtime()
+    observer.preloaded(prefix)
+    return prefix
+
+
+def _asked(ask: Callable[[], str]) -> str | None:
+    try:
+        return ask()
+    except UnderstudyError:
+        return None
+
+
+def _first(*programs: str) -> str | None:
+    """The first of the programs that is on PATH, with the first line of its version."""
+    for program in programs:
+        path = shutil.which(program)
+        if path is not None:
+            return f"{path}{_version(path)}"
+    return None
+
+
+def _version(path: str) -> str:
+    """What --version prints first, where it looks like a version."""
+    name = Path(path).name
+    text = _output([path, "--version"]) if name not in UNVERSIONED else None
+    line = next((line for line in (text or "").splitlines() if re.search(r"\d\.\d", line)), None)
+    return f", {line.strip()[:100]}" if line else ""
+
+
+# Programs that take --version for something to run, or start to work.
+UNVERSIONED = ("ior", "mdtest", "darshan-parser", "bpls", "qsub", "bsub", "jsrun", "aprun")
+
+
+def _output(command: list[str]) -> str | None:
+    """What a program prints; None if it fails or does not end."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=SECONDS, check=False,
+            stdin=subprocess.DEVNULL, env=os.environ | {"LC_ALL": "C"},
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

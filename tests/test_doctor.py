@@ -1,0 +1,87 @@
+"""understudy doctor: what there is, what is missing, and when the exit status is 0."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from understudy.cli import main
+
+LISTED = "echo 'posix available'; echo 'hdf5 available, collective calls, hdf5 1.10.8'; "
+LISTED += "echo 'daos unavailable: no DAOS'; echo 'null available'"
+
+
+class Machine:
+    """A PATH with nothing but the programs that a test makes."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        monkeypatch.setenv("PATH", f"{folder}:/bin")
+        monkeypatch.delenv("DARSHAN_RUNTIME", raising=False)
+        self.program("understudy-replay", f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; echo 9.9')
+        self.program("mpirun", 'case "$1" in -n) shift 2; exec "$@";; esac; echo mpirun 4.1.4')
+
+    def program(self, name: str, script: str) -> None:
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def findings(self) -> tuple[Result, dict[str, Any]]:
+        done = CliRunner().invoke(main, ["doctor", "--json"])
+        row = json.loads(done.stdout)
+        assert row["works"] is (done.exit_code == 0)
+        return done, {one["name"]: one for one in row["findings"]}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_the_basics_work(machine: Machine) -> None:
+    done, found = machine.findings()
+    assert done.exit_code == 0, done.output
+    assert found["player"]["found"] == "methods posix, hdf5 (hdf5 1.10.8)"
+    assert found["player on 2 ranks"]["found"] == "9.9"
+    assert found["MPI"]["found"] == f"{machine.folder}/mpirun, mpirun 4.1.4"
+    assert found["method daos"]["remedy"].startswith("no DAOS; ")
+    for name in ("IOR", "mdtest", "Darshan runtime", "Spack", "Lustre tools"):
+        assert found[name]["found"] is None and found[name]["remedy"] and found[name]["serves"]
+
+
+def test_what_there_is_is_stated_with_its_version(machine: Machine) -> None:
+    machine.program("ior", "exit 1")
+    machine.program("spack", "echo 1.0.2")
+    (machine.folder / "lib").mkdir()
+    (machine.folder / "lib" / "libdarshan.so").touch()
+    os.environ["DARSHAN_RUNTIME"] = str(machine.folder)  # the fixture restores it
+    _, found = machine.findings()
+    assert found["IOR"]["found"] == f"{machine.folder}/ior"
+    assert found["Spack"]["found"] == f"{machine.folder}/spack, 1.0.2"
+    assert found["Darshan runtime"]["found"] == str(machine.folder)
+
+
+@pytest.mark.parametrize(("name", "script", "missing"), [
+    ("mpirun", "exit 1", "player on 2 ranks"),
+    ("understudy-replay", "echo broken >&2; exit 3", "player, player on 2 ranks"),
+    ("understudy-replay", "echo 'null available'", "player"),
+])  # fmt: skip
+def test_a_basic_that_fails_is_named(
+    name: str, script: str, missing: str, machine: Machine
+) -> None:
+    machine.program(name, script)
+    done, _ = machine.findings()
+    assert done.exit_code == 1
+    assert done.stderr.startswith("understudy: missing: ") and "Traceback" not in done.output
+    assert missing.split(", ")[0] in done.stderr
+
+
+def test_text_of_a_program_is_no_command_to_a_terminal(machine: Machine) -> None:
+    machine.program("spack", "printf '1.0\\033[31m red\\n'")
+    done = CliRunner().invoke(main, ["doctor"])
+    assert "\\x1b[31m red" in done.stdout and "\x1b" not in done.stdout
+    assert "no  Lustre tools" in done.stdout and "ok  Spack" in done.stdout
