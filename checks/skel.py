@@ -12,6 +12,6 @@ class Skel(SkeletonAccuracy):
     descr = "Bandwidth of ADIOS output, and whether the skeleton predicts it"
     tags = {"acceptance", "bandwidth"}  # noqa: RUF012
     method = parameter(methods(), type=str, loggable=True)
-    ranks = parameter(RANKS, loggable=True)
-    ranks_per_aggregator = parameter(RANKS_PER_AGGREGATOR, loggable=True)
+    ranks = parameter(RANKS, type=int, loggable=True)
+    ranks_per_aggregator = parameter(RANKS_PER_AGGREGATOR, type=int, loggable=True)
     stripe_count = parameter(STRIPE_COUNTS, type=str, loggable=True)

@@ -35,9 +35,13 @@ for system in systems:
 session.expect_a_run()
 
 SERIAL = ["--exec-policy=serial"]
-POWERS_OF_TWO = ",".join(str(1 << power) for power in range(12))
 # Of storage, not of the page cache: data are flushed, and read back by another rank.
-STORAGE = ["-S Replay.fsync=1", "-S Replay.restart=1", "-S Replay.drop_cache=1"]
+STORAGE = [
+    "-S Replay.fsync=1",
+    "-S Replay.restart=1",
+    "-S Replay.drop_cache=1",
+    "-S Replay.canary=1",
+]
 # On a stand-in for a system: small workloads on all of four nodes, with a target for each node.
 REHEARSAL = [
     "-n ^Replay", "-S scaling=strong", "-S ranks=8", "-S ranks_per_node=2", "-S max_bytes=32MiB",
@@ -50,7 +54,8 @@ site_configuration = {
     "modes": [
         {"name": "serial", "options": SERIAL},
         {"name": "quick", "options": [*SERIAL, "-P stripe_count=default", "-S max_bytes=1GiB"]},
-        {"name": "sweep", "options": [*SERIAL, f"-P stripe_count=default,{POWERS_OF_TWO}"]},
+        {"name": "sweep", "options": [*SERIAL, "-t sweep"]},
+        {"name": "scaling", "options": [*SERIAL, "-t scaling"]},
         {"name": "accept", "options": [*SERIAL, "-S require_reference=1", *STORAGE]},
         {"name": "rehearsal", "options": [*SERIAL, *REHEARSAL]},
     ],

@@ -14,6 +14,7 @@ import yaml
 from tests.support import player
 from understudy.contracts import workload
 from understudy.errors import UnderstudyError
+from understudy.judge import claims
 from understudy.paths import ROOT, where
 from understudy.reframe import systems
 from understudy.reframe.placed import even_ranks_per_node
@@ -100,7 +101,8 @@ def test_every_check_is_listed_for_a_system(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda p: p.stem)
 def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> None:
     every = path.stem in ("localhost", "titan")  # of the others, every check on fewer workloads
-    names = "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%|^Ior%|^Mdtest%"
+    names = "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%|^Ior%|^Mdtest%|^Claims"
+    names += "|^Sweep.*=(default|aggregators=.*|stripe_count=cores)$|^Scaling.*=(default|nodes=4)$"
     some = [] if every else ["-n", names]
     done = reframe(tmp_path, "--dry-run", f"--system={path.stem}", *some)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -113,7 +115,9 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
         assert f" {classes(check)[0]} " in done.stdout, "no case of the check"
     reasons = (
         r"\d+ ranks need |\d+ bytes exceed |\S+: no program that writes by ADIOS"
-        r"|stripe count \d+ is|skipped due to skipped dependencies"
+        r"|no publication claims anything of|judged on \S+"
+        r"|stripe count \d+ is|\S+ asks for the same as|\S+: no collective calls, so that"
+        r"|skipped due to skipped dependencies"
         "|taurus:scratch: users cannot override the striping"
         "|tinis:gpfs: GPFS gives users no control of striping"
     )
@@ -124,7 +128,7 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     scripts = [path.read_text() for path in made if path.name == "rfm_job.sh"]
     starts = re.compile(
         r"understudy-replay -w workload\.json |/build/\w+_write -c |SKELETON_OPTIONS=| ior -a |"
-        " mdtest -n "
+        " mdtest -n |\ntrue"
     )
     assert all(starts.search(script) for script in scripts)
 
@@ -214,17 +218,24 @@ def reference_faults(system: str, text: str) -> Iterator[str]:
     """Keys of a file of references that name nothing, and units that are not the check's."""
     [row] = [s for s in systems.load([SYSTEMS[0].parent])[0] if s["name"] == system]
     partitions = {f"{system}:{p['name']}" for p in row["partitions"]}
-    known = [partitions, set(workload.names()), {*player.methods(), AS_DESCRIBED}]
+    known = {
+        "$partition": partitions, "workload": set(workload.names()),
+        "method": {*player.methods(), AS_DESCRIBED},
+    }  # fmt: skip
     for check, entries in yaml.safe_load(text).items():
+        if check == claims.KEY:
+            continue
         if check not in {c for p in CHECKS for c in classes(p)}:
             yield f"{check}: no such check"
-        if entries.pop("$index", None) != ["$partition", "workload", "method"]:
-            yield f"{check}: $index: expected [$partition, workload, method]"
+        index = entries.pop("$index", ())
+        if index[:1] != ["$partition"]:
+            yield f"{check}: $index: expected a list that begins with $partition"
         for keys, values in _leaves(entries, ()):
-            for key, names in zip(keys, known, strict=False):
+            for key, axis in zip(keys, index, strict=False):
+                names = known.get(axis, {key})
                 if key not in names:
                     yield f"{check}: {key}: expected one of {', '.join(sorted(names))}"
-            unit = "s" if keys[-1] == "elapsed" else "MiB/s"
+            unit = "s" if keys[-1] in ("elapsed", "write_time") else "MiB/s"
             if values[3] != unit:
                 yield f"{check}: {keys[-1]}: expected the unit {unit}, got {values[3]}"
 
@@ -238,7 +249,9 @@ def _leaves(entries: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
 
 
 def test_references_name_what_exists() -> None:
+    assert {p.stem for p in EXPECTED} >= {"titan", "archer", "cab", "tinis", "edison"}
     for path in EXPECTED:
+        claims.load(path)
         assert list(reference_faults(path.stem, path.read_text())) == []
 
 

@@ -95,13 +95,6 @@ def dry(folder: Path, system: str, *arguments: str, check: str = "Replay") -> tu
     return session, done.stdout + done.stderr
 
 
-def test_the_mode_sweep_asks_for_powers_of_two_up_to_the_targets(tmp_path: Path) -> None:
-    session, printed = dry(tmp_path, "archer", "--mode=sweep")
-    asked = re.findall(r"understudy-replay .* --stripe-count (\d+) ", "\n".join(session.scripts()))
-    assert sorted(map(int, asked)) == [1, 2, 4, 8, 16, 32]
-    assert printed.count("[archer:work has 48 targets, fewer than ") == 6 * len(METHODS)
-
-
 def test_a_stripe_count_that_another_case_has_is_skipped(tmp_path: Path) -> None:
     ranks = ["-S", "scaling=weak", "-S", f"ranks={64 * 24}"]
     session, printed = dry(tmp_path, "archer", *ranks)
@@ -138,6 +131,11 @@ def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
     (["-S", "ranks_per_node=-3"], "-S ranks_per_node=-3: expected at least 1"),
     (["-S", "ranks_per_node=0"], "-S ranks_per_node=0: expected at least 1"),
     (["-S", "drop_cache=1"], "-S drop_cache=1: only with -S restart=1, which reads"),
+    (["-S", "stripe_size=4mb"], "-S '4mb': expected bytes, such as 4194304, 4MiB or 4MB"),
+    (["-S", "aggregators=some"], "-S aggregators=some: expected a number, node (one for each), "
+     "per-N (one for N ranks) or all"),
+    (["-S", "layout=striped"], "-S layout=striped: expected shared, grouped, file-per-process"),
+    (["-S", "nodes=0"], "-S nodes=0: expected a number of nodes"),
     (["-P", "stripe_count=all"],
      "-P stripe_count=all: expected default, nodes, cores or a number of targets"),
     (["-P", "stripe_count=0"],
@@ -173,3 +171,17 @@ def test_files_that_a_method_creates_itself_are_striped_by_their_directory(tmp_p
     [script] = session.scripts()
     assert 'understudy-storage --stripe-count 3 "$dir" >storage-before.json\n' in script
     assert not re.search(r"understudy-replay .*--stripe-count", script)
+
+
+def test_the_mode_accept_demands_nothing_that_a_workload_fixes(tmp_path: Path) -> None:
+    """Pauses, sizes and errors have bounds of their own; bandwidths need references."""
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", LISTED)
+    own = "^(Schedule|Simulation|Fidelity)%workload=mphys-a"
+    done = session.run("--dry-run", "--system=archer", "--mode=accept", names=own)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert cases(done.stdout)[:2] == (4, 0)
+    missing = "no reference for checkpoint_bandwidth, viz_bandwidth, checkpoint-restart_bandwidth"
+    replay = "^Replay%workload=sample%method=posix%stripe_count=default"
+    done = session.run("--dry-run", "--system=archer", "--mode=accept", names=replay)
+    assert done.returncode == 1 and f"{missing}, elapsed on archer:work; " in done.stdout

@@ -2,10 +2,11 @@
 
 Nodes, cores, the 48 OSTs of the file system, the default stripe count and the software versions
 are those of the study on workload replication at the Cray User Group 2017. Assumed, because it
-does not state them: the scratch path and the names of the modules. The budget to charge is given
-at run time: -J A=BUDGET.
+does not state them: the scratch path, the slowest bandwidth to expect, by which time limits are
+set, and the names of the modules. The budget to charge is given at run time: -J A=BUDGET.
 """
 
+from understudy.reframe.spaces import powers_of_two
 from understudy.reframe.systems import (
     LUSTRE,
     MAX_NODES,
@@ -14,6 +15,8 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SLOWEST,
+    SPACES,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -49,6 +52,9 @@ system = {
             "extras": {
                 TYPE: "lustre",
                 SCRATCH: "/fs3/$USER",
+                SLOWEST: 1e9,
+                # Fig. 9 of the study: nodes doubled up to 64, four stripes or one for each.
+                SPACES: {"scaling": {"nodes": powers_of_two(64)}},
                 STRIPE_COUNT: 4,
                 STRIPE_COUNT_MAX: 48,
             },

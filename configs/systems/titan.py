@@ -2,10 +2,12 @@
 
 Nodes, cores, 1,008 OSTs per file system, the default stripe count and the software versions are
 those of the study on workload replication at the Cray User Group 2017. Assumed, because it does
-not state them: the scratch path (one of the two Spider file systems, by user) and the names of
-the modules. The project to charge is given at run time: -J A=PROJECT.
+not state them: the scratch path (one of the two Spider file systems, by user), the slowest
+bandwidth to expect, by which time limits are set, and the names of the modules. The project to
+charge is given at run time: -J A=PROJECT.
 """
 
+from understudy.reframe.spaces import powers_of_two
 from understudy.reframe.systems import (
     LUSTRE,
     MAX_NODES,
@@ -14,6 +16,8 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SLOWEST,
+    SPACES,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -49,6 +53,9 @@ system = {
             "extras": {
                 TYPE: "lustre",
                 SCRATCH: "/lustre/atlas1/scratch/$USER",
+                SLOWEST: 1e9,
+                # Fig. 9 of the study: nodes doubled up to 1,024, four stripes or one for each.
+                SPACES: {"scaling": {"nodes": powers_of_two(1024)}},
                 STRIPE_COUNT: 4,
                 STRIPE_COUNT_MAX: 1008,
             },

@@ -18,6 +18,7 @@ KIND = "run"
 SCHEMA = "understudy/run/1"
 RECORD_FILE = "run.json"
 ID_DIGITS = 16
+OPTIONAL = ("canary", "cache")  # keys that a record has only where it has a value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,8 @@ class Run:
     producer: Producer
     measurement: dict[str, Any] | None
     samples: tuple[Sample, ...]
+    canary: tuple[dict[str, Any], ...] = ()
+    cache: dict[str, Any] | None = None
 
     @property
     def failed(self) -> bool:
@@ -161,12 +164,15 @@ def from_row(row: dict[str, Any], where: str) -> Run:
         ),
         measurement=row["measurement"],
         samples=tuple(Sample(**sample) for sample in row["samples"]),
+        canary=tuple(row.get("canary", ())),
+        cache=row.get("cache"),
     )
 
 
 def to_row(run: Run) -> dict[str, Any]:
     """The record as a JSON object."""
-    return {"schema": SCHEMA} | asdict(run)
+    row = {"schema": SCHEMA} | asdict(run)
+    return {key: value for key, value in row.items() if key not in OPTIONAL or value}
 
 
 def write(path: Path, run: Run, like: Path | None = None) -> None:

@@ -1,7 +1,7 @@
 """The proof that all of the work was done: where a measurement differs from what was asked."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.contracts.measurement import (
@@ -30,6 +30,8 @@ class Asked:
     verify: bool
     file_system: str
     restarts: Sequence[str] = ()  # streams that read checkpoints back, after those of the workload
+    layout: Mapping[str, int] = field(default_factory=dict)  # as the run record names it
+    hints: Mapping[str, str] = field(default_factory=dict)
 
 
 def faults(result: Played, asked: Asked) -> Iterator[str]:
@@ -51,6 +53,7 @@ def faults(result: Played, asked: Asked) -> Iterator[str]:
     if result.verification is not None and result.verification.wrong_bytes:
         yield f"verification.wrong_bytes: expected 0, got {result.verification.wrong_bytes}"
     yield from _wrong_file_system(result.storage, asked.file_system)
+    yield from _layout_faults(result, asked)
     for repetition in result.repetitions:
         for fault in _repetition_faults(repetition, asked):
             yield f"repetitions[{repetition.repetition}].{fault}"
@@ -121,6 +124,44 @@ def _wrong_file_system(storage: Mapping[str, Any], wanted: str) -> Iterator[str]
     type_ = storage["type"]
     if type_ in IN_MEMORY if wanted == "disk" else type_ != wanted:
         yield f"storage.type: {type_}, but the partition says {wanted}"
+
+
+def _layout_faults(result: Played, asked: Asked) -> Iterator[str]:
+    """Of every stream with files: what was asked, and what was read back from its files.
+
+    Of hints, those of a stream whose method takes any; at least one stream must.
+    """
+    found = {row["stream"]: row for row in result.striping}
+    hinted = False
+    for stream in asked.workload.streams:
+        if stream.operation != "write" or not (asked.layout or asked.hints):
+            continue
+        row = found.get(stream.name)
+        if row is None:
+            yield f"striping: nothing is known of {stream.name}"
+            continue
+        told, applied = row["asked"] or {}, row["applied"] or {}
+        for key, value in asked.layout.items():
+            yield from _differences(
+                {
+                    f"striping.{stream.name}.asked.{key}": (told.get(key), value),
+                    f"striping.{stream.name}.applied.{key}": (applied.get(key), value),
+                }
+            )
+        if not told.get("hints"):
+            continue
+        hinted = True
+        for key, text in asked.hints.items():
+            yield from _differences(
+                {
+                    f"striping.{stream.name}.{part}.hints.{key}": (row.get(key), text)
+                    for part, row in (
+                        ("asked", told["hints"]), ("applied", applied.get("hints") or {})
+                    )
+                }
+            )  # fmt: skip
+    if asked.hints and not hinted:
+        yield "striping: no stream was given the hints"
 
 
 def _repetition_faults(repetition: PlayedRepetition, asked: Asked) -> Iterator[str]:

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from reframe.core.builtins import variable
 
@@ -60,6 +61,9 @@ class Interleaved(Placed):
     @abstractmethod
     def faults_of(self, arm: Arm, measured: Measurement) -> Iterator[str]:
         """Where a measurement is not what was asked for."""
+
+    def moved_on(self, here: Any) -> int:
+        return int(self.rounds * len(self.arms) * self.bytes_on(here))
 
     @property
     def planned_runs(self) -> Sequence[PlannedRun]:

@@ -10,6 +10,7 @@ from understudy.reframe.session import exit_on_error
 PLAYER = "understudy-replay"
 MOVES_NO_BYTES = "null"
 AVAILABLE, UNAVAILABLE, NOT_FOR = "available", "unavailable: ", "not for "
+COLLECTIVE = "collective calls"
 
 
 @exit_on_error()
@@ -40,6 +41,11 @@ def cannot_play(method: str) -> frozenset[str]:
         if clause.startswith(NOT_FOR)
         for kind in clause.removeprefix(NOT_FOR).split()
     )
+
+
+def is_collective(method: str) -> bool:
+    """Whether the player makes collective calls with a method, which hints for MPI-IO concern."""
+    return COLLECTIVE in _listed(player()).get(method, "").split(", ")
 
 
 def player() -> str:

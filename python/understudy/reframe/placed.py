@@ -9,14 +9,17 @@ import re
 import shutil
 import sys
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
+import yaml
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
-from reframe.core.exceptions import SanityError
+from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.fields import remove_convertible
 from reframe.core.logging import getlogger
 from reframe.core.meta import RegressionTestMeta
@@ -25,9 +28,16 @@ from reframe.core.runtime import runtime
 from understudy.contracts.measurement import Node
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
-from understudy.reframe import endings, recording, session
+from understudy.paths import files
+from understudy.reframe import endings, listing, recording, session, spaces
 from understudy.reframe.methods import lacks
-from understudy.reframe.recording import EXIT_STATUS, STORAGE_AFTER, STORAGE_BEFORE, PlannedRun
+from understudy.reframe.recording import (
+    EXIT_STATUS,
+    NODE_MEMORY,
+    STORAGE_AFTER,
+    STORAGE_BEFORE,
+    PlannedRun,
+)
 from understudy.reframe.systems import (
     MAX_BYTES,
     MAX_NODES,
@@ -36,6 +46,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SLOWEST,
     STRIPE_COUNT_MAX,
     STRIPING,
 )
@@ -46,7 +57,9 @@ STRIPE_COUNTS = ("default", "nodes", "cores")
 STORAGE = "understudy-storage"
 FULL = os.strerror(errno.ENOSPC)
 STOPPED = "stopped by signal"  # what the player says when others end it
-SLOWEST_BYTES_PER_S = 20e6  # of a file system, for time limits
+SLOWEST_BYTES_PER_S = 20e6  # of a file system that does not state it, for time limits
+# Options of understudy-storage and the player, by the key of the record.
+LAYOUT_OPTIONS = {"stripe_count": "--stripe-count", "stripe_size_bytes": "--stripe-size"}
 
 # By scheduler: a job of a failed node must not start again and pass as if nothing had happened.
 NO_REQUEUE = {"slurm": "--no-requeue", "squeue": "--no-requeue", "torque": "-r n", "pbs": "-r n"}
@@ -101,10 +114,13 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     """
 
     max_bytes = variable(Size, int, type(None), value=None)
+    stripe_size = variable(str, value=spaces.DEFAULT, loggable=True)
     ranks_per_node = variable(int, type(None), value=None)
     campaign = variable(str, type(None), value=None, loggable=True)
     session = variable(str, loggable=True)
     skip_reason = variable(str, value="", loggable=True)  # ReFrame's report leaves it out
+    reference: Any
+    require_reference: Any
     ranks: Any
     stripe_count: Any
 
@@ -112,6 +128,10 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     exclusive_access = True
     valid_systems = [f"+{MPI}"]
     valid_prog_environs = [f"+{MPI}"]
+    axes: tuple[str, ...] = (
+        spaces.STRIPE_COUNT_AXIS,
+        spaces.STRIPE_SIZE_AXIS,
+    )  # that -S and -P set
     how_to_fit = "use more ranks per node with -S ranks_per_node=N"
     renamed: dict[str, str] = {}  # former variables; ReFrame only warns of one it does not know
 
@@ -164,6 +184,38 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         self.ci_extras = {"gitlab": {"before_script": [session.again()]}}
 
     @run_after("init")
+    def demand_all_references_at_once(self) -> None:
+        """ReFrame would demand one for every value, and name the first that is missing."""
+        self.demands_references = bool(self.require_reference)
+        self.require_reference = False
+        self.promised: list[str] = []
+
+    @run_after("init")
+    def load_references(self) -> None:
+        """configs/references/<system>.yaml (or another folder, RFM_REFERENCE_PREFIX), if that file
+        exists; without it values are only recorded."""
+        system = self.current_system.name
+        if folder := runtime().get_option("general/0/reference_prefix"):
+            path: Path | None = Path(folder) / f"{system}.yaml"
+        else:
+            path = files("references", ".yaml").get(system)
+        # ReFrame cannot read a file without a section for the check.
+        if path and path.is_file() and type(self).__name__ in _sections(path):
+            self.reference = {"$ref": str(path)}
+
+    @run_before("performance", always_last=True)
+    def demand_references(self) -> None:
+        """For what a site promises; what a workload fixes itself has bounds of its own."""
+        known = self._references()
+        lacking = [name for name in self.promised if name not in known]
+        if self.demands_references and lacking:
+            raise PerformanceError(
+                f"no reference for {', '.join(lacking)} on {self.current_partition.fullname}; "
+                f"understudy references --system {self.current_system.name} writes them from the "
+                "records of runs"
+            )
+
+    @run_after("init")
     def refuse_former_variables(self) -> None:
         for former, name in self.renamed.items():
             value = getattr(self, former)
@@ -188,57 +240,96 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
                 f"{', '.join(STRIPE_COUNTS)} or a number of targets"
             )
 
+    def wanted(self, axis: str) -> str:
+        """The value of an axis of `spaces`; `default` if nothing is asked."""
+        return str(getattr(self, axis)) if axis in self.axes else spaces.DEFAULT
+
+    @run_after("init")
+    def check_axes(self) -> None:
+        for axis in self.axes:
+            value = self.wanted(axis)
+            if axis == spaces.STRIPE_COUNT_AXIS or value == spaces.DEFAULT:
+                continue  # that of the stripe count is checked above
+            try:
+                spaces.check(axis, value)
+            except UnderstudyError as error:
+                sys.exit(f"understudy: -S {error}")
+
+    @property
+    def asks_for_layout(self) -> bool:
+        return any(self.wanted(axis) != spaces.DEFAULT for axis in Placed.axes)
+
     @run_after("init")
     def require_striping(self) -> None:
-        if self.stripe_count != "default":
+        if self.asks_for_layout:
             self.valid_systems = [f"+{MPI} +{STRIPING}", f"+{MPI} +{NO_STRIPING}"]
+
+    def adapt_to_partition(self) -> None:
+        """Before the ranks are distributed: what depends on the partition."""
+
+    def ranks_on(self, here: Any) -> int:
+        """The ranks of the case on a partition."""
+        return int(self.ranks)
+
+    def bytes_on(self, here: Any) -> int:
+        """`bytes_needed` on a partition."""
+        return self.bytes_needed
+
+    def moved_on(self, here: Any) -> int:
+        """Bytes that the job writes and reads on a partition, for its time."""
+        return self.bytes_on(here)
+
+    def idle_s(self) -> float:
+        """Time in which the job moves no bytes, such as the pauses of a schedule."""
+        return 0.0
+
+    def seconds_on(self, here: Any) -> float:
+        """The longest time that is expected, at the slowest bandwidth of the file system."""
+        slowest = here.extras.get(SLOWEST, SLOWEST_BYTES_PER_S)
+        return self.idle_s() + self.moved_on(here) / float(slowest)
+
+    def distribution(self, here: Any) -> tuple[int, int]:
+        """Nodes, and ranks on each."""
+        ranks = self.ranks_on(here)
+        each = even_ranks_per_node(ranks, self.ranks_per_node or here.extras[RANKS_PER_NODE])
+        return ranks // each, each
 
     @run_after("setup")
     def distribute_ranks(self) -> None:
-        here = self.current_partition
-        maximum = self.ranks_per_node or here.extras[RANKS_PER_NODE]
-        self.num_tasks_per_node = even_ranks_per_node(self.ranks, maximum)
-        self.nodes = self.ranks // self.num_tasks_per_node
-        self.skip_if(
-            self.nodes > here.extras[MAX_NODES],
-            f"{self.ranks} ranks need {self.nodes} nodes, {here.fullname} has "
-            f"{here.extras[MAX_NODES]} with {maximum} ranks each; {self.how_to_fit}",
-        )
+        self.adapt_to_partition()
+        self.node_count, self.num_tasks_per_node = self.distribution(self.current_partition)
 
     @run_after("setup")
-    def skip_separate_directories(self) -> None:
-        """After distribute_ranks: the run directory is made on one node."""
-        here = self.current_partition
-        self.skip_if(
-            self.nodes > 1 and SHARED not in here.features,
-            f"{here.fullname}: its nodes do not share {here.extras[SCRATCH]}, and {self.ranks} "
-            f"ranks need {self.nodes} nodes; {self.how_to_fit}",
-        )
+    def leave_out(self) -> None:
+        reason = next(self.reasons(self.current_partition), None)
+        self.skip_if(reason is not None, reason)
 
-    @run_after("setup")
-    def skip_striping_that_is_not_possible(self) -> None:
-        here = self.current_partition
-        self.skip_if(
-            self.stripe_count != "default" and STRIPING not in here.features,
-            f"{here.fullname}: {here.extras.get(NO_STRIPING)}",
-        )
-
-    @run_after("setup")
-    def skip_repeated_stripe_counts(self) -> None:
-        """After distribute_ranks: two cases with the same stripe count would say the same."""
-        if self.stripe_count == "default":
+    def reasons(self, here: Any) -> Iterator[str]:
+        """Why the case does not run on a partition: it cannot, or it would repeat another."""
+        nodes, _ = self.distribution(here)
+        if nodes > here.extras[MAX_NODES]:
+            maximum = self.ranks_per_node or here.extras[RANKS_PER_NODE]
+            yield (
+                f"{self.ranks_on(here)} ranks need {nodes} nodes, {here.fullname} has "
+                f"{here.extras[MAX_NODES]} with {maximum} ranks each; {self.how_to_fit}"
+            )
+        if nodes > 1 and SHARED not in here.features:  # the run directory is made on one node
+            yield (
+                f"{here.fullname}: its nodes do not share {here.extras[SCRATCH]}, and "
+                f"{self.ranks_on(here)} ranks need {nodes} nodes; {self.how_to_fit}"
+            )
+        if self.asks_for_layout and STRIPING not in here.features:
+            yield f"{here.fullname}: {here.extras.get(NO_STRIPING)}"
             return
-        here = self.current_partition
+        wanted = self.wanted(spaces.STRIPE_COUNT_AXIS)
+        if wanted == spaces.DEFAULT:
+            return
         most = here.extras[STRIPE_COUNT_MAX]
-        self.skip_if(
-            self.stripe_count.isdigit() and most is not None and int(self.stripe_count) > most,
-            f"{here.fullname} has {most} targets, fewer than {self.stripe_count}",
-        )
-        count = self.asked_layout()["stripe_count"]
-        self.skip_if(
-            self.stripe_count == "cores" and count == self._at_most_all_targets(self.nodes),
-            f"stripe count {count} is that of the case with a target for each node",
-        )
+        if wanted.isdigit() and most is not None and int(wanted) > most:
+            yield f"{here.fullname} has {most} targets, fewer than {wanted}"
+        count = self.layout_on(here)["stripe_count"]
+        if wanted == "cores" and count == _at_most(nodes, most):
+            yield f"stripe count {count} is that of the case with a target for each node"
 
     @run_after("setup")
     def check_local_host(self) -> None:
@@ -253,14 +344,18 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @run_after("setup")
     def skip_oversized(self) -> None:
-        here = self.current_partition
-        maximum = here.extras.get(MAX_BYTES, self.bytes_needed)
-        if self.max_bytes is not None:
-            maximum = self.max_bytes
-        self.skip_if(
-            self.bytes_needed > maximum,
-            f"{self.bytes_needed} bytes exceed the limit of {maximum} on {here.fullname}; "
-            "raise it with -S max_bytes=SIZE, such as 100GiB",
+        reason = self.oversized(self.current_partition)
+        self.skip_if(reason is not None, reason)
+
+    def oversized(self, here: Any) -> str | None:
+        """Why the case is too large for a partition, if it is."""
+        needed = self.bytes_on(here)
+        maximum = here.extras.get(MAX_BYTES, needed) if self.max_bytes is None else self.max_bytes
+        if needed <= maximum:
+            return None
+        return (
+            f"{needed} bytes exceed the limit of {maximum} on {here.fullname}; "
+            "raise it with -S max_bytes=SIZE, such as 100GiB"
         )
 
     @run_before("run")
@@ -298,7 +393,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     def layout_options(self) -> list[str]:
         """The layout that is asked for, as the player and understudy-storage take it."""
-        return [f"--{key.replace('_', '-')} {n}" for key, n in self.asked_layout().items()]
+        return [f"{LAYOUT_OPTIONS[key]} {n}" for key, n in self.asked_layout().items()]
 
     def run_directory(self, *layout: str) -> list[str]:
         """Lines of the job that create $dir and remove it at the end.
@@ -314,19 +409,23 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             f'trap \'echo $? >{EXIT_STATUS}; {STORAGE} "$dir" >{STORAGE_AFTER} || true; '
             'rm -rf "$dir"\' EXIT',
             f"{examine} >{STORAGE_BEFORE}",
+            f"grep ^MemTotal: /proc/meminfo >{NODE_MEMORY} || true",
         ]
 
     def asked_layout(self) -> dict[str, int]:
         """What is asked of the file system; nothing by default."""
-        if self.stripe_count == "default":
-            return {}
-        named = {"nodes": self.nodes, "cores": self.ranks}
-        wanted = named.get(self.stripe_count) or int(self.stripe_count)
-        return {"stripe_count": self._at_most_all_targets(wanted)}
+        return self.layout_on(self.current_partition)
 
-    def _at_most_all_targets(self, count: int) -> int:
-        most = self.current_partition.extras[STRIPE_COUNT_MAX]
-        return count if most is None else min(count, most)
+    def layout_on(self, here: Any) -> dict[str, int]:
+        """`asked_layout` on a partition, by the keys of the run record."""
+        asked = {}
+        if (wanted := self.wanted(spaces.STRIPE_COUNT_AXIS)) != spaces.DEFAULT:
+            named = {"nodes": self.distribution(here)[0], "cores": self.ranks_on(here)}
+            count = named.get(wanted) or int(wanted)
+            asked["stripe_count"] = _at_most(count, here.extras[STRIPE_COUNT_MAX])
+        if (wanted := self.wanted(spaces.STRIPE_SIZE_AXIS)) != spaces.DEFAULT:
+            asked["stripe_size_bytes"] = parse_size(wanted)
+        return asked
 
     @sanity_function
     def all_work_was_done(self) -> bool:
@@ -351,7 +450,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
                 Path(self.stagedir), run, place=self._place(), identity=self._identity(),
                 asked=dict(self.asked_layout()),
                 exit_status=status if run is started[-1] else 0,
-                failure=failures.get(run.folder),
+                failure=failures.get(run.folder), canary=self._canary(),
             )  # fmt: skip
         if failed or not faults:
             return failed
@@ -379,6 +478,10 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     def _printed_errors(self) -> str:
         return Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
+
+    def _canary(self) -> list[dict[str, Any]]:
+        """What ran before and after the runs of the job, to tell how the storage was."""
+        return []
 
     def _all_faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
         try:
@@ -431,6 +534,25 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         # Libraries whose ranks wait for each other for ever on a full disk print the reason alone.
         return f"{found}; {FULL}" if "no progress for" in found and FULL in text else found
 
+    def _references(self) -> dict[str, Any]:
+        """The references of promised values that there are."""
+        all_of_them, found = self._resolve_reference(), {}
+        for name in self.promised:
+            with suppress(KeyError):
+                found[name] = all_of_them[f"{self.current_partition.fullname}:{name}"]
+        return found
+
+    def bound(self, bounds: Mapping[str, tuple[float, float | None, float | None, str]]) -> None:
+        """Bounds of the check's own, beside the references of the system; after `promise`."""
+        here = self.current_partition.fullname
+        self.reference = {here: {**self._references(), **bounds}}
+
+    def promise(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
+        """Declare a performance variable that a site promises: a bandwidth, a time, a rate. The
+        mode accept demands a reference for it."""
+        self.measure(name, unit, value, *arguments)
+        self.promised.append(name)
+
     def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
         """Declare a performance variable. Its name is known before the run, for a dry run."""
         self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
@@ -444,6 +566,23 @@ def _has_variable(test: str | None, name: str) -> bool:
     return any(name in known._rfm_var_space for known in classes if test in (None, known.__name__))
 
 
+@cache
+def _sections(path: Path) -> frozenset[str]:
+    """The checks that a file of references is about."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        sys.exit(f"understudy: {path}: cannot be read: {' '.join(str(error).split())}")
+    if not isinstance(found, dict):
+        sys.exit(f"understudy: {path}: expected a section for each check")
+    return frozenset(map(str, found))
+
+
+def _at_most(count: int, most: int | None) -> int:
+    """The count, or all targets of the file system if it has fewer and states it."""
+    return count if most is None else min(count, most)
+
+
 def _ignore_former_name(test: type) -> None:
     """ReFrame 4.10 still knows `env_vars` as `variables`, and for the warning, suppressed here, it
     inspects the stack twice for each test: a third of the time of `reframe -l`."""
@@ -453,3 +592,4 @@ def _ignore_former_name(test: type) -> None:
 
 
 _ignore_former_name(Placed)
+listing.summarize()

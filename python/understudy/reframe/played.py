@@ -25,26 +25,35 @@ from understudy.contracts.run import RECORD_FILE
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.judge.conditions import RESTART_SUFFIX
+from understudy.model.layouts import with_layout
 from understudy.model.scaling import scale
 from understudy.producers import MEASUREMENT_FILE, player
+from understudy.reframe import canary, spaces
 from understudy.reframe.evidence import Asked, faults, verdict
-from understudy.reframe.methods import PLAYER, cannot_play
-from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed, Size
+from understudy.reframe.methods import PLAYER, cannot_play, is_collective
+from understudy.reframe.placed import Placed, Size
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error
-from understudy.reframe.systems import TYPE
+from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NODES_AXIS
+from understudy.reframe.systems import RANKS_PER_NODE, TYPE
 
 AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
 
 
 @cache
-def _described(name: str, scaling: str, ranks: int) -> tuple[Workload, str]:
-    """The workload and its text: as described, or scaled to other ranks by an explicit rule."""
+def _described(
+    name: str, scaling: str, ranks: int, layout: str = DEFAULT, groups: int = 1
+) -> tuple[Workload, str]:
+    """The workload and its text: as described, scaled to other ranks by an explicit rule, or with
+    another layout."""
     if (scaling == "none") != (ranks == 0):
         raise UnderstudyError(
             f"scaling={scaling} with ranks={ranks}: give both, as in -S scaling=weak -S ranks=64"
         )
+    if layout != DEFAULT:
+        relaid = with_layout(_described(name, scaling, ranks)[0], layout, groups)
+        return relaid, relaid.to_text()
     if scaling == "none":
         path = workloads.path_of(name)
         text = path.read_text(encoding="utf-8")
@@ -76,7 +85,11 @@ class Played(Placed):
     drop_cache = variable(typecheck.Bool, value=False, loggable=True)
     method_options = variable(typecheck.List[str], value=[], loggable=True)
     hints = variable(typecheck.List[str], value=[], loggable=True)
+    aggregators = variable(str, value=DEFAULT, loggable=True)
+    layout = variable(str, value=DEFAULT, loggable=True)
+    nodes = variable(str, value=DEFAULT, loggable=True)
     collective = variable(typecheck.Bool, type(None), value=None, loggable=True)
+    canary = variable(typecheck.Bool, value=False, loggable=True)
     verify = variable(typecheck.Bool, value=True, loggable=True)
     watchdog = variable(float, value=300.0)  # s; no condition of a measurement
     scaling = variable(str, value="none", loggable=True)
@@ -84,6 +97,7 @@ class Played(Placed):
     workload_sha256 = variable(str, loggable=True)
 
     time_limit: Any
+    axes = tuple(spaces.AXES)
     executable = PLAYER
     arm = "replica"
     keep_files = ["workload.json", MEASUREMENT_FILE, RECORD_FILE]
@@ -96,16 +110,73 @@ class Played(Placed):
     def load_workload(self) -> None:
         """An invalid option ends the session here, with one message and before any test."""
         with exit_on_error():
-            self.described, self.text = _described(self.workload, self.scaling, self.ranks)
+            self._play(*_described(self.workload, self.scaling, self.ranks))
             self._check_programs()
-        self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
-        self.num_tasks = self.ranks = self.described.ranks
+        self.as_listed = self.described
         last_s = max(s.last_s for s in self.described.streams)
         if self.time_scale is None:
             self.time_scale = self._time_scale(last_s)
+
+    def _play(self, described: Workload, text: str) -> None:
+        self.described, self.text = described, text
+        self.workload_sha256 = hashlib.sha256(text.encode()).hexdigest()
+        self.num_tasks = self.ranks = described.ranks
+
+    def ranks_on(self, here: Any) -> int:
+        if (nodes := self.wanted(NODES_AXIS)) == DEFAULT:
+            return int(self.ranks)
+        return int(nodes) * int(self.ranks_per_node or here.extras[RANKS_PER_NODE])
+
+    def bytes_on(self, here: Any) -> int:
+        listed = self.as_listed
+        if self.wanted(NODES_AXIS) == DEFAULT:
+            return int(listed.stored_bytes)
+        return int(listed.stored_bytes * self.ranks_on(here) // listed.ranks)
+
+    def moved_on(self, here: Any) -> int:
+        """Payload of all repetitions; what is verified is read back too."""
+        listed = self.as_listed
+        share = self.ranks_on(here) / listed.ranks if self.wanted(NODES_AXIS) != DEFAULT else 1
+        return int(self.repetitions * listed.bytes * share * (2 if self.verify else 1))
+
+    def idle_s(self) -> float:
+        last_s = max(s.last_s for s in self.as_listed.streams)
+        return float(self.repetitions * self.time_scale * last_s)
+
+    def adapt_to_partition(self) -> None:
+        """Weak scaling to the nodes, and the layout that is asked for."""
+        here = self.current_partition
+        nodes, layout = self.wanted(NODES_AXIS), self.wanted(LAYOUT_AXIS)
+        ranks = self.ranks_on(here)
+        rule = (self.scaling, self.ranks if self.scaling != "none" else 0)
+        if nodes != DEFAULT and ranks != self.as_listed.ranks:
+            rule = ("weak", ranks)
+        try:
+            self._play(*_described(self.workload, *rule, layout, self.distribution(here)[0]))
+        except UnderstudyError as error:
+            self.skip(str(error))
         if self.time_limit is None:
-            seconds = self.time_scale * last_s + self.described.bytes / SLOWEST_BYTES_PER_S
-            self.time_limit = 600 + round(2 * self.repetitions * seconds)
+            seconds = self.seconds_on(here)
+            self.time_limit = 600 + round(2 * seconds)
+
+    def _aggregators(self, here: Any) -> int | None:
+        """Ranks that write for the others; None if nothing is asked."""
+        wanted = self.wanted(AGGREGATORS_AXIS)
+        if wanted == DEFAULT:
+            return None
+        return spaces.aggregators(wanted, self.ranks_on(here), self.distribution(here)[0])
+
+    def reasons(self, here: Any) -> Iterator[str]:
+        yield from super().reasons(here)
+        if self._aggregators(here) is None:
+            return
+        if not any(map(is_collective, self.methods_needed)):
+            names = " and ".join(sorted(self.methods_needed))
+            yield f"{names}: no collective calls, so that aggregators change nothing"
+        layout = self.wanted(LAYOUT_AXIS)
+        layouts = {s.layout for s in self.as_listed.streams} if layout == DEFAULT else {layout}
+        if layouts == {"file-per-process"}:
+            yield "every rank writes its own file, so that aggregators change nothing"
 
     def _time_scale(self, last_s: float) -> float:
         """The default; the last dump is described at last_s."""
@@ -169,18 +240,34 @@ class Played(Placed):
         """A method that replaces its files creates them itself, as the directory has it."""
         return any("rewrite" in cannot_play(method) for method in self.methods_needed)
 
+    @run_before("run")
+    def run_canary(self) -> None:
+        if not self.canary:
+            return
+        text = canary.workload(self.ranks).to_text()
+        (Path(self.stagedir) / canary.WORKLOAD).write_text(text, encoding="utf-8")
+        self.job.num_tasks = self.num_tasks  # the launcher asks the job, which is told later
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        launch = self.job.launcher.run_command(self.job)
+        self.prerun_cmds += list(canary.lines(canary.BEFORE, launch))
+        self.postrun_cmds += list(canary.lines(canary.AFTER, launch))
+        self.keep_files = [*self.keep_files, str(canary.FOLDER)]
+
+    def _canary(self) -> list[dict[str, Any]]:
+        return canary.read(Path(self.stagedir)) if self.canary else []
+
     def _options(self) -> Iterator[str]:
         yield "-w workload.json"
         if self.method != AS_DESCRIBED:
             yield f"-a {self.method}"
         if self.transfer_bytes is not None:
             yield f"-t {self.transfer_bytes}"
-        if self.collective is not None:
-            yield "-c" if self.collective else "--independent"
+        if (collective := self.collective_calls) is not None:
+            yield "-c" if collective else "--independent"
         if not self._stripes_directory:
             yield from self.layout_options()
         yield from (f"-m {shlex.quote(option)}" for option in self.method_options)
-        yield from (f"--hint {shlex.quote(hint)}" for hint in self.hints)
+        yield from (f"--hint {shlex.quote(hint)}" for hint in self.asked_hints())
         if self.fsync:
             yield "-e"
         if self.restarts:
@@ -192,6 +279,19 @@ class Played(Placed):
         yield f"--watchdog {self.watchdog:g}"
         if self.verify:
             yield "--verify"
+
+    @property
+    def collective_calls(self) -> bool | None:
+        """Those asked for, which aggregators need; None: as described."""
+        asked = None if self.collective is None else bool(self.collective)
+        return True if asked is None and self.wanted(AGGREGATORS_AXIS) != DEFAULT else asked
+
+    def asked_hints(self) -> list[str]:
+        """Those of the aggregators, then those given, of which the last counts."""
+        here = self.current_partition
+        count = self._aggregators(here)
+        own = spaces.hints(count, self.distribution(here)[0]) if count is not None else {}
+        return [*(f"{key}={value}" for key, value in own.items()), *self.hints]
 
     @property
     def title(self) -> str:
@@ -228,7 +328,7 @@ class Played(Placed):
             method=None if self.method == AS_DESCRIBED else self.method,
             options={
                 "transfer_bytes": self.transfer_bytes,
-                "collective": self.collective,
+                "collective": self.collective_calls,
                 "fsync": self.fsync,
                 "restart": bool(self.restarts),
                 "drop_cache": bool(self.restarts) and self.drop_cache,
@@ -238,6 +338,9 @@ class Played(Placed):
             verify=self.verify,
             file_system=self.current_partition.extras[TYPE],
             restarts=self.restarts,
+            # understudy-storage reads back what it gave a directory.
+            layout={} if self._stripes_directory else self.asked_layout(),
+            hints=dict(hint.split("=", 1) for hint in self.asked_hints()),
         )
 
     @property

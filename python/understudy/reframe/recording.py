@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,12 +11,14 @@ from typing import Any
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts.run import RECORD_FILE, Identity, Place, Run, Storage
+from understudy.judge import cache
 from understudy.paths import made_output
 from understudy.producers import MEASUREMENT_FILE, STORAGE_FACTS
 
 # Files of a job, beside its output.
 STORAGE_BEFORE, STORAGE_AFTER = "storage-before.json", "storage-after.json"
 EXIT_STATUS = "exit-status"
+NODE_MEMORY = "node-memory"
 KEPT = "records"  # of the output directory
 
 
@@ -42,7 +44,7 @@ class PlannedRun:
 
 def write(
     stage: Path, run: PlannedRun, *, place: Place, identity: Identity, asked: dict[str, Any],
-    exit_status: int | None, failure: str | None,
+    exit_status: int | None, failure: str | None, canary: Sequence[dict[str, Any]] = (),
 ) -> None:  # fmt: skip
     """Write the record of a run that was started in the job directory `stage`, and a copy of it
     that later sessions do not replace: records/<session>/<id>/run.json of the output directory.
@@ -60,7 +62,13 @@ def write(
     )
     if not made.place.nodes:
         made = replace(made, place=replace(made.place, nodes=place.nodes))
-    made = replace(made, storage=_with_facts(made.storage, stage))
+    made = replace(made, storage=_with_facts(made.storage, stage), canary=tuple(canary))
+    memory_bytes = _node_memory(stage)
+    if memory_bytes and made.measurement is not None and (measured := producers.measured(made)):
+        served = cache.streams(measured, memory_bytes)
+        made = replace(
+            made, cache={"node_memory_bytes": memory_bytes, "may_serve": served}
+        )  # fmt: skip
     runs.write(stage / run.record, made)
     kept = made_output(str(Path(KEPT, str(made.identity.session), made.identity.id)))
     runs.write(kept / RECORD_FILE, made)
@@ -81,6 +89,15 @@ def exit_status(stage: Path) -> int | None:
     """What the job itself noted at its end; None if it was killed before."""
     try:
         return int((stage / EXIT_STATUS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _node_memory(stage: Path) -> int | None:
+    """Memory of the node on which the job began; None if it is not known."""
+    try:
+        name, kib, unit = (stage / NODE_MEMORY).read_text(encoding="utf-8").split()
+        return 1024 * int(kib) if (name, unit) == ("MemTotal:", "kB") else None
     except (OSError, ValueError):
         return None
 

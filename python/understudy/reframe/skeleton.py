@@ -196,6 +196,12 @@ class SkeletonAccuracy(Accuracy):
     def bytes_needed(self) -> int:
         return int(self.expected.bytes.sum())
 
+    def moved_on(self, here: Any) -> int:
+        """Of the step that is verified, and of the rounds; the arms are not known before setup."""
+        arms = 1 if self.kernel is None else 2
+        steps = 1 + arms * self.rounds * self.repetitions
+        return int(steps * self.bytes_on(here))
+
     @property
     def methods_needed(self) -> set[str]:
         return {"adios"}
@@ -218,7 +224,8 @@ class SkeletonAccuracy(Accuracy):
     def _parameters(self) -> str:
         """Those of the descriptor's test, with the aggregators and stripes that are asked for."""
         text = method_parameters(self.described, self.ranks)
-        asked = {AGGREGATORS: self.aggregators} | self.asked_layout()
+        layout = {key.removesuffix("_bytes"): n for key, n in self.asked_layout().items()}
+        asked = {AGGREGATORS: self.aggregators} | layout
         words = []
         for word in filter(None, text.split(";")):
             key = word.partition("=")[0].strip()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import UnderstudyError
+from understudy.reframe import spaces
 
 # Features.
 MPI = "mpi"  # MPI programs can be started
@@ -26,6 +27,8 @@ MAX_NODES = "max_nodes"
 RANKS_PER_NODE = "ranks_per_node"  # most ranks on one node; above its cores where that is wanted
 NEEDS = "needs"  # programs that the submitting host must have for a real run
 MAX_BYTES = "max_bytes"  # optional: a larger workload is skipped here
+SLOWEST = "slowest_bytes_per_s"  # optional: of the file system, for time limits; else 20 MB/s
+SPACES = "spaces"  # optional: what sweeps visit here; see `spaces`
 MANDATORY = {SCRATCH: str, TYPE: str, MAX_NODES: int, RANKS_PER_NODE: int, NEEDS: list}
 
 # Extras of partitions with the feature `striping`; None where the value is not known.
@@ -71,6 +74,10 @@ def faults(partition: Row) -> Iterable[str]:
         if name not in extras or not isinstance(extras[name], kind):
             have = repr(extras[name]) if name in extras else "nothing"
             yield f"extra {name!r}: expected {getattr(kind, '__name__', kind)}, got {have}"
+    slowest = extras.get(SLOWEST, 1)
+    if not isinstance(slowest, int | float) or isinstance(slowest, bool) or not slowest > 0:
+        yield f"extra {SLOWEST!r}: expected bytes/s above 0, got {slowest!r}"
+    yield from (f"extra {SPACES!r}: {fault}" for fault in spaces.faults(extras.get(SPACES, {})))
 
 
 def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:

@@ -75,6 +75,9 @@ class TransferAccuracy(Interleaved):
     def bytes_needed(self) -> int:
         return self.described.stored_bytes
 
+    def idle_s(self) -> float:
+        return float(len(ARMS) * self.rounds * (self.described.runtime_s or 0))
+
     @property
     def methods_needed(self) -> set[str]:
         return {stream.method for stream in self.described.streams}

@@ -15,4 +15,5 @@ set -e
 dir=$(mktemp -d "/lustre/atlas1/scratch/$USER/understudy.XXXXXX")
 trap 'echo $? >exit-status; understudy-storage "$dir" >storage-after.json || true; rm -rf "$dir"' EXIT
 understudy-storage "$dir" >storage-before.json
+grep ^MemTotal: /proc/meminfo >node-memory || true
 aprun -n 80 -N 16 understudy-replay -w workload.json -a posix -i 1 --time-scale 0.02381 --watchdog 300 --verify -o "$dir" -O result.json

@@ -1,0 +1,11 @@
+"""Do the claims of the studies of a system hold on the records of a sweep?"""
+
+import reframe as rfm
+
+from understudy.reframe.claimed import Claimed
+
+
+@rfm.simple_test
+class Claims(Claimed):
+    descr = "What publications state of this system, on the records that are kept"
+    tags = {"claims"}  # noqa: RUF012

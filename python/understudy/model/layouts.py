@@ -1,0 +1,41 @@
+"""Give a workload another layout: the same bytes in one file, in a file for each group, or each
+process."""
+
+from dataclasses import replace
+
+from understudy.contracts.workload import Provenance, Workload
+from understudy.errors import UnderstudyError
+
+SHARED, GROUPED, OWN = "shared", "grouped", "file-per-process"
+
+
+def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
+    """The workload with that layout of all its streams, which stay what they are otherwise.
+
+    `groups` counts for the layout grouped. An UnderstudyError where a stream has no such layout:
+    floods of files, and files whose parts depend on who writes them.
+    """
+    streams = []
+    for stream in workload.streams:
+        if stream.layout not in (SHARED, GROUPED, OWN) or stream.turns:
+            what = "takes turns" if stream.turns else f"has the layout {stream.layout}"
+            raise UnderstudyError(f"{stream.name} {what}, which cannot become {layout}")
+        streams.append(
+            replace(
+                stream, layout=layout, groups=groups if layout == GROUPED else None,
+                collective=stream.collective and layout != OWN,
+            )
+        )  # fmt: skip
+    made = f"layout {layout} asked for"
+    return replace(
+        workload,
+        name=f"{workload.name[:80]}-{layout}",
+        streams=tuple(streams),
+        provenance=(
+            *workload.provenance,
+            *(
+                Provenance(path=f"/streams/*/{key}", origin="assumed", how=made)
+                for key in ("layout", "groups", "collective")
+            ),
+        ),
+    )

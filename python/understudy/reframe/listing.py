@@ -1,0 +1,62 @@
+"""What a listing (reframe -l) amounts to: cases, bytes and time, in lines on stderr.
+
+ReFrame has no hook for it: the function that prints the list is wrapped, because it alone gets the
+cases that were selected. Without that function, as in a later ReFrame, nothing is printed.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any
+
+from understudy.units import seconds, size
+
+FRONTEND = "reframe.frontend.cli"
+SHOWN = 3  # reasons
+
+
+def summarize() -> None:
+    """From now on, a listing ends with its summary."""
+    module = sys.modules.get(FRONTEND)
+    listed = getattr(module, "list_checks", None)
+    if listed is not None and not hasattr(listed, "__wrapped__"):
+        module.list_checks = _summarized(listed)  # type: ignore[union-attr]
+
+
+def _summarized(listed: Callable[..., None]) -> Callable[..., None]:
+    @wraps(listed)
+    def list_checks(testcases: Any, *arguments: Any, **options: Any) -> None:
+        listed(testcases, *arguments, **options)
+        for line in lines(testcases):
+            print(f"understudy: {line}", file=sys.stderr)
+
+    return list_checks
+
+
+def lines(testcases: Iterable[Any]) -> Iterator[str]:
+    """Of ReFrame's test cases; those that measure nothing are not counted."""
+    run, moved, longest_s = 0, 0, 0.0
+    reasons: dict[str, list[str]] = {}  # by what they have in common
+    for case in testcases:
+        check, here = case.check, case.partition
+        if not hasattr(check, "reasons"):
+            continue
+        reason = next(check.reasons(here), None) or check.oversized(here)
+        if reason is not None:
+            common = re.sub("[0-9]+", "", reason.replace(here.fullname, ""))
+            reasons.setdefault(common, []).append(f"{check.display_name}: {reason}")
+            continue
+        run += 1
+        moved += check.moved_on(here)
+        longest_s += check.seconds_on(here)
+    if run:
+        yield (
+            f"{run} cases move {size(moved)}, one after the other in at most "
+            f"{seconds(longest_s)} at the slowest bandwidth that is expected"
+        )
+    most_first = sorted(reasons.values(), key=len, reverse=True)
+    for same in most_first[:SHOWN]:
+        yield f"{len(same)} are left out, such as {same[0]}"
+    if rest := sum(map(len, most_first[SHOWN:])):
+        yield f"{rest} are left out for other reasons, which a dry run states"

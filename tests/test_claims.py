@@ -1,0 +1,211 @@
+"""What publications claim, and references from records: what is decided, and what is not."""
+
+import json
+import re
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tests.support import results
+from understudy import producers
+from understudy.cli import main
+from understudy.contracts import run as runs
+from understudy.contracts.run import Identity, Place, Run
+from understudy.errors import UnderstudyError
+from understudy.judge import claims, promises
+
+CLAIM: dict[str, Any] = {
+    "name": "more-is-better", "source": "a study, Fig. 1", "says": "more is better",
+    "workload": "growing", "stream": "checkpoint", "of": {"stripe_count": "cores"},
+    "to": {"stripe_count": "default"}, "ratio": [1.4, 1.6],
+}  # fmt: skip
+
+
+def records(
+    folder: Path, *, stripe_count: str, speed: float, sessions: int, name: str = "Replay"
+) -> None:
+    """One run of a check in each session, on the system `sample`."""
+    for n in range(sessions):
+        row = results.result(
+            results.growing(), speed=speed * (1 + 0.01 * (n % 3)), repetitions=2, seed=n + 1
+        )
+        row["environment"] |= {"started": f"2026-01-{n + 1:02d}T00:00:00Z"}
+        results.write_record(
+            row, folder / f"{name}-{stripe_count}-{n}", partition="disk", session=f"s{n}",
+            case=f"{name} %workload=growing %method=posix %stripe_count={stripe_count}",
+        )  # fmt: skip
+
+
+def loaded(folder: Path) -> list[Run]:
+    return [run for _, run in producers.load_all(producers.find([folder]))]
+
+
+def claim_in(folder: Path, **changes: Any) -> claims.Claim:
+    path = folder / "sample.yaml"
+    path.write_text(yaml.safe_dump({"Claims": [CLAIM | changes]}))
+    [made] = claims.load(path)
+    return made
+
+
+@pytest.mark.parametrize(("bounds", "state"), [
+    ([1.3, 1.7], claims.HOLDS), ([1, None], claims.HOLDS), ([None, 1], claims.FAILS),
+    ([2, 3], claims.FAILS), ([1.5, 3], claims.UNDECIDED),
+])  # fmt: skip
+def test_a_claim_is_judged_by_its_interval(
+    bounds: list[float | None], state: str, tmp_path: Path
+) -> None:
+    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
+    found = claims.judge(claim_in(tmp_path, ratio=bounds), loaded(tmp_path))
+    assert found.state == state, found
+    assert "stripe_count cores over stripe_count default: 1." in str(found)
+    assert str(found).endswith("(a study, Fig. 1)")
+
+
+def test_too_few_runs_decide_nothing(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=2)
+    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
+    assert (found.state, found.why) == (
+        claims.UNDECIDED,
+        "2 runs of growing with stripe_count default, expected at least 3",
+    )
+
+
+def test_runs_of_another_system_or_workload_do_not_count(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="cores", speed=1.5, sessions=3)
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=3)
+    runs_ = loaded(tmp_path)
+    for changes in ({"workload": "other"}, {"of": {"system": "elsewhere"}}, {"stream": "none"},
+                    {"of": {"stripe_count": "nodes"}}, {"of": {"nodes": 7}}):  # fmt: skip
+        found = claims.judge(claim_in(tmp_path, **changes), runs_)
+        assert found.state == claims.UNDECIDED and found.why.startswith("0 runs of ")
+
+
+def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=4)
+    sides = {"of": {"dump": "largest"}, "to": {"dump": "first"}}
+    found = claims.judge(claim_in(tmp_path, **sides, ratio=[0.1, 10]), loaded(tmp_path))
+    assert found.state == claims.HOLDS and "dump largest over dump first" in found.why
+
+
+@pytest.mark.parametrize(("changes", "fault"), [
+    ({"ratio": [None, None]}, "Claims[0]: ratio: expected [low, high], of which one may be null"),
+    ({"ratio": [0, 1]}, "Claims[0]: ratio: expected"),
+    ({"ratio": "1.5"}, "Claims[0]: ratio: expected"),
+    ({"says": ""}, "Claims[0]: says: expected text, got ''"),
+    ({"of": {"osts": 4}}, "Claims[0]: of: expected the keys system, stripe_count, nodes, dump"),
+    ({"to": {"nodes": "four"}}, "Claims[0]: to: nodes: expected a number above 0, got 'four'"),
+    ({"to": {"dump": "last"}}, "Claims[0]: to: dump: expected first or largest, got 'last'"),
+    ({"more": 1}, "Claims[0]: expected the keys name, of, ratio, says"),
+])  # fmt: skip
+def test_a_claim_that_is_none_is_one_message(
+    changes: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    text = re.escape(fault).replace("name,\\ of", ".*")
+    with pytest.raises(UnderstudyError, match=text):
+        claim_in(tmp_path, **changes)
+
+
+def test_a_file_that_is_no_yaml_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("Claims: [")
+    with pytest.raises(UnderstudyError, match=r"x\.yaml: cannot be read: "):
+        claims.load(tmp_path / "x.yaml")
+    (tmp_path / "x.yaml").write_text("Claims: 3")
+    with pytest.raises(UnderstudyError, match=r"x\.yaml: Claims: expected a list"):
+        claims.load(tmp_path / "x.yaml")
+
+
+def references(*arguments: object) -> Any:
+    return CliRunner().invoke(main, ["references", "--system", "sample", *map(str, arguments)])
+
+
+def test_references_come_from_the_scatter_between_sessions(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
+    done = references(tmp_path)
+    assert done.exit_code == 0, done.output
+    row = yaml.safe_load(done.stdout)["Replay"]
+    assert row["$index"] == ["$partition", "workload", "method", "stripe_count"]
+    found = row["sample:disk"]["growing"]["posix"]["default"]
+    assert set(found) == {
+        "elapsed", *(f"{name}_bandwidth" for name in ("checkpoint", "plot", "start", "log"))
+    }  # fmt: skip
+    value, low, high, unit = found["checkpoint_bandwidth"]
+    speeds = [
+        median(v for name, _, v in promises.values(run) if name == "checkpoint_bandwidth")
+        for run in loaded(tmp_path)
+    ]
+    assert min(speeds) < value < max(speeds)
+    assert -0.99 <= low <= -promises.NARROWEST and (high, unit) == (None, "MiB/s")
+    assert value * (1 + low) <= min(speeds)  # every session would pass
+    assert found["elapsed"][1] is None and found["elapsed"][2] >= promises.NARROWEST
+
+
+def test_too_few_sessions_demand_nothing_and_are_stated(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=4)
+    done = references(tmp_path)
+    assert "5 of 5 values have too few sessions, expected at least 5" in done.stderr
+    assert "of too few sessions: 4, expected at least 5" in done.stdout
+    assert yaml.safe_load(done.stdout)["Replay"]["sample:disk"]["growing"]["posix"] == {
+        "default": {}
+    }
+
+
+def test_failed_and_older_runs_and_other_systems_do_not_count(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
+    [first, *_] = sorted(tmp_path.rglob("run.json"))
+    row = json.loads(first.read_text())
+    row["producer"]["failure"] = "it failed"
+    first.write_text(json.dumps(row))
+    assert "# 5 sessions" in references(tmp_path).stdout
+    late = references(tmp_path, "--since", "2026-01-04")
+    assert "of too few sessions: 3" in late.stdout
+    done = references(tmp_path, "--since", "14d")
+    assert done.exit_code == 1 and "no measured run of a check on sample since 20" in done.stderr
+    assert references(tmp_path, "--since", "soon").stderr == (
+        "understudy: --since soon: expected 14d, 36h, 8w or a date such as 2026-01-31\n"
+    )
+    other = CliRunner().invoke(main, ["references", "--system", "other", str(tmp_path)])
+    assert "there are records of sample" in other.stderr
+
+
+def test_another_condition_is_left_out_and_counted(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
+    row = results.result(results.growing(), speed=9.0, fsync=True)
+    row["environment"] |= {"started": "2025-12-01T00:00:00Z"}
+    results.write_record(
+        row, tmp_path / "other", partition="disk", session="old",
+        case="Replay %workload=growing %method=posix %stripe_count=default",
+    )  # fmt: skip
+    printed = references(tmp_path).stdout
+    assert "# 1 runs under other conditions: left out" in printed and "# 6 sessions" in printed
+
+
+@pytest.mark.parametrize(("each", "unit", "bound"), [
+    ([100.0] * 5, "MiB/s", 0.05),  # no narrower
+    ([100, 100, 100, 100, 60], "MiB/s", 0.4),  # the worst session
+    ([80, 90, 100, 110, 120], "MiB/s", 0.45),  # three deviations
+    ([100, 100, 100, 100, 250], "s", 1.5),  # a time may take longer
+    ([100, 1000, 10, 500, 2], "MiB/s", 0.99),
+])  # fmt: skip
+def test_a_bound_holds_every_session(each: list[float], unit: str, bound: float) -> None:
+    assert promises._bound(each, 100, unit) == pytest.approx(bound)
+
+
+def test_a_canary_and_what_memory_served_are_in_the_record(tmp_path: Path) -> None:
+    path = results.write(results.result(results.growing()), tmp_path / "result.json")
+    made = producers.record(path, place=Place(system="s"), identity=Identity(session="1"))
+    rate = {"operation": "write", "metric": "bandwidth_bytes_per_s", "unit": "bytes/s", "value": 1}
+    canary = {"when": "before", "program": "player", "note": "x", "failure": None, "rates": [rate]}
+    cache = {"node_memory_bytes": 1 << 30, "may_serve": ["plot"]}
+    row = json.loads(json.dumps(runs.to_row(made))) | {"canary": [canary], "cache": cache}
+    read = runs.from_row(row, "run.json")
+    assert read.canary == (canary,) and read.cache == cache
+    assert runs.condition(read) == runs.condition(made)  # neither is part of the condition
+    for spoiled in ({"canary": [canary | {"when": "later"}]}, {"cache": {"may_serve": []}}):
+        with pytest.raises(UnderstudyError, match=r"run\.json: "):
+            runs.from_row(row | spoiled, "run.json")
