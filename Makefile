@@ -30,9 +30,9 @@ bench:  ## compare the speed with other programs
 	@./setup.sh test
 	@$(ENV) for bench in benchmarks/*.py; do echo "== $$bench"; PYTHONPATH=. python "$$bench"; done
 
-rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host
+rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph
 	@./setup.sh test
-	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS),slurm $(SYSTEM) --more "$(ARGS)")
+	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS) $(ARGS),slurm $(SYSTEM) --more "$(ARGS)")
 
 clean:  ## remove build/ and .venv/
 	rm -rf build .venv python/understudy.egg-info

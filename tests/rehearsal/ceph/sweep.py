@@ -1,0 +1,255 @@
+"""Cases: is the bandwidth that of the OSDs that a file is on?
+
+Each OSD's traffic is limited, so that it is slower than everything else. A file whose largest
+share on one OSD is s is written with an OSD's rate / s, whatever its stripe count: two objects on
+one OSD halve the bandwidth. The OSDs' own counters tell the shares.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.rehearsal.ceph import placement
+from tests.rehearsal.ceph.cluster import MBIT_BYTES, throttle
+from tests.rehearsal.ceph.layouts import check_objects
+from tests.rehearsal.ceph.stage import MIB, Skip, Stage, expect, files_of
+from tests.rehearsal.ceph.striping import Layout, expected_rate
+
+RATE_MBIT = 10.0  # of an OSD
+SLOW = 4  # times slower: the straggler
+COUNTS = (1, 2, 4, 8)
+REPEATS = 3
+SIZE = 8 * MIB
+BAND = (0.6, 1.25)  # of the expected bandwidth; headers below, bursts above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One run."""
+
+    count: int
+    rate: float  # bytes per second
+    expected: float
+    shares: Sequence[float]
+
+    @property
+    def even(self) -> bool:
+        """Are the stripes on different OSDs?"""
+        return max(self.shares) < 1.5 / self.count  # metadata too are written
+
+
+@contextmanager
+def limited(rates: Sequence[float]) -> Any:
+    throttle(rates)
+    try:
+        yield
+    finally:
+        throttle([])
+
+
+def rate_of(measured: Any) -> float:
+    """Bytes per second of the only dump, from the first call to the last."""
+    [dump] = measured["repetitions"][0]["streams"][0]["dumps"]
+    phases = [phase for phase in dump["phases"] if phase["operations"]]
+    start = min(phase["first_start_s"] for phase in phases)
+    return float(dump["bytes"]) / (max(phase["last_end_s"] for phase in phases) - start)
+
+
+def point(count: int, rate: float, moved: Sequence[int], rates: Sequence[float]) -> Point:
+    shares = [number / sum(moved) for number in moved]
+    expected = expected_rate(shares, [mbit * MBIT_BYTES for mbit in rates])
+    return Point(count=count, rate=rate, expected=expected, shares=shares)
+
+
+def difference(after: Sequence[int], before: Sequence[int]) -> list[int]:
+    return [a - b for a, b in zip(after, before, strict=True)]
+
+
+def play(
+    stage: Stage, words: Sequence[str | Path], count: int, ahead: int = 0,
+    slow: int | None = None, environment: Mapping[str, str] | None = None,
+) -> Point:  # fmt: skip
+    """One run, on a file whose stripes are on different OSDs and which `ahead` others precede.
+
+    `slow`: the OSD of the object of that number is slower than the others.
+    """
+    cluster = stage.cluster
+    inode = placement.advance(stage.mount, ahead, cluster.osds, cluster.osd_of)
+    rates = [RATE_MBIT] * cluster.osds
+    if slow is not None:
+        rates[cluster.osd_of(f"{inode:x}.{slow:08x}")] /= SLOW
+    with limited(rates):
+        before = cluster.written()
+        measured = stage.measured(words, environment=environment)
+        moved = difference(cluster.written(), before)
+    expect(sum(moved) >= SIZE, f"{sum(moved)} bytes reached the OSDs, expected {SIZE}")
+    return point(count, rate_of(measured), moved, rates)
+
+
+def check(points: Sequence[Point]) -> str:
+    """The bandwidth by stripe count, as text, if it is that of the placement.
+
+    No run can be faster. Where the host is too busy to be as fast, nothing is decided.
+    """
+    rows, busy = [], False
+    for count in sorted({one.count for one in points}):
+        runs = [one for one in points if one.count == count]
+        rates = [one.rate / MIB for one in runs]
+        ratios = [one.rate / one.expected for one in runs]
+        busy = busy or median(ratios) < BAND[0]
+        uneven = sum(not one.even for one in runs)
+        note = f", {uneven} of {len(runs)} with stripes that share an OSD" if uneven else ""
+        rows.append(
+            f"{count}: {median(rates):.1f} ({min(rates):.1f} to {max(rates):.1f}{note}; "
+            f"{median(ratios):.2f} of what the OSDs' shares imply)"
+        )
+        expect(max(ratios) < BAND[1], f"faster than the OSDs: {rows[-1]}")
+    text = f"MiB/s by stripe count, of {len(points)} runs: {'; '.join(rows)}"
+    if busy:
+        raise Skip(f"this host is too busy for the bandwidth, placement is right: {text}")
+    return text
+
+
+def growth(points: Sequence[Point], less: int, more: int) -> float:
+    """How much faster the larger stripe count is, of runs with stripes on different OSDs."""
+    rates = {
+        count: [one.rate for one in points if one.count == count and one.even]
+        for count in (less, more)
+    }
+    for count, found in rates.items():
+        shares = [[round(share, 2) for share in one.shares] for one in points]
+        expect(found, f"stripe count {count}: no run with its stripes on different OSDs: {shares}")
+    return median(rates[more]) / median(rates[less])
+
+
+def sweep(stage: Stage) -> str:
+    """The player alone: the bandwidth follows the stripe count."""
+    workload = stage.workload("sweep", "shared", SIZE)
+    points = []
+    for count in COUNTS:
+        for _ in range(REPEATS):
+            points.append(play(stage, by_player(stage, workload, count), count, ahead=1))
+            shutil.rmtree(stage.mount / "run", ignore_errors=True)
+    more = growth(points, 1, 4)
+    text = check(points)
+    expect(more > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
+    return text
+
+
+def by_player(stage: Stage, workload: Path, count: int) -> list[str | Path]:
+    """The player makes its directory, then the file."""
+    given = ("-a", "posix", "-e", "--stripe-count", str(count))
+    return stage.player(workload, stage.mount / "run", *given)
+
+
+def straggler(stage: Stage) -> str:
+    """One slow OSD makes a file on all OSDs slower than one on four others."""
+    workload = stage.workload("sweep", "shared", SIZE)
+    last = stage.cluster.osds - 1
+    points = [
+        play(stage, by_player(stage, workload, count), count, ahead=1, slow=last)
+        for count in (4, last + 1)
+    ]
+    more = growth(points, 4, last + 1)
+    text = check(points)
+    expect(more < 1, f"the slow OSD does not count: {text}")
+    return text
+
+
+def adios(stage: Stage) -> str:
+    """The genuine ADIOS: its method MPI_LUSTRE, whose ioctls become layouts of CephFS."""
+    if not stage.methods("adios"):
+        raise Skip("this build of the player has no ADIOS")
+    library = stage.base / "lustre_on_ceph.so"
+    source = Path(__file__).with_name("lustre_on_ceph.c")
+    stage.succeed("cc", "-std=c11", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl")
+    preload = {"LD_PRELOAD": str(library)}
+    workload = stage.workload("sweep", "shared", SIZE)
+    points = []
+    for count in (1, 2, 4):
+        with stage.directory("adios") as run:
+            given = ["-a", "adios", "-m", "adios.method=MPI_LUSTRE", "-e", "-k"]
+            given += ["-m", f"adios.stripe_count={count}", "-m", "adios.stripe_size=1MiB"]
+            words = stage.player(workload, run, *given)
+            points.append(play(stage, words, count, environment=preload))
+            [path] = [path for path in files_of(run) if path.stat().st_size >= SIZE]
+            found = Layout.of(path)
+            expect((found.count, found.unit) == (count, MIB), f"{path.name}: {found}")
+            expect(check_objects(stage, path) == count, f"{path.name}: objects")
+            [entry] = json.loads(stage.result.read_text())["striping"]
+            expect(entry["applied"]["stripe_count"] == count, f"recorded: {entry['applied']}")
+    return check(points)
+
+
+def checks(stage: Stage) -> str:
+    """ReFrame's check Replay, with records, on what `understudy system new` writes."""
+    log = stage.base / "placement.log"
+    environment = site(stage, log)
+    stage.workload("striped", "shared", SIZE)
+    counts = ",".join(map(str, COUNTS))
+    words = [
+        "reframe", "-c", stage.root / "checks", "-r", "--system", "cephfs",
+        "--exec-policy=serial", "-n", "Replay", "-P", "workload=striped", "-P", "method=mpiio",
+        "-P", f"stripe_count={counts}", "-S", "Replay.fsync=1", f"--repeat={REPEATS}",
+    ]  # fmt: skip
+    rates = [RATE_MBIT] * stage.cluster.osds
+    with limited(rates):
+        done = stage.run(*words, environment=environment, limit_s=600)
+    expect(done.status == 0, f"reframe: status {done.status}: {(done.out + done.err)[-1500:]}")
+    jobs = [json.loads(line) for line in log.read_text().splitlines()]
+    ends = [job["written"] for job in jobs[1:]] + [stage.cluster.written()]
+    points = []
+    for job, end in zip(jobs, ends, strict=True):
+        record = read_record(Path(environment["UNDERSTUDY_OUTPUT"]), Path(job["job"]).name)
+        count = record["storage"]["asked"]["stripe_count"]
+        [stream] = record["measurement"]["striping"]
+        expect(stream["applied"]["stripe_count"] == count, f"recorded: {stream}")
+        moved = difference(end, job["written"])
+        points.append(point(count, rate_of(record["measurement"]), moved, rates))
+    expect(len(points) == len(COUNTS) * REPEATS, f"{len(points)} runs:\n{done.out[-1500:]}")
+    more = growth(points, 1, 4)
+    text = check(points)
+    expect(more > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
+    return text
+
+
+def read_record(output: Path, job: str) -> Any:
+    """Of the job with that stage directory."""
+    found = [p for p in output.rglob("run.json") if job in p.parts and "output" in p.parts]
+    expect(len(found) == 1, f"{output}: records of {job}: {len(found)}, expected 1")
+    return json.loads(found[0].read_text())
+
+
+def site(stage: Stage, log: Path) -> dict[str, str]:
+    """A site with the file system as a system; its variables. Jobs look for a good inode first."""
+    here = stage.base / "site" / "systems"
+    here.mkdir(parents=True, exist_ok=True)
+    tools = stage.base / "bin"  # of this host alone: it may have a batch system
+    tools.mkdir()
+    for name in ("mpirun", "ceph", "bash"):
+        if found := shutil.which(name):
+            (tools / name).symlink_to(found)
+    command = shutil.which("understudy")
+    assert command is not None
+    path = here / "cephfs.py"
+    stage.succeed(
+        command, "system", "new", "cephfs", "--scratch", str(stage.mount), "-o", path,
+        environment={"PATH": str(tools)},
+    )  # fmt: skip
+    text = path.read_text()
+    for word in ("STRIPING", '"fuse.ceph-fuse"'):
+        expect(word in text, f"understudy system new: no {word} in\n{text}")
+    # The directory that the check makes is ahead of the file.
+    module = f"PYTHONPATH={stage.root} {sys.executable} -B -m {placement.__name__}"
+    first = f"{module} {stage.mount} 1 {log}"
+    path.write_text(f'{text}\nfor _one in partitions:\n    _one["prepare_cmds"] = [{first!r}]\n')
+    output = stage.base / "out"
+    return {"UNDERSTUDY_PATH": str(here.parent), "UNDERSTUDY_OUTPUT": str(output)}

@@ -1,0 +1,153 @@
+"""The rehearsal on CephFS: its arithmetic, its messages, and that it leaves nothing behind.
+
+The cases themselves are those of `make rehearse FS=ceph`.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rehearsal.ceph import __main__ as rehearsal
+from tests.rehearsal.ceph import cases
+from tests.rehearsal.ceph.placement import spread
+from tests.rehearsal.ceph.striping import Layout, expected_rate
+from tests.support import player
+from understudy.paths import ROOT
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+def layout(unit: int, count: int, object_size: int) -> Layout:
+    return Layout(unit=unit, count=count, object_size=object_size, pool="data")
+
+
+@pytest.mark.parametrize(
+    ("of", "size", "expected"),
+    [
+        (layout(MIB, 1, 4 * MIB), 0, {}),
+        (layout(MIB, 1, 4 * MIB), 5, {0: 5}),
+        (layout(4 * MIB, 1, 4 * MIB), 9 * MIB, {0: 4 * MIB, 1: 4 * MIB, 2: MIB}),
+        (layout(MIB, 3, 4 * MIB), 4 * MIB + 1, {0: 2 * MIB, 1: MIB + 1, 2: MIB}),
+        # The second set of objects begins when the first is full.
+        (
+            layout(64 * KIB, 2, 128 * KIB),
+            300 * KIB,
+            {0: 128 * KIB, 1: 128 * KIB, 2: 44 * KIB},
+        ),
+    ],
+)
+def test_objects_of_a_file(of: Layout, size: int, expected: dict[int, int]) -> None:
+    assert of.objects(size) == expected
+    assert sum(of.objects(size).values()) == size
+
+
+def test_the_slowest_osd_decides() -> None:
+    assert expected_rate([1, 0, 0, 0], [10, 10, 10, 10]) == 10
+    assert expected_rate([1, 1, 1, 1], [10, 10, 10, 10]) == 40
+    assert expected_rate([2, 1, 1, 0], [10, 10, 10, 10]) == 20  # two stripes on one OSD
+    assert expected_rate([1, 1, 1, 1], [10, 10, 10, 2]) == 8  # a straggler
+    assert expected_rate([1, 1, 1, 0], [10, 10, 10, 2]) == 30
+
+
+def test_stripes_on_different_osds() -> None:
+    asked: list[str] = []
+
+    def osd_of(name: str) -> int:
+        asked.append(name)
+        return int(name[-1])
+
+    assert spread(0x10000000001, 3, osd_of)
+    assert asked == [f"10000000001.0000000{number}" for number in range(3)]
+    assert not spread(0x10000000001, 2, lambda _: 0)
+
+
+def rehearse(*words: str, **environment: str) -> "subprocess.Popen[str]":
+    programs = [str(Path(player.program()).parent), str(Path(sys.executable).parent)]
+    path = ":".join([*programs, os.environ["PATH"]])
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.rehearsal.ceph", *words],
+        cwd=ROOT, env={**os.environ, "PATH": path, **environment}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
+def test_without_packages_it_says_which(tmp_path: Path) -> None:
+    process = rehearse(PATH=str(tmp_path))
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 1
+    assert out == ""
+    assert err.startswith("understudy: rehearsal on CephFS: ceph-mon, ")
+    assert "apt-get install ceph-mon" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_invalid_options() -> None:
+    for words, text in ((["nix"], "nix: no such case; expected layouts,"), (["--osds=2"], "2: ")):
+        process = rehearse(*words)
+        out, err = process.communicate(timeout=600)
+        assert process.returncode == 2
+        assert out == ""
+        assert text in err
+
+
+def test_the_cases_are_listed() -> None:
+    out, _ = rehearse("--list").communicate(timeout=600)
+    assert [line.split()[0] for line in out.splitlines()] == list(cases.CASES)
+    assert len(cases.CASES) > 10
+
+
+needs_ceph = pytest.mark.skipif(rehearsal.missing() is not None, reason=f"{rehearsal.missing()}")
+
+
+def left_in(folder: Path) -> Iterator[str]:
+    """Files, mounts and processes of a rehearsal whose temporary directory is below `folder`."""
+    yield from (str(path) for path in folder.iterdir())
+    yield from (
+        row for row in Path("/proc/self/mounts").read_text().splitlines() if str(folder) in row
+    )
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if os.fsencode(folder) in words:
+            yield words.decode(errors="replace")
+
+
+@needs_ceph
+def test_a_rehearsal_leaves_nothing(tmp_path: Path) -> None:
+    process = rehearse("object-sets", "directory-default", TMPDIR=str(tmp_path))
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, out + err
+    assert "2 passed, 0 failed, 0 skipped" in out
+    assert list(left_in(tmp_path)) == []
+
+
+@needs_ceph
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_rehearsal_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None:
+    process = rehearse("layouts", TMPDIR=str(tmp_path))
+    assert process.stdout is not None
+    assert "is up" in process.stdout.readline()
+    assert any("ceph-osd" in text for text in left_in(tmp_path))
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
+    process.communicate(timeout=600)
+    assert process.returncode != 0
+    end = time.monotonic() + 60  # for processes to end that have been killed
+    while (left := list(left_in(tmp_path))) and time.monotonic() < end:
+        if number == signal.SIGKILL:  # nobody is left to remove the files
+            left = [text for text in left if not Path(text).is_dir()]
+        if not left:
+            break
+        time.sleep(0.1)
+    assert left == []
