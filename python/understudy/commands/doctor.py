@@ -90,11 +90,12 @@ def findings() -> Iterator[Finding]:
 # Name, programs of which one is enough, what it serves, how to get it.
 PROGRAMS = (
     ("Darshan util", ("darshan-parser",), "a second reader of logs; ours needs none",
-     "apt install darshan-util, or spack install darshan-util"),
+     "spack install darshan-util, or build https://github.com/darshan-hpc/darshan"),
     ("IOR", ("ior",), "the check Ior, and the canary",
      "spack install ior, or build https://github.com/hpc/ior"),
     ("mdtest", ("mdtest",), "the check Mdtest, and the canary", "it comes with IOR"),
-    ("bpls", ("bpls",), "reads back what skeletons write (Skel)", "spack install adios@1.13.1"),
+    ("bpls", ("bpls",), "reads back what skeletons write (Skel)",
+     "apt install libadios-bin on Debian 12, or spack install adios@1.13.1"),
     ("Spack", ("spack",), "the environments of spack-repo/",
      "git clone https://github.com/spack/spack"),
     ("Lustre tools", ("lfs",), "a look at layouts; the player needs no tool",
