@@ -1,7 +1,6 @@
 """understudy doctor: what there is, what is missing, and when the exit status is 0."""
 
 import json
-import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -53,12 +52,14 @@ def test_the_basics_work(machine: Machine) -> None:
         assert found[name]["found"] is None and found[name]["remedy"] and found[name]["serves"]
 
 
-def test_what_there_is_is_stated_with_its_version(machine: Machine) -> None:
+def test_what_there_is_is_stated_with_its_version(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine.program("ior", "exit 1")
     machine.program("spack", "echo 1.0.2")
     (machine.folder / "lib").mkdir()
     (machine.folder / "lib" / "libdarshan.so").touch()
-    os.environ["DARSHAN_RUNTIME"] = str(machine.folder)  # the fixture restores it
+    monkeypatch.setenv("DARSHAN_RUNTIME", str(machine.folder))
     _, found = machine.findings()
     assert found["IOR"]["found"] == f"{machine.folder}/ior"
     assert found["Spack"]["found"] == f"{machine.folder}/spack, 1.0.2"
