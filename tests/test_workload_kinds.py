@@ -62,6 +62,9 @@ ALL: list[dict[str, Any]] = [
     {"order": {"rule": "strided", "step": 4}, "direct": True},
     {"pace": "steady", "dumps": [dump(duration_s=2)]},
     {"sync_bytes": 4096, "write_through": True},
+    {"files": "rewrite", "removes": True},
+    {"layout": "file-per-process", "own_directories": True},
+    {"dumps": [dump(duration_s=2, compute_s=1.5)]},
     {"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}])]},
     {"dumps": [dump(variables=[], operations=[{"operation": "stat", "runs": [[1, 9], [3, 0]]}])]},
 ]
@@ -79,7 +82,8 @@ def test_what_is_the_default_is_not_written() -> None:
     given = {
         "names": 1, "reopen": True, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
         "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
-        "files_per_directory": None, "dumps": [dump(operations=[])],
+        "files_per_directory": None, "removes": False, "own_directories": False,
+        "dumps": [dump(operations=[], compute_s=0)],
     }  # fmt: skip
     assert made(stream(**given)) == made(stream())
     assert set(json.loads(made(stream(**given)).to_text())["streams"][0]) == set(stream())
@@ -103,6 +107,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"layout": "flood", "turns": True}, "turns: expected false, since no ranks share a file"),
     ({"files": "rewrite", "turns": True}, "turns: expected false, since the files are rewrite"),
     ({"files_per_directory": 5}, "files_per_directory: expected null, since the layout is not"),
+    ({"removes": True}, "removes: expected false, since the files are new and not rewrite"),
+    ({"own_directories": True}, "own_directories: expected false, since the layout is neither"),
+    ({"pace": "steady", "dumps": [dump(duration_s=1, compute_s=1)]}, "dumps[0].compute_s: expec"
+     "ted 0, since the pace is steady, got 1"),
     ({"pace": "steady"}, "dumps[0].duration_s: expected more than 0, since the pace is steady"),
     ({"dumps": [dump(repeat={"count": 1, "period_s": 1})]}, "dumps[0].repeat.count: expected at"),
     ({"dumps": [dump(repeat={"count": 2, "period_s": 0})]}, "dumps[0].repeat.period_s: expected "

@@ -467,7 +467,7 @@ static void move(struct und_flood *flood, struct und_file *file, const struct it
         method->define(file, dataset, &item->kind->block);
     for (int64_t left = cut.calls, at = item->content, bytes; left > 0; --left, at += bytes) {
         bytes = und_box_bytes(dataset, &cut.box);
-        if (flood->pace.is_steady)
+        if (flood->pace.is_kept)
             und_pace_keep(&flood->pace, flood->run);
         if (flood->mode == UND_CREATE)
             method->write(file, dataset, &cut.box, und_base_consecutive(base, item->identity, at, bytes));

@@ -2,24 +2,47 @@
 
 #include "core/watch.h"
 
+static const double least_s = 20e-6; /* shorter times are computed together: a look at the clock takes its time too */
+
 void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
                     int64_t transfers)
 {
-    pace->is_steady = stream->steady && transfers > 0;
-    if (!pace->is_steady)
+    const double compute_s = stream->dumps[dump].compute_s * run->plan->time_scale;
+    pace->compute_s = transfers > 1 ? compute_s / (double)(transfers - 1) : 0;
+    pace->behind_s = -pace->compute_s;
+    pace->is_kept = (stream->steady && transfers > 0) || pace->compute_s > 0;
+    if (!stream->steady || transfers == 0)
         return;
     pace->next_s = und_clock();
     pace->step_s = stream->dumps[dump].duration_s * run->plan->time_scale / (double)transfers;
 }
 
+/* As applications do between the calls of a dump, and not asleep: the times are too short for that. */
+static void compute(struct und_pace *pace)
+{
+    pace->behind_s += pace->compute_s;
+    if (pace->behind_s < least_s)
+        return;
+    const double now = und_clock();
+    und_watch_pause(true);
+    und_wait(now + pace->behind_s, UND_BUSY);
+    und_watch_pause(false);
+    pace->waited_s += und_clock() - now;
+    pace->behind_s = 0;
+}
+
 void und_pace_keep(struct und_pace *pace, const struct und_run *run)
 {
+    if (pace->compute_s > 0) {
+        compute(pace);
+        return;
+    }
     /* Ranks have different numbers of transfers, so they do not compute together here. */
-    const enum und_compute compute = run->plan->compute;
+    const enum und_compute how = run->plan->compute;
     const double now = und_clock();
     if (pace->next_s > now) {
         und_watch_pause(true);
-        und_wait(pace->next_s, compute == UND_STENCIL ? UND_BUSY : compute);
+        und_wait(pace->next_s, how == UND_STENCIL ? UND_BUSY : how);
         und_watch_pause(false);
         pace->waited_s += und_clock() - now;
     }

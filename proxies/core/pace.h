@@ -1,20 +1,24 @@
-/* A steady pace: the transfers of a dump begin one after the other over its duration. */
+/*
+ * What a rank does between the transfers of a dump: with a steady pace it waits, so that they begin one after the
+ * other over the duration; where the dump has time to compute, it computes an equal part of it after each.
+ */
 #ifndef UND_PACE_H
 #define UND_PACE_H
 
 #include "core/run.h"
 
 struct und_pace {
-    bool is_steady;        /* for the dump in hand */
-    double next_s, step_s; /* when the next transfer is due, from one to the next */
-    double waited_s;       /* on purpose, since it was set to 0 */
+    bool is_kept;               /* in the dump in hand */
+    double next_s, step_s;      /* when the next transfer is due, from one to the next */
+    double compute_s, behind_s; /* between two transfers, and what is left of that; 0: a steady pace */
+    double waited_s;            /* on purpose, since it was set to 0 */
 };
 
 /* Of so many transfers of this rank, all passes counted. No pace where the stream has none. */
 void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
                     int64_t transfers);
 
-/* Before a transfer: waits until it is due. */
+/* Before a transfer: waits until it is due, or computes. */
 void und_pace_keep(struct und_pace *pace, const struct und_run *run);
 
 #endif

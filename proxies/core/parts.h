@@ -66,6 +66,7 @@ struct und_series {
     enum und_mode mode;
     struct und_group group;
     MPI_Comm group_comm;
+    char *directory;                    /* that this rank's files lie in, once it is there; NULL: the run directory */
     struct und_metadata *metadata;      /* NULL: no operations without bytes */
     struct und_flood *flood;            /* of the layout flood, which has nothing of what follows */
     int dump;                           /* prepared */

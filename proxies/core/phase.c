@@ -59,7 +59,7 @@ static void wait_for(const struct und_run *run, double until)
 }
 
 void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
-                    struct und_record *records)
+                    double due, struct und_record *records)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
     const bool reads = event->restart || stream->operation == UND_READS;
@@ -73,7 +73,7 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
 
     und_watch_dump(stream, event->dump, event->restart);
     und_phase_prepare(run, series, event);
-    wait_for(run, zero + event->time_s);
+    wait_for(run, due);
     /* Libraries open files by path: another directory under this one's name is none of ours to write to. */
     if (run->rank == 0 && !und_storage_is_in_place())
         UND_DIE("%s is no longer the run directory: it was moved or replaced during the run", run->plan->directory);

@@ -9,10 +9,10 @@
 #include "core/series.h"
 #include "core/timing.h"
 
-/* Waits until the event is due, at zero + event->time_s on und_clock, then plays the dump and fills
+/* Waits until the event is due on und_clock, then plays the dump and fills
  * records[UND_PHASES] with seconds since `zero`. Collective over all ranks. */
 void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
-                    struct und_record *records);
+                    double due, struct und_record *records);
 
 /* Prepares the dump of an event; und_phase_play does. Collective over the ranks that share files. */
 void und_phase_prepare(const struct und_run *run, struct und_series *series, const struct und_event *event);

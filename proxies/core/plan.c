@@ -464,6 +464,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->directory = options->directory;
     plan->repetitions = options->repetitions;
     plan->keep = options->keep;
+    plan->keep_pauses = options->keep_pauses;
     plan->verify = options->verify;
     plan->drop_cache = options->drop_cache;
     plan->verbose = options->verbose;

@@ -43,6 +43,7 @@ struct und_plan {
     int64_t repetitions;
     bool keep, verify, drop_cache, verbose;
     double time_scale;
+    bool keep_pauses;         /* of the original, rather than its times */
     enum und_compute compute; /* what fills the time between events */
     int64_t shift_ranks;
     uint64_t seed;

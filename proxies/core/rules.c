@@ -54,6 +54,10 @@ bool und_rules_check_stream(struct und_strict *at, const struct und_stream *stre
         return fault(at, "names", "1", why);
     if (!stream->reopen && !stream->update)
         return fault(at, "reopen", "true", why);
+    if (stream->own_directories && stream->layout != UND_FILE_PER_PROCESS && stream->layout != UND_GROUPED)
+        return fault(at, "own_directories", "false", "the layout is neither file-per-process nor grouped");
+    if (stream->removes && !stream->rewrite)
+        return fault(at, "removes", "false", why);
     if (stream->passes > 1 && !reads)
         return fault(at, "passes", "1", "the operation is write");
     if (stream->sync_bytes > 0 && reads)
@@ -67,6 +71,10 @@ bool und_rules_check_stream(struct und_strict *at, const struct und_stream *stre
 
 bool und_rules_check_dump(struct und_strict *at, const struct und_stream *stream, const struct und_dump *dump)
 {
+    if (stream->steady && dump->compute_s > 0)
+        return fault(at, "compute_s", "0", "the pace of the stream is steady");
+    if (stream->layout == UND_FLOOD && dump->compute_s > 0)
+        return fault(at, "compute_s", "0", "the layout is flood");
     return !stream->steady || dump->duration_s > 0 ||
            fault(at, "duration_s", "more than 0", "the pace of the stream is steady");
 }

@@ -225,12 +225,15 @@ static void play(const struct und_run *run, struct und_record *records, struct s
 {
     struct und_series **series = series_new_all(run);
     const double zero = und_clock_start(run->comm);
+    double end = zero; /* of the event before */
     for (int e = 0; e < run->schedule->count; ++e) {
         const struct und_event *event = &run->schedule->events[e];
         const int at = event->restart ? run->workload->stream_count + event->stream : event->stream;
         if (event->restart && run->plan->drop_cache)
             drop_cache(run, series, event);
-        und_phase_play(run, series[at], event, zero, &records[e * UND_PHASES]);
+        const double due = run->plan->keep_pauses ? end + event->pause_s : zero + event->time_s;
+        und_phase_play(run, series[at], event, zero, due, &records[e * UND_PHASES]);
+        end = und_clock();
         und_series_look(series[at], &sizes[e].files, &sizes[e].file_bytes);
         und_series_note_layouts(series[at]);
         if (run->plan->verbose && run->rank == 0)

@@ -17,6 +17,21 @@ static int by_time(const void *left, const void *right)
     return a->dump < b->dump ? -1 : a->dump > b->dump;
 }
 
+/* A dump that lasts until others have begun has been spread over that time: nobody knows when it moved its bytes. */
+static void find_pauses(const struct und_workload *workload, struct und_schedule *schedule)
+{
+    double end_s = 0;
+    for (int e = 0; e < schedule->count; ++e) {
+        struct und_event *event = &schedule->events[e];
+        const double lasted_s = workload->streams[event->stream].dumps[event->dump].duration_s;
+        const double next_s = e + 1 < schedule->count ? event[1].time_s : (double)INFINITY;
+        event->pause_s = event->time_s - end_s;
+        end_s = event->time_s;
+        if (lasted_s > 0 && end_s + lasted_s <= next_s)
+            end_s += lasted_s;
+    }
+}
+
 bool und_schedule_make(const struct und_workload *workload, const struct und_plan *plan, struct und_schedule *schedule)
 {
     size_t count = (size_t)workload->stream_count;
@@ -28,15 +43,19 @@ bool und_schedule_make(const struct und_workload *workload, const struct und_pla
         return false;
     for (int s = 0; !plan->only_restarts && s < workload->stream_count; ++s)
         for (int d = 0; d < workload->streams[s].dump_count; ++d)
-            schedule->events[schedule->count++] = (struct und_event){workload->streams[s].dumps[d].time_s, s, d, false};
+            schedule->events[schedule->count++] =
+                (struct und_event){workload->streams[s].dumps[d].time_s, 0, s, d, false};
     /* Before the times are scaled, so that streams stay interleaved without pauses too. */
     qsort(schedule->events, (size_t)schedule->count, sizeof *schedule->events, by_time);
-    for (int e = 0; e < schedule->count; ++e)
+    find_pauses(workload, schedule);
+    for (int e = 0; e < schedule->count; ++e) {
         schedule->events[e].time_s *= plan->time_scale;
+        schedule->events[e].pause_s *= plan->time_scale;
+    }
     const double last = schedule->count > 0 ? schedule->events[schedule->count - 1].time_s : 0;
     for (int s = 0; s < workload->stream_count; ++s)
         if (plan->streams[s].restarts)
-            schedule->events[schedule->count++] = (struct und_event){last, s, plan->streams[s].restart_dump, true};
+            schedule->events[schedule->count++] = (struct und_event){last, 0, s, plan->streams[s].restart_dump, true};
     return true;
 }
 

@@ -9,7 +9,8 @@
 #include "core/workload.h"
 
 struct und_event {
-    double time_s; /* when it is due, already scaled */
+    double time_s;  /* when it is due, already scaled */
+    double pause_s; /* likewise, after the event before it in the original, or from the start */
     int stream;
     int dump;
     bool restart; /* reads the dump back */

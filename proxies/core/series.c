@@ -140,6 +140,7 @@ void und_series_free(struct und_series *series)
     free(series->all_slots);
     free(series->pieces);
     free(series->lineages);
+    free(series->directory);
     free(series->calls);
     free(series->identities);
     free(series);
@@ -275,12 +276,28 @@ static const struct und_stream *root_of(const struct und_series *series)
     return stream;
 }
 
-/* DIR/<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
+/* Not where the method keeps files in directories itself, or in no tree. */
+static bool has_directory(const struct und_series *series)
+{
+    const struct und_method *method = series->plan->method;
+    return root_of(series)->own_directories && method->has_files && !method->part && !method->store;
+}
+
+/* DIR/<stream>.d<rank or group> */
+static int name_directory(const struct und_series *series, char *path)
+{
+    return snprintf(path, (size_t)path_capacity(series), "%s/%s.d%" PRId64, series->run->plan->directory,
+                    root_of(series)->name, series->group.index);
+}
+
+/* DIR/[<directory>/]<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
 static void name_file(const struct und_series *series, int dump, int file, char *path)
 {
     const struct und_stream *stream = root_of(series);
     const size_t capacity = (size_t)path_capacity(series);
-    int length = snprintf(path, capacity, "%s/%s", series->run->plan->directory, stream->name);
+    int length = has_directory(series) ? name_directory(series, path)
+                                       : snprintf(path, capacity, "%s", series->run->plan->directory);
+    length += snprintf(path + length, capacity - (size_t)length, "/%s", stream->name);
     if (!stream->append)
         length += snprintf(path + length, capacity - (size_t)length, ".%06d", und_stream_set(stream, dump));
     if (stream->files > 1)
@@ -345,8 +362,26 @@ static void find_bytes_before(struct und_series *series, int dump, int s)
     }
 }
 
+/* The first rank of the group makes it, and the others wait. */
+static void make_directory(struct und_series *series)
+{
+    struct und_error error;
+    if (series->directory || series->mode != UND_CREATE || !has_directory(series) || series->stream->extends >= 0)
+        return;
+    series->directory = allocate(path_capacity(series), 1, series->stream);
+    name_directory(series, series->directory);
+    und_storage_reserve(series->directory, UND_DATA_DIRECTORY, NULL);
+    bool made = true;
+    if (series->as == series->group.first)
+        made = und_storage_create_directory(series->directory, &error);
+    UND_MPI(MPI_Barrier(series->group_comm), "cannot wait for the directory %s", series->directory);
+    if (!made || !und_storage_share(series->directory, &error))
+        UND_DIE("%s: %s", series->plan->method->name, error.text);
+}
+
 static void begin_files(struct und_series *series, int dump)
 {
+    make_directory(series);
     for (int s = 0; s < series->stream->files; ++s) {
         struct und_slot *slot = &series->slots[s];
         find_bytes_before(series, dump, s);
@@ -596,7 +631,9 @@ static int create_file(const struct und_series *series, struct und_slot *slot)
     int created = -1;
     struct und_error error;
     if (slot->stands_for_it && !makes_files(series, series->dump)) {
-        if (!und_storage_truncate(slot->path, &created, &error))
+        if (!(series->stream->removes
+                  ? und_storage_replace(slot->path, und_striped_request(series->run->striped), &created, &error)
+                  : und_storage_truncate(slot->path, &created, &error)))
             UND_DIE("%s: %s", series->plan->method->name, error.text);
     } else if (slot->stands_for_it &&
                (!und_storage_create(slot->path, und_striped_request(series->run->striped), &created, &error) ||
@@ -733,7 +770,9 @@ void und_series_open(struct und_series *series)
             und_stop_hold();
         else if (!method->descriptor)
             check_file(series, slot, -1);
+        und_storage_enter_parent(slot->path);
         slot->file = method->open(&how);
+        und_storage_leave_parent(slot->path);
         if (adopts) {
             und_storage_adopt(slot->path, method->descriptor ? method->descriptor(slot->file) : -1);
             und_stop_release();

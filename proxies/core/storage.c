@@ -302,6 +302,20 @@ static int create_striped(int directory, const char *name, const char *path, con
     return -1;
 }
 
+void und_storage_enter_parent(const char *path)
+{
+    const struct entry *entry = find(path, strlen(path));
+    if (entry && entry->parent && !und_storage_enter(entry->parent->descriptor, (size_t)(entry->name - entry->path)))
+        UND_DIE("cannot enter the directory %s: %s", entry->parent->path, strerror(errno));
+}
+
+void und_storage_leave_parent(const char *path)
+{
+    const struct entry *entry = find(path, strlen(path));
+    if (entry && entry->parent && !und_storage_leave())
+        UND_DIE("cannot go back to the run directory from %s: %s", entry->parent->path, strerror(errno));
+}
+
 static bool create_in_tree(struct entry *entry, const struct und_striping_request *request, int *descriptor,
                            struct und_error *error)
 {
@@ -311,8 +325,9 @@ static bool create_in_tree(struct entry *entry, const struct und_striping_reques
         return *descriptor >= 0 && note_identity(entry, *descriptor);
     }
     /* In the working directory: tools that watch a run (Darshan) do not see calls that take a descriptor. */
-    *descriptor = entry->parent ? openat(directory, entry->name, CREATE_FILE, 0666)
-                                : open(und_storage_name(entry->path), CREATE_FILE, 0666);
+    und_storage_enter_parent(entry->path);
+    *descriptor = open(entry->name, CREATE_FILE, 0666);
+    und_storage_leave_parent(entry->path);
     if (*descriptor < 0 || !note_identity(entry, *descriptor))
         return und_fail(error, "cannot create %s: %s", entry->path, strerror(errno));
     return true;
@@ -357,6 +372,22 @@ bool und_storage_truncate(const char *path, int *descriptor, struct und_error *e
     if (!entry->ours || !is_same(*descriptor, "", &entry->identity))
         return und_fail(error, "%s is no longer the file that this run created", path);
     return ftruncate(*descriptor, 0) == 0 || und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
+}
+
+bool und_storage_replace(const char *path, const struct und_striping_request *request, int *descriptor,
+                         struct und_error *error)
+{
+    struct entry *entry = find_reserved(path);
+    *descriptor = -1;
+    if (!entry->ours || !is_same(directory_of(entry), entry->name, &entry->identity))
+        return und_fail(error, "%s is no longer the file that this run created", path);
+    und_stop_hold();
+    const bool gone = unlinkat(directory_of(entry), entry->name, 0) == 0;
+    entry->ours = false;
+    const bool made = gone ? create_in_tree(entry, request, descriptor, error)
+                           : und_fail(error, "cannot remove %s: %s", path, strerror(errno));
+    und_stop_release();
+    return made;
 }
 
 static bool open_directory(struct entry *entry, struct und_error *error)

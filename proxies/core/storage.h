@@ -78,10 +78,19 @@ bool und_storage_is_it(int descriptor, const char *path, const struct und_identi
 /* Opens the file that und_storage_create made, empty, for reading and writing. False with the error message. */
 bool und_storage_truncate(const char *path, int *descriptor, struct und_error *error);
 
+/* The same, but the file is removed and created again. */
+bool und_storage_replace(const char *path, const struct und_striping_request *request, int *descriptor,
+                         struct und_error *error);
+
 /* Creates the reserved directory, which must not exist. Other ranks with files in it have reserved it
  * too and share it: it is removed with the last file. */
 bool und_storage_create_directory(const char *path, struct und_error *error);
 bool und_storage_share(const char *path, struct und_error *error);
+
+/* Works in the directory of a file while it is opened, where it is not the run directory: whatever takes the place of
+ * that directory's name is never written to. */
+void und_storage_enter_parent(const char *path);
+void und_storage_leave_parent(const char *path);
 
 /* From here on a library may replace the file that this rank created by another of its name, as ADIOS
  * does: until it is adopted, any regular file of this user with one link is taken for it. Nothing

@@ -19,7 +19,7 @@ static inline void go_to(struct und_series *series, struct und_piece *piece, int
 {
     und_watch_call(position);
     const struct und_order *order = &series->stream->order;
-    if (series->pace.is_steady)
+    if (series->pace.is_kept)
         und_pace_keep(&series->pace, series->run);
     if (order->rule == UND_CONSECUTIVE && position > 0)
         und_cut_next(&piece->cut);

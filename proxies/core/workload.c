@@ -302,13 +302,14 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
                       const struct und_stream *stream, struct und_dump *dump)
 {
     static const char *const keys[] = {"time_s", "duration_s", "overhead_bytes", "variables", NULL};
-    static const char *const optional[] = {"repeat", "operations", NULL};
+    static const char *const optional[] = {"repeat", "operations", "compute_s", NULL};
     const json_t *array, *operations = json_object_get(value, "operations");
     int64_t ignored;
     dump->duration_s = -1;
     if (!und_strict_object_with(at, value, keys, optional) || !und_strict_seconds(at, value, "time_s", &dump->time_s) ||
         (!json_is_null(json_object_get(value, "duration_s")) &&
          !und_strict_seconds(at, value, "duration_s", &dump->duration_s)) ||
+        (json_object_get(value, "compute_s") && !und_strict_seconds(at, value, "compute_s", &dump->compute_s)) ||
         !und_strict_integer_or_null(at, value, "overhead_bytes", INT64_MIN, &ignored) ||
         (operations && !und_strict_array(at, value, "operations", 0, 4096, &operations)) ||
         !und_strict_array(at, value, "variables", json_array_size(operations) > 0 ? 0 : 1, SIZE_MAX, &array))
@@ -466,7 +467,11 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
     const struct {
         const char *key;
         bool *flag;
-    } flags[] = {{"reopen", &stream->reopen}, {"direct", &stream->direct}, {"write_through", &stream->write_through}};
+    } flags[] = {{"reopen", &stream->reopen},
+                 {"direct", &stream->direct},
+                 {"write_through", &stream->write_through},
+                 {"removes", &stream->removes},
+                 {"own_directories", &stream->own_directories}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
         if (json_object_get(value, numbers[i].key) &&
             !und_strict_integer(at, value, numbers[i].key, 1, numbers[i].most, numbers[i].number))
@@ -487,9 +492,10 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     static const char *const keys[] = {"name",   "label",  "role",    "operation",      "files",
                                        "layout", "groups", "method",  "transfer_bytes", "collective",
                                        "sync",   "turns",  "content", "dumps",          NULL};
-    static const char *const optional[] = {"names", "reopen", "extends",    "order",         "passes",
-                                           "pace",  "direct", "sync_bytes", "write_through", "files_per_directory",
-                                           NULL};
+    static const char *const optional[] = {
+        "names",   "reopen",          "extends",    "order",         "passes",
+        "pace",    "direct",          "sync_bytes", "write_through", "files_per_directory",
+        "removes", "own_directories", NULL};
     static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
     static const char *const operations[] = {"write", "read", NULL}, *const files[] = {"new", "append", "rewrite",
                                                                                        "update", NULL};

@@ -62,6 +62,7 @@ struct und_operations {
 struct und_dump {
     double time_s;
     double duration_s;       /* negative: not known */
+    double compute_s;        /* by each rank, between its transfers */
     int64_t described_bytes; /* of the descriptor and all passes, before any scale */
     int variable_count;
     struct und_variable *variables;
@@ -89,6 +90,8 @@ struct und_stream {
     int64_t passes;         /* reads: how often a dump's bytes are read */
     bool steady;            /* transfers are spread over duration_s */
     bool direct, write_through;
+    bool own_directories;        /* each rank's files, or each group's, lie in a directory of their own */
+    bool removes;                /* rewritten files: they are created again, not truncated */
     int64_t sync_bytes;          /* flushed within a dump; 0: not */
     int64_t files_per_directory; /* 0: no directories */
     bool sync;

@@ -45,7 +45,7 @@ def plain(described: Json) -> Json:
     made = copy.deepcopy(described)
     for one in made["streams"]:
         for key in ("names", "reopen", "extends", "order", "passes", "pace", "direct",
-                    "sync_bytes", "write_through"):  # fmt: skip
+                    "sync_bytes", "write_through", "removes", "own_directories"):  # fmt: skip
             one.pop(key, None)
         one["files"] = "new"
         for row in one["dumps"]:
@@ -82,6 +82,7 @@ def operations(one: Json, phase: str) -> int:
 SERIES = [dump(0.0), dump(0.1, repeat={"count": 3, "period_s": 0.1}), dump(0.5)]
 AGAIN = {
     "one": {"files": "rewrite"},
+    "anew": {"files": "rewrite", "removes": True},
     "turn": {"files": "rewrite", "names": 2, "layout": "grouped", "groups": 2},
     "place": {"files": "update", "layout": "file-per-process"},
     "open": {"files": "update", "names": 2, "reopen": False},
@@ -114,7 +115,7 @@ def rewritten(player: Player, method: str) -> None:
     if method not in BYTE_METHODS:
         return
     _, wanted = kept(player, plain(described), "--time-scale", 0)
-    expect(len(files) == 1 + 2 * 2 + 3 + 2, f"files {sorted(files)}")
+    expect(len(files) == 1 + 1 + 2 * 2 + 3 + 2, f"files {sorted(files)}")
     for path, data in files.items():
         name, number, *rest = path.split(".")
         names = int(kinds[name].get("names", 1))
@@ -263,6 +264,46 @@ def paced(player: Player) -> None:
     expect(phase["rank_s"]["max"] < span, f"waiting counts: {phase['rank_s']} of {span} s")
 
 
+def between(player: Player) -> None:
+    """What a rank computes between transfers takes its time, which is no time of I/O, and pauses
+    can be kept after a dump that took longer than in the original."""
+    dumps = [dump(duration_s=0.01, compute_s=0.4), dump(0.3)]
+    described = workload(stream("s", dumps=dumps))
+    result = player.play(described, "--keep-pauses", "--verify")
+    first, second = played(result, "s")
+    (phase,) = (p for p in first["phases"] if p["phase"] == "write")
+    span = phase["last_end_s"] - phase["first_start_s"]
+    expect(span >= 0.4, f"5 transfers of a rank took {span} s, expected 0.4 at least")
+    expect(phase["rank_s"]["max"] < span - 0.3, f"computing counts: {phase['rank_s']} of {span} s")
+    begins = min(p["first_start_s"] for p in second["phases"])
+    expect(begins >= 0.4 + 0.29, f"the pause of 0.29 s was not kept: {begins} s")
+    expect(result["options"]["keep_pauses"] is True, f"{result['options']}")
+
+
+def own(player: Player) -> None:
+    """The files of each rank, or group, lie in a directory of their own, and nothing is left."""
+    described = workload(
+        stream("s", layout="file-per-process", own_directories=True),
+        stream("g", layout="grouped", groups=2, own_directories=True, files="rewrite",
+               removes=True, dumps=SERIES),
+        stream("r", layout="file-per-process", own_directories=True, operation="read"),
+    )  # fmt: skip
+    result, files = kept(player, described, "--verify", "--time-scale", 0)
+    expect(result["verification"]["wrong_bytes"] == 0, f"{result['verification']}")
+    wanted = {f"{s}.d{r}/{s}.000000.{r:08d}" for s in "sr" for r in range(RANKS)}
+    wanted |= {f"g.d{g}/g.000000.g{g}" for g in range(2)}
+    expect(set(files) == wanted, f"files {sorted(files)}, expected {sorted(wanted)}")
+    _, others = kept(player, plain(described), "--time-scale", 0)
+    for path, data in files.items():
+        name = path.partition("/")[2]
+        twin = name.replace("g.000000", "g.000004")
+        expect(data == others[twin], f"{path} is not {twin}")
+    for method in ("mpiio", "stdio", "hdf5"):
+        if method in player.methods([method]):
+            player.play(described, "-a", method, "--time-scale", 0)
+            expect(not player.data(), f"{method}: left {sorted(player.data())}")
+
+
 def direct(player: Player) -> None:
     """A direct stream is played past the page cache where that is possible, or it says so."""
     described = workload(stream("s", direct=True, transfer_bytes=8192))
@@ -302,6 +343,8 @@ CASES = {
     "extended": extended,
     "calls": calls,
     "paced": paced,
+    "between": between,
+    "own": own,
     "direct": direct,
     "repeated": repeated,
 }

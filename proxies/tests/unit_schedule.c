@@ -9,11 +9,12 @@
 
 #include <cmocka.h>
 
-static struct und_dump first[] = {{.time_s = 1.0, .variable_count = 1},
+static struct und_dump first[] = {{.time_s = 1.0, .duration_s = 0.25, .variable_count = 1},
                                   {.time_s = 2.0, .variable_count = 1},
                                   {.time_s = 2.0, .variable_count = 1},
                                   {.time_s = 5.0, .variable_count = 1}};
-static struct und_dump second[] = {{.time_s = 0.5, .variable_count = 1}, {.time_s = 2.0, .variable_count = 1}};
+static struct und_dump second[] = {{.time_s = 0.5, .duration_s = 2.0, .variable_count = 1},
+                                   {.time_s = 2.0, .variable_count = 1}};
 static struct und_dump third[] = {{.time_s = 2.0, .variable_count = 1}};
 
 static char one[] = "one", two[] = "two", three[] = "three";
@@ -35,9 +36,11 @@ static bool make(const struct und_options *options, struct und_schedule *schedul
 static void test_order(void **state)
 {
     static const struct und_event expected[] = {
-        {1.0, 1, 0, false}, {2.0, 0, 0, false}, {4.0, 0, 1, false},  {4.0, 0, 2, false},
-        {4.0, 1, 1, false}, {4.0, 2, 0, false}, {10.0, 0, 3, false}, {10.0, 0, 3, true},
+        {1.0, 0, 1, 0, false}, {2.0, 0, 0, 0, false}, {4.0, 0, 0, 1, false},  {4.0, 0, 0, 2, false},
+        {4.0, 0, 1, 1, false}, {4.0, 0, 2, 0, false}, {10.0, 0, 0, 3, false}, {10.0, 0, 0, 3, true},
     };
+    /* The dump of 2 s lasts until others begin, and counts for none. */
+    static const double pauses[] = {1.0, 1.0, 1.5, 0, 0, 0, 6.0, 0};
     struct und_schedule schedule;
     struct und_options options = {.time_scale = 2.0, .restart_dump = -1};
     (void)state;
@@ -47,6 +50,7 @@ static void test_order(void **state)
         assert_int_equal(schedule.count, 7 + restart);
         for (int e = 0; e < schedule.count; ++e) {
             assert_true(schedule.events[e].time_s == expected[e].time_s);
+            assert_true(schedule.events[e].pause_s == pauses[e]);
             assert_int_equal(schedule.events[e].stream, expected[e].stream);
             assert_int_equal(schedule.events[e].dump, expected[e].dump);
             assert_int_equal(schedule.events[e].restart, expected[e].restart);

@@ -343,6 +343,7 @@ static void test_kinds(void **state)
         {"streams/0/names", "2", "names: expected 1, since the files are new"},
         {"streams/0/names", "0", "names: expected an integer from 1 to 1024, found 0"},
         {"streams/0/reopen", "false", "reopen: expected true, since the files are new"},
+        {"streams/0/removes", "true", "removes: expected false, since the files are new"},
         {"streams/0/passes", "2", "passes: expected 1, since the operation is write"},
         {"streams/1/files", "'rewrite'", "files: expected new, append or update, since the operation is read"},
         {"streams/1/sync_bytes", "1", "sync_bytes: expected null, since the operation is read"},

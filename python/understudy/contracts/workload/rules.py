@@ -82,6 +82,11 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
         yield "names", f"expected 1, since the files are {files}, got {stream.names}"
     if not stream.reopen and files != "update":
         yield "reopen", f"expected true, since the files are {files} and not update"
+    if stream.own_directories and stream.layout not in ("file-per-process", "grouped"):
+        yield ("own_directories", "expected false, since the layout is neither file-per-process "
+               "nor grouped")  # fmt: skip
+    if stream.removes and files != "rewrite":
+        yield "removes", f"expected false, since the files are {files} and not rewrite"
     if not reads and stream.passes > 1:
         yield "passes", f"expected 1, since the operation is write, got {stream.passes}"
     for key, given in (("sync_bytes", stream.sync_bytes), ("write_through", stream.write_through)):
@@ -117,6 +122,9 @@ def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
     if stream.pace == "steady" and not dump.duration_s:
         yield ("duration_s", "expected more than 0, since the pace is steady, "
                f"got {json.dumps(dump.duration_s)}")  # fmt: skip
+    if dump.compute_s and (stream.pace == "steady" or stream.layout == "flood"):
+        why = "pace is steady" if stream.pace == "steady" else "layout is flood"
+        yield "compute_s", f"expected 0, since the {why}, got {json.dumps(dump.compute_s)}"
     for k, variable in enumerate(dump.variables):
         wrong = _decomposition_fault(variable, ranks)
         if wrong is None and stream.layout == "flood":

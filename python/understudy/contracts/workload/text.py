@@ -13,9 +13,10 @@ _OPTIONAL: dict[str, dict[str, Any]] = {
     "dumps": {
         "names": 1, "reopen": True, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
         "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
-        "files_per_directory": None,
+        "files_per_directory": None, "removes": False,
+        "own_directories": False,
     },
-    "overhead_bytes": {"repeat": None, "operations": []},
+    "overhead_bytes": {"repeat": None, "compute_s": 0, "operations": []},
     "decomposition": {"transfer_bytes": None, "collective": None},
     "rule": {"grid": [], "runs": [], "block": 0},
 }  # fmt: skip

@@ -151,6 +151,7 @@ class Dump:
     time_s: float
     variables: tuple[Variable, ...] = ()
     duration_s: float | None = None
+    compute_s: float = 0
     overhead_bytes: int | None = None
     repeat: Repeat | None = None
     operations: tuple[Operation, ...] = ()
@@ -234,6 +235,8 @@ class Stream:
     direct: bool = False
     sync_bytes: int | None = None
     write_through: bool = False
+    removes: bool = False
+    own_directories: bool = False
     files_per_directory: int | None = None
 
     @property
