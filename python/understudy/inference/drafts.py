@@ -22,6 +22,7 @@ class Draft:
     files: str = "new"
     names: int = 1  # of files rewritten or updated: sets used in turn
     reopen: bool = True  # of updated files
+    removes: bool = False  # files rewritten are created again
     again: str = ""  # how it was found that they are written again
     again_sure: bool = False
     timing: str = ""  # how the time steps of a file that stays open were told apart

@@ -49,10 +49,11 @@ class Burst:
 
 def from_heat(
     heats: Mapping[str, Heat], series: Series, dump: DumpFacts, hint: Hint | None,
-    others: Iterable[Draft],
+    others: Iterable[Draft], *, again: bool = False,
 ) -> list[Burst]:  # fmt: skip
-    """Time steps from the heatmap; of 1 B each if the bytes of others, whose times within
-    their files are unknown, were in the bins of several."""
+    """Time steps from the heatmap, or passes over a file that is written `again`; of 1 B each if
+    the bytes of others, whose times within their files are unknown, were in the bins of several.
+    """
     steps = hint.steps if hint else None
     name = _MODULE[series.method] + ("" if series.write else READS)
     heat = heats.get(name)
@@ -73,6 +74,10 @@ def from_heat(
     groups = _groups(np.flatnonzero(left), None if weak else steps)
     if len(groups) < 2 or (steps and not weak and len(groups) != steps):
         return []
+    if again and steps:
+        hidden = [n for n in (first, last) if not left[max(0, n - 1) : n + 2].any()]
+        if any(heat.at((n + 0.5) * heat.width_s) >= HALF * dump.bytes / steps for n in hidden):
+            return []  # others are counted for the first or last one, which the counters time
     if weak and np.count_nonzero(left) > FULL * (last - first + 1):
         return []  # too coarse to show pauses
     ends = [

@@ -14,7 +14,15 @@ import numpy.typing as npt
 from understudy.contracts.workload import Dump, Operation, Provenance, Stream, Variable
 from understudy.inference.calls import opened
 from understudy.inference.drafts import Draft
-from understudy.inference.operations import CREATE, KINDS, Idle, as_runs, per_rank, together
+from understudy.inference.operations import (
+    CREATE,
+    KINDS,
+    REMOVE,
+    Idle,
+    as_runs,
+    per_rank,
+    together,
+)
 from understudy.inference.pauses import cut, pauses_of
 from understudy.inference.table import ALL_RANKS, BURST
 
@@ -145,7 +153,7 @@ class Metadata:
                 path=f"/streams/{n}/dumps/*/operations", origin="derived", confidence="likely",
                 how=f"{MODULES[stream.method]}_OPENS of the files of each dump without those that "
                 "the data need, POSIX_STATS and POSIX_RENAME_SOURCES; of a file of several time "
-                "steps, in equal shares",
+                "steps, in equal shares; mkdir: directories in whose names the dumps are counted",
             )
             for n, stream in enumerate(streams)
             if any(d.operations for d in stream.dumps)
@@ -160,7 +168,8 @@ def _width(ranks: int) -> int:
 def _with(dump: Dump, lacks: Whole | None, ranks: int) -> Dump:
     if lacks is None:
         return dump
-    return replace(dump, operations=_operations(dict(zip(KINDS, lacks, strict=True)), ranks))
+    lacking = _operations(dict(zip(KINDS, lacks, strict=True)), ranks)
+    return replace(dump, operations=(*dump.operations, *lacking))
 
 
 def with_flushes(stream: Stream, flushes: Sequence[int], ranks: int) -> Stream:
@@ -194,7 +203,7 @@ def _operations(made: dict[str, Whole], ranks: int) -> tuple[Operation, ...]:
 @dataclass(frozen=True, slots=True)
 class IdleDumps:
     """Bursts of operations through one interface: when each begins and ends, and the operations
-    of each rank, [kinds and creates, ranks]."""
+    of each rank, [kinds, creates and removals, ranks]."""
 
     method: str
     dumps: list[tuple[float, float, Whole]]
@@ -205,7 +214,8 @@ class IdleDumps:
             Dump(time_s=round(start_s, 6), duration_s=round(end_s - start_s, 6), operations=made)
             for start_s, end_s, each in self.dumps
             if (made := _operations({"create": each[CREATE],
-                                     **dict(zip(KINDS, each, strict=False))}, ranks))
+                                     **dict(zip(KINDS, each, strict=False)),
+                                     "unlink": each[REMOVE]}, ranks))
         )  # fmt: skip
         if not dumps:
             return None
@@ -228,14 +238,14 @@ def of_idle(idle: Idle, ranks: int, runtime_s: float) -> list[IdleDumps]:
             continue
         if method != "posix":  # the player creates empty files by POSIX
             counts[:, 0] += counts[:, CREATE]
-            counts[:, CREATE] = 0
+            counts[:, CREATE:] = 0
         found = cut(
             pauses_of(time_s, time_s), counts.sum(axis=1), call_s=0.0, few_s=BURST * runtime_s
         )
         dumps: list[tuple[float, float, Whole]] = []
         for part in np.split(np.arange(len(time_s)), found.at):
             width = _width(ranks)
-            each: Whole = np.zeros((len(KINDS) + 1, width), np.int64)
+            each: Whole = np.zeros((REMOVE + 1, width), np.int64)
             mine = rank[part] != ALL_RANKS
             np.add.at(each.T, rank[part][mine] % width, counts[part][mine])
             low, extra = np.divmod(counts[part][~mine].sum(axis=0), width)

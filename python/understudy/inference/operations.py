@@ -16,6 +16,7 @@ from understudy.inference.table import ALL_RANKS, METHODS, Rows
 
 KINDS = ("open", "stat", "rename")
 CREATE = len(KINDS)  # of files without bytes: opens that may create the file
+REMOVE = CREATE + 1  # those of a file that is created again and again
 MAX_MOMENTS = 1 << 16  # (time, rank) pairs of files without bytes that are kept
 MAX_BINS = 1 << 16  # of ranks, above which all are taken together
 MAX_NUMBERS = 4_000_000  # counts kept of the time steps of a file
@@ -192,7 +193,8 @@ def as_runs(each: Whole, ranks: int, limit: int) -> tuple[tuple[int, int], ...]:
 class Idle:
     """Opens, stats and renames of files that moved no byte, by method, time and rank.
 
-    `moments` are (method, time in ms, rank): [n, kinds + 1] counts, the last of creates.
+    `moments` are (method, time in ms, rank): [n, kinds + 2] counts, the last two of creates and of
+    removals.
     """
 
     files: int = 0
@@ -211,12 +213,14 @@ class Idle:
         nth = np.arange(len(which)) - np.repeat(np.cumsum(points) - points, points)
         along = nth / np.maximum(points[which] - 1, 1)
         time_s = rows["first_s"][which] + along * (rows["last_s"] - rows["first_s"])[which]
-        counts = np.zeros((len(which), len(KINDS) + 1), np.int64)
+        counts = np.zeros((len(which), REMOVE + 1), np.int64)
         made = rows["made"][which]
         n, of = nth[:, None], points[which][:, None]
         counts[:, : len(KINDS)] = made * (n + 1) // of - made * n // of
-        first = (nth == 0) & rows["creates"][which] & (counts[:, 0] > 0)
-        counts[:, CREATE] = first & (rows["rank"][which] != ALL_RANKS)
+        creates = rows["creates"][which] & (rows["rank"][which] != ALL_RANKS)
+        again = creates & (opens[which] > 1)  # a lock, or a test whether one can write there
+        counts[:, CREATE] = np.where(again, counts[:, 0], creates & (counts[:, 0] > 0))
+        counts[:, REMOVE] = np.where(again, counts[:, 0], 0)
         counts[:, 0] -= counts[:, CREATE]
         time = (1e3 * time_s).astype(np.int64)
         self._keys.append(np.column_stack([rows["method"][which], time, rows["rank"][which]]))
@@ -242,7 +246,7 @@ class Idle:
         """Times in order, ranks and counts of one method."""
         if not self._keys:
             empty = np.empty(0, np.int64)
-            return empty.astype(np.float64), empty, np.empty((0, len(KINDS) + 1), np.int64)
+            return empty.astype(np.float64), empty, np.empty((0, REMOVE + 1), np.int64)
         self._fold()
         keys, counts = self._keys[0], self._counts[0]
         mine = np.flatnonzero(keys[:, 0] == METHODS.index(method))

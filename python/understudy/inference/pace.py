@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference.drafts import Draft
+from understudy.inference.series import Cell
 from understudy.inference.table import BURST, LONG
 
 FILES = 8  # of a stream, whose traces are looked at
@@ -16,6 +17,8 @@ UNEVEN = 0.2  # share of the duration by which a call may be off
 SHARED = 0.1  # share of the dumps in which dumps of other streams may begin
 APART = 10.0  # times that a rank is in calls, above which a dump is not one burst for sure
 AT_LEAST_S = 1.0  # seconds of such a dump, or LONG of the run
+TRACED = 0.2  # share of the run up to which a dump in a trace lasts for sure
+ALONE = ("posix", "stdio")  # interfaces in whose calls ranks do not wait for each other
 AGREE = 2 / 3  # share of the dumps that have to be alike
 
 Times = npt.NDArray[np.float64]
@@ -82,6 +85,29 @@ def _learn(
             dump.end_s += (dump.end_s - dump.start_s) / (usual - 1)
 
 
+def compute_s(draft: Draft, k: int, ranks: int, runtime_s: float) -> float:
+    """Seconds that a rank spent between the calls of a dump; 0 where the log does not tell when
+    these were made, or ranks waited for each other in them. In a dump that lasts long, a rank did
+    other I/O too."""
+    told = "DXT" in draft.timing if draft.timing else not draft.assumed
+    length_s = draft.end_s(k) - draft.start_s(k)
+    if not told or draft.pace != "burst" or draft.paced or draft.method not in ALONE:
+        return 0.0
+    if length_s > (TRACED if draft.timing else LONG) * runtime_s:
+        return 0.0
+    cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
+    known_s = [c.busy_s for c in cells if np.isfinite(c.busy_s)]
+    rest_s = length_s - sum(known_s) / _ranks_of(cells, ranks)
+    return max(0.0, rest_s) if known_s else 0.0
+
+
+def _ranks_of(cells: Sequence[Cell], ranks: int) -> float:
+    """How many ranks move the bytes of a dump."""
+    mine = [c.rank_bytes > 0 for c in cells if c.rank_bytes is not None]
+    some = float(np.mean(np.any(mine, axis=0))) if len({len(m) for m in mine}) == 1 else 1.0
+    return ranks if any(c.shared_bytes for c in cells) else max(1.0, some * ranks)
+
+
 def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
     """Note that dumps last far longer than their calls, if nothing tells when these were made."""
     if draft.timing or draft.folded or draft.pace != "burst":
@@ -89,10 +115,7 @@ def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
     length_s = busy_s = 0.0
     for k in range(draft.dumps):
         cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
-        mine = [c.rank_bytes > 0 for c in cells if c.rank_bytes is not None]
-        some = float(np.mean(np.any(mine, axis=0))) if len({len(m) for m in mine}) == 1 else 1.0
-        who = ranks if any(c.shared_bytes for c in cells) else max(1.0, some * ranks)
-        busy_s += sum(c.busy_s for c in cells) / who / draft.dumps
+        busy_s += sum(c.busy_s for c in cells) / _ranks_of(cells, ranks) / draft.dumps
         length_s += (draft.end_s(k) - draft.start_s(k)) / draft.dumps
     if length_s > APART * busy_s and length_s > min(AT_LEAST_S, LONG * runtime_s):
         draft.paced = (

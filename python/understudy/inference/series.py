@@ -99,6 +99,8 @@ class Series:
         tuple[int, int], ...
     ]  # first and last rank of each file where files differ by rank
     dumps: list[DumpFacts]
+    counted: tuple[int, ...] = ()  # which of the numbers count dumps
+    ranked: tuple[int, ...] = ()  # and which ranks
 
     @property
     def bytes(self) -> int:
@@ -409,6 +411,8 @@ def _series(name: bytes, write: bool, method: str, family: _Family, ranks: int) 
         corrected=family.corrected,
         rank_spans=tuple(spans),
         dumps=[DumpFacts.of(family.dumps[k]) for k in order],
+        counted=tuple(counted),
+        ranked=tuple(family.places("rank")),
     )
 
 

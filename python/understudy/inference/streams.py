@@ -16,6 +16,7 @@ from understudy.contracts.workload import (
     MAX_RUNS,
     Decomposition,
     Dump,
+    Operation,
     Provenance,
     Repeat,
     Stream,
@@ -65,6 +66,7 @@ class Composer:
     provenance: list[Provenance] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     templates: list[frozenset[bytes]] = field(default_factory=list)  # of each stream's files
+    directories: set[bytes] = field(default_factory=set)  # that dumps make
 
     def streams(
         self,
@@ -193,7 +195,11 @@ class Composer:
         at = f"/streams/{index}"
         cells = sum(len(d.cells) for s in draft.series for d in s.dumps)
         limit = max(MIN_RUNS, min(MAX_RUNS, STREAM_RUNS // cells))
-        dumps = tuple(self._dump(draft, k, limit, defaults) for k in range(draft.dumps))
+        directories = self._directories(draft)
+        dumps = tuple(
+            replace(self._dump(draft, k, limit, defaults), operations=directories)
+            for k in range(draft.dumps)
+        )
         self._prove(draft, at, main, any(v.transfer_bytes for d in dumps for v in d.variables))
         self.templates.append(draft.templates)
         if flushed is not None:
@@ -217,10 +223,33 @@ class Composer:
             dumps=dumps,
             names=draft.names,
             reopen=draft.reopen,
+            removes=draft.removes,
+            own_directories=layout != "shared" and _apart(draft),
             order=draft.order,
             pace=draft.pace,
             sync_bytes=flushed,
         )
+
+    def _directories(self, draft: Draft) -> tuple[Operation, ...]:
+        """Those that each dump makes: its number is in their names, and no stream before has
+        made them."""
+        if draft.files != "new" or not draft.write:
+            return ()
+        made: dict[bytes, bool] = {}  # whether each rank has its own
+        for series in draft.series:
+            parts = series.template.split(b"/")[:-1]
+            for depth in range(1, len(parts) + 1):
+                name = b"/".join(parts[:depth])
+                numbers = name.count(b"\x00")
+                if any(place < numbers for place in series.counted):
+                    made[name] = any(place < numbers for place in series.ranked)
+        new = {name: own for name, own in made.items() if name not in self.directories}
+        self.directories |= set(new)
+        own = sum(new.values()) if len(draft.spans) == self.ranks else 0
+        first = len(new)
+        runs = [(1, first), (self.ranks - 1, own)] if own < first else [(self.ranks, first)]
+        some = tuple((ranks, each) for ranks, each in runs if ranks)
+        return (Operation(operation="mkdir", runs=some),) if new else ()
 
     def _note_excess(self, draft: Draft, name: str) -> None:
         """Bytes that the files of a dump do not hold, since others were written over them."""
@@ -273,6 +302,7 @@ class Composer:
         return Dump(
             time_s=round(start_s, 6),
             duration_s=round(max(0.0, draft.end_s(k) - start_s), 6),
+            compute_s=round(pace.compute_s(draft, k, self.ranks, self.runtime_s), 6),
             overhead_bytes=extent - payload if extent else None,
             variables=tuple(_named(variables)),
             repeat=repeat,
@@ -340,6 +370,9 @@ class Composer:
             how = f"minimum {first}; the time of the open if it is 0 (never)"
             entry("/dumps/*/time_s", "read", how)
             entry("/dumps/*/duration_s", "derived", f"maximum {last} minus minimum {first}")
+        if draft.method in pace.ALONE:
+            how = f"duration_s minus the time in calls, {module}_F_{verb}_TIME of a rank"
+            entry("/dumps/*/compute_s", "derived", how, "likely")
         extent = (
             "POSIX_MAX_BYTE_WRITTEN + 1"
             if main.method != "stdio"
@@ -390,12 +423,26 @@ class Composer:
         if draft.ordered:
             what = "/dumps/*/variables/*/decomposition" if draft.block else "/order"
             entry(what, "derived", draft.ordered, "likely")
+        if draft.removes:
+            entry(
+                "/removes", "reconstructed", "lives in the DXT segments, of other sizes", "guess"
+            )
+        if _apart(draft) and len(draft.spans) > 1:
+            entry("/own_directories", "read", "names of the files")
         if draft.names > 1:
             entry("/names", "derived", "files of the same size that take turns in time")
         entry("/layout", "derived", "ranks that have records of each file")
         entry("/content", "assumed", "random bytes: a log does not hold what was written")
         if len(draft.spans) > 1:
             entry("/groups", "derived", "files whose ranks are disjoint")
+
+
+def _apart(draft: Draft) -> bool:
+    """Whether the directories of the files tell ranks apart."""
+    return all(
+        any(place < s.template.rpartition(b"/")[0].count(b"\x00") for place in s.ranked)
+        for s in draft.series
+    )
 
 
 @dataclass(frozen=True, slots=True)

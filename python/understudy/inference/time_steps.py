@@ -5,7 +5,7 @@ datasets written at different times, from traced accesses (DXT), from the heatma
 of other files in the same time, or, if only a counter gives their number, by an even spread.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -42,6 +42,8 @@ FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
 SINGLE = 1.25  # calls of such a time step on average, at most
 MANY = 10  # time steps that show themselves in a shorter time too
 TINY = 1e-4  # share of the largest time step below which accesses are none
+GROWS = 0.1  # share of the file by which its size may be off the share that is written
+APART = 1.5  # ratio of the rests between uses of a scratch file to those within
 IDLE = 0.9  # if the file rests for this share of the time
 
 Bytes = npt.NDArray[np.int64]
@@ -75,6 +77,7 @@ class TimeSteps:
                     self._split_again(draft, _others(drafts, draft))
         for draft in drafts:
             orders.traced(draft, self.trace)
+        _align(drafts, self.heat)
         pace.learn(drafts, self.trace, self.runtime_s)
 
     def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
@@ -82,7 +85,7 @@ class TimeSteps:
         dump = series.dumps[0]
         file = next(iter(dump.cells.values())).file
         cells = list(dump.cells.values())
-        if is_again(cells):
+        if is_again(cells) and not _grows(self.trace(file, "posix", True), dump.extent):
             whole = self._traced(file, series, 0)
             if whole is None or not moved_once(whole, write=True):
                 self._split_again(draft, others)
@@ -205,6 +208,8 @@ class TimeSteps:
         cells = list(dump.cells.values())
         segments = self._traced(cells[0].file, series, 0)
         begins = (passes(segments) or []) if segments is not None else []
+        lives = _lives(segments, begins, max(c.opens for c in cells)) if series.write else []
+        begins = lives or begins
         found = counted(cells, len(begins) + 1 if begins else 0)
         if not series.write:  # other ranks may have read the same bytes
             found = replace(found, sure=bool(begins))
@@ -218,7 +223,7 @@ class TimeSteps:
             bursts = _bursts(segments, pauses.cut_into(gaps, found.times).at)
         if len(bursts) < 2:
             how = FROM_HEAT
-            bursts = from_heat(self.heat, series, dump, Hint(found.times, ""), others)
+            bursts = from_heat(self.heat, series, dump, Hint(found.times, ""), others, again=True)
             shared = bool(bursts) and bursts[0].bytes == 1
             if bursts and (found.sure or max(b.bytes for b in bursts) > dump.extent):
                 how = "times from the HEATMAP bins; the whole file each time"
@@ -249,7 +254,13 @@ class TimeSteps:
         # What is left of earlier, longer contents was not truncated.
         left_over = bool(begins) and dump.extent > (1 + NOISE) * largest
         rewritten = series.write and found.rewritten and not left_over
-        if rewritten and series.method in ("posix", "stdio"):
+        draft.removes = bool(lives) and rewritten
+        if draft.removes:
+            draft.remarks.append(
+                "that its files were removed and created again each time is assumed, since what "
+                "is written differs in size and parts of it are overwritten"
+            )
+        elif rewritten and series.method in ("posix", "stdio"):
             draft.remarks.append(
                 "that its files were truncated each time they were opened is assumed; Darshan "
                 "tells neither that nor whether they were opened to append"
@@ -349,6 +360,32 @@ def _without_tiny(sizes: Bytes, at: Sequence[int]) -> tuple[int, ...]:
     large = moved >= TINY * moved.max()
     first = int(np.argmax(large))
     return tuple(begin for n, begin in enumerate(at, 1) if large[n] and n > first)
+
+
+def _align(drafts: Sequence[Draft], heat: Mapping[str, Heat]) -> None:
+    """Time steps that are known to within a bin of the heatmap are moved to a dump of another
+    stream that a counter times in that bin: an application writes its files at the same time
+    step, and on shared storage they wait for each other."""
+    for draft in drafts:
+        found = heat.get(draft.method.upper())
+        if found is None or not draft.write or "DXT" in draft.timing or not draft.timing:
+            continue
+        exact = np.sort([s for other in drafts if other is not draft for s in _exact(other)])
+        steps = draft.series[0].dumps
+        for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
+            near = exact[(exact > before.start_s) & (exact < after.start_s)]
+            if step.count == 1 and len(near):
+                to_s = float(near[np.argmin(np.abs(near - step.start_s))])
+                if abs(to_s - step.start_s) <= found.width_s:
+                    step.end_s += to_s - step.start_s
+                    step.start_s = to_s
+
+
+def _exact(draft: Draft) -> list[float]:
+    """When dumps start by a counter: all, or the first of a file that stays open."""
+    if not draft.write:
+        return []
+    return [draft.start_s(k) for k in range(1 if draft.timing else draft.dumps)]
 
 
 def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
@@ -452,6 +489,39 @@ def _burst(segments: Segments, which: Any) -> Burst:
         bytes=int(moved.sum()),
         calls=np.bincount(np.searchsorted(BIN_BYTES, moved), minlength=len(BINS)),
     )
+
+
+def _grows(segments: Segments | None, extent: int) -> bool:
+    """Whether a file grows until its end as it is written, so that what is written over is no
+    earlier pass: HDF5 fills the space of a dataset that grows before its data come."""
+    if segments is None or segments.offset.min() < 0 or not extent:
+        return False
+    segments = some(segments, np.argsort(segments.start_s, kind="stable"))
+    ends = np.maximum.accumulate(segments.offset + segments.bytes)
+    written = np.cumsum(segments.bytes) / segments.bytes.sum()
+    return all(
+        abs(float(ends[np.searchsorted(written, share)]) / extent - share) <= GROWS
+        for share in (0.25, 0.5, 0.75)
+    )
+
+
+def _lives(segments: Segments | None, begins: Sequence[float], opens: int) -> list[float]:
+    """When a scratch file begins anew that was opened more than once, and written over in parts
+    each time: of the passes, those before which it rests longest, clearly. Empty for others."""
+    if segments is None or not 1 < opens <= len(begins):
+        return []
+    end_s = np.maximum.accumulate(segments.end_s)
+    first = np.searchsorted(segments.start_s, begins)
+    rests = segments.start_s[first] - end_s[first - 1]
+    order = np.argsort(rests)[::-1]
+    chosen, others = order[: opens - 1], order[opens - 1 :]
+    if not len(others) or rests[chosen].min() < APART * rests[others].max():
+        return []
+    at = sorted(begins[k] for k in chosen)
+    sizes = {
+        int(b.bytes) for b in _bursts(segments, np.searchsorted(segments.start_s, at).tolist())
+    }
+    return at if len(sizes) > 1 else []
 
 
 def _evenly(dump: DumpFacts, steps: int) -> list[DumpFacts]:
@@ -582,5 +652,6 @@ def _share(cell: Cell, k: int, edges: Sequence[int], calls: Bytes | None = None)
         start_s=cell.start_s,
         end_s=cell.end_s,
         file=cell.file,
+        busy_s=cell.busy_s * share,
         made=share_of(cell.made, k, steps),
     )

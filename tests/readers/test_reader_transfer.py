@@ -1,0 +1,150 @@
+"""What decides whether a replica takes as long as its application on other storage."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.readers.synthetic import Run, only, sizes
+from understudy.contracts.workload import Stream
+
+MIB = 1 << 20
+
+
+def made(stream: Stream) -> list[dict[str, tuple[tuple[int, int], ...]]]:
+    return [{o.operation: o.runs for o in dump.operations} for dump in stream.dumps]
+
+
+def heat(run: Run, bins: dict[int, int], count: int) -> None:
+    """STDIO bytes written in some bins of a second."""
+    found = np.zeros(count, np.int64)
+    for n, size in bins.items():
+        found[n] = size
+    run.names[9] = b"heatmap:STDIO"
+    run.add("HEATMAP", {"id": 9, "rank": 0, "bin_width_s": 1.0, "write_bins": found.tolist(),
+                        "read_bins": [0] * count})  # fmt: skip
+
+
+def test_a_rank_computes_between_the_calls_of_a_dump(tmp_path: Path) -> None:
+    """A dump of 0.5 s, of which each of two ranks spends 0.1 s in calls; one that lasts for most
+    of the run has no such time."""
+    run = Run(nprocs=2, run_time_s=100.0)
+    for rank in range(2):
+        run.write(f"/s/text.{rank}", MIB, 10.0, rank=rank, duration_s=0.5, calls=64,
+                  F_WRITE_TIME=0.1)  # fmt: skip
+    run.write("/s/whole", 4 * MIB, 20.0, rank=0, duration_s=60.0, calls=64, F_WRITE_TIME=0.1)
+    workload = run.describe(tmp_path)
+    [dump] = only(workload, layout="file-per-process").dumps
+    assert (dump.duration_s, dump.compute_s) == (0.5, 0.4)
+    assert {d.compute_s for d in only(workload, layout="shared").dumps} == {0}
+
+
+def test_ranks_with_directories_of_their_own(tmp_path: Path) -> None:
+    """A directory for each rank, and in it one for each dump with another in it; files of all in
+    one directory for each dump; and files that all lie in one."""
+    run = Run(nprocs=4, run_time_s=100.0)
+    for k in range(3):
+        for rank in range(4):
+            at_s = 10.0 + 20 * k
+            run.write(f"/s/part{rank}/{k}/field", MIB, at_s, rank=rank)
+            run.write(f"/s/part{rank}/{k}/more/mesh", MIB, at_s, rank=rank)
+            run.write(f"/s/all/{k}/of.{rank}", 2 * MIB, at_s + 8, rank=rank)
+            run.write(f"/s/flat.{k}.{rank}", 3 * MIB, at_s + 14, rank=rank)
+    workload = run.describe(tmp_path)
+    own = only(workload, own_directories=True)
+    assert sizes(own) == [8 * MIB] * 3
+    assert made(own) == [{"mkdir": ((4, 2),)}] * 3
+    together, flat = (
+        s for s in workload.streams if not s.own_directories and s.layout == "file-per-process"
+    )
+    assert made(together) == [{"mkdir": ((1, 1), (3, 0))}] * 3
+    assert made(flat) == [{}] * 3
+
+
+def test_a_scratch_file_is_made_anew(tmp_path: Path) -> None:
+    """Opened three times, and each time written over in parts: the long rests tell its lives. As
+    many of equal size might be updates in place."""
+    for lives, expected in (((2, 3, 5), ("rewrite", True)), ((3, 3, 3), ("update", False))):
+        run = Run(nprocs=1, run_time_s=100.0)
+        segments = [
+            (at, MIB, 30.0 * life + step, 30.0 * life + step + 0.1)
+            for life, steps in enumerate(lives)
+            for step in range(steps)
+            for at in (0, (step + 1) * MIB)
+        ]
+        size = MIB * len(segments)
+        file = run.write("/s/scratch", size, 0.0, rank=0, duration_s=66.0, calls=len(segments),
+                         OPENS=3, MAX_BYTE_WRITTEN=6 * MIB - 1)  # fmt: skip
+        run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": segments})
+        stream = only(run.describe(tmp_path))
+        assert (stream.files, stream.removes) == expected
+
+
+def test_a_file_that_grows_is_written_over_as_it_grows(tmp_path: Path) -> None:
+    """HDF5 fills the space of a dataset before its data come: that is no second pass."""
+    run = Run(nprocs=1, run_time_s=100.0)
+    segments = [
+        (4 * MIB * k, 4 * MIB, 1.0 + 4 * k + again, 1.1 + 4 * k + again)
+        for k in range(20)
+        for again in (0.0, 0.2)
+    ]
+    file = run.write("/s/grows", 160 * MIB, 1.0, rank=0, duration_s=77.0, calls=40,
+                     MAX_BYTE_WRITTEN=80 * MIB - 1)  # fmt: skip
+    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": segments})
+    stream = only(run.describe(tmp_path))
+    assert (stream.files, sizes(stream)) == ("append", [8 * MIB] * 20)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_last_write_hidden_in_the_heatmap(hidden: bool, tmp_path: Path) -> None:
+    """A restart file of two contents. Where another file has all bytes of the last bin, the
+    heatmap seems to show the second one earlier; its end is known from a counter."""
+    run = Run(nprocs=1, run_time_s=60.0)
+    run.write("/s/restart", 8 * MIB, 5.0, rank=0, module="STDIO", duration_s=40.0, calls=8,
+              OPENS=2, MAX_BYTE_WRITTEN=4 * MIB - 1, F_WRITE_TIME=0.2)  # fmt: skip
+    bins = {5: 4 * MIB, 30: MIB, 45: 4 * MIB}
+    if hidden:
+        run.write("/s/last", 9 * MIB, 45.2, rank=0, module="STDIO", duration_s=0.3)
+        bins[45] = 9 * MIB
+    else:
+        del bins[30]
+    heat(run, bins, 60)
+    stream = only(run.describe(tmp_path), files="rewrite")
+    first, second = stream.dumps
+    assert first.time_s == 5.0
+    assert abs(second.time_s - 45.0) < 0.5
+
+
+def test_time_steps_go_with_the_files_of_their_bin(tmp_path: Path) -> None:
+    """Text is appended at each time step; every second time step has files of their own, whose
+    times are known. In the original both were written one after the other."""
+    run = Run(nprocs=2, run_time_s=60.0)
+    run.write("/s/text", 9 * MIB, 5.0, rank=0, module="STDIO", duration_s=40.1, calls=9)
+    bins = {5 + 5 * k: MIB for k in range(9)}
+    for k in range(1, 4):
+        at_s = 5.3 + 10.0 * k
+        run.write(f"/s/part.{k}", 2 * MIB, at_s, rank=1, module="STDIO", duration_s=0.1)
+        bins[5 + 10 * k] += 2 * MIB
+    heat(run, bins, 60)
+    workload = run.describe(tmp_path)
+    parts = [d.time_s for d in only(workload, files="new").dumps]
+    steps = [d.time_s for d in only(workload, files="append").dumps]
+    assert len(steps) == 9 and set(parts) <= set(steps)
+
+
+def test_a_file_without_bytes_is_created_again_and_again(tmp_path: Path) -> None:
+    """A test whether one can write: created and removed each time. A file that is opened once, or
+    is not created, stays."""
+    run = Run(nprocs=2, run_time_s=100.0)
+    run.write("/s/out", MIB, 50.0, rank=0)
+    for name, opens, mode in (("test", 4, 420), ("lock", 1, 420), ("looked", 4, 0)):
+        run.add("POSIX", {"id": run.file(f"/s/{name}"), "rank": 1, "POSIX_OPENS": opens,
+                          "POSIX_MODE": mode, "POSIX_F_OPEN_START_TIMESTAMP": 10.0,
+                          "POSIX_F_OPEN_END_TIMESTAMP": 10.0})  # fmt: skip
+    workload = run.describe(tmp_path)
+    [found] = [one for s in workload.streams if not s.bytes for one in made(s)]
+    assert found == {
+        "create": ((1, 0), (1, 5)),
+        "open": ((1, 0), (1, 4)),
+        "unlink": ((1, 0), (1, 4)),
+    }
