@@ -125,14 +125,15 @@ class TransferAccuracy(Interleaved):
     def command(self, arm: Arm, directory: str, measurement: str) -> str:
         folder = str(Path(measurement).parent)
         under = " ".join(observer.prefix_of(self.runtime, "$stage", f"{folder}/{LOG}"))
-        if arm.name == REPLICA:
+        variables = [f"{k}={shlex.quote(v)}" for k, v in self.case.environment.items()]
+        if arm.name == REPLICA:  # with the same settings of MPI
             words = [
+                *variables,
                 f'{PLAYER} -w workload.json -o "{directory}" -O {folder}/{OF_THE_PLAYER}',
-                f"--time-scale {self.time_scale}",
+                f"--time-scale {self.time_scale} --keep-pauses",
                 *filter(None, [self.player_options]),
             ]
         else:
-            variables = (f"{k}={shlex.quote(v)}" for k, v in self.case.environment.items())
             words = [*variables, *map(shlex.quote, self.case.command)]
         return f"{under} {' '.join(words)}"
 
