@@ -13,6 +13,9 @@ from understudy.inference.heatmap import NOISE
 from understudy.inference.rewrites import passes_of
 from understudy.inference.series import Cell, bin_edges
 
+GROWS = 0.1  # share of the file by which its size may be off the share that is written
+APART = 1.5  # ratio of the rests between uses of a scratch file to those within
+
 Bytes = npt.NDArray[np.int64]
 
 
@@ -107,3 +110,35 @@ def _most(cell: Cell, ranks: int) -> float:
     if cell.rank_bytes is None:
         return 0.0
     return float((cell.rank_bytes / np.diff(bin_edges(ranks, len(cell.rank_bytes)))).max())
+
+
+def grows(segments: Segments | None, extent: int) -> bool:
+    """Whether a file grows until its end as it is written, so that what is written over is no
+    earlier pass: HDF5 fills the space of a dataset that grows before its data come."""
+    if segments is None or segments.offset.min() < 0 or not extent:
+        return False
+    segments = some(segments, np.argsort(segments.start_s, kind="stable"))
+    ends = np.maximum.accumulate(segments.offset + segments.bytes)
+    written = np.cumsum(segments.bytes) / segments.bytes.sum()
+    return all(
+        abs(float(ends[np.searchsorted(written, share)]) / extent - share) <= GROWS
+        for share in (0.25, 0.5, 0.75)
+    )
+
+
+def lives_of(segments: Segments | None, begins: Sequence[float], opens: int) -> list[float]:
+    """When a scratch file begins anew that was opened more than once, and written over in parts
+    each time: of the passes, those before which it rests longest, clearly. Empty for others."""
+    if segments is None or not 1 < opens <= len(begins):
+        return []
+    end_s = np.maximum.accumulate(segments.end_s)
+    first = np.searchsorted(segments.start_s, begins)
+    rests = segments.start_s[first] - end_s[first - 1]
+    order = np.argsort(rests)[::-1]
+    chosen, others = order[: opens - 1], order[opens - 1 :]
+    if not len(others) or rests[chosen].min() < APART * rests[others].max():
+        return []
+    at = sorted(begins[k] for k in chosen)
+    cuts = np.split(segments.bytes, np.searchsorted(segments.start_s, at))
+    sizes = {int(part.sum()) for part in cuts}
+    return at if len(sizes) > 1 else []

@@ -28,7 +28,16 @@ from understudy.inference.heatmap import (
     from_heat,
 )
 from understudy.inference.operations import share_of, together
-from understudy.inference.passes import Segments, moved_once, passes, reads_once, runs_of, some
+from understudy.inference.passes import (
+    Segments,
+    grows,
+    lives_of,
+    moved_once,
+    passes,
+    reads_once,
+    runs_of,
+    some,
+)
 from understudy.inference.rewrites import counted, is_again
 from understudy.inference.series import CELLS, Cell, DumpFacts, Series, bin_edges
 from understudy.inference.table import BURST, LONG
@@ -42,8 +51,6 @@ FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
 SINGLE = 1.25  # calls of such a time step on average, at most
 MANY = 10  # time steps that show themselves in a shorter time too
 TINY = 1e-4  # share of the largest time step below which accesses are none
-GROWS = 0.1  # share of the file by which its size may be off the share that is written
-APART = 1.5  # ratio of the rests between uses of a scratch file to those within
 IDLE = 0.9  # if the file rests for this share of the time
 
 Bytes = npt.NDArray[np.int64]
@@ -85,7 +92,7 @@ class TimeSteps:
         dump = series.dumps[0]
         file = next(iter(dump.cells.values())).file
         cells = list(dump.cells.values())
-        if is_again(cells) and not _grows(self.trace(file, "posix", True), dump.extent):
+        if is_again(cells) and not grows(self.trace(file, "posix", True), dump.extent):
             whole = self._traced(file, series, 0)
             if whole is None or not moved_once(whole, write=True):
                 self._split_again(draft, others)
@@ -208,7 +215,7 @@ class TimeSteps:
         cells = list(dump.cells.values())
         segments = self._traced(cells[0].file, series, 0)
         begins = (passes(segments) or []) if segments is not None else []
-        lives = _lives(segments, begins, max(c.opens for c in cells)) if series.write else []
+        lives = lives_of(segments, begins, max(c.opens for c in cells)) if series.write else []
         begins = lives or begins
         found = counted(cells, len(begins) + 1 if begins else 0)
         if not series.write:  # other ranks may have read the same bytes
@@ -489,39 +496,6 @@ def _burst(segments: Segments, which: Any) -> Burst:
         bytes=int(moved.sum()),
         calls=np.bincount(np.searchsorted(BIN_BYTES, moved), minlength=len(BINS)),
     )
-
-
-def _grows(segments: Segments | None, extent: int) -> bool:
-    """Whether a file grows until its end as it is written, so that what is written over is no
-    earlier pass: HDF5 fills the space of a dataset that grows before its data come."""
-    if segments is None or segments.offset.min() < 0 or not extent:
-        return False
-    segments = some(segments, np.argsort(segments.start_s, kind="stable"))
-    ends = np.maximum.accumulate(segments.offset + segments.bytes)
-    written = np.cumsum(segments.bytes) / segments.bytes.sum()
-    return all(
-        abs(float(ends[np.searchsorted(written, share)]) / extent - share) <= GROWS
-        for share in (0.25, 0.5, 0.75)
-    )
-
-
-def _lives(segments: Segments | None, begins: Sequence[float], opens: int) -> list[float]:
-    """When a scratch file begins anew that was opened more than once, and written over in parts
-    each time: of the passes, those before which it rests longest, clearly. Empty for others."""
-    if segments is None or not 1 < opens <= len(begins):
-        return []
-    end_s = np.maximum.accumulate(segments.end_s)
-    first = np.searchsorted(segments.start_s, begins)
-    rests = segments.start_s[first] - end_s[first - 1]
-    order = np.argsort(rests)[::-1]
-    chosen, others = order[: opens - 1], order[opens - 1 :]
-    if not len(others) or rests[chosen].min() < APART * rests[others].max():
-        return []
-    at = sorted(begins[k] for k in chosen)
-    sizes = {
-        int(b.bytes) for b in _bursts(segments, np.searchsorted(segments.start_s, at).tolist())
-    }
-    return at if len(sizes) > 1 else []
 
 
 def _evenly(dump: DumpFacts, steps: int) -> list[DumpFacts]:
