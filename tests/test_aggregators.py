@@ -112,3 +112,18 @@ def test_a_header_stays_that_of_one_rank() -> None:
         assert header == [(1, 8), (7, 0)]
         assert sum(n * rows for n, rows in data) == (24 if rule == "weak" else 12), body
     assert scale(workload, 8, "weak").source.notes == workload.source.notes
+
+
+@pytest.mark.parametrize(("pairs", "ranks", "rule", "expected"), [
+    ([(4, 8)], 8, "strong", 0.5), ([(4, 8)], 8, "weak", 1.0),
+    ([(1, 8), (3, 0)], 8, "strong", 1.0), ([(1, 8), (3, 0)], 8, "weak", 2.0),
+])  # fmt: skip
+def test_a_rank_computes_as_long_for_a_byte_as_before(
+    pairs: Pairs, ranks: int, rule: str, expected: float
+) -> None:
+    """Half the bytes of a rank take half the time between its calls."""
+    workload = of_runs(pairs)
+    [stream] = workload.streams
+    dumps = tuple(replace(d, compute_s=1.0) for d in stream.dumps)
+    made = scale(replace(workload, streams=(replace(stream, dumps=dumps),)), ranks, rule)
+    assert {d.compute_s for d in made.streams[0].dumps} == {expected}

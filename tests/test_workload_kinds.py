@@ -107,6 +107,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"layout": "flood", "turns": True}, "turns: expected false, since no ranks share a file"),
     ({"files": "rewrite", "turns": True}, "turns: expected false, since the files are rewrite"),
     ({"files_per_directory": 5}, "files_per_directory: expected null, since the layout is not"),
+    ({"removes": 1}, "removes: expected true or false, got 1"),
+    ({"own_directories": "yes"}, 'own_directories: expected true or false, got "yes"'),
+    ({"dumps": [dump(compute_s=-1)]}, "dumps[0].compute_s: expected at least 0, got -1"),
+    ({"dumps": [dump(compute_s=None)]}, "dumps[0].compute_s: expected a finite number, got null"),
+    ({"layout": "flood", "dumps": [dump(compute_s=1)]}, "dumps[0].compute_s: expected 0, since "
+     "the layout is flood, got 1"),
     ({"removes": True}, "removes: expected false, since the files are new and not rewrite"),
     ({"own_directories": True}, "own_directories: expected false, since the layout is neither"),
     ({"pace": "steady", "dumps": [dump(duration_s=1, compute_s=1)]}, "dumps[0].compute_s: expec"

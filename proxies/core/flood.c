@@ -515,7 +515,7 @@ static void begin_pace(struct und_flood *flood, int64_t passes)
         const int64_t end = k + 1 < flood->kind_count ? flood->kinds[k + 1].own : flood->sequence->own;
         calls += passes * (end - flood->kinds[k].own) * flood->kinds[k].cut.calls;
     }
-    und_pace_begin(&flood->pace, flood->run, flood->stream, flood->dump, makes ? 0 : calls);
+    und_pace_begin(&flood->pace, flood->run, flood->stream, flood->dump, makes ? 0 : calls, false);
 }
 
 void und_flood_play(struct und_flood *flood, double zero, struct und_record *records)

@@ -5,10 +5,10 @@
 static const double least_s = 20e-6; /* shorter times are computed together: a look at the clock takes its time too */
 
 void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
-                    int64_t transfers)
+                    int64_t transfers, bool computes)
 {
     const double compute_s = stream->dumps[dump].compute_s * run->plan->time_scale;
-    pace->compute_s = transfers > 1 ? compute_s / (double)(transfers - 1) : 0;
+    pace->compute_s = computes && transfers > 1 ? compute_s / (double)(transfers - 1) : 0;
     pace->behind_s = -pace->compute_s;
     pace->is_kept = (stream->steady && transfers > 0) || pace->compute_s > 0;
     if (!stream->steady || transfers == 0)

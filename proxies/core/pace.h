@@ -14,9 +14,10 @@ struct und_pace {
     double waited_s;            /* on purpose, since it was set to 0 */
 };
 
-/* Of so many transfers of this rank, all passes counted. No pace where the stream has none. */
+/* Of so many transfers of this rank, all passes counted, between which it computes or not. No pace where the stream
+ * has none. */
 void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
-                    int64_t transfers);
+                    int64_t transfers, bool computes);
 
 /* Before a transfer: waits until it is due, or computes. */
 void und_pace_keep(struct und_pace *pace, const struct und_run *run);

@@ -1,6 +1,7 @@
 /*
  * What a series consists of: its files, and the pieces of the prepared dump. Shared by series.c,
- * which finds and opens files, and transfers.c, which moves and compares bytes; nobody else's.
+ * which finds and opens files, series_names.c, which names them, and transfers.c, which moves and
+ * compares bytes; nobody else's.
  */
 #ifndef UND_PARTS_H
 #define UND_PARTS_H
@@ -81,6 +82,16 @@ struct und_series {
     int64_t bytes, operations;
     struct und_pace pace;
 };
+
+/* Characters of a path in the run directory, at most. */
+int64_t und_series_path_capacity(const struct und_series *series);
+
+/* Fills path: a file of the dump; and the slot's: its subfile, if the method has them. */
+void und_series_name_file(const struct und_series *series, int dump, int file, char *path);
+void und_series_name_part(const struct und_series *series, struct und_slot *slot);
+
+/* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
+void und_series_make_directory(struct und_series *series);
 
 /* Files that several dumps write or read: their ranks are those with bytes in any dump. */
 static inline bool und_series_shares_files(const struct und_stream *stream)

@@ -64,11 +64,6 @@ static int64_t most_pieces(const struct und_stream *stream)
     return most;
 }
 
-static int64_t path_capacity(const struct und_series *series)
-{
-    return (int64_t)strlen(series->run->plan->directory) + UND_PATH_CAPACITY;
-}
-
 struct und_series *und_series_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)
 {
     const struct und_stream *what = &run->workload->streams[stream];
@@ -99,10 +94,10 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     }
     for (int s = 0; s < slots; ++s) {
         series->slots[s].comm = MPI_COMM_NULL;
-        series->slots[s].path = allocate(path_capacity(series), 1, what);
+        series->slots[s].path = allocate(und_series_path_capacity(series), 1, what);
         if (series->plan->method->part) {
-            series->slots[s].folder = allocate(path_capacity(series), 1, what);
-            series->slots[s].part = allocate(2 * path_capacity(series), 1, what);
+            series->slots[s].folder = allocate(und_series_path_capacity(series), 1, what);
+            series->slots[s].part = allocate(2 * und_series_path_capacity(series), 1, what);
         }
     }
     series->group_comm = MPI_COMM_SELF;
@@ -267,73 +262,6 @@ static int64_t bytes_of_ranks(const struct und_series *series, const struct und_
     return und_dataset_elements(&dataset) * und_type_bytes(variable->type);
 }
 
-/* The stream whose files these are: itself, or the first of those that it extends. */
-static const struct und_stream *root_of(const struct und_series *series)
-{
-    const struct und_stream *stream = series->stream;
-    while (stream->extends >= 0)
-        stream = &series->run->workload->streams[stream->extends];
-    return stream;
-}
-
-/* Not where the method keeps files in directories itself, or in no tree. */
-static bool has_directory(const struct und_series *series)
-{
-    const struct und_method *method = series->plan->method;
-    return root_of(series)->own_directories && method->has_files && !method->part && !method->store;
-}
-
-/* DIR/<stream>.d<rank or group> */
-static int name_directory(const struct und_series *series, char *path)
-{
-    return snprintf(path, (size_t)path_capacity(series), "%s/%s.d%" PRId64, series->run->plan->directory,
-                    root_of(series)->name, series->group.index);
-}
-
-/* DIR/[<directory>/]<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
-static void name_file(const struct und_series *series, int dump, int file, char *path)
-{
-    const struct und_stream *stream = root_of(series);
-    const size_t capacity = (size_t)path_capacity(series);
-    int length = has_directory(series) ? name_directory(series, path)
-                                       : snprintf(path, capacity, "%s", series->run->plan->directory);
-    length += snprintf(path + length, capacity - (size_t)length, "/%s", stream->name);
-    if (!stream->append)
-        length += snprintf(path + length, capacity - (size_t)length, ".%06d", und_stream_set(stream, dump));
-    if (stream->files > 1)
-        length += snprintf(path + length, capacity - (size_t)length, ".f%d", file);
-    if (stream->layout == UND_FILE_PER_PROCESS)
-        length += snprintf(path + length, capacity - (size_t)length, ".%08" PRId64, series->as);
-    else if (stream->layout == UND_GROUPED)
-        length += snprintf(path + length, capacity - (size_t)length, ".g%" PRId64, series->group.index);
-    if (series->plan->method->suffix)
-        snprintf(path + length, capacity - (size_t)length, "%s", series->plan->method->suffix);
-}
-
-/* <path>.dir/<name of the file>.<k>, where the method keeps the bytes of the slot's ranks in subfiles. */
-static void name_part(const struct und_series *series, struct und_slot *slot)
-{
-    const struct und_method *method = series->plan->method;
-    const int64_t *values = series->plan->settings;
-    const size_t capacity = (size_t)path_capacity(series);
-    int rank = 0, size = 1;
-    slot->in_parts = slot->makes = false;
-    if (!method->part || slot->comm == MPI_COMM_NULL)
-        return;
-    if (!series->stream->turns) {
-        MPI_Comm_rank(slot->comm, &rank);
-        MPI_Comm_size(slot->comm, &size);
-    }
-    const int64_t part = method->part(values, rank, size);
-    if (part < 0)
-        return;
-    slot->in_parts = true;
-    slot->makes =
-        series->stream->turns ? slot->stands_for_it : rank == 0 || method->part(values, rank - 1, size) != part;
-    snprintf(slot->folder, capacity, "%s.dir", slot->path);
-    snprintf(slot->part, 2 * capacity, "%s/%s.%" PRId64, slot->folder, strrchr(slot->path, '/') + 1, part);
-}
-
 /* Bytes of the group in a file of the dump. */
 static int64_t bytes_in_file(const struct und_series *series, const struct und_dump *dump, int file)
 {
@@ -362,26 +290,9 @@ static void find_bytes_before(struct und_series *series, int dump, int s)
     }
 }
 
-/* The first rank of the group makes it, and the others wait. */
-static void make_directory(struct und_series *series)
-{
-    struct und_error error;
-    if (series->directory || series->mode != UND_CREATE || !has_directory(series) || series->stream->extends >= 0)
-        return;
-    series->directory = allocate(path_capacity(series), 1, series->stream);
-    name_directory(series, series->directory);
-    und_storage_reserve(series->directory, UND_DATA_DIRECTORY, NULL);
-    bool made = true;
-    if (series->as == series->group.first)
-        made = und_storage_create_directory(series->directory, &error);
-    UND_MPI(MPI_Barrier(series->group_comm), "cannot wait for the directory %s", series->directory);
-    if (!made || !und_storage_share(series->directory, &error))
-        UND_DIE("%s: %s", series->plan->method->name, error.text);
-}
-
 static void begin_files(struct und_series *series, int dump)
 {
-    make_directory(series);
+    und_series_make_directory(series);
     for (int s = 0; s < series->stream->files; ++s) {
         struct und_slot *slot = &series->slots[s];
         find_bytes_before(series, dump, s);
@@ -389,8 +300,8 @@ static void begin_files(struct und_series *series, int dump)
         slot->stored = slot->stands_for_it ? slot->before : 0;
         slot->unsynced = 0;
         memset(&slot->identity, 0, sizeof slot->identity);
-        name_file(series, dump, s, slot->path);
-        name_part(series, slot);
+        und_series_name_file(series, dump, s, slot->path);
+        und_series_name_part(series, slot);
         if (series->mode != UND_CREATE || !series->plan->method->has_files || slot->exists)
             continue;
         if (!makes_files(series, dump))
@@ -770,9 +681,11 @@ void und_series_open(struct und_series *series)
             und_stop_hold();
         else if (!method->descriptor)
             check_file(series, slot, -1);
-        und_storage_enter_parent(slot->path);
+        if (series->directory)
+            und_storage_enter_parent(slot->path);
         slot->file = method->open(&how);
-        und_storage_leave_parent(slot->path);
+        if (series->directory)
+            und_storage_leave_parent(slot->path);
         if (adopts) {
             und_storage_adopt(slot->path, method->descriptor ? method->descriptor(slot->file) : -1);
             und_stop_release();
@@ -797,10 +710,10 @@ void und_series_drop_cache(struct und_series *series, int dump)
         choose_comms(series, dump);
     for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
         struct und_slot slot = series->slots[s];
-        slot.path = allocate(path_capacity(series), 1, series->stream);
-        name_file(series, dump, s, slot.path);
+        slot.path = allocate(und_series_path_capacity(series), 1, series->stream);
+        und_series_name_file(series, dump, s, slot.path);
         und_storage_drop_cache(series->plan->method->name, slot.path);
-        name_part(series, &slot);
+        und_series_name_part(series, &slot);
         if (slot.in_parts)
             und_storage_drop_cache(series->plan->method->name, slot.part);
         free(slot.path);

@@ -302,18 +302,26 @@ static int create_striped(int directory, const char *name, const char *path, con
     return -1;
 }
 
-void und_storage_enter_parent(const char *path)
+static void enter_parent(const struct entry *entry)
 {
-    const struct entry *entry = find(path, strlen(path));
     if (entry && entry->parent && !und_storage_enter(entry->parent->descriptor, (size_t)(entry->name - entry->path)))
         UND_DIE("cannot enter the directory %s: %s", entry->parent->path, strerror(errno));
 }
 
-void und_storage_leave_parent(const char *path)
+static void leave_parent(const struct entry *entry)
 {
-    const struct entry *entry = find(path, strlen(path));
     if (entry && entry->parent && !und_storage_leave())
         UND_DIE("cannot go back to the run directory from %s: %s", entry->parent->path, strerror(errno));
+}
+
+void und_storage_enter_parent(const char *path)
+{
+    enter_parent(find(path, strlen(path)));
+}
+
+void und_storage_leave_parent(const char *path)
+{
+    leave_parent(find(path, strlen(path)));
 }
 
 static bool create_in_tree(struct entry *entry, const struct und_striping_request *request, int *descriptor,
@@ -325,9 +333,9 @@ static bool create_in_tree(struct entry *entry, const struct und_striping_reques
         return *descriptor >= 0 && note_identity(entry, *descriptor);
     }
     /* In the working directory: tools that watch a run (Darshan) do not see calls that take a descriptor. */
-    und_storage_enter_parent(entry->path);
+    enter_parent(entry);
     *descriptor = open(entry->name, CREATE_FILE, 0666);
-    und_storage_leave_parent(entry->path);
+    leave_parent(entry);
     if (*descriptor < 0 || !note_identity(entry, *descriptor))
         return und_fail(error, "cannot create %s: %s", entry->path, strerror(errno));
     return true;
@@ -382,10 +390,13 @@ bool und_storage_replace(const char *path, const struct und_striping_request *re
     if (!entry->ours || !is_same(directory_of(entry), entry->name, &entry->identity))
         return und_fail(error, "%s is no longer the file that this run created", path);
     und_stop_hold();
-    const bool gone = unlinkat(directory_of(entry), entry->name, 0) == 0;
-    entry->ours = false;
-    const bool made = gone ? create_in_tree(entry, request, descriptor, error)
-                           : und_fail(error, "cannot remove %s: %s", path, strerror(errno));
+    bool made = unlinkat(directory_of(entry), entry->name, 0) == 0;
+    if (made) {
+        entry->ours = false;
+        made = create_in_tree(entry, request, descriptor, error);
+    } else {
+        und_fail(error, "cannot remove %s: %s", path, strerror(errno));
+    }
     und_stop_release();
     return made;
 }

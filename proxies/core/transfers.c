@@ -6,12 +6,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* What a restart reads was not computed. */
 static void begin_pace(struct und_series *series)
 {
     int64_t calls = 0;
     for (int p = 0; p < series->piece_count; ++p)
         calls += series->stream->passes * series->pieces[p].cut.calls;
-    und_pace_begin(&series->pace, series->run, series->stream, series->dump, calls);
+    und_pace_begin(&series->pace, series->run, series->stream, series->dump, calls,
+                   series->mode == UND_CREATE || series->stream->operation == UND_READS);
 }
 
 /* Goes to the transfer at a position of the stream's order. */

@@ -344,6 +344,11 @@ static void test_kinds(void **state)
         {"streams/0/names", "0", "names: expected an integer from 1 to 1024, found 0"},
         {"streams/0/reopen", "false", "reopen: expected true, since the files are new"},
         {"streams/0/removes", "true", "removes: expected false, since the files are new"},
+        {"streams/0/removes", "1", "removes: expected true or false, found 1"},
+        {"streams/1/own_directories", "'yes'", "own_directories: expected true or false, found \"yes\""},
+        {"streams/0/dumps/0/compute_s", "-1", "dumps[0].compute_s: expected seconds, a number of at least 0, found -1"},
+        {"streams/0/dumps/0/compute_s", "'1 s'",
+         "dumps[0].compute_s: expected seconds, a number of at least 0, found \"1 s\""},
         {"streams/0/passes", "2", "passes: expected 1, since the operation is write"},
         {"streams/1/files", "'rewrite'", "files: expected new, append or update, since the operation is read"},
         {"streams/1/sync_bytes", "1", "sync_bytes: expected null, since the operation is read"},
@@ -378,6 +383,30 @@ static void test_kinds(void **state)
         assert_null(read_value(root, &error));
         snprintf(message, sizeof message, "w.json: streams[%c].%s", cases[i].path[8], cases[i].message);
         assert_string_equal(error.text, message);
+        json_decref(root);
+    }
+}
+
+/* Where all ranks share a file, none has a directory of its own; where transfers are paced, there is no time left. */
+static void test_keys_that_exclude_each_other(void **state)
+{
+    static const struct {
+        const char *changes[2][2], *message;
+    } cases[] = {
+        {{{"streams/1/layout", "'shared'"}, {"streams/1/own_directories", "true"}},
+         "w.json: streams[1].own_directories: expected false, since the layout is neither file-per-process nor "
+         "grouped"},
+        {{{"streams/0/pace", "'steady'"}, {"streams/0/dumps/0/compute_s", "1"}},
+         "w.json: streams[0].dumps[0].compute_s: expected 0, since the pace of the stream is steady"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct und_error error;
+        json_t *root = parse(base);
+        for (int c = 0; c < 2; ++c)
+            change(root, cases[i].changes[c][0], cases[i].changes[c][1]);
+        assert_null(read_value(root, &error));
+        assert_string_equal(error.text, cases[i].message);
         json_decref(root);
     }
 }
@@ -494,11 +523,17 @@ static void test_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base),           cmocka_unit_test(test_calls_of_a_variable),
-        cmocka_unit_test(test_invalid_input),  cmocka_unit_test(test_not_json),
-        cmocka_unit_test(test_turns),          cmocka_unit_test(test_similar_names),
-        cmocka_unit_test(test_scale),          cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_too_many_dumps), cmocka_unit_test(test_new_keys),
+        cmocka_unit_test(test_base),
+        cmocka_unit_test(test_calls_of_a_variable),
+        cmocka_unit_test(test_invalid_input),
+        cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_similar_names),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_keys_that_exclude_each_other),
+        cmocka_unit_test(test_too_many_dumps),
+        cmocka_unit_test(test_new_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

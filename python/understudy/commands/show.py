@@ -97,7 +97,7 @@ def _shape(stream: Stream) -> tuple[Any, ...]:
     return (
         stream.role, stream.operation, stream.files, stream.names, stream.layout, stream.groups,
         stream.method, stream.collective, stream.sync, stream.transfer_bytes, stream.dump_count,
-        largest.bit_length(),
+        largest.bit_length(), stream.removes, stream.own_directories,
     )  # fmt: skip
 
 
@@ -111,6 +111,8 @@ def _stream_row(streams: Sequence[Stream]) -> tuple[str, ...]:
     s = streams[0]
     names = f" ({s.names} names)" if s.names > 1 else ""
     layout = f"{s.layout} ({s.groups})" if s.groups else s.layout
+    layout += ", own directories" if s.own_directories else ""
+    names += ", removes" if s.removes else ""
     more = [word for word, on in (("collective", s.collective), ("sync", s.sync)) if on]
     return (
         _name(streams), f"{s.operation} {s.files}{names}", layout, " ".join([s.method, *more]),

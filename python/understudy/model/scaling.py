@@ -98,11 +98,23 @@ class _Scaled:
     single: Aggregators | None
 
     def dump(self, d: Dump) -> Dump:
-        return replace(
+        made = replace(
             d,
             variables=tuple(map(self.variable, d.variables)),
             operations=tuple(map(self.operation, d.operations)),
         )
+        if not d.compute_s or not d.bytes:
+            return made
+        each = made.bytes / d.bytes / self._moving()  # of a rank that moves bytes
+        return replace(made, compute_s=round(each * d.compute_s, 6))
+
+    def _moving(self) -> float:
+        """How many times as many ranks move bytes."""
+        if self.single is None or self.single.groups is None:
+            funnel = self.single is not None and self.single.funnel
+            return 1.0 if funnel else self.new / self.old
+        before, after = self.single.groups
+        return after / before
 
     def variable(self, v: Variable) -> Variable:
         runs = v.decomposition.runs
