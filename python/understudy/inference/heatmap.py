@@ -1,7 +1,7 @@
 """Time steps of a file from the heatmap: the bytes of a module over all ranks in bins of time,
 minus those of other files."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -112,6 +112,32 @@ def crowded(series: Series, dump: DumpFacts, others: Iterable[Draft]) -> bool:
         for one in other.series
         for a in one.dumps
     )
+
+
+def align(drafts: Sequence[Draft], heat: Mapping[str, Heat]) -> None:
+    """Time steps that are known to within a bin of the heatmap are moved to a dump of another
+    stream that a counter times in that bin: an application writes its files at the same time
+    step, and on shared storage they wait for each other."""
+    for draft in drafts:
+        found = heat.get(draft.method.upper())
+        if found is None or not draft.write or "DXT" in draft.timing or not draft.timing:
+            continue
+        exact = np.sort([s for other in drafts if other is not draft for s in _exact(other)])
+        steps = draft.series[0].dumps
+        for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
+            near = exact[(exact > before.start_s) & (exact < after.start_s)]
+            if step.count == 1 and len(near):
+                to_s = float(near[np.argmin(np.abs(near - step.start_s))])
+                if abs(to_s - step.start_s) <= found.width_s:
+                    step.end_s += to_s - step.start_s
+                    step.start_s = to_s
+
+
+def _exact(draft: Draft) -> list[float]:
+    """When dumps start by a counter: all, or the first of a file that stays open."""
+    if not draft.write:
+        return []
+    return [draft.start_s(k) for k in range(1 if draft.timing else draft.dumps)]
 
 
 _MODULE = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "MPIIO"}

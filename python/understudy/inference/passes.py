@@ -142,3 +142,15 @@ def lives_of(segments: Segments | None, begins: Sequence[float], opens: int) -> 
     cuts = np.split(segments.bytes, np.searchsorted(segments.start_s, at))
     sizes = {int(part.sum()) for part in cuts}
     return at if len(sizes) > 1 else []
+
+
+def of_payload(segments: Segments, payload: int) -> Segments:
+    """Without the small accesses of a library for itself (HDF5 metadata): the longest accesses, if
+    there is a minimum length from which on they add up to the payload."""
+    lengths, count = np.unique(segments.bytes, return_counts=True)
+    longest = np.cumsum((lengths * count)[::-1])[::-1]
+    found = np.flatnonzero(longest == payload)
+    if not len(found):
+        return segments
+    kept = segments.bytes >= lengths[found[0]]
+    return some(segments, kept)

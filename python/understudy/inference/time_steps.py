@@ -5,7 +5,7 @@ datasets written at different times, from traced accesses (DXT), from the heatma
 of other files in the same time, or, if only a counter gives their number, by an even spread.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from understudy.inference.heatmap import (
     SHARED_HEAT,
     Burst,
     Heat,
+    align,
     crowded,
     from_heat,
 )
@@ -33,6 +34,7 @@ from understudy.inference.passes import (
     grows,
     lives_of,
     moved_once,
+    of_payload,
     passes,
     reads_once,
     runs_of,
@@ -84,7 +86,7 @@ class TimeSteps:
                     self._split_again(draft, _others(drafts, draft))
         for draft in drafts:
             orders.traced(draft, self.trace)
-        _align(drafts, self.heat)
+        align(drafts, self.heat)
         pace.learn(drafts, self.trace, self.runtime_s)
 
     def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
@@ -315,7 +317,7 @@ class TimeSteps:
         one = len({c.file for c in cells}) == 1 and max(c.files for c in cells) == 1
         if one and segments.bytes.sum() < (1 - NOISE) * sum(map(_bytes, cells)):
             return None  # it was cut short: what happened later is not in it
-        segments = _of_payload(segments, payload)
+        segments = of_payload(segments, payload)
         return some(segments, np.argsort(segments.start_s, kind="stable"))
 
     def _coarse(self, segments: Segments | None) -> list[Burst]:
@@ -367,32 +369,6 @@ def _without_tiny(sizes: Bytes, at: Sequence[int]) -> tuple[int, ...]:
     large = moved >= TINY * moved.max()
     first = int(np.argmax(large))
     return tuple(begin for n, begin in enumerate(at, 1) if large[n] and n > first)
-
-
-def _align(drafts: Sequence[Draft], heat: Mapping[str, Heat]) -> None:
-    """Time steps that are known to within a bin of the heatmap are moved to a dump of another
-    stream that a counter times in that bin: an application writes its files at the same time
-    step, and on shared storage they wait for each other."""
-    for draft in drafts:
-        found = heat.get(draft.method.upper())
-        if found is None or not draft.write or "DXT" in draft.timing or not draft.timing:
-            continue
-        exact = np.sort([s for other in drafts if other is not draft for s in _exact(other)])
-        steps = draft.series[0].dumps
-        for before, step, after in zip(steps, steps[1:], steps[2:], strict=False):
-            near = exact[(exact > before.start_s) & (exact < after.start_s)]
-            if step.count == 1 and len(near):
-                to_s = float(near[np.argmin(np.abs(near - step.start_s))])
-                if abs(to_s - step.start_s) <= found.width_s:
-                    step.end_s += to_s - step.start_s
-                    step.start_s = to_s
-
-
-def _exact(draft: Draft) -> list[float]:
-    """When dumps start by a counter: all, or the first of a file that stays open."""
-    if not draft.write:
-        return []
-    return [draft.start_s(k) for k in range(1 if draft.timing else draft.dumps)]
 
 
 def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
@@ -467,18 +443,6 @@ def _lines(bursts: Sequence[Burst]) -> bool:
     moved = sum(b.bytes for b in bursts)
     alone = len(bursts) <= calls <= SINGLE * len(bursts)
     return len(bursts) > FEW_STEPS and alone and moved <= MIN_BYTES * calls
-
-
-def _of_payload(segments: Segments, payload: int) -> Segments:
-    """Without the small accesses of a library for itself (HDF5 metadata): the longest accesses, if
-    there is a minimum length from which on they add up to the payload."""
-    lengths, count = np.unique(segments.bytes, return_counts=True)
-    longest = np.cumsum((lengths * count)[::-1])[::-1]
-    found = np.flatnonzero(longest == payload)
-    if not len(found):
-        return segments
-    kept = segments.bytes >= lengths[found[0]]
-    return some(segments, kept)
 
 
 def _bursts(segments: Segments, at: Sequence[int]) -> list[Burst]:
