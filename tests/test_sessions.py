@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import results
 from tests.test_checks import LISTED, Session, cases, leave, played, sample
 from understudy.reframe import endings
 
@@ -33,6 +34,31 @@ def test_a_session_in_which_nothing_ran_fails(
     done = here.run("-r", SYSTEM, *arguments, check="Replay" if "-n" not in arguments else "none")
     assert (done.returncode, done.stderr) == (1, f"understudy: {message}\n"), done.stdout
     assert cases(done.stdout)[0] == 0
+
+
+def test_claims_that_are_judged_are_a_run(here: Session) -> None:
+    """They are judged on the first partition, and skipped on the others."""
+    records, site = here.folder / "records", here.folder / "site" / "references"
+    records.mkdir()
+    site.mkdir(parents=True)
+    claim = {
+        "name": "a", "source": "b", "says": "c", "workload": "d", "stream": "e", "of": {},
+        "to": {}, "ratio": [1, None],
+    }  # fmt: skip
+    (site / "localhost.yaml").write_text(yaml.safe_dump({"Claims": [claim]}))
+    here.environment["UNDERSTUDY_PATH"] = str(site.parent)
+    arguments = ("-r", "--system=localhost", "-S", f"records={records}")
+    results.write_record(
+        results.result(results.growing()), records / "one", partition="disk", session="s"
+    )
+    done = here.run(*arguments, names="^Claims")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    ran, failed, skipped = cases(done.stdout)
+    assert (ran, failed) == (1, 0) and skipped
+    done = here.run("-r", "--system=localhost", "-S", "record=x", names="^Claims")
+    assert (done.returncode, done.stderr) == (
+        1, "understudy: -S record=x: record is not a variable of any check of this session\n"
+    )  # fmt: skip
 
 
 def test_a_dry_run_need_not_run_anything(here: Session) -> None:

@@ -15,6 +15,8 @@ from reframe.core.logging import getlogger
 from understudy import paths, producers
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
+from understudy.reframe import session
+from understudy.reframe.placed import has_variable
 from understudy.reframe.recording import KEPT
 from understudy.reframe.session import exit_on_error
 
@@ -31,8 +33,17 @@ class Claimed(rfm.RunOnlyRegressionTest):
     valid_prog_environs = ["*"]
     executable = "true"
 
+    def skip(self, msg: str | None = None) -> None:
+        session.note_skip()
+        super().skip(msg)
+
+    def user_deps(self) -> Any:
+        session.check_variables(has_variable)
+        return super().user_deps()
+
     @run_after("init")
     def load_claims(self) -> None:
+        session.note_check()
         path = paths.files("references", ".yaml").get(self.current_system.name)
         with exit_on_error():
             self.claims = claims.load(path) if path else []
@@ -47,6 +58,10 @@ class Claimed(rfm.RunOnlyRegressionTest):
             or self.current_environ.name != self.current_partition.environs[0].name,
             f"judged on {system.partitions[0].fullname}",
         )
+
+    @run_before("run")
+    def count_as_run(self) -> None:
+        session.note_run()
 
     @run_before("performance")
     def count_states(self) -> None:

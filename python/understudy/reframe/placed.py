@@ -141,7 +141,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         super().skip(msg)
 
     def user_deps(self) -> Any:
-        session.check_variables(_has_variable)
+        session.check_variables(has_variable)
         return super().user_deps()
 
     @property
@@ -558,7 +558,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
 
 
-def _has_variable(test: str | None, name: str) -> bool:
+def has_variable(test: str | None, name: str) -> bool:
     """Whether a class of tests that ReFrame has loaded (None: any) has a variable."""
     classes = [rfm.RegressionTest]
     for known in classes:
