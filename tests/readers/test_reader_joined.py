@@ -1,7 +1,7 @@
 """Several logs of a job as one workload: the whole is what a log of all ranks would give."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.readers.synthetic import Run, only, rank_bytes, sizes
 from tests.support.darshanwriter import START_S, recompress
 from understudy.cli import main
-from understudy.contracts.workload import Workload, load
+from understudy.contracts.workload import Workload, load, provenance_of
 from understudy.darshanlog import open_joined, open_log
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
@@ -277,3 +277,50 @@ def test_hundreds_of_processes(tmp_path: Path) -> None:
     workload = joined(runs, tmp_path)
     assert (workload.ranks, only(workload).layout) == (300, "file-per-process")
     assert only(workload).bytes == 300 * MIB
+
+
+def readers(runs: int, gap_s: float, files: Callable[[int], int]) -> Iterator[Run]:
+    """Runs of 50 s, one rank each, that each read the same small files twice."""
+    for k in range(runs):
+        run = Part(nprocs=1, start_s=START_S + gap_s * k, run_time_s=50.0)
+        for n in range(files(k)):
+            run.read(f"/s/set/in_{n:05d}.bin", 24_000, 1 + 0.01 * n, rank=0, BYTES_READ=48_000,
+                     calls=2, OPENS=2, F_READ_END_TIMESTAMP=20 + 0.01 * n)  # fmt: skip
+        yield run
+
+
+def test_floods_of_runs_after_each_other_are_played_in_each(tmp_path: Path) -> None:
+    workload = joined(readers(8, 100.0, lambda k: 50), tmp_path)
+    stream = only(workload)
+    assert (stream.layout, stream.files, stream.bytes) == ("flood", "update", 800 * 24_000)
+    times = [d.time_s for d in stream.expanded()]
+    assert times == pytest.approx([100 * k + at for k in range(8) for at in (1, 20)], abs=0.1)
+    assert any("was read 2 times by one run or by runs" in note for note in workload.source.notes)
+    assert workload.source.notes[-1].endswith("100 % of the I/O time of the log.")
+
+
+def test_runs_that_read_other_files_have_streams_of_their_own(tmp_path: Path) -> None:
+    workload = joined(readers(4, 100.0, lambda k: 100 - k // 2), tmp_path)
+    assert [s.name for s in workload.streams] == ["input-0", "input-1"]
+    assert [[d.time_s for d in s.dumps] for s in workload.streams] == [[1, 101], [201, 301]]
+    assert sum(s.bytes for s in workload.streams) == 398 * 48_000
+    assert "100 % of the bytes" in workload.source.notes[-1]
+
+
+def test_floods_of_runs_that_overlap_are_a_guess(tmp_path: Path) -> None:
+    """No time is without a run: one rank has runs one after another while another lasts."""
+    runs = [Part(nprocs=1, run_time_s=900.0), *readers(8, 100.0, lambda k: 50)]
+    runs[0].write("/s/out", MIB, 2.0, rank=0)
+    runs[1].options["start_s"] += 1
+    workload = joined(runs, tmp_path)
+    number = next(n for n, s in enumerate(workload.streams) if s.layout == "flood")
+    entry = provenance_of(workload, f"/streams/{number}/dumps/0/time_s")
+    assert entry is not None and entry.confidence == "guess"
+    name = workload.streams[number].name
+    assert any(
+        note.startswith(f"{name}: 19,200,000 B were read by runs that follow each other")
+        for note in workload.source.notes
+    )
+    assert workload.source.notes[-1].endswith(
+        f"When {name} was read is a guess, also in these shares."
+    )

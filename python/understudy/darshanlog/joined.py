@@ -53,11 +53,20 @@ class Run:
         return Path((self.exe.split(maxsplit=1) or [""])[0]).name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """Runs with none before them that lasts: seconds from the start of the whole to theirs, and
+    whether some of them follow each other while others last."""
+
+    start_s: float
+    mixed: bool
+
+
 class JoinedLog(Log):
     """Logs as one, with the interface of `Log`; opened by `open_joined`. One file is open at a
     time; memory grows with the number of names where runs follow each other.
 
-    Attributes beyond those of `Log`: `runs`, in the order of their starts.
+    Attributes beyond those of `Log`: `runs`, in the order of their starts, and their `waves`.
     """
 
     def __init__(self, runs: Sequence[Run], notes: Sequence[str]) -> None:
@@ -92,6 +101,7 @@ class JoinedLog(Log):
             first.job, nprocs=max(r.first + r.job.nprocs for r in self.runs),
             end_s=first.job.start_s + end_s, run_time_s=end_s,
         )  # fmt: skip
+        self.waves = _waves(self.runs)
         self._again = self._used_again()
 
     def close(self) -> None:
@@ -369,7 +379,7 @@ def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
     that are left out."""
     free_s: npt.NDArray[np.float64] = np.empty(0)  # by rank: when its last run ended
     turns: npt.NDArray[np.int64] = np.empty(0, np.int64)  # by rank: of the next run
-    made, waits_s, jobs = [], [], set[int]()
+    made, waits_s, jobs, base = [], [], set[int](), 0
     last_s = runs[0].job.start_s
     for run in runs:
         start_s, count = run.job.start_s, run.job.nprocs
@@ -385,13 +395,31 @@ def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
         last_s = max(last_s, run.end_s)
         first = _room(free_s > start_s, count)
         more = max(0, first + count - len(free_s))
-        free_s, turns = np.pad(free_s, (0, more)), np.pad(turns, (0, more))
+        if not (free_s > start_s).any():  # no run of before shares a turn with this one
+            base = int(turns.max(initial=0))
+            turns[:] = base
+        free_s = np.pad(free_s, (0, more))
+        turns = np.pad(turns, (0, more), constant_values=base)
         mine = slice(first, first + count)
         turn = int(turns[mine].max())
         free_s[mine], turns[mine] = run.end_s, turn + 1
         shift_s = start_s - runs[0].job.start_s - sum(waits_s)
         made.append(replace(run, shift_s=shift_s, first=first, turn=turn))
     return made, waits_s
+
+
+def _waves(runs: Sequence[Run]) -> tuple[Wave, ...]:
+    """Runs at the same time are one wave, which ends where no run is left."""
+    waves: list[list[Run]] = []
+    last_s = -np.inf
+    for run in runs:
+        if run.shift_s >= last_s:
+            waves.append([])
+        waves[-1].append(run)
+        last_s = max(last_s, run.shift_s + run.end_s - run.job.start_s)
+    return tuple(
+        Wave(start_s=wave[0].shift_s, mixed=len({run.turn for run in wave}) > 1) for wave in waves
+    )
 
 
 def _room(busy: npt.NDArray[np.bool_], count: int) -> int:

@@ -24,12 +24,14 @@ from understudy.inference.operations import KINDS
 from understudy.inference.transfers import CLOSE, MAX_TRANSFER
 
 MAX_RUNS = 128  # of a variable
+MIXED = "the times of its dumps are a guess"
 
 Whole = npt.NDArray[np.int64]
 
 
-def stream_of(flood: Flood, name: str, role: str, label: str) -> Stream:
-    """The stream of a flood."""
+def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Iterator[Stream]:
+    """The streams of a flood: one, or, of files that runs of several logs read again, one for all
+    runs that read alike."""
     rule, in_turn, _ = order_of(flood)
     times = flood.epochs * flood.count
     each = max(1, round((flood.calls - flood.empty) / max(1, times)))
@@ -40,14 +42,15 @@ def stream_of(flood: Flood, name: str, role: str, label: str) -> Stream:
         transfer = int(min(MAX_TRANSFER, largest))
     operations = _operations(flood)
     dumps = []
-    for dump in sorted(flood.dumps, key=lambda d: d.start_s):
+    for n, dump in enumerate(flood.dumps):
         if not dump.files.any():
             continue
         start_s, length_s, repeat = dump.start_s, dump.end_s - dump.start_s, None
         if flood.epochs > 1:
             # every file is opened first in the first epoch, and last in the last one
-            period_s = max(1e-6, (flood.last[0] - flood.first[0]) / (flood.epochs - 1))
-            length_s = min(period_s, flood.last[1] - flood.last[0])
+            first, last = flood.first[flood.used[n]], flood.last[flood.used[n]]
+            period_s = max(1e-6, float(last[0] - first[0]) / (flood.epochs - 1))
+            length_s = min(period_s, float(last[1] - last[0]))
             repeat = Repeat(count=flood.epochs, period_s=round(period_s, 9))
         variables = list(_variables(flood, dump.files, dump.bytes, in_turn, each, transfer))
         dumps.append(
@@ -56,14 +59,21 @@ def stream_of(flood: Flood, name: str, role: str, label: str) -> Stream:
                 variables=tuple(variables), operations=operations,
             )
         )  # fmt: skip
+    dumps.sort(key=lambda d: d.time_s)
+    alike: dict[tuple[Variable, ...], list[Dump]] = {}
+    for made in dumps:
+        alike.setdefault(made.variables if flood.epochs > 1 else (), []).append(made)
     folders = len(flood.folders)
-    return Stream(
-        name=name, label=label, role=role, operation="write" if flood.write else "read",
-        files="update" if flood.epochs > 1 else "new", layout="flood", method=flood.method,
-        transfer_bytes=transfer, dumps=tuple(dumps), sync=flood.synced and flood.write,
-        order=Order(rule="shuffled", seed=1) if rule == "shuffled" else Order(),
-        files_per_directory=-(-flood.count // folders) if folders > 1 else None,
-    )  # fmt: skip
+    count = flood.count if flood.epochs == 1 else -(-flood.count // len(dumps))
+    for some in alike.values():
+        yield Stream(
+            name=next(names), label=label, role=role,
+            operation="write" if flood.write else "read",
+            files="update" if flood.epochs > 1 else "new", layout="flood", method=flood.method,
+            transfer_bytes=transfer, dumps=tuple(some), sync=flood.synced and flood.write,
+            order=Order(rule="shuffled", seed=1) if rule == "shuffled" else Order(),
+            files_per_directory=-(-count // folders) if folders > 1 else None,
+        )  # fmt: skip
 
 
 def _variables(
@@ -138,7 +148,17 @@ def notes_of(flood: Flood, name: str) -> Iterator[str]:
         )
     elif flood.empty:
         yield f"{name}: {flood.empty} reads of no bytes, at the ends of files, are left out."
-    if flood.epochs > 1 and not flood.write:
+    if flood.epochs > 1 and flood.joined:
+        yield (
+            f"{name}: each file was read {flood.epochs} times by one run or by runs at the same "
+            "time; these reads are described as epochs at equal intervals."
+        )
+        if flood.mixed:
+            yield (
+                f"{name}: {flood.bytes:,} B were read by runs that follow each other while others "
+                f"last; {MIXED}."
+            )
+    elif flood.epochs > 1 and not flood.write:
         yield (
             f"{name}: each file was read {flood.epochs} times; that these are epochs at equal "
             "intervals is assumed."
@@ -162,8 +182,9 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
         how = (
             f"{times}: all are moved first in the first epoch and last in the last; evenly between"
         )
-        yield entry("/dumps/*/time_s", "derived", how, "likely")
-        yield entry("/dumps/*/duration_s", "derived", how, "likely")
+        certain = "guess" if flood.mixed else "likely"
+        yield entry("/dumps/*/time_s", "derived", how, certain)
+        yield entry("/dumps/*/duration_s", "derived", how, certain)
         again = f"{size} is {flood.epochs} times {module}_MAX_BYTE_{past} + 1: epochs"
         yield entry("/dumps/*/repeat", "reconstructed", again)
         yield entry("/files", "reconstructed", again)

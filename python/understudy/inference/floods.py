@@ -5,12 +5,13 @@ write as many. No list per file is kept: a flood is files by size, rank and dump
 read k times are the files of k epochs.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.darshanlog import Wave
 from understudy.inference.names import NAMELESS, Templates
 from understudy.inference.operations import KINDS
 from understudy.inference.pauses import cut
@@ -30,6 +31,7 @@ REST = 0.1  # share of the time that lies between dumps, below which they are on
 WHOLE = 0.01  # deviation of the bytes moved from a whole number of times the file
 
 Whole = npt.NDArray[np.int64]
+Times = npt.NDArray[np.float64]
 Key = tuple[int, bool, int, int]  # template, write, method, how often each file was moved
 
 
@@ -52,15 +54,18 @@ class Flood:
     method: str
     epochs: int
     ranks: int
+    waves: int = 1  # of runs; see `understudy.darshanlog.joined`
+    joined: bool = False  # of several logs
+    mixed: bool = False  # whether files of runs that follow each other cannot be told apart
     count: int = 0
     starts: Whole = field(default_factory=lambda: np.zeros(BINS, np.int64))
-    first: list[float] = field(default_factory=lambda: [np.inf, 0.0])  # of the first epoch
-    last: list[float] = field(default_factory=lambda: [np.inf, 0.0])  # ends of the last one
+    first: Times = field(init=False)  # by wave: first and last start, in its first epoch
+    last: Times = field(init=False)  # by wave: first and last end, in its last epoch
     sizes: dict[int, int] = field(default_factory=dict)  # files of each, if not too many
     powers: Whole = field(default_factory=lambda: np.zeros(512, np.int64))  # by 8 log2 of the size
     largest: int = 0  # bytes of a file, and of all in one epoch
     total: int = 0
-    begins: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    begins: Times = field(default_factory=lambda: np.empty(0))
     dumps: list[FloodDump] = field(default_factory=list)
     edges: Whole = field(default_factory=lambda: np.empty(0, np.int64))  # upper ends of classes
     calls: int = 0
@@ -71,6 +76,14 @@ class Flood:
     sample: list[Rows] = field(default_factory=list)
     step: int = 1  # of the files one in so many is in the sample
     folders: set[tuple[int, ...]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.first, self.last = (np.tile([np.inf, 0.0], (self.waves, 1)) for _ in range(2))
+
+    @property
+    def used(self) -> Whole:
+        """The waves with files; of files read again, a dump for each."""
+        return np.flatnonzero(np.isfinite(self.first[:, 0]))
 
     @property
     def bytes(self) -> int:
@@ -132,11 +145,15 @@ class Floods:
     """The floods of a log, and the accesses without them."""
 
     def __init__(
-        self, blocks: Callable[[], Iterable[Rows]], templates: Templates, ranks: int, span_s: float
-    ) -> None:
+        self, blocks: Callable[[], Iterable[Rows]], templates: Templates, ranks: int,
+        span_s: float, waves: Sequence[Wave] = (),
+    ) -> None:  # fmt: skip
         self._blocks, self._ranks = blocks, ranks
         self._names = templates.names
         self._bin_s = max(span_s, 1e-6) / BINS
+        self._joined = bool(waves)
+        self._waves = np.array([wave.start_s for wave in waves] or [0.0])
+        self._mixed = np.array([wave.mixed for wave in waves] or [False])
         self._found: dict[Key, Flood] = {}
         self._whole: set[int] = set()  # families that are floods as a whole
         self._part: set[int] = set()
@@ -147,7 +164,7 @@ class Floods:
     @property
     def floods(self) -> list[Flood]:
         """In order of time."""
-        return sorted(self._found.values(), key=lambda f: (f.first[0], f.template))
+        return sorted(self._found.values(), key=lambda f: (f.first[:, 0].min(), f.template))
 
     def rest(self) -> Iterator[Rows]:
         """The blocks of accesses that are of no flood; can be called again."""
@@ -190,7 +207,7 @@ class Floods:
                 if flood is None:
                     flood = seen[key] = Flood(
                         template=key[0], write=key[1], method=METHODS[key[2]], epochs=key[3],
-                        ranks=self._ranks,
+                        ranks=self._ranks, waves=len(self._waves), joined=self._joined,
                     )  # fmt: skip
                 self._note(flood, mine)
         for key, flood in list(seen.items()):
@@ -216,9 +233,10 @@ class Floods:
         flood.count += len(files)
         bins = np.clip((files["start_s"] / self._bin_s).astype(np.int64), 0, BINS - 1)
         flood.starts += np.bincount(bins, minlength=BINS)
+        wave = np.searchsorted(self._waves[1:], files["start_s"], "right")
         for home, column in ((flood.first, "start_s"), (flood.last, "end_s")):
-            home[0] = min(home[0], float(files[column].min()))
-            home[1] = max(home[1], float(files[column].max()))
+            np.minimum.at(home[:, 0], wave, files[column])
+            np.maximum.at(home[:, 1], wave, files[column])
         size = files["moved"] // files["times"]
         flood.largest, flood.total = (
             max(flood.largest, int(size.max())),
@@ -231,8 +249,11 @@ class Floods:
                 flood.sizes[value] = flood.sizes.get(value, 0) + n
 
     def _begin(self, flood: Flood) -> None:
-        """When the dumps after the first begin: new files after a pause."""
+        """When the dumps after the first begin: new files after a pause, or, of files that are
+        read again, after the end of all runs before."""
         if flood.epochs > 1:
+            flood.begins = self._waves[flood.used[1:]]
+            flood.mixed = bool(self._mixed[flood.used].any())
             return
         used = np.flatnonzero(flood.starts)
         pauses = (np.diff(used) - 1) * self._bin_s

@@ -6,7 +6,7 @@ steps, small inputs are combined, and every number gets its provenance.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import count, groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +108,7 @@ class Composer:
         self.provenance += metadata.provenance(made)
         made = [with_flushes(s, n, self.ranks) for s, n in zip(made, flushes, strict=True)]
         for name, flood in self.floods:
-            made.append(self._flood(name, flood, named, len(made), roles))
+            made += self._flood(name, flood, named, len(made), roles)
         for burst in bursts:
             if (alone := burst.stream(named, self.ranks)) is not None:
                 self.provenance += prove_idle(f"/streams/{len(made)}", alone)
@@ -120,16 +120,20 @@ class Composer:
 
     def _flood(
         self, template: bytes, flood: Flood, named: dict[str, int], index: int, roles: Roles
-    ) -> Stream:
-        """The stream of a flood."""
+    ) -> list[Stream]:
+        """The streams of a flood."""
         role = roles.of_flood(flood.write, len(flood.dumps))
-        named[role] = named.get(role, 0) + 1
-        name = f"{role}-{named[role] - 1}"
         label = template.replace(b"\x00", b"*").decode("utf-8", "replace")
-        self.provenance += flood_streams.prove(f"/streams/{index}", flood)
+        names = (f"{role}-{n}" for n in count(named.get(role, 0)))
+        made = list(flood_streams.streams_of(flood, names, role, label if self.keep_names else ""))
+        named[role] = named.get(role, 0) + len(made)
+        for n in range(index, index + len(made)):
+            self.provenance += flood_streams.prove(f"/streams/{n}", flood)
+            self.templates.append(frozenset({template}))
+        first = made[0].name
+        name = first if len(made) == 1 else f"{first} to {made[-1].name}"
         self.notes += flood_streams.notes_of(flood, name)
-        self.templates.append(frozenset({template}))
-        return flood_streams.stream_of(flood, name, role, label if self.keep_names else "")
+        return made
 
     def _extending(self, stream: Stream, bases: Sequence[Stream], index: int) -> Stream:
         """The stream, in the files of an earlier one of another interface if that is possible."""

@@ -19,6 +19,7 @@ from understudy.errors import UnderstudyError
 from understudy.inference import tracecheck
 from understudy.inference.accesses import Accesses, Remarks
 from understudy.inference.crosscheck import Layers
+from understudy.inference.flood_streams import MIXED
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
 from understudy.inference.interfaces import coverage, not_junk, of_log, of_streams
@@ -102,6 +103,10 @@ def read(
     if damaged := left_out(notes):
         records = "record of it is" if damaged == 1 else "records of it are"
         message += f" {damaged} damaged {records} left out, also of these shares."
+    guessed = [note.partition(":")[0] for note in notes if note.endswith(f"{MIXED}.")]
+    if guessed:
+        verb = "was" if len(guessed) == 1 and " to " not in guessed[0] else "were"
+        message += f" When {', '.join(guessed)} {verb} read is a guess, also in these shares."
     return replace(made, source=replace(made.source, notes=(*notes, message)))
 
 
@@ -139,7 +144,8 @@ def _describe(
     last_s = max((float(b["end_s"].max(initial=0)) for b in accesses.blocks()), default=0.0)
     runtime_s = log.job.run_time_s if (log.job.run_time_s or 0) > 0 else None
     span_s = max(last_s, runtime_s or 0.0)
-    floods = Floods(accesses.blocks, accesses.templates, ranks, span_s)
+    waves = log.waves if isinstance(log, JoinedLog) else ()
+    floods = Floods(accesses.blocks, accesses.templates, ranks, span_s, waves)
     series = find_series(floods.rest, accesses.templates, ranks, span_s)
     if not series and not floods.floods and not accesses.idle.files:
         other = [m.name for m in log.modules.values() if m.reason is not None]
