@@ -76,6 +76,33 @@ def test_too_few_runs_decide_nothing(tmp_path: Path) -> None:
     )
 
 
+def test_failed_runs_decide_nothing(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="cores", speed=1.5, sessions=9)
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=9)
+    for path in sorted(tmp_path.glob("Replay-cores-*/run.json"))[:6]:
+        row = json.loads(path.read_text())
+        row["producer"]["failure"] = "it failed"
+        path.write_text(json.dumps(row))
+    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
+    assert (found.state, found.why) == (
+        claims.UNDECIDED, "6 of 9 runs of growing with stripe_count cores failed"
+    )  # fmt: skip
+
+
+def test_one_session_decides_nothing(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
+    for path in tmp_path.glob("Replay-default-*/run.json"):
+        row = json.loads(path.read_text())
+        row["identity"]["session"] = "same"
+        path.write_text(json.dumps(row))
+    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
+    assert (found.state, found.why) == (
+        claims.UNDECIDED,
+        "the runs of growing with stripe_count default are of 1 session, expected at least 3",
+    )
+
+
 def test_runs_of_another_system_or_workload_do_not_count(tmp_path: Path) -> None:
     records(tmp_path, stripe_count="cores", speed=1.5, sessions=3)
     records(tmp_path, stripe_count="default", speed=1.0, sessions=3)

@@ -113,12 +113,26 @@ def _side(row: Any, where: str) -> Side:
 
 
 def judge(claim: Claim, runs: Iterable[Run]) -> Finding:
-    """By the interval of the ratio, over the runs of both sides."""
-    kept = [run for run in runs if not run.failed]
-    sides = [_values(claim, side, kept) for side in (claim.of, claim.to)]
+    """By the interval of the ratio, over the runs of both sides. A side needs runs of at least
+    RUNS sessions. Where runs of a side failed, those that are left may be the lucky ones: nothing
+    is decided."""
+    every = list(runs)
+    for side in (claim.of, claim.to):
+        of_side = [run for run in every if _belongs(run, claim, side)]
+        if failed := sum(run.failed for run in of_side):
+            why = f"{failed} of {len(of_side)} runs of {claim.workload} with {side} failed"
+            return Finding(claim=claim, state=UNDECIDED, why=why)
+    sides = [_values(claim, side, every) for side in (claim.of, claim.to)]
     for side, found in zip((claim.of, claim.to), sides, strict=True):
         if len(found) < RUNS:
             why = f"{len(found)} runs of {claim.workload} with {side}, expected at least {RUNS}"
+            return Finding(claim=claim, state=UNDECIDED, why=why)
+        used = [run for run in every if _belongs(run, claim, side)]
+        if (sessions := len({run.identity.session for run in used})) < RUNS:
+            why = (
+                f"the runs of {claim.workload} with {side} are of {sessions} "
+                f"session{'s' * (sessions > 1)}, expected at least {RUNS}"
+            )
             return Finding(claim=claim, state=UNDECIDED, why=why)
     ratio = accuracy.ratio(*([[value] for value in found] for found in sides))
     why = (
