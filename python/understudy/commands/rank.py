@@ -56,7 +56,8 @@ def command(
     I/O time is that of all processes in I/O calls. A replica is worth it for the programs that
     have 80 % of all I/O time or bytes; each is represented by the first of its jobs, in order of
     I/O time, whose logs are complete. Logs that cannot be read are counted, and named on standard
-    error.
+    error. A copy of a log is left out. The table tells which modules of a job are not decoded: its
+    bytes and times lack theirs.
 
     \b
     Example: understudy rank /logs/2026/11 --limit 20
@@ -80,6 +81,12 @@ def command(
         click.echo(
             f"understudy: {failed} of {found.logs} logs cannot be read{more}; the ranking is "
             "without them",
+            err=True,
+        )
+    if found.copies:
+        click.echo(
+            f"understudy: {_count(found.copies, 'copy', 'copies')} of logs left out; each log is "
+            "counted once",
             err=True,
         )
     if not found.jobs:
@@ -114,13 +121,15 @@ def _row(place: int, job: Job, names: tuple[str, ...]) -> dict[str, Any]:
         "written_bytes": job.written_bytes, "opens": job.opens, "io_s": job.io_s,
         "process_s": job.process_s, "io_fraction": job.io_fraction,
         "incomplete_logs": job.incomplete, "unfinished_logs": job.unfinished,
-        "program": names[job.program], "replicate": job.replicate,
+        "undecoded_modules": list(job.undecoded), "program": names[job.program],
+        "replicate": job.replicate,
     }  # fmt: skip
 
 
 def _document(found: Ranking, by: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "by": by, "logs": found.logs, "unreadable_logs": len(found.unreadable), "jobs": rows,
+        "by": by, "logs": found.logs, "unreadable_logs": len(found.unreadable),
+        "copied_logs": found.copies, "jobs": rows,
     }  # fmt: skip
 
 
@@ -128,15 +137,17 @@ def _values(rows: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+        writer.writerow(row | {"undecoded_modules": ", ".join(row["undecoded_modules"])})
     return text.getvalue()
 
 
 def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterator[str]:
     jobs = found.jobs[:limit]
     total_s, total = sum(j.io_s for j in found.jobs), sum(j.bytes for j in found.jobs)
+    logs = found.logs - len(found.unreadable) - found.copies
     yield (
-        f"{_count(len(found.jobs), 'job')} in {_count(found.logs - len(found.unreadable), 'log')}:"
+        f"{_count(len(found.jobs), 'job')} in {_count(logs, 'log')}:"
         f" {size(total)}, {seconds(total_s)} of I/O time"
     )
     columns = (">job", "start (UTC)", ">logs", ">processes", ">read", ">written", ">I/O time",
@@ -145,12 +156,19 @@ def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterato
         (str(job.job), _when(job.start_s)[:16].replace("T", " "), str(job.logs),
          str(job.processes), size(job.read_bytes), size(job.written_bytes), seconds(job.io_s),
          "unknown" if job.io_fraction is None else share(job.io_fraction),
-         printable(names[job.program]).replace("\n", " "), job.replicate)
+         printable(names[job.program]).replace("\n", " "), _remark(job))
         for job in jobs
     ))  # fmt: skip
     if len(jobs) < len(found.jobs):
         yield f"and {_count(len(found.jobs) - len(jobs), 'job')} more"
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+def _remark(job: Job) -> str:
+    """What the last column says of a job."""
+    names = ", ".join(job.undecoded)
+    said = "its modules {} are not decoded" if "," in names else "its module {} is not decoded"
+    return "; ".join(filter(None, (job.replicate, names and said.format(names))))
+
+
+def _count(number: int, word: str, words: str | None = None) -> str:
+    return f"{number:,} {word if number == 1 else words or f'{word}s'}"

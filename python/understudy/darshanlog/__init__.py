@@ -8,7 +8,7 @@ Log versions 3.00 to 3.41, of either byte order and any compression; see `Log` f
 """
 
 from understudy.darshanlog.header import Job, Module, Mount
-from understudy.darshanlog.joined import JoinedLog, Wave, logs_below, open_joined
+from understudy.darshanlog.joined import JoinedLog, Twins, Wave, logs_below, open_joined
 from understudy.darshanlog.log import Log, open_log
 from understudy.darshanlog.records import (
     DxtRecord,
@@ -29,6 +29,7 @@ __all__ = [
     "LustreRecord",
     "Module",
     "Mount",
+    "Twins",
     "Wave",
     "logs_below",
     "open_joined",

@@ -23,6 +23,7 @@ from understudy.darshanlog.records import Block, DxtRecord, HeatmapRecord, Lustr
 from understudy.errors import UnderstudyError
 
 MAX_RANKS = 1 << 24  # as in `inference.screen`
+DIGEST_BYTES = 1 << 20  # of a file at a time
 MAX_BINS = 8192  # of a heatmap of the whole
 LATE = 1.1  # a time after so much of its run and a minute is wrong: see `inference.screen`
 _SUM = re.compile(
@@ -349,29 +350,52 @@ def _refuse_strangers(runs: Sequence[Run], several_jobs: bool) -> None:
             )
 
 
+class Twins:
+    """Finds a log that is given again, also under another name or recompressed. Keeps about 200
+    bytes for each log; the counters of a log are compared only with those of logs of the same job,
+    program and times."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[object, ...], Path] = {}
+        self._seen: dict[tuple[object, ...], dict[bytes, Path]] = {}
+
+    def of(self, path: Path, job: Job, exe: str) -> Path | None:
+        """The log, of those asked for before, that this one repeats; an UnderstudyError if the
+        records of one cannot be read."""
+        key = (job.start_s, job.end_s, job.nprocs, job.jobid, hash(exe))
+        if key not in self._first:
+            self._first[key] = path
+            return None
+        if key not in self._seen:
+            self._seen[key] = {_digest(self._first[key]): self._first[key]}
+        digest = _digest(path)
+        if digest in self._seen[key]:
+            return self._seen[key][digest]
+        self._seen[key][digest] = path
+        return None
+
+
 def _refuse_twins(runs: Sequence[Run]) -> None:
-    """Refuse a log that is given twice, also under another name or recompressed."""
-    alike: dict[tuple[object, ...], list[Run]] = {}
+    """Refuse a log that is given twice."""
+    twins = Twins()
     for run in runs:
-        key = (run.job.start_s, run.job.end_s, run.job.nprocs, run.job.jobid, run.exe)
-        alike.setdefault(key, []).append(run)
-    for some in alike.values():
-        seen: dict[bytes, Path] = {}
-        for run in some if len(some) > 1 else ():
-            known = seen.setdefault(_digest(run.path), run.path)
-            if known is not run.path:
-                raise UnderstudyError(f"{run.path}: the same log as {known}; give it once")
+        if known := twins.of(run.path, run.job, run.exe):
+            raise UnderstudyError(f"{run.path}: the same log as {known}; give it once")
 
 
 def _digest(path: Path) -> bytes:
-    """Of all counters of a log."""
-    digest = hashlib.sha256()
+    """Of all counters of a log; of the file where no module is decoded."""
+    digest, empty = hashlib.sha256(), True
     with open_log(path) as log:
         for module in layouts.RECORDS:
             known = log.modules.get(module)
             for block in log.records(module) if known is not None and known.supported else ():
                 digest.update(module.encode() + block.tobytes())
-    return digest.digest()
+                empty = False
+    with path.open("rb") as file:
+        while empty and (part := file.read(DIGEST_BYTES)):
+            digest.update(part)
+    return digest.digest()[:16]
 
 
 def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:

@@ -1,7 +1,7 @@
 """The jobs of many Darshan logs by their I/O, and which of them are worth a replica.
 
 A log is read once, as a stream. Of a job is kept what does not grow with its logs: memory is that
-of one log and a few hundred bytes for each job.
+of one log and a few hundred bytes for each job and each log.
 """
 
 import re
@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from understudy.darshanlog import Log, open_log
+from understudy.darshanlog import Log, Twins, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.interfaces import READ, WRITE, of_log
 
 COVERED = 0.8  # share of all I/O time, and of all bytes, of the programs that are worth a replica
+NO_FILES = ("BG/Q", "MDHIM", "APXC", "APMPI")  # modules that count no I/O of files
 _SCRIPTED = re.compile(r"(python|perl|ruby|R$|Rscript|bash|sh$|julia|java$|node$)[\d.]*$")
 
 
@@ -21,7 +22,8 @@ _SCRIPTED = re.compile(r"(python|perl|ruby|R$|Rscript|bash|sh$|julia|java$|node$
 class Job:
     """What the logs of a job add up to: bytes and seconds. `io_s` is spent by all processes in I/O
     calls, `process_s` are the run times of all processes; `processes` are those of the largest
-    log. `program` is that of the log with most bytes, by a number from 0."""
+    log. `program` is that of the log with most bytes, by a number from 0. `undecoded`: modules of
+    file I/O whose bytes and seconds are not in these sums."""
 
     job: int
     user: int = field(repr=False)
@@ -36,6 +38,7 @@ class Job:
     process_s: float = 0.0
     incomplete: int = 0  # logs whose records do not hold all files
     unfinished: int = 0  # logs without an end
+    undecoded: tuple[str, ...] = ()
     program: int = 0
     replicate: str = ""  # why a replica of this job is worth it, or which job stands for it
     largest_bytes: int = field(default=-1, repr=False)  # of a log
@@ -52,12 +55,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Jobs in descending order, the names of their programs, and why logs cannot be read."""
+    """Jobs in descending order, the names of their programs, and why logs cannot be read. `logs`
+    counts all of them, `copies` those that repeat another and are left out."""
 
     jobs: tuple[Job, ...]
     programs: tuple[str, ...]
     unreadable: tuple[str, ...]
     logs: int
+    copies: int
 
 
 ORDERS: dict[str, Callable[[Job], float]] = {
@@ -73,24 +78,31 @@ def rank(
     """Rank the jobs of these logs by `by`, a key of `ORDERS`. `tick` is called for each log."""
     jobs: dict[tuple[int, int], Job] = {}
     programs: dict[str, int] = {}
-    unreadable, logs = [], 0
+    twins = Twins()
+    unreadable, logs, copies = [], 0, 0
     for path in paths:
         tick()
         logs += 1
         try:
             with open_log(path) as log:
-                _add(jobs, programs, log)
+                copies += not _add(jobs, programs, log, path, twins)
         except UnderstudyError as error:
             unreadable.append(str(error))
     found = sorted(jobs.values(), key=lambda job: (-ORDERS[by](job), -job.bytes, job.job))
     _choose(found)
     return Ranking(
-        jobs=tuple(found), programs=tuple(programs), unreadable=tuple(unreadable), logs=logs
-    )
+        jobs=tuple(found), programs=tuple(programs), unreadable=tuple(unreadable), logs=logs,
+        copies=copies,
+    )  # fmt: skip
 
 
-def _add(jobs: dict[tuple[int, int], Job], programs: dict[str, int], log: Log) -> None:
+def _add(
+    jobs: dict[tuple[int, int], Job], programs: dict[str, int], log: Log, path: Path, twins: Twins
+) -> bool:
+    """Add a log to its job; False for the copy of another."""
     own, about = of_log(log).own.values(), log.job
+    if twins.of(path, about, log.exe):
+        return False
     read, written = (sum(totals.bytes[way] for totals in own) for way in (READ, WRITE))
     key = (about.jobid, about.uid)
     job = jobs.setdefault(key, Job(job=about.jobid, user=about.uid))
@@ -106,9 +118,12 @@ def _add(jobs: dict[tuple[int, int], Job], programs: dict[str, int], log: Log) -
     job.process_s += about.nprocs * (run_s or 0.0)
     job.unfinished += run_s is None
     job.incomplete += any(m.partial for m in log.modules.values())
+    lacking = {m.name for m in log.modules.values() if m.reason and m.name not in NO_FILES}
+    job.undecoded = tuple(sorted({*job.undecoded, *lacking}))
     if read + written > job.largest_bytes:
         job.largest_bytes = read + written
         job.program = programs.setdefault(program_of(log.exe), len(programs))
+    return True
 
 
 def program_of(command: str) -> str:
