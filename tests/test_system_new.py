@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import player
+from understudy.commands.system import Queue
 from understudy.paths import ROOT
 from understudy.reframe import systems
 
@@ -147,7 +148,8 @@ def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str
 
 
 @pytest.mark.parametrize(("printed", "status", "message"), [
-    ("", 1, "sinfo -h -o %R|%D|%c|%a: failed with exit status 1: no message; the batch"),
+    ("", 1, "sinfo -h -o %R|%D|%c|%a: failed with exit status 1: no message; the batch "
+     "system must answer; --no-batch describes this machine without it"),
     ("x|down|8|up\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got 'down'"),
     ("x|-4|8|up\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got '-4'"),
     ("x|4|999999999|up\n", 0, "sinfo: cores of x: expected a number of 1 to 99999999, got '99999"),
@@ -162,6 +164,43 @@ def test_a_batch_system_that_does_not_answer_is_not_taken_for_none(
     assert done.returncode == 1
     assert done.stderr.startswith(f"understudy: {message}"), done.stderr
     assert not (host.folder / "understudy-site").exists()
+
+
+def test_this_machine_is_described_without_its_batch_system(host: Host) -> None:
+    host.program("sbatch")
+    host.program("sinfo", "", 1)
+    host.program("mpirun")
+    done = host.new("x", "--no-batch", "--scratch", str(host.folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    [row] = host.partitions().values()
+    assert row["scheduler"] == "local"
+    cores, ranks = os.cpu_count() or 1, row["extras"]["ranks_per_node"]
+    note = f" (more than its {cores} cores: ranks share them)" if ranks > cores else ""
+    assert f"  nodes: 1 of {ranks} ranks each{note}\n" in done.stdout
+    text = (host.folder / "understudy-site" / "systems" / "x.py").read_text()
+    assert ("ranks share them" in text) is (ranks > cores)
+
+
+def test_ranks_that_share_cores_are_told() -> None:
+    few, many = (Queue(name="", nodes=1, cores=16, found=found) for found in (2, 16))
+    assert few.remark == "more than its 2 cores: ranks share them"
+    assert many.remark == "" == Queue(name="q", nodes=4, cores=24).remark
+
+
+def test_a_variable_of_the_scratch_directory(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written as given; a message has it as the shell expands it."""
+    monkeypatch.setenv("WHO", host.folder.name)
+    monkeypatch.delenv("NOBODY", raising=False)
+    host.program("mpirun")
+    given = f"{host.folder.parent}/${{WHO}}"
+    assert host.new("x", "--scratch", given).returncode == 0
+    [row] = host.partitions().values()
+    assert row["extras"]["scratch"] == given
+    assert systems.expanded(given) == (host.folder, str(host.folder))
+    done = host.new("y", "--scratch", "/no/such/$NOBODY/x")
+    assert done.stderr == (
+        "understudy: --scratch /no/such//x (NOBODY is not set): expected a directory\n"
+    )
 
 
 def test_endless_output_is_cut(host: Host) -> None:
@@ -206,7 +245,17 @@ def test_the_file_runs_on_this_machine(tmp_path: Path) -> None:
         "PYTHONPATH": str(ROOT / "python"), "RFM_COLORIZE": "0", "PWD": str(tmp_path),
     }  # fmt: skip
     environment.pop("RFM_CONFIG_FILES", None)
-    new = [sys.executable, "-m", "understudy", "system", "new", "mine", "--scratch", "/dev/shm"]
+    environment["MEMORY"] = "shm"
+    new = [
+        sys.executable,
+        "-m",
+        "understudy",
+        "system",
+        "new",
+        "mine",
+        "--scratch",
+        "/dev/$MEMORY",
+    ]
     made = subprocess.run(
         new, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )

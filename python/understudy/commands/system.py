@@ -25,17 +25,27 @@ PARALLEL = {
 }  # fmt: skip
 STRIPED = ("lustre", "ceph", "beegfs")  # users set layouts
 IN_MEMORY = ("tmpfs", "ramfs")
+RANKS = 16  # on this machine, or as many as it has cores
 OUTPUT_KIB = 16 << 10  # of a program that is asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """Nodes of one kind: a partition of Slurm, a queue of PBS, or this machine."""
+    """Nodes of one kind: a partition of Slurm, a queue of PBS, or this machine. `cores` is the
+    number of ranks of a node."""
 
     name: str
     nodes: int
     cores: int
+    found: int | None = None  # cores, where more ranks than that are allowed
     access: tuple[str, ...] = ()
+
+    @property
+    def remark(self) -> str:
+        """Says so where ranks share cores; else empty."""
+        if self.found is None or self.cores <= self.found:
+            return ""
+        return f"more than its {self.found} cores: ranks share them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +88,11 @@ def command() -> None:
     help="Directory for data, visible to the nodes; may be given several times. Without it: every "
     "parallel file system in which you can write, /dev/shm and /var/tmp.",
 )  # fmt: skip
-def new(name: str, output: Path | None, scratch: tuple[str, ...]) -> None:
+@click.option(
+    "--no-batch", is_flag=True,
+    help="Describe this machine alone; ask no batch system, also where one is installed.",
+)  # fmt: skip
+def new(name: str, output: Path | None, scratch: tuple[str, ...], no_batch: bool) -> None:
     """Ask this machine what it has, and write a first configuration of the system NAME.
 
     Batch system (Slurm, PBS, Torque, or none), queues, nodes, cores, launcher, file systems and
@@ -92,7 +106,7 @@ def new(name: str, output: Path | None, scratch: tuple[str, ...]) -> None:
     output = output or Path("understudy-site") / "systems" / f"{name}.py"
     if output.exists() or output.is_symlink():
         raise UnderstudyError(f"{output}: exists; name another file with -o")
-    batch = _batch()
+    batch = _this_machine() if no_batch else _batch()
     local = batch.scheduler == "local"
     found = list(_file_systems(scratch, local))
     if not found:
@@ -108,7 +122,8 @@ def new(name: str, output: Path | None, scratch: tuple[str, ...]) -> None:
     write_text(output, text)
     click.echo(f"{output}: {batch.scheduler}, {batch.launcher}")
     for queue in batch.queues:
-        click.echo(f"  {queue.name or 'nodes'}: {queue.nodes} of {queue.cores} ranks each")
+        note = queue.remark and f" ({queue.remark})"
+        click.echo(f"  {queue.name or 'nodes'}: {queue.nodes} of {queue.cores} ranks each{note}")
     for one in found:
         click.echo(f"  {one.name}: {one.type} at {one.scratch}{one.note and f' ({one.note})'}")
     click.echo("Next:")
@@ -141,7 +156,7 @@ def _printed(*words: str, must: bool = False) -> str | None:
     if must:
         raise UnderstudyError(
             f"{' '.join(words)}: failed with exit status {status}: {said[-200:] or 'no message'}; "
-            "the batch system must answer, or it is taken for none"
+            "the batch system must answer; --no-batch describes this machine without it"
         )
     return None
 
@@ -157,8 +172,13 @@ def _batch() -> Batch:
     for asked in (_slurm, _pbs):
         if found := asked():
             return found
+    return _this_machine()
+
+
+def _this_machine() -> Batch:
     # More ranks than cores are allowed, as on the system localhost.
-    here = Queue(name="", nodes=1, cores=max(16, os.cpu_count() or 1))
+    cores = os.cpu_count() or 1
+    here = Queue(name="", nodes=1, cores=max(RANKS, cores), found=cores)
     return Batch(
         scheduler="local", launcher=_launcher(), needs=(_launcher(), "understudy-replay"),
         queues=(here,),
@@ -222,9 +242,10 @@ def _pbs() -> Batch | None:
 def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
     taken: set[str] = set()
     for directory in named or _candidates():
-        if not Path(os.path.expandvars(directory)).is_dir():
-            raise UnderstudyError(f"--scratch {directory}: expected a directory")
-        storage = _storage(os.path.expandvars(directory))
+        path, said = systems.expanded(directory)
+        if not path.is_dir():
+            raise UnderstudyError(f"--scratch {said}: expected a directory")
+        storage = _storage(str(path))
         type_ = str(storage.get("type") or "disk")
         known = PARALLEL.get(type_, type_)
         shared = known in PARALLEL.values()
@@ -238,7 +259,7 @@ def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
             count = layout.get("stripe_count")
             extras = {
                 "STRIPE_COUNT": str(count if isinstance(count, int) and count > 0 else None),
-                "STRIPE_COUNT_MAX": str(_targets(known, directory)),
+                "STRIPE_COUNT_MAX": str(_targets(known, str(path))),
             }
         name = re.sub("[^a-z0-9]+", "-", (known if shared else type_).lower()).strip("-")
         name = next(n for n in (name, *(f"{name}-{k}" for k in range(2, 99))) if n not in taken)
@@ -333,7 +354,7 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
             '        "features": [MPI],',
             '        "extras": {',
             f"            MAX_NODES: {queue.nodes},",
-            f"            RANKS_PER_NODE: {queue.cores},",
+            f"            RANKS_PER_NODE: {queue.cores},{queue.remark and f'  # {queue.remark}'}",
             f"            NEEDS: {json.dumps(batch.needs)},",
             "        },",
             "    },",

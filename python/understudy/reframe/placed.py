@@ -49,6 +49,7 @@ from understudy.reframe.systems import (
     SLOWEST,
     STRIPE_COUNT_MAX,
     STRIPING,
+    expanded,
 )
 from understudy.units import parse_size
 
@@ -340,7 +341,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         self.local = True
         if not self.is_dry_run():
             self._skip_without_method()
-            self._skip_without_space(Path(self.current_partition.extras[SCRATCH]))
+            self._skip_without_space(self.current_partition.extras[SCRATCH])
 
     @run_after("setup")
     def skip_oversized(self) -> None:
@@ -371,8 +372,9 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             reason = lacks(method)
             self.skip_if(reason is not None, reason)
 
-    def _skip_without_space(self, scratch: Path) -> None:
-        self.skip_if(not scratch.is_dir(), f"{scratch} is not a directory")
+    def _skip_without_space(self, stated: str) -> None:
+        scratch, said = expanded(stated)
+        self.skip_if(not scratch.is_dir(), f"{said} is not a directory")
         free = shutil.disk_usage(scratch).free
         self.skip_if(
             self.bytes_needed > free,

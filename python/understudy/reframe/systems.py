@@ -5,6 +5,8 @@ a feature, where and how much is an extra. Each file of the folder defines `syst
 `environments`, both as ReFrame's configuration has them.
 """
 
+import os
+import re
 import runpy
 import sys
 from collections.abc import Iterable
@@ -45,6 +47,9 @@ NO_LIMIT = sys.maxsize  # of MAX_NODES, where no number of nodes is known
 Row = dict[str, Any]  # a section of ReFrame's configuration
 
 
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+
+
 def per_filesystem(nodes: Row, **file_systems: Row) -> list[Row]:
     """One logical partition per file system of the same nodes, called by its keyword.
 
@@ -60,6 +65,16 @@ def per_filesystem(nodes: Row, **file_systems: Row) -> list[Row]:
         }
         for name, own in file_systems.items()
     ]
+
+
+def expanded(scratch: str) -> tuple[Path, str]:
+    """A scratch directory as the shell of a job expands it, a variable that is not set to nothing,
+    and what messages call it."""
+    names = re.findall(_VARIABLE, scratch)
+    path = re.sub(_VARIABLE, lambda found: os.environ.get(found[1], ""), scratch)
+    unset = [name for name in dict.fromkeys(names) if name not in os.environ]
+    said = f" ({', '.join(unset)} {'is' if len(unset) == 1 else 'are'} not set)" if unset else ""
+    return Path(path), path + said
 
 
 def faults(partition: Row) -> Iterable[str]:
