@@ -1,5 +1,6 @@
 """Edited and damaged logs: a workload that our own reader accepts, or one message."""
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from tests import fuzz_describe as fuzz
 from tests.readers.synthetic import Run, rank_bytes, sizes
 from tests.support.darshanwriter import write_log, write_regions
 from understudy.contracts.workload import Workload, parse
-from understudy.darshanlog import layouts
+from understudy.darshanlog import layouts, open_log
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
 
@@ -237,3 +238,9 @@ def test_a_trace_record_of_absurd_length_is_refused(tmp_path: Path) -> None:
     write_regions(path, parts.header, parts.job, parts.regions, "zlib")
     with pytest.raises(UnderstudyError, match="number of segments of a record is 4194305, exp"):
         darshan.read(path)
+
+
+def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.darshan")
+    with pytest.raises(UnderstudyError, match=r"x.darshan: expected a regular file, not a FIFO"):
+        open_log(tmp_path / "x.darshan")

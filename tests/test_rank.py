@@ -103,6 +103,17 @@ def test_logs_that_cannot_be_read_are_counted_and_named(folder: Path) -> None:
     assert errors[3] == ("understudy: 3 of 10 logs cannot be read; the ranking is without them")
 
 
+@pytest.mark.parametrize("nprocs", [0, -1])
+def test_a_log_without_processes_is_counted(nprocs: int, folder: Path) -> None:
+    run = Run(nprocs=nprocs, jobid=99)
+    run.write("/s/out", MIB, 2.0, rank=0)
+    run.log(folder / "empty.darshan")
+    done = ranked(folder)
+    assert done.exit_code == 0
+    assert f"empty.darshan: the job record has {nprocs} processes" in done.stderr
+    assert "1 of 8 logs cannot be read" in done.stderr
+
+
 def test_a_directory_without_a_log_that_can_be_read(tmp_path: Path) -> None:
     done = ranked(tmp_path)
     assert done.exit_code == 1 and "expected at least one file *.darshan" in done.stderr

@@ -1,6 +1,7 @@
 """An open Darshan log: header, job record and streams of its records."""
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -179,6 +180,10 @@ class Log:
         )
 
 
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def open_log(path: str | os.PathLike[str]) -> Log:
     """Open a Darshan log and read its header and job record.
 
@@ -187,10 +192,14 @@ def open_log(path: str | os.PathLike[str]) -> Log:
     """
     path = Path(path)
     try:
-        file = path.open("rb", buffering=0)
+        # a FIFO without a writer would be waited for
+        file = open(path, "rb", buffering=0, opener=_at_once)  # noqa: SIM115
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be opened: {error.strerror}") from error
     try:
+        kind = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            raise UnderstudyError(f"{path}: expected a regular file, not a FIFO or device")
         return Log(path, file)
     except OSError as error:
         file.close()

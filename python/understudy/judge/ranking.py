@@ -100,7 +100,12 @@ def _add(
     jobs: dict[tuple[int, int], Job], programs: dict[str, int], log: Log, path: Path, twins: Twins
 ) -> bool:
     """Add a log to its job; False for the copy of another."""
-    own, about = of_log(log).own.values(), log.job
+    about = log.job
+    if about.nprocs < 1:
+        raise UnderstudyError(
+            f"{log.path}: the job record has {about.nprocs} processes, expected 1 or more"
+        )
+    own = of_log(log).own.values()
     if twins.of(path, about, log.exe):
         return False
     read, written = (sum(totals.bytes[way] for totals in own) for way in (READ, WRITE))
