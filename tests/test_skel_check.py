@@ -312,7 +312,7 @@ def test_without_adios_the_cases_are_skipped_and_the_reason_is_told(session: Ses
     name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
     session.environment["PATH"] = f"{session.folder}:{os.environ['PATH']}"
     done = session.run("-r", "--system=localhost:tmpfs", "-n", name, shell=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 1  # nothing ran
     assert "adios: built without ADIOS 1.13" in done.stdout
     assert re.search(r"Ran 0/2 test case.*\(0 failure.*, 2 skipped", done.stdout), done.stdout
 
@@ -328,5 +328,5 @@ def test_without_bpls_the_cases_are_skipped_and_the_way_on_is_told(session: Sess
     session.environment["PATH"] = str(programs)
     name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
     done = session.run("-r", "--system=localhost:tmpfs", "-n", name, shell=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 1  # nothing ran
     assert "bpls is not on this host; -S Skel.verify=0 does without" in done.stdout, done.stdout
