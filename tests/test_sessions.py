@@ -57,7 +57,7 @@ def test_claims_that_are_judged_are_a_run(here: Session) -> None:
     assert (ran, failed) == (1, 0) and skipped
     done = here.run("-r", "--system=localhost", "-S", "record=x", names="^Claims")
     assert (done.returncode, done.stderr) == (
-        1, "understudy: -S record=x: record is not a variable of any check of this session\n"
+        1, "understudy: -S record=x: record is not a variable of any selected check\n"
     )  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def test_a_dry_run_need_not_run_anything(here: Session) -> None:
 
 
 @pytest.mark.parametrize(("action", "variable", "message"), [
-    ("-r", "max_byte=1", "max_byte=1: max_byte is not a variable of any check of this session"),
+    ("-r", "max_byte=1", "max_byte=1: max_byte is not a variable of any selected check"),
     ("-l", "Replay.max_byte=1",
      "Replay.max_byte=1: max_byte is not a variable of the check Replay"),
     ("-l", "Replai.fsync=1", "Replai.fsync=1: fsync is not a variable of the check Replai"),

@@ -33,7 +33,7 @@ def identifier() -> str:
 
 
 class _Progress:
-    """How far this session has come."""
+    """How far the session has come."""
 
     ended = False  # with a message of ours
     loaded = False  # all checks
@@ -125,7 +125,7 @@ def check_variables(knows: Callable[[str | None, str], bool]) -> None:
         if not equals:
             end(f"-S {word}: expected NAME=VALUE")
         if not knows(test or None, variable):
-            where = f"the check {test}" if test else "any check of this session"
+            where = f"the check {test}" if test else "any selected check"
             end(f"-S {word}: {variable} is not a variable of {where}")
 
 
