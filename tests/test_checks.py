@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.support import player
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts import strict, workload
 from understudy.contracts.workload import Dump, Provenance, Source, Stream, Variable, Workload
+from understudy.judge import promises
 from understudy.model import simulation
 from understudy.model.simulation import Simulation
 from understudy.paths import ROOT, where
@@ -678,15 +680,44 @@ def test_a_reference_is_met_or_fails(here: Session, bandwidth: int, status: int)
     )
 
 
+@pytest.mark.parametrize(("spoil", "bandwidth", "message"), [
+    ("", 7, None),
+    ("", 70, "failed to meet reference(s): checkpoint_bandwidth=6.597"),
+    ("0", 7, "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs "
+             "under condition {key}; understudy references"),
+])  # fmt: skip
+def test_references_hold_under_their_condition(
+    here: Session, spoil: str, bandwidth: int, message: str | None
+) -> None:
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    here.environment["RFM_REFERENCE_PREFIX"] = str(here.folder)
+    accept = ("-S", "Replay.require_reference=1")
+    assert "no reference for checkpoint_bandwidth, " in replay_here(here, *accept).stdout
+    [record] = (here.folder / "out" / "records").rglob("run.json")
+    key = promises.condition(runs.load(record))
+    names = {
+        "checkpoint_bandwidth": [bandwidth, -0.1, None, "MiB/s"],
+        "viz_bandwidth": [0.01, -0.1, None, "MiB/s"], "elapsed": [2, None, 0.1, "s"],
+    }  # fmt: skip
+    section = {"$index": ["$partition", "condition"], "localhost:tmpfs": {key + spoil: names}}
+    (here.folder / "localhost.yaml").write_text(yaml.safe_dump({"Replay": section}))
+    done = replay_here(here, *accept)
+    assert done.returncode == (message is not None), done.stdout + done.stderr
+    assert message is None or message.format(key=key) in done.stdout
+    dry = here.run("--dry-run", "--system=localhost:tmpfs", "-E", "method == 'posix'", *accept)
+    assert dry.returncode == 0, dry.stdout  # it measures nothing, and the names are known
+
+
 def test_the_mode_accept_demands_references(here: Session) -> None:
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
     off = ("-S", "Replay.fsync=0", "-S", "Replay.restart=0", "-S", "Replay.drop_cache=0")
     done = replay_here(here, "--mode=accept", *off)
     assert done.returncode == 1
     assert (
-        "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs; "
-        "understudy references --system localhost writes them" in done.stdout
+        "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs under "
+        "condition " in done.stdout
     )
+    assert "; understudy references --system localhost writes them" in done.stdout
 
 
 @pytest.mark.parametrize(("growth", "percent", "status"), [

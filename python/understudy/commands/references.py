@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from understudy import paths, producers
-from understudy.errors import UnderstudyError
+from understudy.contracts.run import Run
+from understudy.errors import UnderstudyError, printable
 from understudy.files import write_text
 from understudy.judge import promises
 
 RECORDS = "records"
+STAMP = "%Y-%m-%dT%H:%M:%SZ"  # of records
 SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -29,9 +31,11 @@ def command(runs: tuple[Path, ...], system: str, since: str | None, output: Path
     """Write references (YAML) from run records: those in RUNS, files or directories; by default
     those kept in the directory for output.
 
-    A value is the median over sessions, and its bound comes from how far sessions differ. With
-    fewer than 5 sessions a value is written as a comment, which demands nothing. Put the file into
-    references/SYSTEM.yaml of a directory in UNDERSTUDY_PATH. Runs that failed do not count.
+    A value is the median over sessions, and its bound comes from how far sessions differ. It
+    holds for runs under the same condition only: the same ranks, options and layout. With fewer
+    than 5 sessions, or a bound above 50 %, a value is written as a comment, which demands
+    nothing. Put the file into references/SYSTEM.yaml of a directory in UNDERSTUDY_PATH. Runs that
+    failed or are dated in the future do not count; stderr names them.
     """
     kept = paths.output() / RECORDS
     if not runs and not kept.is_dir():
@@ -42,26 +46,40 @@ def command(runs: tuple[Path, ...], system: str, since: str | None, output: Path
         producers.find(runs or [kept]),
         unread=lambda path, error: damaged.append(str(error)),
     )
-    chosen = [
-        run for _, run in found
-        if run.place.system == system and (start is None or run.identity.time >= start)
-    ]  # fmt: skip
+    now = datetime.now(timezone.utc).strftime(STAMP)
+    of_system = [(path, run) for path, run in found if run.place.system == system]
+    since_then = [(p, r) for p, r in of_system if start is None or r.identity.time >= start]
+    future = [f"{p} ({r.identity.time})" for p, r in since_then if r.identity.time > now]
+    chosen = [run for _, run in since_then if run.identity.time <= now]
     for reason in damaged:
         click.echo(f"understudy: left out: {reason}", err=True)
+    if future:
+        _say(f"left out: dated in the future: {'; '.join(future)}")
     made = promises.cases(chosen)
+    for run in (run for run in chosen if run.failed):
+        _say(f"left out: failed: {run.identity.case} of {run.identity.time}: {_reason(run)}")
     if not made:
         known = sorted({run.place.system for _, run in found if run.place.system})
         raise UnderstudyError(
             f"no measured run of a check on {system}{f' since {start}' if start else ''}; there "
             f"are records of {', '.join(known) or 'no system'}"
         )
-    every = [one for case in made for one in case.references]
-    few = sum(one.bound is None for one in every)
-    if few:
-        click.echo(
-            f"understudy: {few} of {len(every)} values have too few sessions, expected at least "
-            f"{promises.SESSIONS}: they are written as comments",
-            err=True,
+    for case in made:
+        _say(
+            f"{case.check} on {case.partition}, condition {case.condition}: {case.counts}: "
+            f"{case.words}"
+        )
+        if case.others:
+            _say(
+                f"left out: {len(case.others)} runs of condition {case.condition} that differ "
+                f"from its latest run in {', '.join(case.differing)}"
+            )
+    refused = [one.refused for case in made for one in case.references if one.refused]
+    if refused:
+        total = sum(len(case.references) for case in made)
+        _say(
+            f"{len(refused)} of {total} values are written as comments, which demand nothing: "
+            f"{'; '.join(dict.fromkeys(refused))}"
         )
     text = promises.text(system, made, start)
     if output is None:
@@ -70,13 +88,21 @@ def command(runs: tuple[Path, ...], system: str, since: str | None, output: Path
         write_text(output, text)
 
 
+def _say(text: str) -> None:
+    click.echo(f"understudy: {printable(' '.join(text.split()))}", err=True)
+
+
+def _reason(run: Run) -> str:
+    return run.producer.failure or "no measurement"
+
+
 def _start(text: str) -> str:
     """The time in UTC, as records have it."""
     if found := re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text):
         ago = timedelta(seconds=int(found[1]) * SECONDS[found[2]])
-        return (datetime.now(timezone.utc) - ago).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return (datetime.now(timezone.utc) - ago).strftime(STAMP)
     try:
-        return datetime.strptime(text, "%Y-%m-%d").strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.strptime(text, "%Y-%m-%d").strftime(STAMP)
     except ValueError:
         raise UnderstudyError(
             f"--since {text}: expected 14d, 36h, 8w or a date such as 2026-01-31"

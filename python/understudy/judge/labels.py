@@ -85,7 +85,7 @@ def label(
     tuning = _within(methods, [_tuning(c) for c in conditions])
     found = [o | n | a for o, n, a in zip(options, nodes, around, strict=True)]
     keys = list(dict.fromkeys(key for one in found for key in one))
-    keys = [k for k in keys if not f"{k}.".startswith(_SHOWN_ELSEWHERE)]
+    keys = [k for k in keys if not _is_shown_elsewhere(k)]
     first = [*filter(keys.__contains__, WORDS), *(k for k in keys if k not in WORDS)]
     told = [k for k in first if not k.startswith(_CONSEQUENCES)]
     words = [
@@ -95,6 +95,18 @@ def label(
     for key in (k for k in first if k not in told):
         _add_where_it_tells(key, found, words, list(zip(places, methods, strict=True)))
     return [tuple(filter(None, one)) for one in words]
+
+
+def facts(condition: runs.Condition) -> str:
+    """All of one condition that says something, in words; not the system and the partition."""
+    found = {key: value for key, value in runs.differences([condition, {}])[0].items() if value}
+    keys = ["place.nodes", f"{OPTION}method", *found]
+    shown = [k for k in dict.fromkeys(keys) if k in keys[:2] or not _is_shown_elsewhere(k)]
+    return ", ".join(filter(None, _told(shown, found)))
+
+
+def _is_shown_elsewhere(key: str) -> bool:
+    return f"{key}.".startswith(_SHOWN_ELSEWHERE)
 
 
 def _told(keys: Iterable[str], one: Mapping[str, Any]) -> Iterator[str]:

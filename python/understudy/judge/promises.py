@@ -1,90 +1,133 @@
-"""References from records: what a system delivered, and how far its sessions differ."""
+"""References from records: what a system delivered, and how far its sessions differ.
+
+A reference holds under one condition, which stands in the index of the file: what was asked for
+(place, producer, options, workload, layout). Checks look it up by the record of their own run.
+"""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
-from understudy.contracts.schema import digest
+from understudy.errors import printable
+from understudy.judge.labels import facts
 
 MIB = 1 << 20
 SESSIONS = 5  # fewer do not tell how far sessions differ
-NARROWEST = 0.05  # of a bound
+NARROWEST, WIDEST = 0.05, 0.5  # of a bound
 SIGMAS = 3.0
 SIGMA_OF_MAD = 1.4826  # of a normal distribution
-NUMBERS = ("ranks", "ranks_per_aggregator")  # parameters of checks that are no text
 BANDWIDTH, TIME = "MiB/s", "s"
+INDEX = ("$partition", "condition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A value over `sessions`; `bound` is the fraction by which it may be worse, None where there
-    are too few of them."""
+    """A value over `sessions`; `bound` is the fraction by which it may be worse."""
 
     name: str
     value: float
     unit: str
-    bound: float | None
+    bound: float
     sessions: int
+
+    @property
+    def refused(self) -> str | None:
+        """Why nothing can be held against it; None if something can."""
+        if self.sessions < SESSIONS:
+            return f"of too few sessions: {self.sessions}, expected at least {SESSIONS}"
+        if self.bound > WIDEST:
+            return f"sessions differ by {self.bound:.0%}, expected at most {WIDEST:.0%}"
+        return None
 
     @property
     def entry(self) -> str:
         """As ReFrame has it: value, lower and upper bound, unit."""
-        low, high = (None, self.bound) if self.unit == TIME else (-(self.bound or 0), None)
+        low, high = (None, self.bound) if self.unit == TIME else (-self.bound, None)
         return json.dumps([float(f"{self.value:.4g}"), low, high, self.unit])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """References of one case of a check; `keys` are its parameters in order. `others` counts runs
-    under another condition, which are left out."""
+    """What one check measured under one condition. `used` are the runs of its references, `failed`
+    and `others` those that are left out; those differ from the latest in `differing`."""
 
     check: str
     partition: str
-    keys: tuple[tuple[str, str], ...]
+    condition: str
+    used: tuple[Run, ...]
+    failed: tuple[Run, ...]
+    others: tuple[Run, ...]
+    differing: tuple[str, ...]
     references: tuple[Reference, ...]
-    others: int
+
+    @property
+    def words(self) -> str:
+        """What a person reads of the condition."""
+        names = dict.fromkeys(str(run.identity.case).partition(" ")[2] for run in self.used)
+        served = {name for run in self.used for name in (run.cache or {}).get("may_serve", ())}
+        cached = f"; may come from the page cache: {', '.join(sorted(served))}" if served else ""
+        told = facts(asked(self.used[-1]))
+        cases = " | ".join(filter(None, names))
+        return printable(" ".join(f"{cases}; {told}{cached}".split()))
+
+    @property
+    def counts(self) -> str:
+        sessions = len({run.identity.session for run in self.used})
+        dates = sorted(run.identity.time[:10] for run in self.used)
+        return (
+            f"{len(self.used)} runs of {sessions} sessions, {dates[0]} to {dates[-1]}, "
+            f"{len(self.failed)} failed"
+        )
+
+
+def asked(run: Run) -> runs.Condition:
+    """The part of the condition that a case states itself. What it finds, such as software and
+    the versions of the file system, is what references are held against."""
+    whole = runs.condition(run)
+    return {
+        "place": whole["place"], "producer": whole["producer"],
+        "storage": {"asked": whole["storage"]["asked"]},
+    }  # fmt: skip
+
+
+def condition(run: Run) -> str:
+    """The key of a run's references."""
+    return runs.short_hash(asked(run))
 
 
 def cases(found: Iterable[Run]) -> list[Case]:
-    """Of the runs of checks that did not fail, by check, partition and parameters. Of a case that
-    ran under several conditions, those of the latest run count."""
-    grouped: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Run]] = {}
+    """Of the runs of checks, by check, partition and condition. Runs are pooled where the whole of
+    their conditions is equal to that of the latest run."""
+    grouped: dict[tuple[str, str, str], list[Run]] = {}
+    failed: dict[tuple[str, str, str | None], list[Run]] = {}
     for run in sorted(found, key=lambda r: r.identity.time):
         words = (run.identity.case or "").split()
-        if run.failed or not words or not run.place.system or not run.identity.session:
+        if not words or not run.place.system or not run.identity.session:
             continue
         place = f"{run.place.system}:{run.place.partition}"
-        grouped.setdefault((words[0], place, _parameters(words[1:])), []).append(run)
+        if run.failed:
+            failed.setdefault((words[0], place, run.identity.case), []).append(run)
+        elif any(values(run)):
+            grouped.setdefault((words[0], place, condition(run)), []).append(run)
     made = []
-    for (check, place, keys), same in sorted(grouped.items()):
-        latest = digest(_alike(same[-1]))
-        kept = [run for run in same if digest(_alike(run)) == latest]
-        references = tuple(_references(kept))
-        if references:
-            made.append(
-                Case(
-                    check=check, partition=place, keys=keys, references=references,
-                    others=len(same) - len(kept),
-                )
-            )  # fmt: skip
+    for (check, place, key), same in sorted(grouped.items()):
+        latest = runs.condition(same[-1])
+        used = [run for run in same if runs.condition(run) == latest]
+        others = [run for run in same if runs.condition(run) != latest]
+        differing = runs.differences([latest, *map(runs.condition, others)])[0]
+        named = dict.fromkeys(run.identity.case for run in used)
+        lost = [run for name in named for run in failed.get((check, place, name), ())]
+        made.append(
+            Case(
+                check=check, partition=place, condition=key, used=tuple(used),
+                failed=tuple(lost), others=tuple(others), differing=tuple(differing),
+                references=tuple(_references(used)),
+            )
+        )  # fmt: skip
     return made
-
-
-def _alike(run: Run) -> list[object]:
-    """What the runs of a case have in common; arms of a pair differ in their program."""
-    condition = runs.condition(run)
-    return [condition["place"], condition["storage"], condition["producer"]["options"]] + (
-        [condition["producer"]["workload"]] if run.producer.name == "player" else []
-    )
-
-
-def _parameters(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    found = (re.fullmatch(r"%([^=]+)=(.*)", word) for word in words)
-    return tuple((m[1].rpartition(".")[2], m[2]) for m in found if m)
 
 
 def _references(same: Sequence[Run]) -> Iterator[Reference]:
@@ -99,22 +142,20 @@ def _references(same: Sequence[Run]) -> Iterator[Reference]:
             median(found[name, unit]) for found in by_session.values() if (name, unit) in found
         ]
         middle = median(each)
-        if middle <= 0:
-            continue
-        yield Reference(
-            name=name, unit=unit, value=middle, sessions=len(each),
-            bound=_bound(each, middle, unit) if len(each) >= SESSIONS else None,
-        )  # fmt: skip
+        if middle > 0:
+            yield Reference(
+                name=name, unit=unit, value=middle, sessions=len(each),
+                bound=_bound(each, middle, unit),
+            )  # fmt: skip
 
 
 def _bound(each: Sequence[float], middle: float, unit: str) -> float:
     """The fraction by which the worst session fell short, and at least three deviations of all;
-    rounded up to a percent, and below 1."""
+    rounded up to a percent."""
     deviation = SIGMA_OF_MAD * median(abs(value - middle) for value in each)
     worst = max(each) - middle if unit == TIME else middle - min(each)
     wide = max(SIGMAS * deviation, worst) / middle
-    percent = -(-max(wide, NARROWEST) * 100 // 1)
-    return float(min(percent, 99.0 if unit != TIME else percent) / 100)
+    return float(-(-max(wide, NARROWEST) * 100 // 1) / 100)
 
 
 def values(run: Run) -> Iterator[tuple[str, str, float]]:
@@ -144,41 +185,21 @@ def text(system: str, found: Sequence[Case], since: str | None) -> str:
         "absolute deviation).",
     ]
     for check in dict.fromkeys(case.check for case in found):
+        named = check if check.isidentifier() else json.dumps(check)
+        lines += ["", f"{named}:", f"  $index: {json.dumps(INDEX)}"]
         members = [case for case in found if case.check == check]
-        # Cases with other parameters than the first, as of -P, cannot stand under one index.
-        index = [key for key, _ in members[0].keys]
-        kept = [case for case in members if [key for key, _ in case.keys] == index]
-        lines += ["", f"{check}:", f"  $index: {json.dumps(['$partition', *index])}"]
-        if len(kept) < len(members):
-            lines.append(f"  # {len(members) - len(kept)} cases with other parameters: left out")
-        lines += _tree(kept)
+        for place in dict.fromkeys(case.partition for case in members):
+            lines.append(f"  {json.dumps(place)}:")
+            for case in (one for one in members if one.partition == place):
+                lines += [f"    # {case.words}", f"    # {case.counts}"]
+                lines += [f"    {json.dumps(case.condition)}:", *map(_line, case.references)]
+                if all(one.refused for one in case.references):
+                    lines.append("      {}")
     return "\n".join(lines) + "\n"
 
 
-def _tree(found: Sequence[Case]) -> Iterator[str]:
-    before: tuple[str, ...] = ()
-    for case in found:
-        path = (
-            json.dumps(case.partition),
-            *(v if k in NUMBERS and v.isdigit() else json.dumps(v) for k, v in case.keys),
-        )
-        same = 0
-        while same < min(len(path), len(before)) and path[same] == before[same]:
-            same += 1
-        for depth in range(same, len(path)):
-            yield f"{'  ' * (depth + 1)}{path[depth]}:"
-        before = path
-        indent = "  " * (len(path) + 1)
-        if case.others:
-            yield f"{indent}# {case.others} runs under other conditions: left out"
-        for reference in case.references:
-            name = json.dumps(reference.name)
-            if reference.bound is None:
-                yield (
-                    f"{indent}# {name}: {reference.value:.4g} {reference.unit}, of too few "
-                    f"sessions: {reference.sessions}, expected at least {SESSIONS}"
-                )
-            else:
-                yield f"{indent}{name}: {reference.entry}  # {reference.sessions} sessions"
-        if not any(reference.bound is not None for reference in case.references):
-            yield f"{indent}{{}}"
+def _line(one: Reference) -> str:
+    name = json.dumps(one.name)
+    if one.refused:
+        return f"      # {name}: {one.value:.4g} {one.unit}, {one.refused}"
+    return f"      {name}: {one.entry}  # {one.sessions} sessions"

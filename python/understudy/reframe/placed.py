@@ -11,13 +11,11 @@ import sys
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-import yaml
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.fields import remove_convertible
@@ -28,8 +26,9 @@ from reframe.core.runtime import runtime
 from understudy.contracts.measurement import Node
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
+from understudy.judge import promises
 from understudy.paths import files
-from understudy.reframe import endings, listing, recording, session, spaces
+from understudy.reframe import endings, listing, recording, references, session, spaces
 from understudy.reframe.methods import lacks
 from understudy.reframe.recording import (
     EXIT_STATUS,
@@ -120,6 +119,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     campaign = variable(str, type(None), value=None, loggable=True)
     session = variable(str, loggable=True)
     skip_reason = variable(str, value="", loggable=True)  # ReFrame's report leaves it out
+    condition = variable(str, value="", loggable=True)  # key of the references; known by the run
     reference: Any
     require_reference: Any
     ranks: Any
@@ -191,6 +191,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         self.require_reference = False
         self.promised: list[str] = []
 
+    references_file: Path | None = None
+
     @run_after("init")
     def load_references(self) -> None:
         """configs/references/<system>.yaml (or another folder, RFM_REFERENCE_PREFIX), if that file
@@ -201,17 +203,21 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         else:
             path = files("references", ".yaml").get(system)
         # ReFrame cannot read a file without a section for the check.
-        if path and path.is_file() and type(self).__name__ in _sections(path):
+        if path and path.is_file() and type(self).__name__ in references.read(path):
             self.reference = {"$ref": str(path)}
+            self.references_file = path
 
     @run_before("performance", always_last=True)
     def demand_references(self) -> None:
-        """For what a site promises; what a workload fixes itself has bounds of its own."""
-        known = self._references()
+        """For what a site promises; what a workload fixes itself has bounds of its own. A dry run
+        measured nothing: there, a reference under any condition is enough."""
+        here = self.current_partition.fullname
+        known = self._named_references() if self.is_dry_run() else set(self._references())
         lacking = [name for name in self.promised if name not in known]
         if self.demands_references and lacking:
+            under = f" under condition {self.condition}" if self.condition else ""
             raise PerformanceError(
-                f"no reference for {', '.join(lacking)} on {self.current_partition.fullname}; "
+                f"no reference for {', '.join(lacking)} on {here}{under}; "
                 f"understudy references --system {self.current_system.name} writes them from the "
                 "records of runs"
             )
@@ -448,12 +454,14 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         if failed:
             failures |= {run.folder: failed for run in started[-1:]}
         for run in started:
-            recording.write(
+            made = recording.write(
                 Path(self.stagedir), run, place=self._place(), identity=self._identity(),
                 asked=dict(self.asked_layout()),
                 exit_status=status if run is started[-1] else 0,
                 failure=failures.get(run.folder), canary=self._canary(),
             )  # fmt: skip
+            if any(promises.values(made)):
+                self.condition = promises.condition(made)
         if failed or not faults:
             return failed
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
@@ -544,6 +552,13 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
                 found[name] = all_of_them[f"{self.current_partition.fullname}:{name}"]
         return found
 
+    def _named_references(self) -> set[str]:
+        """Names that have a reference on the partition under any condition."""
+        if self.references_file is None:
+            return set()
+        section = references.read(self.references_file)[type(self).__name__]
+        return set(references.names(section.get(self.current_partition.fullname)))
+
     def bound(self, bounds: Mapping[str, tuple[float, float | None, float | None, str]]) -> None:
         """Bounds of the check's own, beside the references of the system; after `promise`."""
         here = self.current_partition.fullname
@@ -566,18 +581,6 @@ def has_variable(test: str | None, name: str) -> bool:
     for known in classes:
         classes += known.__subclasses__()
     return any(name in known._rfm_var_space for known in classes if test in (None, known.__name__))
-
-
-@cache
-def _sections(path: Path) -> frozenset[str]:
-    """The checks that a file of references is about."""
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        sys.exit(f"understudy: {path}: cannot be read: {' '.join(str(error).split())}")
-    if not isinstance(found, dict):
-        sys.exit(f"understudy: {path}: expected a section for each check")
-    return frozenset(map(str, found))
 
 
 def _at_most(count: int, most: int | None) -> int:

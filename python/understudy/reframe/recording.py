@@ -45,7 +45,7 @@ class PlannedRun:
 def write(
     stage: Path, run: PlannedRun, *, place: Place, identity: Identity, asked: dict[str, Any],
     exit_status: int | None, failure: str | None, canary: Sequence[dict[str, Any]] = (),
-) -> None:  # fmt: skip
+) -> Run:  # fmt: skip
     """Write the record of a run that was started in the job directory `stage`, and a copy of it
     that later sessions do not replace: records/<session>/<id>/run.json of the output directory.
     """
@@ -72,6 +72,7 @@ def write(
     runs.write(stage / run.record, made)
     kept = made_output(str(Path(KEPT, str(made.identity.session), made.identity.id)))
     runs.write(kept / RECORD_FILE, made)
+    return made
 
 
 def load(path: Path) -> Run:
