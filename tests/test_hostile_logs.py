@@ -72,6 +72,18 @@ def test_possible_values_are_kept_without_a_word(tmp_path: Path) -> None:
     assert not any("Module" in note for note in workload.source.notes)
 
 
+@pytest.mark.parametrize("start_s", [2.0**62, 2.6e11, -1.0])
+def test_a_log_of_an_impossible_time_is_refused(start_s: float, tmp_path: Path) -> None:
+    """A damaged start moves the job in `rank`, and its time to other logs."""
+    path = tmp_path / "log.darshan"
+    with pytest.raises(
+        UnderstudyError, match=r"the job record has the start time .* s since 1970"
+    ):
+        described(path, names={1: b"/scratch/a"}, POSIX=[GOOD], start_s=start_s)
+    with pytest.raises(UnderstudyError, match=r"the job record has the end time .* s since 1970"):
+        described(path, names={1: b"/scratch/a"}, POSIX=[GOOD], run_time_s=2.0**61)
+
+
 def test_records_that_cannot_be_added_up_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.darshan"
     with pytest.raises(UnderstudyError, match="module POSIX: the records add up to 2"):

@@ -31,7 +31,7 @@ KINDS = {  # of the streams of the truth: how they are described
 
 
 def described(folder: Path) -> Workload:
-    first, *others = logs_below(folder)
+    first, *others = logs_below(folder).logs
     return darshan.read(first, others=others)
 
 
@@ -61,7 +61,7 @@ def test_the_workload_is_what_the_processes_did() -> None:
 
 def test_the_logs_add_up_to_the_truth() -> None:
     truth = load(LOGS / "truth.json")
-    with open_joined(logs_below(LOGS)) as log:
+    with open_joined(logs_below(LOGS).logs) as log:
         (posix,) = of_log(log).own.values()
     for way, word in enumerate(("read", "write")):
         moved = [sum(e["dumps"]) for n, e in truth.streams.items() if n.endswith(word)]
@@ -71,7 +71,7 @@ def test_the_logs_add_up_to_the_truth() -> None:
 
 
 def test_the_logs_name_no_machine() -> None:
-    for path in logs_below(LOGS):
+    for path in logs_below(LOGS).logs:
         with open_log(path) as log:
             assert log.exe.startswith("python3 /tmp/workshop/worker.py")
             assert log.job.nprocs == 1 and str(log.job.jobid) == processes.JOB

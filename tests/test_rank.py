@@ -45,7 +45,7 @@ def ranked(*arguments: object) -> Result:
 def test_jobs_are_in_order_of_their_time_or_bytes(folder: Path, tmp_path: Path) -> None:
     for by, order in (("time", [11, 12, 13, 14]), ("bytes", [12, 11, 13, 14])):
         out = tmp_path / "rank.json"
-        done = ranked(folder, "--by", by, "--json", out)
+        done = ranked(folder, "--by", by, "--json", out, "--force")
         assert done.exit_code == 0, done.stderr
         rows = json.loads(out.read_text())["jobs"]
         assert [row["job"] for row in rows] == order
@@ -83,7 +83,7 @@ def test_it_says_which_jobs_are_worth_a_replica(folder: Path, tmp_path: Path) ->
 
 def test_names_are_hidden(folder: Path, tmp_path: Path) -> None:
     out, table = tmp_path / "rank.json", tmp_path / "rank.csv"
-    files = ["--json", out, "--csv", table]
+    files = ["--force", "--json", out, "--csv", table]
     hidden = ranked(folder, *files).output + out.read_text() + table.read_text()
     kept = ranked(folder, "--keep-names", *files).output + out.read_text() + table.read_text()
     for name in ("secret", "train.py", "small"):
@@ -168,6 +168,57 @@ def test_modules_that_are_not_decoded_are_marked(tmp_path: Path) -> None:
     assert (rows[1]["logs"], rows[1]["replicate"]) == (2, "")
     with values.open(newline="") as file:
         assert [row["undecoded_modules"] for row in csv.DictReader(file)] == ["", "DAOS, DFS"]
+
+
+def test_a_recompressed_log_of_modules_that_are_not_decoded_counts_once(tmp_path: Path) -> None:
+    run = Run(nprocs=1, jobid=11, raw={16: (1, bytes(range(64))), 17: (1, b"\0" * 64)})
+    log = run.log(tmp_path / "daos.darshan")
+    recompress(log, tmp_path / "packed.darshan", "bzip2")
+    done = ranked(tmp_path)
+    assert done.exit_code == 0 and done.stdout.startswith("1 job in 1 log: ")
+    assert done.stderr == "understudy: 1 copy of logs left out; each log is counted once\n"
+
+
+def test_files_of_the_user_are_replaced_only_if_asked(folder: Path, tmp_path: Path) -> None:
+    for option in ("--json", "--csv"):
+        mine = tmp_path / "mine"
+        mine.write_text("mine")
+        done = ranked(folder, option, mine)
+        assert done.exit_code == 1 and mine.read_text() == "mine"
+        assert done.stderr == (
+            f"understudy: {mine}: exists already; choose another name or use --force\n"
+        )
+        assert ranked(folder, option, mine, "--force").exit_code == 0
+        assert mine.read_text() != "mine"
+
+
+def test_names_in_a_table_are_no_formulas_and_no_escapes(tmp_path: Path) -> None:
+    folder, out = tmp_path / "logs", tmp_path / "rank.csv"
+    programs = ("=cmd|'x'!A1", "+1", "-1", "@SUM(A1)", "\x1b[2Jx", "a\rb", "\t=1")
+    for n, name in enumerate(programs):
+        job(folder, 10 + n, 1.0, MIB, exe=f"/bin/{name}")
+    done = ranked(folder, "--keep-names", "--csv", out)
+    assert done.exit_code == 0 and "\x1b" not in done.output
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(programs)
+    for row in rows:
+        assert row["program"].isprintable() and row["program"][:1] not in ("=", "+", "-", "@")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_a_job_id_that_is_used_again_is_another_job(
+    order: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Processes of one job are near each other in time, whatever the order of their logs."""
+    days = (0.0, 0.5, 300.0)
+    paths = []
+    for n in order:
+        run = Run(nprocs=1, jobid=11, start_s=START_S + 86400 * days[n])
+        run.write(f"/s/{n}", MIB << n, 2.0, rank=0)
+        paths.append(run.log(tmp_path / f"{n}.darshan"))
+    jobs = rank(paths, "bytes").jobs
+    assert [(job.logs, job.written_bytes) for job in jobs] == [(1, 4 * MIB), (2, 3 * MIB)]
 
 
 def test_memory_grows_by_little_with_the_logs_of_a_job(tmp_path: Path) -> None:

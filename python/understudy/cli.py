@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from understudy import __version__, commands
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError, one_line
+from understudy.messages import tell
 
 
 class CommandDirectory(click.Group):
@@ -39,13 +40,13 @@ class CommandDirectory(click.Group):
             print_error(error)
             ctx.exit(1)
         except click.ClickException as error:  # printed by click, with what the user typed
-            error.message = printable(error.message)  # type: ignore[misc]
+            error.message = one_line(error.message)  # type: ignore[misc]
             raise
 
 
 def print_error(error: UnderstudyError) -> None:
     """The one place where errors of commands are printed."""
-    click.echo(f"understudy: {printable(str(error))}", err=True)
+    tell(str(error))
 
 
 @click.group(

@@ -11,3 +11,8 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
     )
+
+
+def one_line(text: str) -> str:
+    """As `printable`, with ends of lines as escapes, too."""
+    return printable(text).replace("\n", "\\n")

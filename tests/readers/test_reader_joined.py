@@ -215,6 +215,30 @@ def test_what_does_not_fit_is_refused(other: dict[str, Any], message: str, tmp_p
         joined(runs, tmp_path, join_jobs=True)
 
 
+def test_a_job_id_that_is_used_again_is_asked_about(tmp_path: Path) -> None:
+    """The programs of a batch job follow each other within a day; 300 days later it is another."""
+    runs = []
+    for k, days in enumerate((0.0, 0.5, 300.0)):
+        run = Part(nprocs=1, start_s=START_S + 86400 * days)
+        run.write(f"/s/out.{k}", MIB, 2.0, rank=0)
+        runs.append(run)
+    (tmp_path / "near").mkdir()
+    near = joined(runs[:2], tmp_path / "near")
+    assert near.bytes == 2 * MIB and near.source.notes[0].startswith("Joined from 2 logs of one")
+    message = (
+        r"2/run.darshan: starts 299\.5 days after .*1/run.darshan ended, with the same job ID"
+    )
+    with pytest.raises(UnderstudyError, match=message):
+        joined(runs, tmp_path)
+    again = darshan.read(
+        tmp_path / "0/run.darshan",
+        others=[tmp_path / "1/run.darshan", tmp_path / "2/run.darshan"], join_jobs=True,
+    )  # fmt: skip
+    assert again.source.notes[0].startswith("Joined from 3 logs of 2 jobs")
+    assert any("s between 2 jobs are left out." in note for note in again.source.notes)
+    assert again.streams[-1].last_s < 86400
+
+
 def test_a_log_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     """Also under another name and compression; another process of the same times is none."""
     run, other = Part(nprocs=1), Part(nprocs=1)

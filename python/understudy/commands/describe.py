@@ -16,9 +16,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from understudy import readers
 from understudy.contracts.workload import identifier, parse
 from understudy.darshanlog import logs_below
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.inference.role_of_stream import decided, known
+from understudy.messages import tell, tell_some
 from understudy.skel.project import SETTINGS, settings_of
 
 
@@ -141,11 +142,15 @@ def command(
         if key not in known:
             raise UnderstudyError(_unfit(key, trace))
     console = Console(file=sys.stderr)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+    )
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(f"reading {trace.name}", total=None)
+        task = bar.add_task(f"reading {one_line(trace.name)}", total=None)
         workload = reader.read(
             trace,
             name=name,
@@ -159,10 +164,9 @@ def command(
     except UnderstudyError as error:
         raise click.BadParameter(str(error), param_hint="'--role'") from None
     if repeated:
-        click.echo(
-            f"understudy: {output}: the file name repeats {repeated!r} of the log, so the "
-            f"workload is named {workload.name}; choose a name with --name",
-            err=True,
+        tell(
+            f"{output}: the file name repeats {repeated!r} of the log, so the workload is named "
+            f"{workload.name}; choose a name with --name"
         )
     text = workload.to_text()
     parse(text, f"{trace}: the workload described from it")  # never write what no reader accepts
@@ -187,8 +191,15 @@ def _unfit(key: str, trace: Path) -> str:
 def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[Path, ...]]:
     """The reader of all traces, and the traces without directories: of `job`, if given."""
     found: list[Path] = []
+    lost: list[str] = []
     for trace in traces:
-        found += logs_below(trace) if trace.is_dir() else [trace]
+        if trace.is_dir():
+            below = logs_below(trace)
+            found += below.logs
+            lost += below.left_out
+        else:
+            found.append(trace)
+    tell_some(lost, f"{len(lost)} left out of directories", "the workload is without them")
     modules = {trace.suffix: _reader(trace) for trace in found}
     if len(set(modules.values())) > 1:
         one, other = (next(t for t in found if modules[t.suffix] is m) for m in modules.values())

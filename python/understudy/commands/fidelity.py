@@ -10,12 +10,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure
 from understudy.judge.observation import observe
+from understudy.messages import tell
 
 USAGE_ERROR = 2
 
@@ -57,7 +58,7 @@ def command(
             row = _row(made, original, replica, time_scale)
             write_text(output, json.dumps(row, indent=1) + "\n")
     except UnderstudyError as error:
-        click.echo(f"understudy: {error}", err=True)
+        tell(str(error))
         raise SystemExit(USAGE_ERROR) from None
     _show(made)
     raise SystemExit(0 if made.passed else 1)
@@ -89,7 +90,7 @@ def _show(made: Comparison) -> None:
         "seeks and renames."
     )
     for note in made.notes:
-        console.print(f"Note: {note}")
+        console.print(f"Note: {one_line(note)}", markup=False)
     measures = [m for _, m in made.rows()]
     above = sum(map(made.above, measures))
     skipped = sum(m.error is None for m in measures)

@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from understudy.darshanlog import logs_below
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.judge.ranking import ORDERS, Job, Ranking, rank
+from understudy.messages import tell, tell_some
 from understudy.tables import table
 from understudy.units import seconds, share, size
 
-MAX_NAMED = 20  # unreadable logs that are named
 LETTERS = 26
 
 
@@ -47,25 +47,37 @@ LETTERS = 26
     "--keep-names", is_flag=True,
     help="Show the names of programs; by default, letters tell them apart.",
 )  # fmt: skip
+@click.option("-f", "--force", is_flag=True, help="Replace the files of --json and --csv.")
 def command(
     folders: tuple[Path, ...], by: str, limit: int | None, json_file: Path | None,
-    csv_file: Path | None, keep_names: bool,
+    csv_file: Path | None, keep_names: bool, force: bool,
 ) -> None:  # fmt: skip
     """Rank the jobs whose Darshan logs are below FOLDER by their I/O: which to replicate.
 
     I/O time is that of all processes in I/O calls. A replica is worth it for the programs that
     have 80 % of all I/O time or bytes; each is represented by the first of its jobs, in order of
     I/O time, whose logs are complete. Logs that cannot be read are counted, and named on standard
-    error. A copy of a log is left out. The table tells which modules of a job are not decoded: its
-    bytes and times lack theirs.
+    error; so are links to directories, broken links, directories that cannot be read, and logs of
+    programs that still run (*.darshan_partial). A copy of a log is left out. A job ID that is used
+    again after a day or more is another job. The table tells which modules of a job are not
+    decoded: its bytes and times lack theirs.
 
     \b
     Example: understudy rank /logs/2026/11 --limit 20
              understudy describe /logs/2026/11 --job 4711 -o app.json
     """
-    paths = [
-        p for folder in folders for p in (logs_below(folder) if folder.is_dir() else [folder])
-    ]
+    for file in filter(None, (json_file, csv_file)):
+        if file.exists() and not force:
+            raise UnderstudyError(f"{file}: exists already; choose another name or use --force")
+    paths: list[Path] = []
+    lost: list[str] = []
+    for folder in folders:
+        if folder.is_dir():
+            below = logs_below(folder)
+            paths += below.logs
+            lost += below.left_out
+        else:
+            paths.append(folder)
     console = Console(file=sys.stderr)
     columns = (TextColumn("reading logs"), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(
@@ -73,22 +85,13 @@ def command(
     ) as bar:
         task = bar.add_task("", total=len(paths))
         found = rank(dict.fromkeys(paths), by, tick=lambda: bar.advance(task))
-    for message in found.unreadable[:MAX_NAMED]:
-        click.echo(f"understudy: {printable(message)}", err=True)
-    failed = len(found.unreadable)
-    if failed:
-        more = f", {failed - MAX_NAMED} of them not named here" if failed > MAX_NAMED else ""
-        click.echo(
-            f"understudy: {failed} of {found.logs} logs cannot be read{more}; the ranking is "
-            "without them",
-            err=True,
-        )
+    without = "the ranking is without them"
+    tell_some(lost, f"{len(lost)} left out of directories", without)
+    failed = f"{len(found.unreadable)} of {found.logs} logs cannot be read"
+    tell_some(found.unreadable, failed, without)
     if found.copies:
-        click.echo(
-            f"understudy: {_count(found.copies, 'copy', 'copies')} of logs left out; each log is "
-            "counted once",
-            err=True,
-        )
+        copies = _count(found.copies, "copy", "copies")
+        tell(f"{copies} of logs left out; each log is counted once")
     if not found.jobs:
         raise UnderstudyError(f"{folders[0]}: none of the {found.logs} logs can be read")
     names = found.programs if keep_names else tuple(map(_letters, range(len(found.programs))))
@@ -138,8 +141,15 @@ def _values(rows: list[dict[str, Any]]) -> str:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow(row | {"undecoded_modules": ", ".join(row["undecoded_modules"])})
+        cells = {"undecoded_modules": ", ".join(row["undecoded_modules"])}
+        writer.writerow(row | cells | {"program": _cell(row["program"])})
     return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    """Text that no spreadsheet takes for a formula, and no terminal for a command."""
+    text = one_line(text)
+    return f"'{text}" if text.lstrip()[:1] in tuple("=+-@") else text
 
 
 def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterator[str]:
@@ -156,7 +166,7 @@ def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterato
         (str(job.job), _when(job.start_s)[:16].replace("T", " "), str(job.logs),
          str(job.processes), size(job.read_bytes), size(job.written_bytes), seconds(job.io_s),
          "unknown" if job.io_fraction is None else share(job.io_fraction),
-         printable(names[job.program]).replace("\n", " "), _remark(job))
+         one_line(names[job.program]), _remark(job))
         for job in jobs
     ))  # fmt: skip
     if len(jobs) < len(found.jobs):

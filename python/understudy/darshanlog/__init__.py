@@ -7,8 +7,9 @@
 Log versions 3.00 to 3.41, of either byte order and any compression; see `Log` for what it offers.
 """
 
+from understudy.darshanlog.folders import Below, logs_below
 from understudy.darshanlog.header import Job, Module, Mount
-from understudy.darshanlog.joined import JoinedLog, Twins, Wave, logs_below, open_joined
+from understudy.darshanlog.joined import JOB_GAP_S, JoinedLog, Twins, Wave, open_joined
 from understudy.darshanlog.log import Log, open_log
 from understudy.darshanlog.records import (
     DxtRecord,
@@ -20,6 +21,8 @@ from understudy.darshanlog.records import (
 )
 
 __all__ = [
+    "JOB_GAP_S",
+    "Below",
     "DxtRecord",
     "HeatmapRecord",
     "Job",

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import math
 import re
 import struct
 import zlib
@@ -15,6 +16,8 @@ from understudy.darshanlog import layouts
 from understudy.darshanlog.layouts import LogFormat
 from understudy.darshanlog.stream import Region
 from understudy.errors import UnderstudyError
+
+YEAR_10000_S = 253_402_300_800.0  # since the epoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +264,14 @@ def read_job(region: Region, header: Header) -> tuple[Job, str, tuple[Mount, ...
     )
     text_start = head_bytes + layouts.JOB_METADATA_BYTES
     exe, mounts = _exe_and_mounts(_text(data[text_start:]))
-    return _job(values, _text(data[head_bytes:text_start]), header.format), exe, mounts
+    job = _job(values, _text(data[head_bytes:text_start]), header.format)
+    for name, time_s in (("start", job.start_s), ("end", job.end_s)):
+        if not (0 if name == "start" else -math.inf) <= time_s < YEAR_10000_S:
+            raise region.error(
+                f"the job record has the {name} time {time_s:.6g} s since 1970, expected a time "
+                "before the year 10000"
+            )
+    return job, exe, mounts
 
 
 def _text(data: bytes) -> str:

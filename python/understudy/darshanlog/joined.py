@@ -23,8 +23,8 @@ from understudy.darshanlog.records import Block, DxtRecord, HeatmapRecord, Lustr
 from understudy.errors import UnderstudyError
 
 MAX_RANKS = 1 << 24  # as in `inference.screen`
-DIGEST_BYTES = 1 << 20  # of a file at a time
 MAX_BINS = 8192  # of a heatmap of the whole
+JOB_GAP_S = 86400.0  # without a process of a job; after that its ID is another job's
 LATE = 1.1  # a time after so much of its run and a minute is wrong: see `inference.screen`
 _SUM = re.compile(
     r"(READS|WRITES|OPENS|SEEKS|STATS|MMAPS|SYNCS|FLUSHES|FILENOS|DUPS|FDOPENS|SOURCES|TARGETS|"
@@ -270,14 +270,6 @@ def _dealt(row: Any, run: Run, begin: int, end: int) -> Block:
 # -- which logs, and where --------------------------------------------------------------------
 
 
-def logs_below(folder: Path) -> list[Path]:
-    """The Darshan logs below a directory, in order of their names."""
-    found = sorted(path for path in folder.rglob("*.darshan") if path.is_file())
-    if not found:
-        raise UnderstudyError(f"{folder}: expected at least one file *.darshan in this directory")
-    return found
-
-
 def open_joined(paths: Sequence[Path], *, several_jobs: bool = False) -> Log:
     """Open logs as one; a single one as `open_log` does.
 
@@ -331,11 +323,19 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _refuse_strangers(runs: Sequence[Run], several_jobs: bool) -> None:
-    first = runs[0]
+    first, last = runs[0], runs[0]
     for run in runs[1:]:
+        gap_s, before = run.job.start_s - last.end_s, last
+        last = max(last, run, key=lambda run: run.end_s)
         if run.job.uid != first.job.uid:
             raise UnderstudyError(f"{run.path}: a log of another user than {first.path}")
         if run.job.jobid == first.job.jobid:
+            if gap_s > JOB_GAP_S and not several_jobs:
+                raise UnderstudyError(
+                    f"{run.path}: starts {gap_s / 86400:.1f} days after {before.path} ended, with "
+                    f"the same job ID {run.job.jobid}: of another job, if job IDs are used again; "
+                    "give the logs of one job, or join both with --join-jobs"
+                )
             continue
         if not several_jobs:
             raise UnderstudyError(
@@ -384,7 +384,7 @@ def _refuse_twins(runs: Sequence[Run]) -> None:
 
 
 def _digest(path: Path) -> bytes:
-    """Of all counters of a log; of the file where no module is decoded."""
+    """Of all counters of a log; of all plain bytes of its modules where none is decoded."""
     digest, empty = hashlib.sha256(), True
     with open_log(path) as log:
         for module in layouts.RECORDS:
@@ -392,9 +392,9 @@ def _digest(path: Path) -> bytes:
             for block in log.records(module) if known is not None and known.supported else ():
                 digest.update(module.encode() + block.tobytes())
                 empty = False
-    with path.open("rb") as file:
-        while empty and (part := file.read(DIGEST_BYTES)):
-            digest.update(part)
+        for name in log.modules if empty else ():
+            for part in log.plain(name):
+                digest.update(part)
     return digest.digest()[:16]
 
 
@@ -412,7 +412,8 @@ def _scheduled(runs: Sequence[Run]) -> tuple[list[Run], list[float]]:
                 f"{run.path}: the job record has {count} processes, expected 1 to {MAX_RANKS} "
                 "of all logs at the same time"
             )
-        if start_s > last_s and jobs and run.job.jobid not in jobs:
+        again = start_s - last_s > JOB_GAP_S
+        if start_s > last_s and jobs and (run.job.jobid not in jobs or again):
             waits_s.append(start_s - last_s)
             jobs = set()
         jobs.add(run.job.jobid)
@@ -455,7 +456,7 @@ def _room(busy: npt.NDArray[np.bool_], count: int) -> int:
 
 def _notes(runs: Sequence[Run], waits_s: Sequence[float], empty: int) -> list[str]:
     """What was joined and assumed, as messages."""
-    jobs = len({run.job.jobid for run in runs})
+    jobs = max(len({run.job.jobid for run in runs}), 1 + len(waits_s))
     turns = 1 + max(run.turn for run in runs)
     how = "at the same time" if turns == 1 else f"up to {turns} one after another on a rank"
     note = (

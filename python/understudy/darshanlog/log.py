@@ -28,6 +28,7 @@ from understudy.darshanlog.stream import Region
 from understudy.errors import UnderstudyError
 
 BLOCK_RECORDS = 4096
+PLAIN_BYTES = 1 << 20
 
 
 class Log:
@@ -159,6 +160,10 @@ class Log:
         if found is None:
             return iter(())
         return dxt_records(self._module_region(found), module, found.version, self._header.order)
+
+    def plain(self, module: str) -> Iterator[bytes]:
+        """The plain bytes of a module's region, decoded or not, a MiB at a time."""
+        return self._module_region(self.modules[module]).blocks(PLAIN_BYTES)
 
     def _module(self, name: str) -> Module | None:
         module = self.modules.get(name)

@@ -10,7 +10,7 @@ and times.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -74,8 +74,15 @@ def observe(path: Path, original: Observation | None = None) -> Observation:
         replica = _observe_player(path, [s.stream for s in original.streams])
         if replica is not None:
             return replica
-    with open_joined(logs_below(path)) if path.is_dir() else open_log(path) as log:
-        return _observe_application(log)
+    if not path.is_dir():
+        with open_log(path) as log:
+            return _observe_application(log)
+    below = logs_below(path)
+    with open_joined(below.logs) as log:
+        seen = _observe_application(log)
+    lost = len(below.left_out)
+    notes = [f"{lost} left out of the directory, such as {below.left_out[0]}"] if lost else []
+    return replace(seen, notes=(*seen.notes, *notes))
 
 
 # -- a log of any application ---------------------------------------------------------------------

@@ -7,13 +7,16 @@ of one log and a few hundred bytes for each job and each log.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
-from understudy.darshanlog import Log, Twins, open_log
+from understudy.darshanlog import JOB_GAP_S, Log, Twins, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.interfaces import READ, WRITE, of_log
 
 COVERED = 0.8  # share of all I/O time, and of all bytes, of the programs that are worth a replica
+_SUMS = ("logs", "read_bytes", "written_bytes", "opens", "io_s", "process_s", "incomplete",
+         "unfinished")  # fmt: skip
 NO_FILES = ("BG/Q", "MDHIM", "APXC", "APMPI")  # modules that count no I/O of files
 _SCRIPTED = re.compile(r"(python|perl|ruby|R$|Rscript|bash|sh$|julia|java$|node$)[\d.]*$")
 
@@ -26,7 +29,6 @@ class Job:
     file I/O whose bytes and seconds are not in these sums."""
 
     job: int
-    user: int = field(repr=False)
     start_s: float = float("inf")  # since the epoch
     end_s: float = 0.0
     logs: int = 0
@@ -42,6 +44,21 @@ class Job:
     program: int = 0
     replicate: str = ""  # why a replica of this job is worth it, or which job stands for it
     largest_bytes: int = field(default=-1, repr=False)  # of a log
+
+    def near(self, other: "Job") -> bool:
+        """Whether logs of the same job ID are of one job: they overlap, or nearly so."""
+        return max(other.start_s - self.end_s, self.start_s - other.end_s) <= JOB_GAP_S
+
+    def add(self, other: "Job") -> None:
+        """Add the logs of the same job."""
+        if other.largest_bytes > self.largest_bytes:
+            self.largest_bytes, self.program = other.largest_bytes, other.program
+        self.start_s = min(self.start_s, other.start_s)
+        self.end_s = max(self.end_s, other.end_s)
+        self.processes = max(self.processes, other.processes)
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.undecoded = tuple(sorted({*self.undecoded, *other.undecoded}))
 
     @property
     def bytes(self) -> int:
@@ -76,7 +93,7 @@ def rank(
     paths: Iterable[Path], by: str = "time", tick: Callable[[], None] = lambda: None
 ) -> Ranking:
     """Rank the jobs of these logs by `by`, a key of `ORDERS`. `tick` is called for each log."""
-    jobs: dict[tuple[int, int], Job] = {}
+    jobs: dict[tuple[int, int], list[Job]] = {}
     programs: dict[str, int] = {}
     twins = Twins()
     unreadable, logs, copies = [], 0, 0
@@ -88,7 +105,9 @@ def rank(
                 copies += not _add(jobs, programs, log, path, twins)
         except UnderstudyError as error:
             unreadable.append(str(error))
-    found = sorted(jobs.values(), key=lambda job: (-ORDERS[by](job), -job.bytes, job.job))
+    found = sorted(
+        chain.from_iterable(jobs.values()), key=lambda job: (-ORDERS[by](job), -job.bytes, job.job)
+    )
     _choose(found)
     return Ranking(
         jobs=tuple(found), programs=tuple(programs), unreadable=tuple(unreadable), logs=logs,
@@ -97,8 +116,9 @@ def rank(
 
 
 def _add(
-    jobs: dict[tuple[int, int], Job], programs: dict[str, int], log: Log, path: Path, twins: Twins
-) -> bool:
+    jobs: dict[tuple[int, int], list[Job]], programs: dict[str, int], log: Log, path: Path,
+    twins: Twins,
+) -> bool:  # fmt: skip
     """Add a log to its job; False for the copy of another."""
     about = log.job
     if about.nprocs < 1:
@@ -109,25 +129,26 @@ def _add(
     if twins.of(path, about, log.exe):
         return False
     read, written = (sum(totals.bytes[way] for totals in own) for way in (READ, WRITE))
-    key = (about.jobid, about.uid)
-    job = jobs.setdefault(key, Job(job=about.jobid, user=about.uid))
     run_s = about.run_time_s
-    job.logs += 1
-    job.start_s = min(job.start_s, about.start_s)
-    job.end_s = max(job.end_s, about.end_s if run_s is not None else about.start_s)
-    job.processes = max(job.processes, about.nprocs)
-    job.read_bytes += read
-    job.written_bytes += written
-    job.opens += sum(totals.opens or 0 for totals in own)
-    job.io_s += sum(sum(totals.time_s) for totals in own)
-    job.process_s += about.nprocs * (run_s or 0.0)
-    job.unfinished += run_s is None
-    job.incomplete += any(m.partial for m in log.modules.values())
     lacking = {m.name for m in log.modules.values() if m.reason and m.name not in NO_FILES}
-    job.undecoded = tuple(sorted({*job.undecoded, *lacking}))
-    if read + written > job.largest_bytes:
-        job.largest_bytes = read + written
-        job.program = programs.setdefault(program_of(log.exe), len(programs))
+    job = Job(
+        job=about.jobid, start_s=about.start_s,
+        end_s=about.end_s if run_s is not None else about.start_s, logs=1,
+        processes=about.nprocs, read_bytes=read, written_bytes=written,
+        opens=sum(totals.opens or 0 for totals in own),
+        io_s=sum(sum(totals.time_s) for totals in own), process_s=about.nprocs * (run_s or 0.0),
+        incomplete=any(m.partial for m in log.modules.values()), unfinished=run_s is None,
+        undecoded=tuple(sorted(lacking)), largest_bytes=read + written,
+        program=programs.setdefault(program_of(log.exe), len(programs)),
+    )  # fmt: skip
+    others = []
+    for known in jobs.get((about.jobid, about.uid), ()):
+        if known.near(job):
+            known.add(job)
+            job = known
+        else:
+            others.append(known)
+    jobs[about.jobid, about.uid] = [*others, job]
     return True
 
 
