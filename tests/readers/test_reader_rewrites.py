@@ -10,6 +10,7 @@ from tests.readers.logs import TRACES
 from tests.readers.synthetic import Run, only, sizes
 from understudy.contracts.workload import Stream, Workload, parse, provenance_of
 from understudy.inference.calls import of_stream
+from understudy.inference.passes import Segments, grows
 from understudy.inference.rewrites import passes_of
 from understudy.readers import darshan
 
@@ -127,6 +128,15 @@ def test_a_header_written_again_is_no_pass(tmp_path: Path) -> None:
     assert (stream.files, sizes(stream)) == ("new", [MIB + 512] * 3)
     assert [d.overhead_bytes for d in stream.dumps] == [-512] * 3
     assert "1536 B were written over others of the same dump" in notes(workload)
+
+
+@pytest.mark.parametrize("sizes", [[], [0, 0]])
+def test_an_empty_trace_tells_nothing_of_a_file_that_grows(sizes: list[int]) -> None:
+    """A trace may name a file without an access to it."""
+    size = np.array(sizes, np.int64)
+    at_s = np.arange(float(len(sizes)))
+    none = Segments(rank=0 * size, offset=0 * size, bytes=size, start_s=at_s, end_s=at_s)
+    assert not grows(none, MIB)
 
 
 def test_passes_begin_where_offsets_start_again() -> None:

@@ -115,8 +115,8 @@ def _most(cell: Cell, ranks: int) -> float:
 def grows(segments: Segments | None, extent: int) -> bool:
     """Whether a file grows until its end as it is written, so that what is written over is no
     earlier pass: HDF5 fills the space of a dataset that grows before its data come."""
-    if segments is None or segments.offset.min() < 0 or not extent:
-        return False
+    if segments is None or not segments.bytes.sum() or segments.offset.min() < 0 or not extent:
+        return False  # no trace of this file, or an empty one
     segments = some(segments, np.argsort(segments.start_s, kind="stable"))
     ends = np.maximum.accumulate(segments.offset + segments.bytes)
     written = np.cumsum(segments.bytes) / segments.bytes.sum()
