@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.rehearsal.ceph import __main__ as rehearsal
-from tests.rehearsal.ceph import cases
-from tests.rehearsal.ceph.placement import spread
+from tests.rehearsal.ceph import cases, cluster, sweep
+from tests.rehearsal.ceph.cluster import Failure
+from tests.rehearsal.ceph.placement import name_hash, spread
+from tests.rehearsal.ceph.stage import Skip
 from tests.rehearsal.ceph.striping import Layout, expected_rate
+from tests.rehearsal.ceph.sweep import Point, decided
 from tests.support import player
 from understudy.paths import ROOT
 
@@ -66,6 +69,50 @@ def test_stripes_on_different_osds() -> None:
     assert spread(0x10000000001, 3, osd_of)
     assert asked == [f"10000000001.0000000{number}" for number in range(3)]
     assert not spread(0x10000000001, 2, lambda _: 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),  # as `ceph osd map` of Ceph 16.2 states
+    [
+        ("a", 0x29EEC818),
+        ("10000000001.00000000", 0xC9E0747),
+        ("abcdefghijk", 0xE52B8E4C),
+        ("abcdefghijkl", 0xB1B3EA5),
+        ("abcdefghijklmnopqrstuvw", 0x68E5FF21),
+        ("é", 0xD6F31281),
+        ("x" * 36, 0x5D3A1779),
+    ],
+)
+def test_hash_of_an_object(name: str, expected: int) -> None:
+    assert name_hash(name) == expected
+
+
+def runs(*rates: float, count: int = 4) -> list[Point]:
+    return [Point(count=count, rate=rate, expected=100, shares=[0.25] * 4) for rate in rates]
+
+
+def test_a_run_on_a_busy_host_is_repeated_until_one_decides() -> None:
+    given = iter(runs(10, 59, 90, 100))
+    assert [one.rate for one in decided(lambda: next(given))] == [10, 59, 90]
+    never = decided(lambda: runs(10)[0])
+    assert len(never) == sweep.TRIES
+    with pytest.raises(Skip, match="too busy"):
+        sweep.check(never)
+    assert "4: 0.0 (the fastest of 3; 0.90" in sweep.check(runs(10, 59, 90))
+    with pytest.raises(Failure, match="faster than the OSDs"):
+        sweep.check(runs(10, 126))
+    assert sweep.growth([*runs(10, 90), *runs(30, 20, count=2)], 2, 4) == 3
+
+
+def test_a_host_that_stands_still_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = iter([0, 90, 180, 181, 182])
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: next(now_s))
+    monkeypatch.setattr(cluster.time, "sleep", lambda _: None)
+    looks = iter([False, False, False, True])
+    cluster.until("it", lambda: next(looks), 10)
+    now_s = iter([0, *range(1, 99)])
+    with pytest.raises(Failure, match="it: not within 10 s"):
+        cluster.until("it", lambda: False, 10)
 
 
 def rehearse(*words: str, **environment: str) -> "subprocess.Popen[str]":

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.rehearsal.ceph.cluster import Failure, throttle, until
+from tests.rehearsal.ceph.placement import object_name
 from tests.rehearsal.ceph.stage import MIB, Outcome, Stage, expect, files_of
 from tests.rehearsal.ceph.sweep import limited
 
@@ -84,7 +85,7 @@ def slow(stage: Stage) -> Sequence[float]:
 def victim(stage: Stage, directory: Path) -> int:
     """An OSD with bytes of the newest file."""
     newest = max((p for p in directory.iterdir() if p.is_file()), key=lambda p: p.stat().st_ino)
-    return stage.cluster.osd_of(f"{newest.stat().st_ino:x}.{0:08x}")
+    return stage.cluster.osd_of(object_name(newest.stat().st_ino, 0))
 
 
 def take_down(stage: Stage, osd: int) -> None:

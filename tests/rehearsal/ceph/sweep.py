@@ -2,7 +2,9 @@
 
 Each OSD's traffic is limited, so that it is slower than everything else. A file whose largest
 share on one OSD is s is written with an OSD's rate / s, whatever its stripe count: two objects on
-one OSD halve the bandwidth. The OSDs' own counters tell the shares.
+one OSD halve the bandwidth. Where its objects are decides what is expected of it, and the OSDs'
+own counters confirm it. A host can only be too busy for that bandwidth, so that the fastest run
+counts, and a run that is slow is repeated.
 """
 
 from __future__ import annotations
@@ -10,11 +12,10 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from tests.rehearsal.ceph import placement
@@ -23,11 +24,13 @@ from tests.rehearsal.ceph.layouts import check_objects
 from tests.rehearsal.ceph.stage import MIB, Skip, Stage, expect, files_of
 from tests.rehearsal.ceph.striping import Layout, expected_rate
 
-RATE_MBIT = 10.0  # of an OSD
+RATE_MBIT = 6.0  # of an OSD
 SLOW = 4  # times slower: the straggler
 COUNTS = (1, 2, 4, 8)
-REPEATS = 3
+REPEATS = 2  # of a job
+TRIES = 6  # of a run
 SIZE = 8 * MIB
+DENSE = 0.9  # at least that of a file's size is written: ADIOS leaves holes
 BAND = (0.6, 1.25)  # of the expected bandwidth; headers below, bursts above
 
 
@@ -44,6 +47,11 @@ class Point:
     def even(self) -> bool:
         """Are the stripes on different OSDs?"""
         return max(self.shares) < 1.5 / self.count  # metadata too are written
+
+    @property
+    def decides(self) -> bool:
+        """Was the host fast enough for the bandwidth of the OSDs, and are the stripes apart?"""
+        return self.even and self.rate > BAND[0] * self.expected
 
 
 @contextmanager
@@ -82,16 +90,32 @@ def play(
     `slow`: the OSD of the object of that number is slower than the others.
     """
     cluster = stage.cluster
-    inode = placement.advance(stage.mount, ahead, cluster.osds, cluster.osd_of)
+    osd_of = placement.placed_by(cluster)
+    objects = max(count, 0 if slow is None else slow + 1)
+    inode = placement.advance(stage.mount, ahead, objects, osd_of)
     rates = [RATE_MBIT] * cluster.osds
     if slow is not None:
-        rates[cluster.osd_of(f"{inode:x}.{slow:08x}")] /= SLOW
+        rates[osd_of(placement.object_name(inode, slow))] /= SLOW
     with limited(rates):
         before = cluster.written()
         measured = stage.measured(words, environment=environment)
         moved = difference(cluster.written(), before)
-    expect(sum(moved) >= SIZE, f"{sum(moved)} bytes reached the OSDs, expected {SIZE}")
-    return point(count, rate_of(measured), moved, rates)
+    placed = [0] * cluster.osds
+    for path in files_of(Path(words[words.index("-o") + 1])):
+        for number, size in cluster.objects(path.stat().st_ino).items():
+            placed[osd_of(placement.object_name(path.stat().st_ino, number))] += size
+    expect(sum(placed) >= SIZE, f"objects of {placed} bytes on the OSDs, expected {SIZE} in all")
+    lacking = [osd for osd, size in enumerate(placed) if moved[osd] < DENSE * size]
+    expect(not lacking, f"OSDs got {moved} bytes, and have objects of {placed}")
+    return point(count, rate_of(measured), placed, rates)
+
+
+def decided(one: Callable[[], Point]) -> list[Point]:
+    """Runs until one decides, at most TRIES."""
+    points = [one()]
+    while not points[-1].decides and len(points) < TRIES:
+        points.append(one())
+    return points
 
 
 def check(points: Sequence[Point]) -> str:
@@ -104,15 +128,15 @@ def check(points: Sequence[Point]) -> str:
         runs = [one for one in points if one.count == count]
         rates = [one.rate / MIB for one in runs]
         ratios = [one.rate / one.expected for one in runs]
-        busy = busy or median(ratios) < BAND[0]
+        busy = busy or max(ratios) < BAND[0]
         uneven = sum(not one.even for one in runs)
-        note = f", {uneven} of {len(runs)} with stripes that share an OSD" if uneven else ""
+        note = f", {uneven} with stripes that share an OSD" if uneven else ""
         rows.append(
-            f"{count}: {median(rates):.1f} ({min(rates):.1f} to {max(rates):.1f}{note}; "
-            f"{median(ratios):.2f} of what the OSDs' shares imply)"
+            f"{count}: {max(rates):.1f} (the fastest of {len(runs)}{note}; "
+            f"{max(ratios):.2f} of what the OSDs' shares imply)"
         )
         expect(max(ratios) < BAND[1], f"faster than the OSDs: {rows[-1]}")
-    text = f"MiB/s by stripe count, of {len(points)} runs: {'; '.join(rows)}"
+    text = f"MiB/s by stripe count: {'; '.join(rows)}"
     if busy:
         raise Skip(f"this host is too busy for the bandwidth, placement is right: {text}")
     return text
@@ -127,40 +151,38 @@ def growth(points: Sequence[Point], less: int, more: int) -> float:
     for count, found in rates.items():
         shares = [[round(share, 2) for share in one.shares] for one in points]
         expect(found, f"stripe count {count}: no run with its stripes on different OSDs: {shares}")
-    return median(rates[more]) / median(rates[less])
+    return max(rates[more]) / max(rates[less])
 
 
 def sweep(stage: Stage) -> str:
     """The player alone: the bandwidth follows the stripe count."""
-    workload = stage.workload("sweep", "shared", SIZE)
-    points = []
-    for count in COUNTS:
-        for _ in range(REPEATS):
-            points.append(play(stage, by_player(stage, workload, count), count, ahead=1))
-            shutil.rmtree(stage.mount / "run", ignore_errors=True)
-    more = growth(points, 1, 4)
+    points = [one for count in COUNTS for one in decided(lambda n=count: by_player(stage, n))]
     text = check(points)
-    expect(more > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
+    expect(growth(points, 1, 4) > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
     return text
 
 
-def by_player(stage: Stage, workload: Path, count: int) -> list[str | Path]:
+def by_player(stage: Stage, count: int, slow: int | None = None) -> Point:
     """The player makes its directory, then the file."""
-    given = ("-a", "posix", "-e", "--stripe-count", str(count))
-    return stage.player(workload, stage.mount / "run", *given)
+    workload = stage.workload("sweep", "shared", SIZE)
+    given = ("-a", "posix", "-e", "-k", "--stripe-count", str(count))
+    run = stage.mount / "run"
+    try:
+        return play(stage, stage.player(workload, run, *given), count, ahead=1, slow=slow)
+    finally:
+        shutil.rmtree(run, ignore_errors=True)
 
 
 def straggler(stage: Stage) -> str:
     """One slow OSD makes a file on all OSDs slower than one on four others."""
-    workload = stage.workload("sweep", "shared", SIZE)
     last = stage.cluster.osds - 1
     points = [
-        play(stage, by_player(stage, workload, count), count, ahead=1, slow=last)
+        one
         for count in (4, last + 1)
+        for one in decided(lambda n=count: by_player(stage, n, slow=last))
     ]
-    more = growth(points, 4, last + 1)
     text = check(points)
-    expect(more < 1, f"the slow OSD does not count: {text}")
+    expect(growth(points, 4, last + 1) < 1, f"the slow OSD does not count: {text}")
     return text
 
 
@@ -175,18 +197,23 @@ def adios(stage: Stage) -> str:
     workload = stage.workload("sweep", "shared", SIZE)
     points = []
     for count in (1, 2, 4):
-        with stage.directory("adios") as run:
-            given = ["-a", "adios", "-m", "adios.method=MPI_LUSTRE", "-e", "-k"]
-            given += ["-m", f"adios.stripe_count={count}", "-m", "adios.stripe_size=1MiB"]
-            words = stage.player(workload, run, *given)
-            points.append(play(stage, words, count, environment=preload))
-            [path] = [path for path in files_of(run) if path.stat().st_size >= SIZE]
-            found = Layout.of(path)
-            expect((found.count, found.unit) == (count, MIB), f"{path.name}: {found}")
-            expect(check_objects(stage, path) == count, f"{path.name}: objects")
-            [entry] = json.loads(stage.result.read_text())["striping"]
-            expect(entry["applied"]["stripe_count"] == count, f"recorded: {entry['applied']}")
+        points += decided(lambda n=count: by_adios(stage, workload, n, preload))
     return check(points)
+
+
+def by_adios(stage: Stage, workload: Path, count: int, preload: Mapping[str, str]) -> Point:
+    with stage.directory("adios") as run:
+        given = ["-a", "adios", "-m", "adios.method=MPI_LUSTRE", "-e", "-k"]
+        given += ["-m", f"adios.stripe_count={count}", "-m", "adios.stripe_size=1MiB"]
+        words = stage.player(workload, run, *given)
+        made = play(stage, words, count, environment=preload)
+        [path] = [path for path in files_of(run) if path.stat().st_size >= SIZE]
+        found = Layout.of(path)
+        expect((found.count, found.unit) == (count, MIB), f"{path.name}: {found}")
+        expect(check_objects(stage, path) == count, f"{path.name}: objects")
+        [entry] = json.loads(stage.result.read_text())["striping"]
+        expect(entry["applied"]["stripe_count"] == count, f"recorded: {entry['applied']}")
+        return made
 
 
 def checks(stage: Stage) -> str:
@@ -215,9 +242,8 @@ def checks(stage: Stage) -> str:
         moved = difference(end, job["written"])
         points.append(point(count, rate_of(record["measurement"]), moved, rates))
     expect(len(points) == len(COUNTS) * REPEATS, f"{len(points)} runs:\n{done.out[-1500:]}")
-    more = growth(points, 1, 4)
     text = check(points)
-    expect(more > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
+    expect(growth(points, 1, 4) > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
     return text
 
 
@@ -252,4 +278,9 @@ def site(stage: Stage, log: Path) -> dict[str, str]:
     first = f"{module} {stage.mount} 1 {log}"
     path.write_text(f'{text}\nfor _one in partitions:\n    _one["prepare_cmds"] = [{first!r}]\n')
     output = stage.base / "out"
-    return {"UNDERSTUDY_PATH": str(here.parent), "UNDERSTUDY_OUTPUT": str(output)}
+    return {
+        "UNDERSTUDY_PATH": str(here.parent),
+        "UNDERSTUDY_OUTPUT": str(output),
+        "RFM_CONFIG_FILES": str(stage.root / "configs" / "settings.py"),
+        "RFM_COLORIZE": "0",
+    }
