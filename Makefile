@@ -6,6 +6,12 @@ SHELL := /bin/bash
 .PHONY: help run test build lint bench rehearse clean
 
 ENV := source ./setup-env.sh;
+export ARGS ?=
+export SYSTEM
+define REHEARSE_USAGE
+{ echo "usage: make rehearse SYSTEM=NAME [ARGS='arguments for ReFrame']"; \
+  echo "       make rehearse FS=ceph [ARGS='--list | CASE...']"; } >&2; exit 2
+endef
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z]+):  ## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -31,8 +37,9 @@ bench:  ## compare the speed with other programs
 	@$(ENV) for bench in benchmarks/*.py; do echo "== $$bench"; PYTHONPATH=. python "$$bench"; done
 
 rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph
+	@$(if $(or $(filter ceph,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))
 	@./setup.sh test
-	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS) $(ARGS),slurm $(SYSTEM) --more "$(ARGS)")
+	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS) $(ARGS),slurm "$$SYSTEM" --more "$$ARGS")
 
 clean:  ## remove build/ and .venv/
 	rm -rf build .venv python/understudy.egg-info

@@ -44,7 +44,7 @@ STORAGE = [
 ]
 # On a stand-in for a system: small workloads on all of four nodes, with a target for each node.
 REHEARSAL = [
-    "-n ^Replay", "-S scaling=strong", "-S ranks=8", "-S ranks_per_node=2", "-S max_bytes=32MiB",
+    "-S scaling=strong", "-S ranks=8", "-S ranks_per_node=2", "-S max_bytes=32MiB",
     "-P stripe_count=default,nodes", "-S campaign=rehearsal",
 ]  # fmt: skip
 

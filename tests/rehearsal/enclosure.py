@@ -12,10 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 NAMESPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
 PR_SET_PDEATHSIG = 1
+LAST_S = 10.0
 EMPTY = ("tmp", "run", "proc")  # directories of the new root that show nothing of the host
 
 
@@ -27,7 +29,8 @@ def end_with_parent() -> None:
 def enclosed(command: Callable[[str], Sequence[str]]) -> int:
     """Run a command as process 1 of new namespaces; its exit status, 130 after Ctrl-C.
 
-    It is made with the name of an empty directory to mount things on.
+    It is made with the name of an empty directory to mount things on. After Ctrl-C, which it
+    receives too, it has LAST_S to end by itself.
     """
     with tempfile.TemporaryDirectory(prefix="understudy-rehearsal-") as folder:
         inside = ["unshare", *NAMESPACES, "--propagation", "private", "--fork", "--kill-child"]
@@ -36,6 +39,8 @@ def enclosed(command: Callable[[str], Sequence[str]]) -> int:
         try:
             return process.wait()
         except KeyboardInterrupt:
+            with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                process.wait(LAST_S)
             return 128 + signal.SIGINT
         finally:
             process.kill()  # and with it, at once, all that is inside

@@ -9,8 +9,9 @@ queues and features exist, `qsub` and `qstat` are those that Slurm has for Torqu
 Questions about the type and the stripes of files are answered by the library that the tests have
 for that. The record of a run names `rehearsal` as the source of its storage.
 
-Without COMMAND: `reframe -c checks/ -r --system SYSTEM --mode rehearsal`. With it, the command
-runs as root instead; `as-user` on its PATH starts what an ordinary user would.
+Without COMMAND: `reframe -c checks/ -r --system SYSTEM --mode rehearsal -n ^Replay`; other checks
+if --more names them with -n. With it, the command runs as root instead; `as-user` on its PATH
+starts what an ordinary user would.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import pwd
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -341,7 +343,7 @@ def inside(arguments: argparse.Namespace, folder: Path) -> int:
     )
     command = arguments.command or [
         "as-user", "reframe", "-c", "checks/", "-r", "--system", system["name"],
-        "--mode", "rehearsal", *shlex.split(arguments.more),
+        "--mode", "rehearsal", *selection(arguments.more),
     ]  # fmt: skip
     try:
         return subprocess.run(command, check=False).returncode
@@ -349,15 +351,32 @@ def inside(arguments: argparse.Namespace, folder: Path) -> int:
         keep_output(system["name"], kept)
 
 
+def selection(more: str) -> list[str]:
+    """Arguments for ReFrame; without a name among them, the check Replay. ReFrame joins the names
+    of several options by "or"."""
+    try:
+        words = shlex.split(more)
+    except ValueError as error:
+        raise UnderstudyError(f"arguments for ReFrame: {more}: {error}") from error
+    named = any(re.match(r"-n|--name(=|$)", word) for word in words)
+    return words if named else ["-n", "^Replay", *words]
+
+
 def keep_output(name: str, where: Path) -> None:
     """Copy records, reports and what is left of failed cases to the output directory."""
-    if not any((SELF / "out").iterdir()):
+    if not any(path.is_file() for path in (SELF / "out").rglob("*")):
         return
     made = where / time.strftime(f"rehearsal-{name}-%Y%m%dT%H%M%S")
-    shutil.copytree(SELF / "out", made, symlinks=True)
-    owner = (ROOT / "Makefile").stat()
-    for path in (made, *made.rglob("*")):
-        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    begun = made.with_name(f".{made.name}")  # one that is not whole has no name of a record
+    try:
+        shutil.copytree(SELF / "out", begun, symlinks=True)
+        owner = (ROOT / "Makefile").stat()
+        for path in (begun, *begun.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        begun.rename(made)
+    except BaseException:
+        shutil.rmtree(begun, ignore_errors=True)
+        raise
     say(f"records and reports: {made}")
 
 
@@ -389,16 +408,22 @@ def main() -> int:
     try:
         if arguments.inside is not None:
             return inside(arguments, Path(arguments.inside))
+        system_of(arguments.system)
+        selection(arguments.more)
         if reason := obstacle():
             raise UnderstudyError(reason)
-        system_of(arguments.system)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except UnderstudyError as error:
         say(str(error))
         return 1
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     output().mkdir(parents=True, exist_ok=True)
     itself = [sys.executable, "-m", "tests.rehearsal.slurm"]
-    return enclosure.enclosed(lambda folder: [*itself, "--inside", folder, *sys.argv[1:]])
+    status = enclosure.enclosed(lambda folder: [*itself, "--inside", folder, *sys.argv[1:]])
+    if status == 128 + signal.SIGINT:
+        say("interrupted; nothing of it is left but the records of cases that have ended, if any")
+    return status
 
 
 if __name__ == "__main__":

@@ -90,8 +90,10 @@ def test_nothing_is_left_of_a_rehearsal_that_is_interrupted(place: Path) -> None
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "understudy: rehearsal: interrupted; " in err and "Traceback" not in err
+    assert not list(place.glob("*rehearsal-cab-*"))  # no case has ended
     for _ in range(100):  # the kernel ends what is inside
         if left_behind() == before:
             break
@@ -140,6 +142,42 @@ def test_a_system_that_cannot_be_rehearsed_is_refused(name: str, message: str) -
     with pytest.raises(UnderstudyError) as refused:
         slurm.system_of(name)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ("", ["-n", "^Replay"]),
+    ("-E 'a == \"b\"'", ["-n", "^Replay", "-E", 'a == "b"']),
+    ("-n Fidelity", ["-n", "Fidelity"]),
+    ("--name=Fidelity", ["--name=Fidelity"]),
+    ("-nFidelity --repeat 2", ["-nFidelity", "--repeat", "2"]),
+])  # fmt: skip
+def test_checks_that_are_named_take_the_place_of_others(more: str, words: list[str]) -> None:
+    assert slurm.selection(more) == words
+
+
+def test_arguments_with_an_open_quote_are_refused() -> None:
+    with pytest.raises(UnderstudyError, match="arguments for ReFrame: -E 'a: No closing"):
+        slurm.selection("-E 'a")
+
+
+def test_without_a_system_the_target_prints_its_usage() -> None:
+    clean = {key: value for key, value in os.environ.items() if key not in ("SYSTEM", "FS")}
+    for words in ((), ("FS=nix",)):
+        done = subprocess.run(
+            ["make", "rehearse", *words], cwd=ROOT, env=clean, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 2 and done.stdout == ""
+        assert done.stderr.startswith("usage: make rehearse SYSTEM=NAME [ARGS=")
+
+
+def test_quotes_within_arguments_are_passed_on() -> None:
+    arguments = "ARGS=-E 'workload == \"n-1\"'"
+    done = subprocess.run(
+        ["make", "-n", "rehearse", "SYSTEM=titan", arguments],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1].endswith('slurm "$SYSTEM" --more "$ARGS"')
 
 
 def test_without_its_packages_a_rehearsal_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
