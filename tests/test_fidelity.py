@@ -184,7 +184,7 @@ def test_the_same_has_no_error() -> None:
     (lambda w: change(w, transfer_bytes=8192), "operations", None),
     (lambda w: change(w, transfer_bytes=8192), "access sizes", None),
     (lambda w: change(w, collective=False), "collective", -1.0),
-    (lambda w: delay(w, 0.12), "timeline", 0.12 / 0.9),  # the schedule is from 0.1 s to 1 s
+    (lambda w: delay(w, 0.3), "timeline", 0.3 / 0.9),  # the schedule is from 0.1 s to 1 s
 ])  # fmt: skip
 def test_a_difference_fails_with_its_error(
     changed: Callable[[Workload], Workload], quantity: str, error: float | None
@@ -199,8 +199,15 @@ def test_a_difference_fails_with_its_error(
 
 
 def test_a_tenth_is_tolerated_and_no_more() -> None:
-    assert compare(seen(sample()), seen(delay(sample(), 0.08))).passed
-    assert not compare(seen(sample()), seen(delay(sample(), 0.08)), tolerance_fraction=0.05).passed
+    assert compare(seen(sample()), seen(grow(sample(), 0.08))).passed
+    assert not compare(seen(sample()), seen(grow(sample(), 0.08)), tolerance_fraction=0.05).passed
+
+
+def test_a_fraction_of_a_second_is_on_time() -> None:
+    """The start of a process moves the dumps of a run of a second by a tenth of it and more."""
+    found = compare(seen(sample()), seen(delay(sample(), 0.2)))
+    assert errors(found)["checkpoint", "timeline"] == 0 and found.passed
+    assert errors(compare(seen(sample()), seen(delay(sample(), 0.26))))["checkpoint", "timeline"]
 
 
 def test_time_steps_of_stdio_are_estimated_and_not_compared() -> None:

@@ -36,6 +36,25 @@ def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("side", ["original", "replica"])
+def test_a_darshan_without_hdf5_is_named_as_the_cause(side: str, tmp_path: Path) -> None:
+    whole, bare = Run(nprocs=1), Run(nprocs=1)
+    for run in (whole, bare):
+        run.write("/s/a.h5", MIB, 1.0, rank=0)
+    file, dataset = whole.file("/s/a.h5"), whole.file("/s/a.h5:/u")
+    whole.add("H5F", {"id": file, "rank": 0, "H5F_OPENS": 1})
+    whole.add("H5D", {"id": dataset, "file_rec_id": file, "rank": 0, "H5D_BYTES_WRITTEN": MIB,
+                      "H5D_WRITES": 1})  # fmt: skip
+    for folder, run in (("whole", whole), ("bare", bare)):
+        (tmp_path / folder).mkdir()
+        run.log(tmp_path / folder / "a.darshan")
+    logs = [tmp_path / folder / "a.darshan" for folder in ("whole", "bare")]
+    first, second = map(observe, logs if side == "replica" else reversed(logs))
+    said = [n for n in compare(first, second).notes if "built without HDF5" in n]
+    assert len(said) == 1 and said[0].startswith(f"The {side}'s log has no records of HDF5")
+    assert not any("HDF5" in n for n in compare(first, first).notes)
+
+
 def test_the_highest_module_is_the_applications(tmp_path: Path) -> None:
     run = Run(nprocs=4)
     file, dataset = run.file("/s/a.h5"), run.file("/s/a.h5:/u")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.support import results as samples
 from understudy.cli import main
 from understudy.contracts import strict
-from understudy.contracts.workload import Stream, Workload
+from understudy.contracts.workload import Operation, Stream, Workload
 
 PLAYER = Path(__file__).parent / "golden" / "measurements" / "player.json"
 
@@ -81,3 +81,13 @@ def test_a_file_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         seen.clear()
         assert CliRunner().invoke(main, ["show", str(path)]).exit_code == 0
         assert seen.count(str(path)) == 1
+
+
+def test_files_without_a_byte_are_not_written(tmp_path: Path) -> None:
+    """Inputs that are opened and looked at, but not read."""
+    stream, runs = station(0), ((samples.per_process().ranks, 2),)
+    looked = tuple(Operation(operation=word, runs=runs) for word in ("stat", "open"))
+    dump = replace(stream.dumps[0], variables=(), operations=looked)
+    lines = shown(of(replace(stream, dumps=(dump,)), station(1)), tmp_path)
+    (line,) = [line for line in lines if line.startswith("output-0")][:1]
+    assert "open, stat" in line and "write" not in line

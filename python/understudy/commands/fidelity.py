@@ -92,6 +92,8 @@ def _show(made: Comparison) -> None:
     for note in made.notes:
         console.print(f"Note: {one_line(note)}", markup=False)
     measures = [m for _, m in made.rows()]
+    if any(m.quantity == "timeline" and made.above(m) for m in measures):
+        console.print("Hint: --time-scale 0 compares all but times.")
     above = sum(map(made.above, measures))
     skipped = sum(m.error is None for m in measures)
     alone = len(made.missing) + len(made.extra)

@@ -115,11 +115,20 @@ def _stream_row(streams: Sequence[Stream]) -> tuple[str, ...]:
     names += ", removes" if s.removes else ""
     more = [word for word, on in (("collective", s.collective), ("sync", s.sync)) if on]
     return (
-        _name(streams), f"{s.operation} {s.files}{names}", layout, " ".join([s.method, *more]),
+        _name(streams), _kind(s) + names, layout, " ".join([s.method, *more]),
         str(s.dump_count), size(sum(s.bytes for s in streams)),
         f"{min(s.first_s for s in streams):.3f} s", f"{max(s.last_s for s in streams):.3f} s",
         size(s.transfer_bytes),
     )  # fmt: skip
+
+
+def _kind(stream: Stream) -> str:
+    """What a stream does; one without a byte writes nothing, whatever its operation."""
+    if stream.bytes:
+        return f"{stream.operation} {stream.files}"
+    return (
+        ", ".join(sorted({o.operation for d in stream.dumps for o in d.operations})) or "no bytes"
+    )
 
 
 @dataclass(frozen=True, slots=True)

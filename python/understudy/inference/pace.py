@@ -44,11 +44,14 @@ def learn(
     distances; their duration then includes the distance behind the last one. A rank plays one
     dump at a time: those in which others begin stay bursts."""
     begins = [np.array([d.start_s(k) for k in range(d.dumps)]) for d in drafts]
-    for n, draft in enumerate(drafts):
-        others = np.sort(np.concatenate([np.empty(0), *begins[:n], *begins[n + 1 :]]))
-        edges = [begins[n], np.array([draft.end_s(k) for k in range(draft.dumps)])]
-        first, last = (np.searchsorted(others, edge) for edge in edges)
-        if (last > first).mean() <= SHARED:
+    every = np.sort(np.concatenate([np.empty(0), *begins]))
+    for draft, own in zip(drafts, begins, strict=True):
+        edges = [own, np.array([draft.end_s(k) for k in range(draft.dumps)])]
+        found, mine = (
+            np.subtract(*(np.searchsorted(starts, edge) for edge in reversed(edges)))
+            for starts in (every, np.sort(own))
+        )
+        if (found > mine).mean() <= SHARED:
             _learn(draft, trace, runtime_s)
 
 

@@ -14,11 +14,12 @@ from scipy.optimize import linear_sum_assignment
 
 from understudy.contracts.workload import Stream
 from understudy.inference.calls import Calls
-from understudy.judge.layers import Layer, compare_layers
+from understudy.judge.layers import Layer, compare_layers, lacking
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure, counted, relative, sizes
 from understudy.judge.observation import Observation, Seen
 
+START_S = 0.25  # a dump that is off by less is on time: processes start and stop by as much apart
 _NEVER = 1e9  # cost of matching a read with a write
 
 
@@ -119,7 +120,12 @@ def compare(
         layers=compare_layers(original.interfaces, replica.interfaces),
         missing=tuple(o.stream for o in moving[0] if id(o) not in paired),
         extra=tuple(r.stream for r in extra),
-        notes=(*notes, *original.notes, *replica.notes),
+        notes=(
+            *notes,
+            *lacking(original.interfaces, replica.interfaces),
+            *original.notes,
+            *replica.notes,
+        ),
         tolerance_fraction=tolerance_fraction,
     )
 
@@ -290,7 +296,8 @@ def _timeline(a: Stream, b: Stream, clock: _Clock, reason: str) -> Measure:
         (y.time_s - clock.replica_s) - (x.time_s - clock.original_s) * clock.scale
         for x, y in zip(a.expanded(), b.expanded(), strict=True)
     ]
+    worst_s = max(late, key=abs)
     return Measure(
         quantity="timeline", original=shown[0], replica=shown[1],
-        error=max(late, key=abs) / clock.length_s,
+        error=worst_s / clock.length_s if abs(worst_s) > START_S else 0.0,
     )  # fmt: skip

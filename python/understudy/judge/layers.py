@@ -12,6 +12,7 @@ from understudy.judge.measures import Measure, counted, sizes
 
 _UNSEEN = "Darshan does not see stats of programs that were built with glibc 2.33 or later"
 _SEEKS = "seeks move no bytes, and the player gives each call its offset"
+_HDF5 = frozenset({"H5F", "H5D"})
 _UNSTATED = "a workload does not state them"
 
 
@@ -39,6 +40,18 @@ def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ..
         found = (replace(m, error=None, reason=reason) for m in _measures(a, b))
         made.append(Layer(name=f"{module} below {above}", measures=tuple(found)))
     return tuple(layer for layer in made if layer.measures)
+
+
+def lacking(original: Interfaces, replica: Interfaces) -> Iterator[str]:
+    """A message where one side's log has no module of HDF5, though the other's has."""
+    sides = {"original": original.modules, "replica": replica.modules}
+    for (side, mine), other in zip(sides.items(), reversed(sides.values()), strict=True):
+        if mine and not mine & _HDF5 and other & _HDF5:
+            yield (
+                f"The {side}'s log has no records of HDF5 (H5F, H5D): its Darshan was built "
+                "without HDF5, or the program links HDF5 statically. Its HDF5 calls are missing, "
+                "and what HDF5 did below stands for itself."
+            )
 
 
 def _measures(a: Totals, b: Totals) -> Iterator[Measure]:
