@@ -8,7 +8,18 @@ else
 fi
 _und_root=$(cd "$(dirname "$_und_root")" && pwd)
 
-for _und_bin in "$_und_root/build/bin" "$_und_root/.venv/bin"; do
+# An activated Spack environment comes first, with what it has.
+_und_view=${SPACK_ENV-}${SPACK_ENV:+/.spack-env/view/bin}
+_und_player=$_und_root/build/bin
+if [ -n "$_und_view" ] && [ -x "$_und_view/understudy-replay" ]; then
+  _und_player=$_und_view
+fi
+_und_command=$_und_root/.venv/bin
+if [ -n "$_und_view" ] && [ -x "$_und_view/understudy" ]; then
+  _und_command=$_und_view
+  export RFM_CONFIG_FILES="${RFM_CONFIG_FILES-$("$_und_view/understudy" where config)}"
+fi
+for _und_bin in "$_und_player" "$_und_command"; do
   case ":$PATH:" in
     *":$_und_bin:"*) ;;
     *) PATH=$_und_bin:$PATH ;;
@@ -34,7 +45,7 @@ if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="${OMPI_ALLOW_RUN_AS_ROOT_CONFIRM-1}"
 fi
 
-if [ ! -x "$_und_root/build/bin/understudy-replay" ] || [ ! -x "$_und_root/.venv/bin/understudy" ]; then
+if [ ! -x "$_und_player/understudy-replay" ] || [ ! -x "$_und_command/understudy" ]; then
   echo "understudy: the player is not built; run \`make build\` in $_und_root" >&2
 fi
-unset _und_root _und_bin
+unset _und_root _und_bin _und_view _und_player _und_command

@@ -1,6 +1,7 @@
 """The Spack repository and its environments: what can be checked without Spack."""
 
 import ast
+import hashlib
 import re
 import shutil
 import subprocess
@@ -16,7 +17,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
+from understudy.reframe import spack
+from understudy.reframe.systems import NEEDS, load
 
 SPACK = ROOT / "spack-repo"
 REPOSITORY = SPACK / "spack_repo" / "understudy"
@@ -107,27 +111,194 @@ def test_the_options_of_the_recipe_are_those_of_cmake() -> None:
         assert re.search(rf"(option|set)\({option} ", cmake), option
 
 
+def included(path: Path) -> list[dict[str, Any]]:
+    """The files that an environment includes, but those that a script beside it writes."""
+    files = []
+    for include in yaml.safe_load(path.read_text())["spack"]["include"]:
+        file = path.parent / include
+        if file.name == "externals.yaml":
+            assert (path.parent / "externals").stat().st_mode & 0o111  # it writes this file
+        else:
+            files.append(yaml.safe_load(file.read_text()))
+    return files
+
+
+def test_every_system_has_an_environment_and_uses_it() -> None:
+    systems, _ = load([ROOT / "configs" / "systems"])
+    assert {s["name"] for s in systems} == set(NAMES)
+    for system in systems:
+        assert {p["extras"].get(spack.SPACK) for p in system["partitions"]} == {system["name"]}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_environments_are_complete(name: str) -> None:
     path = ENVIRONMENTS / name / "spack.yaml"
     found = yaml.safe_load(path.read_text())["spack"]
+    assert found["view"] is True  # where the checks look for programs
     variants = {p: {name for name, _ in directives(p, "variant")} for p in OURS}
-    suite = []
-    for include in found["include"]:
-        file = path.parent / (include if isinstance(include, str) else include["path"])
-        if file.name == "externals.yaml":
-            assert (path.parent / "externals").stat().st_mode & 0o111  # it writes this file
-            continue
-        included = yaml.safe_load(file.read_text())
-        suite += [spec for d in included.get("definitions", []) for spec in d.get("suite", [])]
-    specs = [s for spec in found["specs"] for s in (suite if spec == "$suite" else [spec])]
-    packages = {lower_bound(spec)[0].split("~")[0] for spec in specs}
-    assert {"understudy", "py-understudy", "ior", "darshan-runtime"} <= packages
+    definitions: dict[str, list[str]] = {}
+    for part in included(path):
+        for definition in part.get("definitions", []):
+            definitions |= definition
+    specs = [s for spec in found["specs"] for s in definitions[spec.removeprefix("$")]]
+    packages = {re.split(r"[@+~ ]", spec)[0] for spec in specs}
+    assert {"understudy", "py-understudy", "ior", "darshan-runtime", "darshan-util"} <= packages
     for spec in specs:
         package = re.split(r"[@+~ ]", spec)[0]
         if package in OURS:
             used = re.findall(r"[+~]([a-z0-9_]+)", spec.split("^")[0])
             assert set(used) <= variants[package], spec
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"localhost"}))
+def test_environments_of_systems_name_their_compiler_and_mpi(name: str) -> None:
+    path = ENVIRONMENTS / name / "spack.yaml"
+    assert "ssumed" in path.read_text().split("spack:")[0]
+    found = yaml.safe_load(path.read_text())["spack"]
+    packages: dict[str, Any] = found["packages"]
+    specs = {}
+    for part in (packages, *(p["packages"] for p in included(path) if "packages" in p)):
+        for key, package in part.items():
+            for external in package.get("externals", []):
+                spec = external["spec"].split()[0]
+                assert spec.split("@")[0] == key.rstrip(":")
+                assert Path(external["prefix"]).is_absolute()
+                specs[re.split(r"[+~]", spec)[0]] = package
+    for rule in found["toolchains"]["vendor"]:
+        language, compiler = re.fullmatch(r"(%\w+)=(\S+)", rule["spec"]).groups()  # type: ignore[union-attr]
+        assert rule["when"] == language and compiler in specs
+    [mpi] = packages["mpi"]["require"]
+    provider = mpi.split("@")[0]
+    assert mpi in specs or provider in (ENVIRONMENTS / name / "spack.yaml").read_text()
+    if mpi in specs:  # Spack must not build another in its place
+        assert specs[mpi]["buildable"] is False
+
+
+def configured(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> tuple[Any, Any]:
+    if folder is None:
+        monkeypatch.delenv(spack.VARIABLE, raising=False)
+    else:
+        monkeypatch.setenv(spack.VARIABLE, str(folder))
+    return load([ROOT / "configs" / "systems"])
+
+
+def test_a_system_uses_its_environment_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    systems, environments = configured(monkeypatch, None)
+    assert not any(e["name"].startswith(spack.PREFIX) for e in environments)
+    systems, environments = configured(monkeypatch, ENVIRONMENTS)
+    made = {e["name"]: e for e in environments if e["name"].startswith(spack.PREFIX)}
+    assert len(made) == len(NAMES)
+    for system in systems:
+        own = spack.PREFIX + system["name"]
+        assert made[own]["target_systems"] == [system["name"]]
+        for partition in system["partitions"]:
+            assert partition["environs"] == [own]
+            assert (
+                f"{ENVIRONMENTS / system['name']}/.spack-env/view/bin"
+                in (partition["prepare_cmds"][-1])
+            )
+            assert partition["extras"][NEEDS][-1] == "spack"
+
+
+def test_an_environment_that_is_not_there_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(UnderstudyError, match=r"archer.py: partition .*expected .*spack.yaml"):
+        configured(monkeypatch, tmp_path)
+
+
+def test_the_lock_of_the_environment_is_recorded_and_kept_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lock = tmp_path / "titan" / "spack.lock"
+    lock.parent.mkdir()
+    assert spack.lock("spack-titan") is None
+    monkeypatch.setenv(spack.VARIABLE, str(tmp_path))
+    assert spack.lock("spack-titan") is None  # not installed
+    lock.write_text("{}")
+    assert spack.lock("spack-titan") == lock
+    kept = tmp_path / "session"
+    kept.mkdir()
+    for _ in range(2):
+        assert spack.keep(lock, kept) == hashlib.sha256(b"{}").hexdigest()
+    assert [p.read_text() for p in kept.iterdir()] == ["{}"]
+    lock.write_text("{ }")
+    spack.keep(lock, kept)
+    assert sorted(p.read_text() for p in kept.iterdir()) == ["{ }", "{}"]
+
+
+def environment(folder: Path, *programs: str) -> Path:
+    """The view of an activated environment."""
+    for name in programs:
+        program = folder / ".spack-env" / "view" / "bin" / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text("#!/bin/sh\necho /of/spack\n")
+        program.chmod(0o755)
+    (folder / "spack.lock").write_text("{}")
+    return folder / ".spack-env" / "view" / "bin"
+
+
+def test_an_activated_environment_comes_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    view = environment(tmp_path, "understudy-replay", "understudy")
+    script = '. "$0/setup-env.sh"; command -v understudy-replay understudy; echo $RFM_CONFIG_FILES'
+    ran = subprocess.run(
+        ["bash", "-c", script, str(ROOT)], capture_output=True, text=True, check=True,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SPACK_ENV": str(tmp_path)},
+    )  # fmt: skip
+    expected = [f"{view}/understudy-replay", f"{view}/understudy", "/of/spack"]
+    assert ran.stdout.splitlines() == expected and not ran.stderr
+    monkeypatch.delenv(spack.VARIABLE, raising=False)
+    monkeypatch.setenv("SPACK_ENV", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{view}:/usr/bin:/bin")
+    assert spack.lock("mpi") == tmp_path / "spack.lock"
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # a player that is not of the environment
+    assert spack.lock("mpi") is None
+
+
+def local_compilers(environment: Path, scope: Path) -> None:
+    """Write a scope with the compilers of an environment, all of them this machine's GCC: Spack
+    asks a compiler for its C library."""
+    made: dict[str, Any] = {}
+    found = yaml.safe_load(environment.read_text())["spack"]["packages"]
+    for part in (found, *(p["packages"] for p in included(environment) if "packages" in p)):
+        for key, package in part.items():
+            for external in package.get("externals", []):
+                if "extra_attributes" in external:
+                    row = made.setdefault(f"{key.rstrip(':')}:", {"externals": []})
+                    here = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
+                    paths = {language: f"/usr/bin/{name}" for language, name in here.items()}
+                    row["externals"].append({
+                        "spec": external["spec"], "prefix": "/usr",
+                        "extra_attributes": {"compilers": paths},
+                    })  # fmt: skip
+    scope.write_text(yaml.safe_dump({"packages": made}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_spack_solves_the_environment(name: str, tmp_path: Path) -> None:
+    """With the compilers of this machine in place of those of another."""
+    if shutil.which("spack") is None:
+        pytest.skip("no spack on PATH")
+    if name == "localhost" and not (ENVIRONMENTS / name / "externals.yaml").is_file():
+        pytest.skip("environments/localhost/externals was not run here")
+    solve = ["spack", "-e", str(ENVIRONMENTS / name)]
+    if name != "localhost":
+        solve += ["-c", "concretizer:targets:host_compatible:false"]
+        local_compilers(ENVIRONMENTS / name / "spack.yaml", tmp_path / "packages.yaml")
+        solve[1:1] = ["-C", str(tmp_path)]
+    ran = subprocess.run([*solve, "spec"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "understudy@main" in ran.stdout
+
+
+def test_spack_audits_our_packages() -> None:
+    if shutil.which("spack") is None:
+        pytest.skip("no spack on PATH")
+    audit = ["spack", "-e", str(ENVIRONMENTS / "titan"), "audit", "packages", *sorted(OURS)]
+    ran = subprocess.run(audit, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_externals_of_this_machine(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from understudy.reframe.systems import (
     SHARED,
     SLOWEST,
     SPACES,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -44,7 +45,7 @@ system = {
             ],
             "processor": {"num_cpus": 24, "num_sockets": 2, "num_cpus_per_socket": 12},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 4920, RANKS_PER_NODE: 24, NEEDS: ["qsub"]},
+            "extras": {MAX_NODES: 4920, RANKS_PER_NODE: 24, NEEDS: ["qsub"], SPACK: "archer"},
         },
         work={
             "descr": "one of three Lustre file systems, the one of 48 OSTs and 1.3 PB",

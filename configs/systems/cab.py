@@ -14,6 +14,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -41,7 +42,7 @@ system = {
             ],
             "processor": {"num_cpus": 16, "num_sockets": 2, "num_cpus_per_socket": 8},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 1296, RANKS_PER_NODE: 16, NEEDS: ["sbatch"]},
+            "extras": {MAX_NODES: 1296, RANKS_PER_NODE: 16, NEEDS: ["sbatch"], SPACK: "cab"},
         },
         lscratche={
             "descr": "Lustre, 5 PB",

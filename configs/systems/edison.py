@@ -13,6 +13,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -39,7 +40,7 @@ system = {
             ],
             "processor": {"num_cpus": 24, "num_sockets": 2, "num_cpus_per_socket": 12},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 5576, RANKS_PER_NODE: 24, NEEDS: ["sbatch"]},
+            "extras": {MAX_NODES: 5576, RANKS_PER_NODE: 24, NEEDS: ["sbatch"], SPACK: "edison"},
         },
         scratch={
             "descr": "one of the Lustre file systems, 2.1 PB, 48 GiB/s at its peak",

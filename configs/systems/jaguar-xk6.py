@@ -14,6 +14,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -39,7 +40,7 @@ system = {
             ],
             "processor": {"num_cpus": 16, "num_sockets": 1, "num_cpus_per_socket": 16},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 9216, RANKS_PER_NODE: 16, NEEDS: ["qsub"]},
+            "extras": {MAX_NODES: 9216, RANKS_PER_NODE: 16, NEEDS: ["qsub"], SPACK: "jaguar-xk6"},
         },
         widow1={
             "descr": "one of three Lustre file systems, 5 PB",

@@ -14,6 +14,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -39,7 +40,7 @@ system = {
             ],
             "processor": {"num_cpus": 12, "num_sockets": 2, "num_cpus_per_socket": 6},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 18688, RANKS_PER_NODE: 12, NEEDS: ["qsub"]},
+            "extras": {MAX_NODES: 18688, RANKS_PER_NODE: 12, NEEDS: ["qsub"], SPACK: "jaguar-xt5"},
         },
         widow1={
             "descr": "one of three Lustre file systems, 5 PB",

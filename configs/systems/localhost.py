@@ -8,6 +8,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     TYPE,
     per_filesystem,
 )
@@ -29,6 +30,7 @@ system = {
                 MAX_NODES: 1,
                 RANKS_PER_NODE: 16,
                 NEEDS: ["mpirun", "understudy-replay"],
+                SPACK: "localhost",
             },
         },
         tmpfs={"descr": "memory", "extras": {TYPE: "tmpfs", SCRATCH: "/dev/shm"}},

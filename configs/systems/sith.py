@@ -14,6 +14,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -40,7 +41,7 @@ system = {
             ],
             "processor": {"num_cpus": 32, "num_sockets": 4, "num_cpus_per_socket": 8},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 40, RANKS_PER_NODE: 32, NEEDS: ["qsub"]},
+            "extras": {MAX_NODES: 40, RANKS_PER_NODE: 32, NEEDS: ["qsub"], SPACK: "sith"},
         },
         widow1={
             "descr": "one of three Lustre file systems, 5 PB",

@@ -16,6 +16,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -35,7 +36,12 @@ system = {
             "environs": ["mpi"],
             "max_jobs": 1,
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: NO_LIMIT, RANKS_PER_NODE: 16, NEEDS: ["qsub"]},
+            "extras": {
+                MAX_NODES: NO_LIMIT,
+                RANKS_PER_NODE: 16,
+                NEEDS: ["qsub"],
+                SPACK: "spruce-a",
+            },
         },
         lustre={
             "descr": "Lustre, 140 OSTs, stripes of 1 MB",

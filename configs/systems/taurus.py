@@ -15,6 +15,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     TYPE,
     per_filesystem,
 )
@@ -39,7 +40,7 @@ system = {
             ],
             "processor": {"num_cpus": 24, "num_sockets": 2, "num_cpus_per_socket": 12},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 1456, RANKS_PER_NODE: 24, NEEDS: ["sbatch"]},
+            "extras": {MAX_NODES: 1456, RANKS_PER_NODE: 24, NEEDS: ["sbatch"], SPACK: "taurus"},
         },
         scratch={
             "descr": "Lustre, 2.8 PB",

@@ -13,6 +13,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SPACK,
     TYPE,
     per_filesystem,
 )
@@ -37,7 +38,7 @@ system = {
             ],
             "processor": {"num_cpus": 16, "num_sockets": 2, "num_cpus_per_socket": 8},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 203, RANKS_PER_NODE: 16, NEEDS: ["sbatch"]},
+            "extras": {MAX_NODES: 203, RANKS_PER_NODE: 16, NEEDS: ["sbatch"], SPACK: "tinis"},
         },
         gpfs={
             "descr": "GPFS, 0.5 PB, 120 disks in six pools",

@@ -18,6 +18,7 @@ from understudy.reframe.systems import (
     SHARED,
     SLOWEST,
     SPACES,
+    SPACK,
     STRIPE_COUNT,
     STRIPE_COUNT_MAX,
     STRIPING,
@@ -45,7 +46,7 @@ system = {
             ],
             "processor": {"num_cpus": 16, "num_sockets": 1, "num_cpus_per_socket": 16},
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 18688, RANKS_PER_NODE: 16, NEEDS: ["qsub"]},
+            "extras": {MAX_NODES: 18688, RANKS_PER_NODE: 16, NEEDS: ["qsub"], SPACK: "titan"},
         },
         spider={
             "descr": "one of two Lustre file systems of 14 PB",

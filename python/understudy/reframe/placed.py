@@ -16,7 +16,7 @@ from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-from reframe.core.builtins import run_after, run_before, sanity_function, variable
+from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.fields import remove_convertible
 from reframe.core.logging import getlogger
@@ -28,7 +28,8 @@ from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import promises
 from understudy.paths import files
-from understudy.reframe import endings, listing, recording, references, session, spaces
+from understudy.reframe import endings, listing, recording, references, session, spaces, spack
+from understudy.reframe.installed import InstalledBySpack
 from understudy.reframe.methods import lacks
 from understudy.reframe.recording import (
     EXIT_STATUS,
@@ -125,6 +126,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     ranks: Any
     stripe_count: Any
 
+    if spack.asked():
+        installation = fixture(InstalledBySpack, scope="environment")
     sourcesdir = None
     exclusive_access = True
     valid_systems = [f"+{MPI}"]

@@ -14,6 +14,7 @@ from understudy.contracts.run import RECORD_FILE, Identity, Place, Run, Storage
 from understudy.judge import cache
 from understudy.paths import made_output
 from understudy.producers import MEASUREMENT_FILE, STORAGE_FACTS
+from understudy.reframe import spack
 
 # Files of a job, beside its output.
 STORAGE_BEFORE, STORAGE_AFTER = "storage-before.json", "storage-after.json"
@@ -69,6 +70,9 @@ def write(
         made = replace(
             made, cache={"node_memory_bytes": memory_bytes, "may_serve": served}
         )  # fmt: skip
+    if lock := spack.lock(place.environment or ""):
+        sha256 = spack.keep(lock, made_output(str(Path(KEPT, str(made.identity.session)))))
+        made = replace(made, software=replace(made.software, spack_lock=sha256))
     runs.write(stage / run.record, made)
     kept = made_output(str(Path(KEPT, str(made.identity.session), made.identity.id)))
     runs.write(kept / RECORD_FILE, made)

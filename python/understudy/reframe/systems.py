@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import UnderstudyError
-from understudy.reframe import spaces
+from understudy.reframe import spaces, spack
 
 # Features.
 MPI = "mpi"  # MPI programs can be started
@@ -30,6 +30,7 @@ RANKS_PER_NODE = "ranks_per_node"  # most ranks on one node; above its cores whe
 NEEDS = "needs"  # programs that the submitting host must have for a real run
 MAX_BYTES = "max_bytes"  # optional: a larger workload is skipped here
 SLOWEST = "slowest_bytes_per_s"  # optional: of the file system, for time limits; else 20 MB/s
+SPACK = "spack"  # optional: the Spack environment with the programs; see `spack`
 SPACES = "spaces"  # optional: what sweeps visit here; see `spaces`
 MANDATORY = {SCRATCH: str, TYPE: str, MAX_NODES: int, RANKS_PER_NODE: int, NEEDS: list}
 
@@ -89,6 +90,8 @@ def faults(partition: Row) -> Iterable[str]:
         if name not in extras or not isinstance(extras[name], kind):
             have = repr(extras[name]) if name in extras else "nothing"
             yield f"extra {name!r}: expected {getattr(kind, '__name__', kind)}, got {have}"
+    if not isinstance(extras.get(SPACK, ""), str):
+        yield f"extra {SPACK!r}: expected str, got {extras[SPACK]!r}"
     slowest = extras.get(SLOWEST, 1)
     if not isinstance(slowest, int | float) or isinstance(slowest, bool) or not slowest > 0:
         yield f"extra {SLOWEST!r}: expected bytes/s above 0, got {slowest!r}"
@@ -119,5 +122,5 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
             )
         origin[name] = path
         systems.append(made["system"])
-        environments += made["environments"]
+        environments += [*made["environments"], *spack.adopt(made["system"], path)]
     return systems, environments

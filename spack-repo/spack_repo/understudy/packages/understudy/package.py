@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from spack.package import (
+    conflicts,
     depends_on,
     join_path,
     license,
@@ -38,6 +39,11 @@ class Understudy(CMakePackage):
     depends_on("hdf5@1.8.14:+mpi", when="+hdf5")
     depends_on("adios@1.13+mpi", when="+adios")
     depends_on("cmocka", type="test")
+
+    conflicts("%c=gcc@:4.8", msg="the programs are C11: GCC 4.9 or newer")
+    conflicts(
+        "%c=intel-oneapi-compilers-classic@:14", msg="the programs are C11: Intel 15 or newer"
+    )
 
     # ruff: noqa: RUF012 (Spack's way)
     sanity_check_is_file = ["bin/understudy-replay", "bin/understudy-storage"]
