@@ -132,10 +132,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     exclusive_access = True
     valid_systems = [f"+{MPI}"]
     valid_prog_environs = [f"+{MPI}"]
-    axes: tuple[str, ...] = (
-        spaces.STRIPE_COUNT_AXIS,
-        spaces.STRIPE_SIZE_AXIS,
-    )  # that -S and -P set
+    axes: tuple[str, ...] = (spaces.STRIPE_COUNT_AXIS, spaces.STRIPE_SIZE_AXIS)  # of -S and -P
     how_to_fit = "use more ranks per node with -S ranks_per_node=N"
     renamed: dict[str, str] = {}  # former variables; ReFrame only warns of one it does not know
 
