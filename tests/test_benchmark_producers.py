@@ -176,7 +176,7 @@ def test_the_check_of_ior_reads_what_it_wrote(tmp_path: Path) -> None:
     done = reframe(tmp_path, *RUN, *size)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verdict: ior darshan localhost:tmpfs: write " in done.stdout
-    assert len(list((tmp_path / "out" / "records").rglob("run.json"))) == 2
+    assert len(list((tmp_path / "out" / "records").rglob("*.json.gz"))) == 2
     done = reframe(tmp_path, *RUN, *size, "-S", "block_bytes=2MiB")
     assert "expected blocks of 2097152 bytes, found 1048576 (and 1 more)" in done.stdout
     assert done.returncode == 1

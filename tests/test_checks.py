@@ -564,7 +564,7 @@ def test_a_later_session_replaces_no_record(here: Session) -> None:
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
     for _ in range(2):
         assert replay_here(here).returncode == 0
-    kept = [runs.load(path) for path in (here.folder / "out" / "records").glob("*/*/run.json")]
+    kept = [runs.load(path) for path in (here.folder / "out" / "records").glob("*/*.json.gz")]
     assert len({run.identity.session for run in kept}) == 2
     assert record_of(here, "output") in kept
 
@@ -693,7 +693,7 @@ def test_references_hold_under_their_condition(
     here.environment["RFM_REFERENCE_PREFIX"] = str(here.folder)
     accept = ("-S", "Replay.require_reference=1")
     assert "no reference for checkpoint_bandwidth, " in replay_here(here, *accept).stdout
-    [record] = (here.folder / "out" / "records").rglob("run.json")
+    [record] = (here.folder / "out" / "records").rglob("*.json.gz")
     key = promises.condition(runs.load(record))
     names = {
         "checkpoint_bandwidth": [bandwidth, -0.1, None, "MiB/s"],

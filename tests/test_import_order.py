@@ -22,6 +22,7 @@ LAYERS = (
     ("skel",),
     ("readers",),
     ("producers",),
+    ("records",),
     ("judge",),
     ("reframe", "report"),
     ("export", "samples", "commands", "cli", "__main__"),

@@ -15,8 +15,7 @@ from understudy.contracts import schema
 from understudy.contracts.measurement import Node, ProgramDump
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
-from understudy.paths import OUTPUT_VARIABLE, where
-from understudy.reframe import recording
+from understudy.paths import where
 
 SCHEMAS = where("schemas")
 OLD = SCHEMAS / "old" / "fixtures" / "result-1"
@@ -346,24 +345,3 @@ def test_the_example_of_the_how_to_runs(
     exec(compile(guide.split("```python\n")[1].split("```")[0], "how-to", "exec"), {})
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 and sum("posix.direct" in line for line in lines) == 2
-
-
-def test_the_kept_copy_of_a_record_is_replaced_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A copy that is written in place is half a record while, or after, the disk fills."""
-    monkeypatch.setenv(OUTPUT_VARIABLE, str(tmp_path / "out"))
-    (tmp_path / "result.json").write_bytes((OLD / "player.json").read_bytes())
-    run = recording.PlannedRun(folder=Path(), producer="player", arm="replica", command="x")
-
-    def write() -> Path:
-        recording.write(
-            tmp_path, run, place=Place(), identity=Identity(session="s"), asked={},
-            exit_status=0, failure=None,
-        )  # fmt: skip
-        (kept,) = (tmp_path / "out" / recording.KEPT).rglob("*.*")
-        assert kept.read_bytes() == (tmp_path / "run.json").read_bytes()
-        return kept
-
-    before = write().stat().st_ino
-    assert write().stat().st_ino != before

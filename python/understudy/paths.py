@@ -43,6 +43,7 @@ SITE_VARIABLE = "UNDERSTUDY_PATH"
 # Directories of one kind only.
 _VARIABLES = {"simulations": "UNDERSTUDY_SIMULATIONS", "workloads": "UNDERSTUDY_WORKLOADS"}
 OUTPUT_VARIABLE = "UNDERSTUDY_OUTPUT"
+RECORDS_VARIABLE = "UNDERSTUDY_RECORDS"
 
 
 def kinds() -> list[str]:
@@ -98,6 +99,14 @@ def output() -> Path:
     if named := os.environ.get(OUTPUT_VARIABLE):
         return _START / named
     return ROOT / "reports" / "out" if is_checkout() else _START / "understudy-out"
+
+
+def records() -> Path:
+    """The folder that keeps the record of every run: UNDERSTUDY_RECORDS, else records/ of the
+    directory for output."""
+    if named := os.environ.get(RECORDS_VARIABLE):
+        return _START / named
+    return output() / "records"
 
 
 def made_output(name: str) -> Path:

@@ -1,7 +1,6 @@
 """understudy references: what a system should deliver, from the records of its runs."""
 
-import re
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 
 import click
@@ -11,10 +10,9 @@ from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError, printable
 from understudy.files import write_text
 from understudy.judge import promises
+from understudy.records import select
 
-RECORDS = "records"
-STAMP = "%Y-%m-%dT%H:%M:%SZ"  # of records
-SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+STAMP = select.FORM
 
 
 @click.command()
@@ -29,7 +27,7 @@ SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 )
 def command(runs: tuple[Path, ...], system: str, since: str | None, output: Path | None) -> None:
     """Write references (YAML) from run records: those in RUNS, files or directories; by default
-    those kept in the directory for output.
+    those that the site keeps.
 
     A value is the median over sessions, and its bound comes from how far sessions differ. It
     holds for runs under the same condition only: the same ranks, options and layout. With fewer
@@ -37,10 +35,10 @@ def command(runs: tuple[Path, ...], system: str, since: str | None, output: Path
     nothing. Put the file into references/SYSTEM.yaml of a directory in UNDERSTUDY_PATH. Runs that
     failed or are dated in the future do not count; stderr names them.
     """
-    kept = paths.output() / RECORDS
+    kept = paths.records()
     if not runs and not kept.is_dir():
         raise UnderstudyError(f"{kept}: no records; run checks first, or name records")
-    start = None if since is None else _start(since)
+    start = None if since is None else select.start(since, "--since ")
     damaged: list[str] = []
     found = producers.load_all(
         producers.find(runs or [kept]),
@@ -94,16 +92,3 @@ def _say(text: str) -> None:
 
 def _reason(run: Run) -> str:
     return run.producer.failure or "no measurement"
-
-
-def _start(text: str) -> str:
-    """The time in UTC, as records have it."""
-    if found := re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text):
-        ago = timedelta(seconds=int(found[1]) * SECONDS[found[2]])
-        return (datetime.now(timezone.utc) - ago).strftime(STAMP)
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").strftime(STAMP)
-    except ValueError:
-        raise UnderstudyError(
-            f"--since {text}: expected 14d, 36h, 8w or a date such as 2026-01-31"
-        ) from None

@@ -8,6 +8,7 @@ the key `schema`: understudy/<kind>/<n>.
 import hashlib
 import json
 import re
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from understudy.contracts import strict, valid
 from understudy.errors import UnderstudyError
 from understudy.paths import where as directory
 
+GZIP = b"\x1f\x8b"
+MAX_BYTES = 1 << 30  # of a compressed document
 NAME = re.compile(r"understudy/([a-z]+)/([1-9][0-9]*)")
 
 
@@ -32,12 +35,27 @@ def digest(value: Any) -> str:
 def read(path: Path, what: str) -> dict[str, Any]:
     """The JSON object in a file; `what` names in messages what was expected."""
     try:
-        text = path.read_text(encoding="utf-8")
+        data = path.read_bytes()
+        text = (_unpacked(data, path) if data[:2] == GZIP else data).decode()
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot read the {what}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UnderstudyError(f"{path}: not a {what}: not UTF-8 text") from None
     return parse(text, str(path), what)
+
+
+def _unpacked(data: bytes, path: Path) -> bytes:
+    """What was compressed with gzip; bounded, as a few kB can hold anything."""
+    unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        text = unpacker.decompress(data, MAX_BYTES)
+    except zlib.error:
+        raise UnderstudyError(f"{path}: damaged: cannot be decompressed") from None
+    if unpacker.unconsumed_tail:
+        raise UnderstudyError(f"{path}: holds more than {MAX_BYTES >> 20} MiB of text")
+    if not unpacker.eof:
+        raise UnderstudyError(f"{path}: damaged: the file ends early")
+    return text
 
 
 def parse(text: str, where: str, what: str) -> dict[str, Any]:

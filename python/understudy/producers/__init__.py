@@ -41,6 +41,7 @@ from understudy.errors import UnderstudyError
 
 RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
 MEASUREMENT_FILE = "result.json"
+KEPT_SUFFIX = ".json.gz"  # of records in the folder of a site
 STORAGE_FACTS = (
     "type", "source", "mount_point", "mount_options", "total_bytes", "free_bytes", "total_inodes",
     "free_inodes", "client_version", "server_version", "health", "default_layout",
@@ -262,7 +263,8 @@ def _same(some: Sequence[Sample], others: Sequence[Sample]) -> bool:
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
-    """Records and measurements named, or lying anywhere below the folders named, each once.
+    """Records and measurements named, or lying anywhere below the folders named, each once; with
+    the compressed ones of `understudy.records`.
 
     In a folder with both, the record stands for the measurements that it holds: see `load_all`.
     """
@@ -270,8 +272,9 @@ def find(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if path.is_dir():
             found = sorted(
-                p for p in path.rglob("*.json") if p.name in (RECORD_FILE, MEASUREMENT_FILE)
-            )
+                p for p in path.rglob("*.json*")
+                if p.name in (RECORD_FILE, MEASUREMENT_FILE) or p.name.endswith(KEPT_SUFFIX)
+            )  # fmt: skip
             if not found:
                 raise UnderstudyError(
                     f"{path}: no {RECORD_FILE} and no {MEASUREMENT_FILE} in this folder or below"

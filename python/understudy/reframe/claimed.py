@@ -17,7 +17,6 @@ from understudy.errors import UnderstudyError
 from understudy.judge import claims
 from understudy.reframe import session
 from understudy.reframe.placed import has_variable
-from understudy.reframe.recording import KEPT
 from understudy.reframe.session import exit_on_error
 
 STATES = {claims.HOLDS: "held", claims.FAILS: "refuted", claims.UNDECIDED: "undecided"}
@@ -82,7 +81,7 @@ class Claimed(rfm.RunOnlyRegressionTest):
         return True
 
     def _judge(self) -> list[claims.Finding]:
-        folder = Path(self.records) if self.records else paths.output() / KEPT
+        folder = Path(self.records) if self.records else paths.records()
         if not folder.is_dir():
             raise UnderstudyError(f"{folder}: no records; run the checks Replay and Scaling first")
         runs = [run for _, run in producers.load_all(producers.find([folder]))]

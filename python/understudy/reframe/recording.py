@@ -12,15 +12,14 @@ from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts.run import RECORD_FILE, Identity, Place, Run, Storage
 from understudy.judge import cache
-from understudy.paths import made_output
 from understudy.producers import MEASUREMENT_FILE, STORAGE_FACTS
+from understudy.records import store
 from understudy.reframe import spack
 
 # Files of a job, beside its output.
 STORAGE_BEFORE, STORAGE_AFTER = "storage-before.json", "storage-after.json"
 EXIT_STATUS = "exit-status"
 NODE_MEMORY = "node-memory"
-KEPT = "records"  # of the output directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +46,8 @@ def write(
     stage: Path, run: PlannedRun, *, place: Place, identity: Identity, asked: dict[str, Any],
     exit_status: int | None, failure: str | None, canary: Sequence[dict[str, Any]] = (),
 ) -> Run:  # fmt: skip
-    """Write the record of a run that was started in the job directory `stage`, and a copy of it
-    that later sessions do not replace: records/<session>/<id>/run.json of the output directory.
+    """Write the record of a run that was started in the job directory `stage`, and keep a copy of
+    it in the folder of the site, where later sessions do not replace it: see `records.store`.
     """
     made = producers.record(
         stage / run.measurement,
@@ -71,11 +70,10 @@ def write(
             made, cache={"node_memory_bytes": memory_bytes, "may_serve": served}
         )  # fmt: skip
     if lock := spack.lock(place.environment or ""):
-        sha256 = spack.keep(lock, made_output(str(Path(KEPT, str(made.identity.session)))))
+        sha256 = spack.keep(lock, store.session_folder(made))
         made = replace(made, software=replace(made.software, spack_lock=sha256))
     runs.write(stage / run.record, made)
-    kept = made_output(str(Path(KEPT, str(made.identity.session), made.identity.id)))
-    runs.write(kept / RECORD_FILE, made)
+    store.keep(made)
     return made
 
 

@@ -26,6 +26,7 @@ class PyUnderstudy(PythonPackage):
     depends_on("py-jsonschema@4.20:", type=("build", "run"))
     depends_on("py-matplotlib@3.8:", type=("build", "run"))
     depends_on("py-numpy@1.26:", type=("build", "run"))
+    depends_on("py-polars@1.29:", type=("build", "run"))
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-scipy@1.11:", type=("build", "run"))
     depends_on("reframe@4.10.4:", type=("build", "run"))

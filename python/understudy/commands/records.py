@@ -1,0 +1,215 @@
+"""understudy records: the folder in which a site keeps every record."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from understudy import paths, producers
+from understudy.cli import print_error
+from understudy.contracts import run as runs
+from understudy.errors import UnderstudyError, printable
+from understudy.records import index, select, store
+from understudy.tables import table
+from understudy.units import size
+
+COLUMNS = (
+    "run", "time", "session", "system", "partition", "case", "arm", "workload", "method",
+    "condition", "failure", "tags", "campaign",
+)  # fmt: skip
+
+
+def _folder_option(function: Any) -> Any:
+    return click.option(
+        "--folder", type=click.Path(path_type=Path, file_okay=False),
+        help=f"The folder of records.  [default: {paths.RECORDS_VARIABLE}, else records/ of the "
+        "directory for output]",
+    )(function)  # fmt: skip
+
+
+@click.group()
+def command() -> None:
+    """Find the records of all sessions, which are kept in one folder.
+
+    Every check adds the record of each of its runs, failed ones too, to the folder that
+    UNDERSTUDY_RECORDS names (by default records/ of the directory for output). Nothing replaces
+    a record. The folder has an index, index.sqlite, which is made again if it is removed.
+    """
+
+
+@command.command("list")
+@click.argument("which", nargs=-1)
+@_folder_option
+@click.option("--system", help="Only of this system.")
+@click.option("--partition", help="Only of this partition.")
+@click.option("--condition", metavar="HASH", help="Only of this condition; its first digits do.")
+@click.option("--failed", is_flag=True, help="Only runs that failed.")
+@click.option("--runs", "each", is_flag=True, help="A line for each run instead of each session.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each line.")
+def list_(
+    which: tuple[str, ...], folder: Path | None, system: str | None, partition: str | None,
+    condition: str | None, failed: bool, each: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """List sessions, or runs, by time: all, or those that WHICH selects.
+
+    WHICH is a session, a tag or a campaign, a date (2026-01-31), a range (2026-01-01..2026-01-31,
+    14d..1d) or a time ago until now (14d, 36h).
+    """
+    found = index.of_folder(folder)
+    chosen = [select.parse(word, found) for word in which]
+    wanted = select.both(
+        select.any_of(chosen),
+        select.equal(system=system, partition=partition),
+        select.begins(condition=condition),
+        select.equal(failed=1 if failed else None),
+    )
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in found.select(COLUMNS, *wanted)]
+    for message in found.unread:
+        print_error(UnderstudyError(f"left out: {message}"))
+    shown = [_run_row(row) for row in rows] if each else _session_rows(rows)
+    if as_json:
+        for row in shown:
+            click.echo(json.dumps(row, ensure_ascii=True))
+        return
+    if shown:
+        lines = [[_cell(value) for value in row.values()] for row in shown]
+        for line in table("", list(shown[0]), lines):
+            click.echo(line)
+    bad = sum(row["failure"] is not None for row in rows)
+    sessions = len({row["session"] for row in rows})
+    click.echo(f"{len(rows)} runs of {sessions} sessions, {bad} failed", err=True)
+
+
+def _cell(value: Any) -> str:
+    text = ", ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+    return printable(text).replace("\n", "\\n")
+
+
+def _run_row(row: dict[str, Any]) -> dict[str, Any]:
+    condition = (row["condition"] or "")[:12]
+    return row | {"condition": condition, "tags": json.loads(row["tags"])}
+
+
+def _session_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One for each session, by the time of its first run."""
+    sessions: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        sessions.setdefault(row["session"] or store.NO_SESSION, []).append(row)
+    return [
+        {
+            "session": session,
+            "began": same[0]["time"],
+            "ended": same[-1]["time"],
+            "systems": sorted({r["system"] for r in same if r["system"]}),
+            "campaign": sorted({r["campaign"] for r in same if r["campaign"]}),
+            "cases": len({(r["case"], r["arm"]) for r in same}),
+            "runs": len(same),
+            "failed": sum(r["failure"] is not None for r in same),
+        }
+        for session, same in sessions.items()
+    ]
+
+
+@command.command()
+@click.argument("run")
+@_folder_option
+def show(run: str, folder: Path | None) -> None:
+    """Print the record of a RUN, as JSON; the first digits of its identifier do."""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{4,100}", run):
+        raise UnderstudyError(f"{run!r}: expected an identifier of a run, of at least 4 digits")
+    found = index.of_folder(folder)
+    rows = list(found.select(("run", "file"), *select.begins(run=run)))
+    if not rows:
+        raise UnderstudyError(f"{run}: no record of such a run is kept in {found.base}")
+    if len({name for name, _ in rows}) > 1:
+        raise UnderstudyError(f"{run}: {len(rows)} runs begin so; expected more digits")
+    # JSON escapes every control character, so that nothing reaches the terminal as a command.
+    row = runs.to_row(found.load(rows[0][1]))
+    click.echo(json.dumps(row, indent=1, ensure_ascii=True))
+
+
+@command.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_folder_option
+def import_(files: tuple[Path, ...], folder: Path | None) -> None:
+    """Keep records and measurements: FILES, or all below folders.
+
+    What is there already stays as it is. The exit status is 1 if a file could not be read or is
+    another record of a run that is kept; the others are kept.
+    """
+    into = folder or store.folder()
+    count = {"kept": 0, "already there": 0, "failed": 0}
+    for path in producers.find(files):
+        try:
+            run = producers.load(path)
+            there = (into / store.name_of(run)).exists()
+            store.keep(run, into)
+            count["already there" if there else "kept"] += 1
+        except UnderstudyError as error:
+            print_error(error)
+            count["failed"] += 1
+    click.echo(f"{into}: " + ", ".join(f"{n} {what}" for what, n in count.items()))
+    if count["failed"]:
+        raise SystemExit(1)
+
+
+@command.command()
+@_folder_option
+@click.option("--older-than", metavar="TIME", help="Of runs before then: 400d, 60w, or a date.")
+@click.option("--session", "sessions", multiple=True, help="Of this session.")
+@click.option("--yes", is_flag=True, help="Remove them; without it, they are only listed.")
+def prune(
+    folder: Path | None, older_than: str | None, sessions: tuple[str, ...], yes: bool
+) -> None:
+    """Remove old records: those of runs that began before a time, and of sessions.
+
+    Without --yes nothing is removed: what would be is listed. Files that the store did not write,
+    such as records of versions that kept them as run.json, and links, are never removed.
+    """
+    if older_than is None and not sessions:
+        raise UnderstudyError("name what to remove: --older-than TIME or --session SESSION")
+    found = index.of_folder(folder)
+    parts = [select.session(name, found) for name in sessions]
+    if older_than is not None:
+        parts.append(("time < ?", (select.start(older_than, "--older-than "),)))
+    rows = list(found.select(("file", "run", "bytes"), *select.any_of(parts)))
+    rows = [row for row in rows if row[0].endswith(producers.KEPT_SUFFIX)]
+    freed = sum(row[2] for row in rows)
+    if not yes:
+        for file, _, _ in rows:
+            click.echo(printable(file))
+        click.echo(
+            f"{len(rows)} records of {size(freed)} would be removed from {found.base}; --yes "
+            "removes them"
+        )
+        return
+    failed = 0
+    for file, run, _ in rows:
+        try:
+            store.remove(found.base, file, run)
+        except UnderstudyError as error:
+            print_error(error)
+            failed += 1
+    found.update(found.base)
+    click.echo(f"{len(rows) - failed} records removed from {found.base}")
+    if failed:
+        raise SystemExit(1)
+
+
+@command.command("table")
+@click.argument("which", nargs=-1)
+@_folder_option
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write, by its ending: .parquet or .csv.",
+)  # fmt: skip
+def table_(which: tuple[str, ...], folder: Path | None, output: Path) -> None:
+    """Write all samples of the runs that WHICH selects (as of list) as one tidy table."""
+    from understudy.records import table as tables
+
+    found = index.of_folder(folder)
+    wanted = select.any_of([select.parse(word, found) for word in which])
+    tables.write(tables.of_samples(found, *wanted), output)
+    click.echo(f"{output}: written", err=True)

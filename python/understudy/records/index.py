@@ -1,0 +1,280 @@
+"""The index of records: a database that says which runs there are, and what they measured.
+
+It is made of the records alone and can be removed at any time. That of a folder lies in it
+(index.sqlite) and is brought up to date when it is opened; where it cannot be written, or is
+damaged, one in memory takes its place.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from understudy import producers
+from understudy.contracts import run as runs
+from understudy.contracts import schema
+from understudy.contracts.run import Condition, Run
+from understudy.errors import UnderstudyError
+from understudy.records import store
+
+FILE = "index.sqlite"
+VERSION = 1
+MEMORY = ":memory:"
+WAIT_S = 20.0  # for another process that writes the index
+BATCH = 500  # records between two commits
+# The columns of a run, in order; docs/how-to/keep-records.md tells of each.
+RUN_COLUMNS = {
+    "run": "TEXT", "time": "TEXT", "session": "TEXT", "campaign": "TEXT", "tags": "TEXT",
+    "case": "TEXT", "arm": "TEXT", "round": "INTEGER", "system": "TEXT", "partition": "TEXT",
+    "environment": "TEXT", "job": "TEXT", "nodes": "INTEGER", "ranks": "INTEGER",
+    "producer": "TEXT", "workload": "TEXT", "workload_sha256": "TEXT", "method": "TEXT",
+    "condition": "TEXT", "failed": "INTEGER", "failure": "TEXT", "seconds": "REAL",
+    "canary": "TEXT",
+}  # fmt: skip
+SAMPLE_COLUMNS = {
+    "metric": "TEXT", "unit": "TEXT", "better": "TEXT", "stream": "TEXT",
+    "repetition": "INTEGER", "position": "INTEGER", "value": "REAL",
+}  # fmt: skip
+
+
+def _names(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
+
+
+def _typed(columns: dict[str, str]) -> str:
+    return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+
+
+_CREATE = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE files (
+  number INTEGER PRIMARY KEY, file TEXT UNIQUE, bytes INTEGER, mtime_ns INTEGER, error TEXT,
+  {_typed(RUN_COLUMNS)}
+);
+CREATE INDEX by_time ON files (time);
+CREATE INDEX by_run ON files (run, session IS NULL, number);
+CREATE TABLE samples (number INTEGER, {_typed(SAMPLE_COLUMNS)});
+CREATE INDEX of_file ON samples (number);
+CREATE TABLE conditions (hash TEXT PRIMARY KEY, row TEXT);
+CREATE VIEW runs AS SELECT * FROM files AS a WHERE error IS NULL AND number = (
+  SELECT number FROM files AS b WHERE b.run = a.run AND error IS NULL
+  ORDER BY session IS NULL, number LIMIT 1);
+"""
+_ADD_FILE = (
+    f"INSERT OR REPLACE INTO files (file, bytes, mtime_ns, error, {_names(RUN_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * (4 + len(RUN_COLUMNS)))})"
+)
+_ADD_SAMPLE = (
+    f"INSERT INTO samples (number, {_names(SAMPLE_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * (1 + len(SAMPLE_COLUMNS)))})"
+)
+
+
+class Index:
+    """Runs and their samples. `unread` has a message for each record that cannot be read.
+
+    Copies of one run count once: the first that states a session.
+    """
+
+    def __init__(self, database: Path | None = None) -> None:
+        self.base = Path()
+        try:
+            self.connection = sqlite3.connect(database or MEMORY, timeout=WAIT_S)
+            self._prepare()
+        except BaseException:
+            with suppress(AttributeError):
+                self.connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        expected = f"{VERSION} {schema.digest(schema.current(runs.KIND))}"
+        tables = {name for (name,) in self.connection.execute("SELECT name FROM sqlite_master")}
+        found = None
+        if "meta" in tables:
+            row = self.connection.execute("SELECT value FROM meta").fetchone()
+            found = row and row[0]
+        if found == expected:
+            return
+        if tables and "meta" not in tables:
+            raise sqlite3.OperationalError("it is the database of something else")
+        with self.connection:
+            for view in ("runs",):
+                self.connection.execute(f"DROP VIEW IF EXISTS {view}")
+            for table in ("files", "samples", "conditions", "meta"):
+                self.connection.execute(f"DROP TABLE IF EXISTS {table}")
+        self.connection.executescript(_CREATE)
+        with self.connection:
+            self.connection.execute("INSERT INTO meta VALUES ('version', ?)", (expected,))
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def update(self, folder: Path, progress: Callable[[str], None] = lambda _: None) -> None:
+        """Read what is new or has changed in a folder of `store`, and forget what is gone."""
+        self.base = folder
+        known = {
+            file: (size, time)
+            for file, size, time in self.connection.execute(
+                "SELECT file, bytes, mtime_ns FROM files"
+            )
+        }
+        found = {name: (stat.st_size, stat.st_mtime_ns) for name, stat in store.files(folder)}
+        gone = known.keys() - found.keys()
+        new = [name for name, state in found.items() if known.get(name) != state]
+        if not gone and not new:
+            return
+        with self.connection:
+            for name in gone:
+                self._forget(name)
+        for begin in range(0, len(new), BATCH):
+            with self.connection:
+                for name in new[begin : begin + BATCH]:
+                    progress(name)
+                    self._forget(name)
+                    self._read(folder / name, name, found[name])
+
+    def add(
+        self, paths: Iterable[Path], progress: Callable[[Path], None] = lambda _: None
+    ) -> None:
+        """Read records and measurements of any place; each file counts once."""
+        with self.connection:
+            for path in paths:
+                progress(path)
+                self._forget(str(path))
+                self._read(path, str(path), (0, 0))
+
+    def _forget(self, name: str) -> None:
+        self.connection.execute(
+            "DELETE FROM samples WHERE number = (SELECT number FROM files WHERE file = ?)", (name,)
+        )
+        self.connection.execute("DELETE FROM files WHERE file = ?", (name,))
+
+    def _read(self, path: Path, name: str, state: tuple[int, int]) -> None:
+        try:
+            run = producers.load(path)
+        except UnderstudyError as error:
+            nothing = [None] * len(RUN_COLUMNS)
+            self.connection.execute(_ADD_FILE, (name, *state, str(error), *nothing))
+            return
+        condition = runs.condition(run)
+        digest = schema.digest(condition)
+        self.connection.execute(
+            "INSERT OR IGNORE INTO conditions VALUES (?, ?)", (digest, schema.canonical(condition))
+        )
+        added = self.connection.execute(_ADD_FILE, (name, *state, None, *_run_row(run, digest)))
+        self.connection.executemany(_ADD_SAMPLE, _sample_rows(added.lastrowid, run))
+
+    @property
+    def unread(self) -> list[str]:
+        rows = self.connection.execute("SELECT error FROM files WHERE error IS NOT NULL")
+        return [error for (error,) in rows]
+
+    def condition(self, digest: str) -> Condition:
+        """The condition of a hash that is in the column `condition`."""
+        row = self.connection.execute("SELECT row FROM conditions WHERE hash = ?", (digest,))
+        found: Condition = json.loads(row.fetchone()[0])
+        return found
+
+    def select(
+        self, columns: Sequence[str], where: str = "1", values: Sequence[Any] = ()
+    ) -> Iterator[Any]:
+        """Rows of runs, by time; `where` is SQL of ours on their columns, with ? for `values`."""
+        return self.connection.execute(
+            f"SELECT {_names(columns)} FROM runs WHERE {where} ORDER BY time, number", values
+        )
+
+    def load(self, file: str) -> Run:
+        """The whole record of a run, by its column `file`."""
+        return producers.load(self.base / file)
+
+
+def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
+    identity, place, producer = run.identity, run.place, run.producer
+    return (
+        identity.id, identity.time, identity.session, identity.campaign,
+        json.dumps(identity.tags, ensure_ascii=False), identity.case, identity.arm,
+        identity.round, place.system, place.partition, place.environment, place.job_id,
+        len(place.nodes) or None, _ranks(run), producer.name,
+        producer.workload and producer.workload.name,
+        producer.workload and producer.workload.sha256, _text(producer.options.get("method")),
+        condition, int(run.failed), _failure(run), _seconds(run),
+        json.dumps(run.canary, ensure_ascii=False) if run.canary else None,
+    )  # fmt: skip
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _failure(run: Run) -> str | None:
+    return (run.producer.failure or "no measurement") if run.failed else None
+
+
+def _ranks(run: Run) -> int | None:
+    known = [node.ranks for node in run.place.nodes if node.ranks is not None]
+    if known and len(known) == len(run.place.nodes):
+        return sum(known)
+    found = (run.measurement or {}).get("environment", {}).get("ranks")
+    return None if found is None else int(found)
+
+
+def _seconds(run: Run) -> float | None:
+    """How long the repetitions took together; None where the producer does not tell."""
+    found = [sample.value for sample in run.samples if sample.metric == "elapsed_s"]
+    return sum(found) if found else None
+
+
+def _sample_rows(number: int | None, run: Run) -> Iterator[tuple[Any, ...]]:
+    """With the position among the values of one metric, stream and repetition: the dump."""
+    seen: dict[tuple[str, str | None, int | None], int] = {}
+    for s in run.samples:
+        key = (s.metric, s.stream, s.repetition)
+        seen[key] = position = seen.get(key, -1) + 1
+        yield (number, s.metric, s.unit, s.better, s.stream, s.repetition, position, s.value)
+
+
+def of_folder(
+    folder: Path | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Index:
+    """The index of a folder of records, by default that of the site, up to date."""
+    folder = store.folder() if folder is None else folder
+    if not folder.is_dir():
+        raise UnderstudyError(
+            f"{folder}: no records; run checks, or understudy records import, first"
+        )
+    path = folder / FILE
+    if not path.is_symlink():
+        for attempt in range(2):
+            try:
+                made = Index(path)
+                made.update(folder, progress)
+                return made
+            except sqlite3.OperationalError:  # read-only, locked, or a file system without locks
+                break
+            except sqlite3.DatabaseError:  # damaged: it is made again
+                if attempt == 0 and not _moved_aside(path):
+                    break
+    made = Index()
+    made.update(folder, progress)
+    return made
+
+
+def _moved_aside(path: Path) -> bool:
+    """A damaged index is kept beside as index.sqlite.damaged, where there is none yet."""
+    aside = path.with_name(f"{path.name}.damaged")
+    if aside.exists() or aside.is_symlink():
+        return False
+    try:
+        path.rename(aside)
+    except OSError:
+        return False
+    return True
+
+
+def of_files(paths: Iterable[Path]) -> Index:
+    """An index in memory of records and measurements named, or in folders named."""
+    made = Index()
+    made.add(producers.find(paths))
+    return made

@@ -1,0 +1,123 @@
+"""The folder in which a site keeps every record: <session>/<id>.json.gz, one file for each run.
+
+Sessions only add files, under names that no other run has, so that nothing is overwritten and
+several sessions can write at a time. What finds records again is the index, which is made of the
+files and can be made again.
+"""
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from understudy import paths
+from understudy.contracts import run as runs
+from understudy.contracts import schema
+from understudy.contracts.run import Run
+from understudy.errors import UnderstudyError
+from understudy.files import write_bytes
+from understudy.producers import KEPT_SUFFIX as SUFFIX
+
+NO_SESSION = "by-hand"
+LONGEST_NAME = 80
+_TEMPORARY = re.compile(r"\..*")
+
+
+def folder() -> Path:
+    """The folder of the site: UNDERSTUDY_RECORDS, else records/ of the directory for output."""
+    return paths.records()
+
+
+def name_of(run: Run) -> str:
+    """The file of a run, relative to the folder: <session>/<id>.json.gz."""
+    return f"{_safe(run.identity.session or NO_SESSION)}/{_safe(run.identity.id)}{SUFFIX}"
+
+
+def _safe(text: str) -> str:
+    """A file name; one of text that is no plain word ends with a hash, so that no two are one."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", text).lstrip(".-")[:LONGEST_NAME]
+    return plain if plain == text else f"{plain or 'x'}~{schema.digest(text)[:12]}"
+
+
+def keep(run: Run, into: Path | None = None) -> Path:
+    """Add a record to the folder; one that is there stays. An UnderstudyError where a run of the
+    same session and id has another content, and where the folder cannot be written."""
+    into = folder() if into is None else into
+    path = into / name_of(run)
+    row = runs.to_row(run)
+    text = schema.json_text(row)
+    runs.from_row(schema.parse(text, str(path), "run record"), str(path))
+    session_folder(run, into)
+    if path.is_symlink() or path.exists():
+        if schema.canonical(schema.read(path, "run record")) != schema.canonical(json.loads(text)):
+            raise UnderstudyError(
+                f"{path}: is the record of run {run.identity.id} with other content; it was not "
+                "replaced"
+            )
+        return path
+    write_bytes(path, gzip.compress(text.encode(), mtime=0))
+    return path
+
+
+def session_folder(run: Run, into: Path | None = None) -> Path:
+    """The folder of the run's session, created where it does not exist."""
+    made = ((folder() if into is None else into) / name_of(run)).parent
+    try:
+        made.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnderstudyError(
+            f"{made}: cannot be created: {error.strerror}; {paths.RECORDS_VARIABLE} names another "
+            "folder for records"
+        ) from None
+    return made
+
+
+def files(of: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Files of records in the folder, relative to it, with what `stat` says: <session>/<name> of
+    the store, and <session>/<id>/run.json of versions that did not compress. Symbolic links are
+    left out."""
+    for session in _entries(of):
+        if not session.is_dir(follow_symlinks=False):
+            continue
+        for entry in _entries(Path(session.path)):
+            if entry.is_dir(follow_symlinks=False):
+                plain = Path(entry.path, runs.RECORD_FILE)
+                if plain.is_file() and not plain.is_symlink():
+                    yield f"{session.name}/{entry.name}/{plain.name}", plain.stat()
+            elif entry.name.endswith(SUFFIX) and not _TEMPORARY.match(entry.name):
+                yield f"{session.name}/{entry.name}", entry.stat(follow_symlinks=False)
+
+
+def _entries(of: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(of) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UnderstudyError(f"{of}: cannot be listed: {error.strerror}") from None
+
+
+def remove(of: Path, name: str, run_id: str) -> None:
+    """Remove one record that `keep` wrote, and the folder of its session where that is empty.
+
+    An UnderstudyError for a file that the store did not make: under another name than the record
+    in it has, a symbolic link, or no record of that run.
+    """
+    path = of / name
+    if path.is_symlink():
+        raise UnderstudyError(f"{path}: is a symbolic link; it was not removed")
+    run = runs.load(path)
+    if run.identity.id != run_id or name_of(run) != name:
+        raise UnderstudyError(
+            f"{path}: the store did not make this file: expected {name_of(run)}; it was not "
+            "removed"
+        )
+    try:
+        path.unlink()
+        if not any(path.parent.iterdir()):
+            path.parent.rmdir()
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be removed: {error.strerror}") from None

@@ -1,0 +1,301 @@
+"""Records that are kept: nothing is lost or overwritten, and all is found again."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from understudy import producers
+from understudy.cli import main
+from understudy.contracts import run as runs
+from understudy.contracts.run import Identity, Place, Run
+from understudy.errors import UnderstudyError
+from understudy.paths import RECORDS_VARIABLE, where
+from understudy.records import index, select, store, table
+from understudy.reframe import recording
+
+OLD = where("schemas") / "old" / "fixtures" / "result-1"
+
+
+def made(name: str = "player", **identity: Any) -> Run:
+    """A real run; each identity is one of its own."""
+    run = producers.record(
+        OLD / f"{name}.json", place=Place(system="star", partition="disk"),
+        identity=Identity(id=f"{abs(hash(str(sorted(identity.items())))):016x}", **identity),
+    )  # fmt: skip
+    return run
+
+
+def failed(**identity: Any) -> Run:
+    return producers.record(
+        Path("missing.json"), place=Place(system="star"), identity=Identity(**identity),
+        failure="no space left", exit_status=1,
+    )  # fmt: skip
+
+
+def cli(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(w) for w in words])
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two sessions, and a run that failed."""
+    folder = tmp_path / "kept"
+    monkeypatch.setenv(RECORDS_VARIABLE, str(folder))
+    store.keep(made(session="aaaa-1", time="2026-01-01T01:00:00Z", campaign="before"))
+    store.keep(made(session="aaaa-1", time="2026-01-01T02:00:00Z", tags=("nightly", "quick")))
+    store.keep(made(session="bbbb-2", time="2026-01-02T01:00:00Z", campaign="after"))
+    store.keep(failed(session="bbbb-2", time="2026-01-02T02:00:00Z", case="Replay"))
+    return folder
+
+
+def test_a_check_keeps_each_record_and_replaces_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RECORDS_VARIABLE, str(tmp_path / "kept"))
+    (tmp_path / "result.json").write_bytes((OLD / "player.json").read_bytes())
+    run = recording.PlannedRun(folder=Path(), producer="player", arm="replica", command="x")
+
+    def write(session: str, failure: str | None = None) -> None:
+        recording.write(
+            tmp_path, run, place=Place(), identity=Identity(session=session), asked={},
+            exit_status=0, failure=failure,
+        )  # fmt: skip
+
+    write("one")
+    (kept,) = (tmp_path / "kept").rglob("*.*")
+    inode = kept.stat().st_ino
+    assert runs.load(kept) == runs.load(tmp_path / "run.json")
+    write("one")
+    assert kept.stat().st_ino == inode
+    with pytest.raises(UnderstudyError, match="other content; it was not replaced"):
+        write("one", "it failed")
+    write("two", "it failed")
+    assert len(list((tmp_path / "kept").rglob("*.json.gz"))) == 2
+
+
+def test_names_from_records_leave_no_folder(tmp_path: Path) -> None:
+    hostile = (
+        "../../out",
+        "/etc/passwd",
+        "a/b",
+        "..",
+        "",
+        ".hidden",
+        "x" * 300,
+        "\n\x1b[31m",
+        "-rf",
+    )
+    for i, text in enumerate(hostile):
+        path = store.keep(made(session=text or None, case=str(i)), tmp_path / "kept")
+        assert path.resolve().is_relative_to(tmp_path / "kept") and path.is_file()
+    assert len({p.parent.name for p in (tmp_path / "kept").rglob("*.gz")}) == len(hostile)
+    found = index.of_folder(tmp_path / "kept")
+    assert {row[0] for row in found.select(["session"])} == {t or None for t in hostile}
+
+
+def test_the_index_is_made_again(site: Path) -> None:
+    first = table.of_samples(index.of_folder())
+    assert first["run"].n_unique() == 4
+    (site / index.FILE).unlink()
+    assert table.of_samples(index.of_folder()).equals(first)
+    (site / index.FILE).write_bytes(b"no database" * 100)
+    assert table.of_samples(index.of_folder()).equals(first)
+    assert (site / "index.sqlite.damaged").read_bytes().startswith(b"no database")
+    (site / index.FILE).write_bytes(b"again" * 100)
+    assert table.of_samples(index.of_folder()).equals(first)
+    assert (site / "index.sqlite.damaged").read_bytes().startswith(b"no database")
+
+
+def test_an_index_of_another_version_is_made_again(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.of_folder().close()
+    monkeypatch.setattr(index, "VERSION", 99)
+    assert len(list(index.of_folder().select(["run"]))) == 4
+
+
+def test_the_index_follows_the_files(site: Path) -> None:
+    found = index.of_folder()
+    store.keep(made(session="cccc-3", time="2026-01-03T01:00:00Z"))
+    next(site.glob("aaaa-1/*")).unlink()
+    found.update(site)
+    assert len(list(found.select(["run"]))) == 4
+    assert {row[0] for row in found.select(["session"])} == {"aaaa-1", "bbbb-2", "cccc-3"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[: len(data) // 2], "damaged: the file ends early"),
+        (lambda data: gzip.compress(gzip.decompress(data)[:-40]), "run record"),
+        (lambda data: gzip.compress(b"{}"), "schema: expected understudy/<kind>/<n>"),
+        (lambda data: gzip.compress(gzip.decompress(data).replace(b"run/1", b"run/7")), "newer"),
+        (lambda data: b"\x1f\x8b" + b"junk" * 9, "damaged: cannot be decompressed"),
+        (lambda data: b"", "run record"),
+    ],
+)  # fmt: skip
+def test_a_damaged_record_is_told_once_and_the_others_are_found(
+    site: Path, damage: Any, message: str
+) -> None:
+    path = next(site.glob("aaaa-1/*"))
+    path.write_bytes(damage(path.read_bytes()))
+    for _ in range(2):
+        done = cli("records", "list", "--runs")
+        (line,) = [line for line in done.stderr.splitlines() if "left out" in line]
+        assert message in line and path.name in line
+        assert "3 runs of 2 sessions, 1 failed" in done.stderr
+
+
+def test_a_bomb_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.contracts.schema.MAX_BYTES", 1 << 20)
+    path = tmp_path / "run.json.gz"
+    path.write_bytes(gzip.compress(b" " * (3 << 20)))
+    with pytest.raises(UnderstudyError, match="holds more than 1 MiB of text"):
+        runs.load(path)
+
+
+def test_the_table_has_a_row_for_each_sample_and_each_run_without(site: Path) -> None:
+    found = index.of_folder()
+    whole = table.of_samples(found)
+    run = made()
+    assert len(whole) == 3 * len(run.samples) + 1
+    (lost,) = whole.filter(whole["failed"]).to_dicts()
+    assert (lost["failure"], lost["metric"], lost["value"]) == ("no space left", None, None)
+    assert whole["time"].dtype.time_zone == "UTC"  # type: ignore[union-attr]
+    assert {tag for tags in whole["tags"] for tag in tags} == {"nightly", "quick"}
+    dumps = whole.filter(whole["metric"].cast(str) == "dump_bandwidth_bytes_per_s")
+    expected = [s.value for s in run.samples if s.metric == "dump_bandwidth_bytes_per_s"]
+    one = dumps.filter(dumps["run"] == dumps["run"][0])
+    assert one["value"].to_list() == expected
+    assert one["position"].to_list()[:2] == [0, 1]
+    part = table.of_samples(found, *select.parse("aaaa-1", found))
+    assert part["session"].unique().to_list() == ["aaaa-1"]
+
+
+def test_copies_of_one_run_count_once(site: Path, tmp_path: Path) -> None:
+    run = next(iter(site.glob("aaaa-1/*")))
+    row = json.loads(gzip.decompress(run.read_bytes()))
+    row["identity"]["session"] = None
+    runs.write(tmp_path / "run.json", runs.from_row(row, "x"))
+    assert "1 kept" in cli("records", "import", tmp_path / "run.json").stdout
+    found = index.of_folder()
+    assert len(list(found.select(["run"]))) == 4
+    assert None not in {row[0] for row in found.select(["session"])}
+
+
+@pytest.mark.parametrize(
+    ("word", "count"),
+    [
+        ("aaaa", 2), ("aaaa-1", 2), ("session:bbbb-2", 2), ("nightly", 1), ("tag:quick", 1),
+        ("before", 1), ("campaign:after", 1), ("2026-01-01", 2), ("2026-01-01..2026-01-02", 4),
+        ("2026-01-01T01:30..2026-01-02T01:30", 2), ("..2026-01-01", 2), ("2026-01-02..", 2),
+    ],
+)  # fmt: skip
+def test_words_select_runs(site: Path, word: str, count: int) -> None:
+    found = index.of_folder()
+    assert len(list(found.select(["run"], *select.parse(word, found)))) == count
+    done = cli("records", "list", "--runs", "--json", word)
+    assert len(done.stdout.splitlines()) == count
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("zzzz", "expected a session, a tag, a campaign, a date"),
+        ("2030-01-01", "selects no run"),
+        ("tag:'; DROP TABLE files", "selects no run"),
+        ("2026-13-41", "expected 14d, 36h, 8w or a date"),
+        ("session:zz", "no session is called so"),
+    ],
+)
+def test_words_that_select_nothing(site: Path, word: str, message: str) -> None:
+    done = cli("records", "list", word)
+    assert done.exit_code == 1 and message in done.stderr and "Traceback" not in done.output
+
+
+def test_a_word_of_two_meanings_is_refused(site: Path) -> None:
+    store.keep(made(session="dddd", tags=("before",), time="2026-01-03T01:00:00Z"))
+    done = cli("records", "list", "before")
+    assert done.exit_code == 1
+    assert "before: is a tag and a campaign; write tag:before or campaign:before" in done.stderr
+
+
+def test_prune_lists_first_and_removes_what_the_store_made_only(
+    site: Path, tmp_path: Path
+) -> None:
+    other = site / "aaaa-1" / "mine.json.gz"
+    other.write_bytes(next(site.glob("bbbb-2/*")).read_bytes())
+    plain = site / "old" / "x" / "run.json"
+    plain.parent.mkdir(parents=True)
+    runs.write(plain, made(session="old", time="2026-01-01T00:00:00Z"))
+    before = sorted(p for p in site.rglob("*.json*"))
+    done = cli("records", "prune", "--older-than", "2026-01-02")
+    assert "2 records of" in done.stdout and "--yes removes them" in done.stdout
+    assert sorted(p for p in site.rglob("*.json*")) == before
+    done = cli("records", "prune", "--older-than", "2026-01-02", "--yes")
+    assert done.exit_code == 0 and "2 records removed" in done.stdout
+    assert other.exists() and plain.exists() and len(list(site.glob("bbbb-2/*"))) == 2
+    done = cli("records", "prune", "--session", "bbbb-2", "--yes")
+    assert other.exists() and "records removed" in done.stdout
+    assert cli("records", "prune").exit_code == 1
+
+
+def test_prune_removes_no_link(site: Path, tmp_path: Path) -> None:
+    path = next(site.glob("aaaa-1/*"))
+    target = tmp_path / "elsewhere.json.gz"
+    path.rename(target)
+    path.symlink_to(target)
+    cli("records", "prune", "--older-than", "2026-01-02", "--yes")
+    assert target.exists() and path.is_symlink()
+
+
+def test_records_are_shown_and_imported(site: Path, tmp_path: Path) -> None:
+    run = made(session="\x1b[31m", case="escape")
+    runs.write(tmp_path / "run.json", run)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "result.json").write_text("{")
+    done = cli("records", "import", tmp_path)
+    assert done.exit_code == 1 and "1 kept, 4 already there, 1 failed" in done.stdout
+    assert "more/result.json" in done.stderr
+    shown = cli("records", "show", run.identity.id[:8])
+    assert json.loads(shown.stdout) == json.loads(json.dumps(runs.to_row(run)))
+    assert "\x1b" not in shown.stdout and "\x1b" not in cli("records", "list").stdout
+    assert "no record of such a run" in cli("records", "show", "ffffffffffff").stderr
+
+
+def test_a_table_of_text_is_no_formula(site: Path, tmp_path: Path) -> None:
+    store.keep(made(session="=HYPERLINK(1)", time="2026-01-03T01:00:00Z"))
+    assert cli("records", "table", "-o", tmp_path / "t.csv").exit_code == 0
+    text = (tmp_path / "t.csv").read_text()
+    assert "'=HYPERLINK(1)" in text and ",=HYPERLINK" not in text
+    assert cli("records", "table", "-o", tmp_path / "t.parquet").exit_code == 0
+    assert ".parquet or .csv" in cli("records", "table", "-o", tmp_path / "t.xls").stderr
+
+
+def test_old_folders_and_the_page_are_read(site: Path, tmp_path: Path) -> None:
+    plain = site / "old" / "x" / "run.json"
+    plain.parent.mkdir(parents=True)
+    runs.write(plain, made(session="old", time="2025-01-01T00:00:00Z"))
+    assert len(list(index.of_folder().select(["run"]))) == 5
+    assert len(producers.find([site])) == 5
+
+
+def test_a_folder_that_cannot_be_written_has_an_index_in_memory(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (site / index.FILE).symlink_to("/nowhere/index")
+    assert len(list(index.of_folder().select(["run"]))) == 4
+    assert (site / index.FILE).is_symlink()
+
+
+def test_without_records_it_is_said(tmp_path: Path) -> None:
+    done = cli("records", "list", "--folder", tmp_path / "none")
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"understudy: {tmp_path}/none: no records; run checks, or understudy records import, "
+        "first\n"
+    )
