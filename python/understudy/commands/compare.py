@@ -1,0 +1,248 @@
+"""understudy compare: did anything change between two sets of sessions?"""
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import click
+
+from understudy.cli import print_error
+from understudy.errors import UnderstudyError, printable
+from understudy.files import write_text
+from understudy.judge import compare as comparing
+from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
+from understudy.judge.compare import Comparison, Row, Verdict
+from understudy.judge.limits import LIMIT_FRACTION
+from understudy.records import index as indexes
+from understudy.records import select
+from understudy.tables import table
+from understudy.units import rate, seconds
+
+ERROR = 2
+
+
+@click.command()
+@click.argument("before")
+@click.argument("after")
+@click.option(
+    "--folder", type=click.Path(path_type=Path, file_okay=False),
+    help="The folder of records.  [default: that of the site]",
+)  # fmt: skip
+@click.option("--system", help="Only runs on this system.")
+@click.option("--partition", help="Only runs on this partition.")
+@click.option(
+    "--history", metavar="WHICH",
+    help="More sessions of the condition before: they tell how far sessions differ.",
+)  # fmt: skip
+@click.option(
+    "--across", metavar="KEY", multiple=True,
+    help="Compare although conditions differ in this key, such as storage.server_version, or in "
+    "those below it, such as software.",
+)  # fmt: skip
+@click.option("--metric", "metrics", multiple=True, help="Judge these metrics, not the rates.")
+@click.option(
+    "--fail-below", metavar="SHARE",
+    help="Set the exit status by losses of this share, such as 10%: 0 fine, 1 worse, 3 undecided.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML file to write."
+)
+def command(
+    before: str, after: str, folder: Path | None, system: str | None, partition: str | None,
+    history: str | None, across: tuple[str, ...], metrics: tuple[str, ...],
+    fail_below: str | None, as_json: bool, junit: Path | None,
+) -> None:  # fmt: skip
+    """Compare the runs BEFORE with those AFTER, case by case: better, worse, no change, undecided.
+
+    BEFORE and AFTER are sessions, tags, campaigns, dates or ranges (see understudy records), or
+    files and folders with records. Only equal conditions are compared. What counts is how far
+    sessions differ, so that one session on each side decides nothing without --history.
+
+    The exit status is 0 without --fail-below; it is 2 after an error.
+
+    Example: understudy compare before-upgrade after-upgrade --fail-below 10%
+    """
+    try:
+        limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
+        rule = Rule() if limit is None else Rule(limit=limit, effect=limit / 2)
+        wanted = select.equal(system=system, partition=partition)
+        found = compare(before, after, history, folder, wanted, metrics, across, rule)
+        if junit is not None:
+            write_text(junit, junit_text(found, limit or LIMIT_FRACTION))
+    except UnderstudyError as error:
+        print_error(error)
+        raise SystemExit(ERROR) from None
+    if as_json:
+        click.echo(json.dumps(as_row(found, rule), indent=1, ensure_ascii=True))
+    else:
+        for line in lines(found):
+            click.echo(line)
+    if limit is not None:
+        raise SystemExit(found.status(limit))
+
+
+def compare(
+    before: str, after: str, history: str | None, folder: Path | None, wanted: select.Where,
+    metrics: tuple[str, ...], across: tuple[str, ...], rule: Rule,
+) -> Comparison:  # fmt: skip
+    """The comparison of what the words name."""
+    site: list[indexes.Index] = []
+    conditions: dict[str, Any] = {}
+
+    def rows(word: str) -> list[Row]:
+        if Path(word).exists():
+            index = indexes.of_files([Path(word)])
+            where = wanted
+        else:
+            if not site:
+                site.append(indexes.of_folder(folder))
+                tell(site[0])
+            index = site[0]
+            where = select.both(select.parse(word, index), wanted)
+        if Path(word).exists():
+            tell(index)
+        found = comparing.read(index, where, metrics, across)
+        if not found:
+            raise UnderstudyError(f"{word}: selects no run that can be read")
+        for digest, row in index.connection.execute("SELECT hash, row FROM conditions"):
+            conditions[digest] = row
+        if across:
+            for row in found:
+                conditions.setdefault(row.condition, None)
+        return found
+
+    def tell(index: indexes.Index) -> None:
+        for message in index.unread:
+            print_error(UnderstudyError(f"left out: {message}"))
+
+    def differ(one: str, other: str) -> str:
+        texts = [conditions.get(one), conditions.get(other)]
+        if None in texts:
+            return "besides the keys of --across"
+        return comparing.differences(*(json.loads(str(text)) for text in texts))
+
+    past = rows(history) if history else []
+    return comparing.compare(rows(before), rows(after), past, rule, differ)
+
+
+def shown(value: float, verdict: Verdict) -> str:
+    if verdict.unit == "bytes/s":
+        return rate(value)
+    if verdict.unit == "s":
+        return seconds(value)
+    return f"{value:.4g} {verdict.unit}"
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def interval(verdict: Verdict) -> str:
+    one = verdict.change
+    if not math.isfinite(one.high):
+        return "not known"
+    return f"{percent(one.low)} to {percent(one.high)}"
+
+
+def scatter(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def lines(found: Comparison) -> list[str]:
+    """Tables for a terminal."""
+    made = []
+    ranked = sorted(found.verdicts, key=lambda v: comparing.STATES.index(v.state))
+    rows = [
+        (
+            v.state, v.name, shown(v.before, v), shown(v.after, v), percent(v.change.ratio),
+            interval(v), f"{v.change.before}, {v.change.after}", scatter(v.change.between),
+            scatter(v.change.within),
+        )
+        for v in ranked
+    ]  # fmt: skip
+    if rows:
+        columns = (
+            "verdict", "case", ">before", ">after", ">change", ">interval", ">sessions",
+            ">between", ">within",
+        )  # fmt: skip
+        made += [printable(line) for line in table("", columns, rows)]
+    for v in ranked:
+        notes = "; ".join(filter(None, (v.why, v.cause_why)))
+        if notes:
+            made.append(printable(f"{v.state}: {v.name}: {notes}").replace("\n", "\\n"))
+    for one in found.skipped:
+        made.append(printable(f"not compared: {one.subject}: {one.why}").replace("\n", "\\n"))
+    states = [v.state for v in found.verdicts]
+    counts = [f"{states.count(s)} {s}" for s in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
+    (lost, every), (lost_after, every_after) = found.failed
+    made.append(
+        f"{', '.join(counts)}, {len(found.skipped)} not compared; failed runs: {lost} of {every} "
+        f"before, {lost_after} of {every_after} after"
+    )
+    return made
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None
+
+
+def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
+    """As JSON; an interval that is not known is null."""
+    return {
+        "limit": rule.limit, "effect": rule.effect, "alpha": rule.alpha,
+        "verdicts": [
+            asdict(v.subject)
+            | {
+                key: getattr(v, key)
+                for key in ("condition", "metric", "unit", "better", "stream", "state", "why",
+                            "cause", "cause_why", "before", "after", "p", "runs", "failed")
+            }
+            | {
+                "ratio": v.change.ratio, "low": _number(v.change.low) or None,
+                "high": _number(v.change.high),
+                "sessions": [v.change.before, v.change.after], "history": v.change.history,
+                "scatter_within": v.change.within, "scatter_between": v.change.between,
+                "floor": v.change.floor,
+            }
+            for v in found.verdicts
+        ],
+        "not_compared": [asdict(one.subject) | {"why": one.why} for one in found.skipped],
+        "failed_runs": {"before": found.failed[0], "after": found.failed[1]},
+    }  # fmt: skip
+
+
+def junit_text(found: Comparison, limit: float) -> str:
+    """JUnit XML: worse is a failure, undecided and not compared are errors, as neither passed."""
+    cases = []
+    for v in found.verdicts:
+        text = f"{percent(v.change.ratio)} ({interval(v)}) {v.why} {v.cause_why}".strip()
+        inside = ""
+        if v.state == WORSE and v.change.low <= 1 - limit:
+            inside = f'<failure type="worse" message={_attribute(text)}/>'
+        elif v.state == UNDECIDED:
+            inside = f'<error type="undecided" message={_attribute(text)}/>'
+        cases.append((v.name, inside))
+    cases += [
+        (str(one.subject), f'<error type="not compared" message={_attribute(one.why)}/>')
+        for one in found.skipped
+    ]
+    failures = sum("<failure" in inside for _, inside in cases)
+    errors = sum("<error" in inside for _, inside in cases)
+    body = "".join(
+        f'  <testcase classname="understudy.compare" name={_attribute(name)}>{inside}</testcase>\n'
+        for name, inside in cases
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuite name="understudy compare" tests="{len(cases)}" failures="{failures}" '
+        f'errors="{errors}">\n{body}</testsuite>\n'
+    )
+
+
+def _attribute(text: str) -> str:
+    """Quoted, without characters that XML cannot hold."""
+    return quoteattr(printable(text))

@@ -1,0 +1,89 @@
+"""understudy plan: how many sessions a comparison needs."""
+
+from pathlib import Path
+
+import click
+
+from understudy.cli import print_error
+from understudy.errors import UnderstudyError, printable
+from understudy.judge import compare as comparing
+from understudy.judge import plan as planning
+from understudy.records import index as indexes
+from understudy.records import select
+from understudy.tables import table
+from understudy.units import seconds
+
+
+@click.command()
+@click.argument("which", nargs=-1)
+@click.option("--detect", metavar="SHARE", default="10%", show_default=True, help="Loss to find.")
+@click.option("--repetitions", type=click.IntRange(1), help="In each session, if they are fixed.")
+@click.option("--system", help="Only runs on this system.")
+@click.option("--partition", help="Only runs on this partition.")
+@click.option(
+    "--folder", type=click.Path(path_type=Path, file_okay=False),
+    help="The folder of records.  [default: that of the site]",
+)  # fmt: skip
+def command(
+    which: tuple[str, ...], detect: str, repetitions: int | None, system: str | None,
+    partition: str | None, folder: Path | None,
+) -> None:  # fmt: skip
+    """Tell from the runs WHICH (all, by default; see understudy records) how many sessions and
+    repetitions find a loss with a probability of 95 %, and how long they take.
+
+    The runs must have been made without any change between them. Two sessions suffice for a first
+    estimate (a pilot). Sessions are for each side, before and after.
+
+    Example: understudy plan 14d --system archer2 --detect 10%
+    """
+    share = comparing.parse_share(detect, "--detect")
+    paths = [Path(word) for word in which]
+    if which and all(path.exists() for path in paths):
+        index, chosen = indexes.of_files(paths), select.ALL
+    else:
+        index = indexes.of_folder(folder)
+        chosen = select.any_of([select.parse(word, index) for word in which])
+    for message in index.unread:
+        print_error(UnderstudyError(f"left out: {message}"))
+    rows = comparing.read(
+        index, select.both(chosen, select.equal(system=system, partition=partition))
+    )
+    series = list(comparing.series(rows))
+    if not series:
+        raise UnderstudyError("no run with a rate or a time; run checks first")
+    lines, notes = [], []
+    timed: dict[object, float] = {}
+    for one in series:
+        found = planning.need(one.values, share, len(series), repetitions or 0)
+        if found is None:
+            notes.append(f"{one.name}: one session does not tell how far sessions differ")
+            lines.append((one.name, "1", "", "", "", "", ""))
+            continue
+        took = one.repetition_s and found.sessions and (
+            2 * found.sessions * found.repetitions * one.repetition_s
+        )  # fmt: skip
+        if took:
+            timed[one.subject] = max(timed.get(one.subject, 0.0), took)
+        lines.append((
+            one.name, str(found.known_sessions), f"{100 * found.between:.1f} %",
+            f"{100 * found.within:.1f} %",
+            str(found.sessions or f"over {planning.MOST_SESSIONS}"), str(found.repetitions),
+            seconds(took) if took else "",
+        ))  # fmt: skip
+        if found.sessions is None or found.sessions > planning.ENOUGH_SESSIONS:
+            notes.append(
+                f"{one.name}: too small for its noise; {found.scale} times as many bytes would do "
+                "(understudy scale, or a larger bytes_scale)"
+                if found.scale else
+                f"{one.name}: sessions differ too much; more bytes or repetitions do not help"
+            )  # fmt: skip
+    columns = ("case", ">known", ">between", ">within", ">sessions", ">repetitions", ">time")
+    for line in table("", columns, lines):
+        click.echo(printable(line))
+    for note in notes:
+        click.echo(printable(note))
+    total_s = sum(timed.values())
+    click.echo(
+        f"{len(series)} figures of {len({one.subject for one in series})} cases; both sides "
+        f"together take {seconds(total_s)} of I/O, without waiting and starting"
+    )

@@ -1,0 +1,514 @@
+"""Two sets of runs, case by case: better, worse, no change or undecided, and what it is due to.
+
+Only runs of equal conditions are compared; where they differ, it is said in which key. The
+statistics are those of `judge.change`, the attribution is by the canary or by IOR of the same
+place.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from understudy.contracts import run as runs
+from understudy.contracts import schema
+from understudy.errors import UnderstudyError
+from understudy.judge import change
+from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Change, Rule
+from understudy.judge.conditions import is_benchmark
+from understudy.records.index import Index
+from understudy.records.select import Where
+
+RATE_UNITS = ("bytes/s", "1/s")
+OF_DUMPS = "dump_"
+SHOWN_KEYS = 6  # of the differences between two conditions
+OPERATIONS = {"write_s": "write", "read_s": "read"}
+COLUMNS = (
+    "number", "run", "time", "session", "case", "arm", "system", "partition", "producer",
+    "workload", "workload_sha256", "condition", "failed", "failure", "canary", "seconds",
+)  # fmt: skip
+STORAGE, REPLICA, NEIGHBOUR, UNKNOWN = "storage", "library or layout", "noisy neighbour", ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is compared, whatever its condition."""
+
+    case: str | None
+    arm: str
+    system: str | None
+    partition: str | None
+    producer: str
+    workload: str | None
+
+    def __str__(self) -> str:
+        place = ":".join(filter(None, (self.system, self.partition)))
+        arm = "" if self.case and is_benchmark(self.producer) else self.arm
+        return " ".join(filter(None, (self.case or self.workload, arm, place and f"on {place}")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A run, and of its samples those that are judged: (metric, unit, better, stream, value)."""
+
+    subject: Subject
+    session: str
+    time: str
+    sha256: str | None
+    condition: str
+    failure: str | None
+    seconds: float | None
+    canary: tuple[dict[str, Any], ...]
+    samples: tuple[tuple[str, str, str, str | None, float], ...]
+    operations: dict[str | None, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Of one figure of a case; the change is of values for which higher is better."""
+
+    subject: Subject
+    condition: str
+    metric: str
+    unit: str
+    better: str
+    stream: str | None
+    before: float  # medians of sessions
+    after: float
+    change: Change
+    p: float
+    state: str
+    why: str
+    cause: str
+    cause_why: str
+    runs: tuple[int, int]
+    failed: tuple[int, int]
+
+    @property
+    def name(self) -> str:
+        return " ".join(filter(None, (str(self.subject), self.stream, self.metric)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """What is not compared, and why."""
+
+    subject: Subject
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    verdicts: tuple[Verdict, ...]
+    skipped: tuple[Skipped, ...]
+    failed: tuple[tuple[int, int], tuple[int, int]]  # before, after: failed, all
+
+    def status(self, limit: float) -> int:
+        """For cron: 1 where a case is worse and a loss of `limit` is not excluded, 3 where
+        something is undecided or not compared, else 0."""
+        lost = [v for v in self.verdicts if v.state == WORSE and v.change.low <= 1 - limit]
+        if lost:
+            return 1
+        open_ = any(v.state == UNDECIDED for v in self.verdicts)
+        return 3 if open_ or self.skipped or not self.verdicts else 0
+
+
+def read(
+    index: Index, where: Where, metrics: Sequence[str] = (), across: Sequence[str] = ()
+) -> list[Row]:
+    """The runs that a selection names. Of keys in `across`, such as storage.server_version,
+    conditions may differ."""
+    wanted = f"metric IN ({', '.join('?' * len(metrics))})"
+    values = tuple(metrics)
+    if not metrics:
+        wanted, values = "unit IN (?, ?) AND substr(metric, 1, 5) <> ?", (*RATE_UNITS, OF_DUMPS)
+    of = f"number IN (SELECT number FROM runs WHERE {where[0]})"
+    sql = f"SELECT number, metric, unit, better, stream, value FROM samples WHERE {of} AND "
+    found: dict[int, list[tuple[str, str, str, str | None, float]]] = {}
+    for number, *sample in index.connection.execute(sql + wanted, (*where[1], *values)):
+        found.setdefault(number, []).append(tuple(sample))
+    if not metrics:
+        rest = sql + "metric = 'elapsed_s'"
+        slow: dict[int, list[Any]] = {}
+        for number, *sample in index.connection.execute(rest, where[1]):
+            if number not in found:
+                slow.setdefault(number, []).append(tuple(sample))
+        found |= slow
+    operations: dict[int, dict[str | None, str]] = {}
+    sql = f"SELECT number, stream, metric FROM samples WHERE {of} AND metric IN (?, ?)"
+    for number, stream, metric in index.connection.execute(sql, (*where[1], *OPERATIONS)):
+        operations.setdefault(number, {})[stream] = OPERATIONS[metric]
+    reduced: dict[str, str] = {}
+    made = []
+    for values_ in index.select(COLUMNS, *where):
+        row = dict(zip(COLUMNS, values_, strict=True))
+        digest = row["condition"]
+        if digest not in reduced:
+            reduced[digest] = _without(index.condition(digest), across) if across else digest
+        made.append(
+            Row(
+                subject=Subject(**{name: row[name] for name in Subject.__slots__}),
+                session=row["session"] or f"by hand {row['time'][:10]}", time=row["time"],
+                sha256=row["workload_sha256"], condition=reduced[digest],
+                failure=row["failure"], seconds=row["seconds"],
+                canary=tuple(json.loads(row["canary"] or "[]")),
+                samples=tuple(found.get(row["number"], ())),
+                operations=operations.get(row["number"], {}),
+            )
+        )  # fmt: skip
+    return made
+
+
+def _without(condition: runs.Condition, across: Sequence[str]) -> str:
+    """The hash of a condition without some keys, a.b.c or all below a.b."""
+    flat = runs.differences([condition, {}])[0]
+    kept = {
+        key: value for key, value in flat.items()
+        if not any(f"{key}.".startswith(f"{name}.") for name in across)
+    }  # fmt: skip
+    return schema.digest(kept)
+
+
+def compare(
+    before: Sequence[Row], after: Sequence[Row], history: Sequence[Row] = (),
+    rule: Rule = Rule(), differ: Any = None,  # noqa: B008
+) -> Comparison:  # fmt: skip
+    """Every figure of every subject. `history` are more runs of the conditions of `before`;
+    `differ(digest, digest)` tells in which keys two conditions differ."""
+    sides = [_by_subject(rows) for rows in (before, after, history)]
+    drafts: list[dict[str, Any]] = []
+    skipped: list[Skipped] = []
+    for subject in sorted(sides[0].keys() | sides[1].keys(), key=str):
+        one, other, past = (side.get(subject, []) for side in sides)
+        if not one or not other:
+            side = "after" if not one else "before"
+            skipped.append(Skipped(subject=subject, why=f"ran only {side}"))
+            continue
+        drafts += _of_subject(subject, one, other, past, skipped, differ)
+    states = change.decide([draft["change"] for draft in drafts], rule)
+    corrected = change.holm([draft["change"].p for draft in drafts])
+    attributed = _beside(drafts)
+    verdicts = []
+    for draft, (state, why), p in zip(drafts, states, corrected, strict=True):
+        state, why = _with_failures(draft, state, why, len(drafts), rule)
+        cause, cause_why = UNKNOWN, ""
+        if state in (WORSE, BETTER):
+            cause, cause_why = _cause(draft, attributed, rule)
+        draft = {k: v for k, v in draft.items() if not k.startswith("_")}
+        verdicts.append(
+            Verdict(**draft, p=p, state=state, why=why, cause=cause, cause_why=cause_why)
+        )
+    return Comparison(
+        verdicts=tuple(verdicts), skipped=tuple(skipped),
+        failed=(_failed(before), _failed(after)),
+    )  # fmt: skip
+
+
+def _failed(rows: Iterable[Row]) -> tuple[int, int]:
+    every = list(rows)
+    return sum(row.failure is not None for row in every), len(every)
+
+
+def _by_subject(rows: Iterable[Row]) -> dict[Subject, list[Row]]:
+    found: dict[Subject, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.subject, []).append(row)
+    # A run that failed before its workload was known belongs to the subject of its case.
+    for subject in [s for s in found if s.workload is None]:
+        whole = [s for s in found if s.workload and _alike(s, subject)]
+        if len(whole) == 1:
+            found[whole[0]] += found.pop(subject)
+    return found
+
+
+def _alike(one: Subject, other: Subject) -> bool:
+    keys = ("case", "arm", "system", "partition")
+    return all(getattr(one, key) == getattr(other, key) for key in keys)
+
+
+def _of_subject(
+    subject: Subject, before: list[Row], after: list[Row], past: list[Row],
+    skipped: list[Skipped], differ: Any,
+) -> list[dict[str, Any]]:  # fmt: skip
+    good = [[row for row in side if row.failure is None] for side in (before, after)]
+    failed = (len(before) - len(good[0]), len(after) - len(good[1]))
+
+    def skip(why: str) -> None:
+        skipped.append(Skipped(subject=subject, why=why))
+
+    if not good[0] or not good[1]:
+        side = 1 if good[0] else 0
+        first = (before, after)[side][0]
+        skip(f"all {failed[side]} runs {('before', 'after')[side]} failed: {first.failure}")
+        return []
+    conditions = [{row.condition for row in side} for side in good]
+    common = conditions[0] & conditions[1]
+    if not common:
+        hashes = [{row.sha256 for row in side} for side in good]
+        if not hashes[0] & hashes[1]:
+            some = [sorted(str(h)[:12] for h in found)[0] for found in hashes]
+            skip(f"the workload differs: SHA-256 {some[0]} before, {some[1]} after")
+        else:
+            how = differ(good[0][-1].condition, good[1][0].condition) if differ else ""
+            skip(f"the condition differs{': ' if how else ''}{how}")
+        return []
+    for side, name in ((0, "before"), (1, "after")):
+        if more := len({row.condition for row in good[side]} - common):
+            skip(f"{more} of {len(conditions[side])} conditions ran only {name}")
+    made = []
+    for digest in sorted(common):
+        of = [[row for row in side if row.condition == digest] for side in (*good, past)]
+        of[2] = [row for row in of[2] if row.failure is None]
+        made += _of_condition(subject, digest, of, failed, skip)
+    return made
+
+
+def _of_condition(
+    subject: Subject, digest: str, sides: list[list[Row]], failed: tuple[int, int], skip: Any
+) -> list[dict[str, Any]]:
+    keys = [dict.fromkeys((s[0], s[3]) for row in side for s in row.samples) for side in sides]
+    for side, name in ((0, "before"), (1, "after")):
+        if not keys[side]:
+            skip(f"no samples {name}: {len(sides[side])} runs, none has a rate or a time")
+            return []
+    made = []
+    for metric, stream in dict.fromkeys([*keys[0], *keys[1]]):
+        shown = " ".join(filter(None, (stream, metric)))
+        missing = [n for n, k in zip(("before", "after"), keys, strict=False)
+                   if (metric, stream) not in k]  # fmt: skip
+        if missing:
+            skip(f"{shown}: no samples {missing[0]}")
+            continue
+        kinds = [_kinds(side, metric, stream) for side in sides[:2]]
+        if len(kinds[0] | kinds[1]) > 1:
+            units = [" and ".join(sorted(" ".join(k) for k in kind)) for kind in kinds]
+            skip(f"{shown}: the unit differs: {units[0]} before, {units[1]} after")
+            continue
+        [(unit, better)] = kinds[0]
+        values = [_sessions(side, metric, stream) for side in sides]
+        if any(v <= 0 for side in values for session in side for v in session):
+            skip(f"{shown}: a value is not above 0")
+            continue
+        good = [_turned(side, better) for side in values]
+        operation = sides[1][0].operations.get(stream) or stream or ""
+        made.append(
+            {
+                "subject": subject, "condition": digest, "metric": metric, "unit": unit,
+                "better": better, "stream": stream,
+                "before": median(median(s) for s in values[0]),
+                "after": median(median(s) for s in values[1]),
+                "change": change.measure(good[0], good[1], good[2]),
+                "runs": (len(sides[0]), len(sides[1])),
+                "failed": failed, "_rows": sides[:2], "_operation": operation,
+            }
+        )  # fmt: skip
+    return made
+
+
+def _kinds(rows: Iterable[Row], metric: str, stream: str | None) -> set[tuple[str, str]]:
+    return {(s[1], s[2]) for row in rows for s in row.samples if (s[0], s[3]) == (metric, stream)}
+
+
+def _sessions(rows: Iterable[Row], metric: str, stream: str | None) -> list[list[float]]:
+    """The values of each session, by the time of its first run."""
+    found: dict[str, list[float]] = {}
+    for row in sorted(rows, key=lambda row: row.time):
+        values = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
+        found.setdefault(row.session, []).extend(values)
+    return [values for values in found.values() if values]
+
+
+def _turned(sides: list[list[float]], better: str) -> list[list[float]]:
+    """With values of which higher is better."""
+    return [[1 / v for v in s] for s in sides] if better == "lower" else sides
+
+
+def _with_failures(
+    draft: dict[str, Any], state: str, why: str, cases: int, rule: Rule
+) -> tuple[str, str]:
+    """Those that did not fail may be the lucky ones: with more failures than before nothing is
+    fine, and with many more it is worse."""
+    before, after = draft["failed"]
+    every = [count + lost for count, lost in zip(draft["runs"], draft["failed"], strict=True)]
+    if not after or after / every[1] <= before / every[0]:
+        return state, why
+    text = f"{after} of {every[1]} runs after failed, {before} of {every[0]} before"
+    return (state, text) if state == WORSE else (UNDECIDED, text)
+
+
+# -- what a change is due to ----------------------------------------------------------------------
+
+
+def _beside(drafts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Change]:
+    """Changes of IOR and mdtest, by place and operation."""
+    found: dict[tuple[str, str], Change] = {}
+    for draft in drafts:
+        if is_benchmark(draft["subject"].producer):
+            place = f"{draft['subject'].system}:{draft['subject'].partition}"
+            found.setdefault((place, draft["stream"] or ""), draft["change"])
+    return found
+
+
+def _cause(
+    draft: dict[str, Any], beside: dict[tuple[str, str], Change], rule: Rule
+) -> tuple[str, str]:
+    subject: Subject = draft["subject"]
+    if is_benchmark(subject.producer):
+        return STORAGE, f"{subject.producer} itself measures the storage"
+    moved = _moved(draft["_rows"], draft["_operation"], rule)
+    if moved:
+        return NEIGHBOUR, moved
+    name, found = "the canary", _canary(draft["_rows"], draft["_operation"])
+    if found is None:
+        place = f"{subject.system}:{subject.partition}"
+        name, found = "IOR", beside.get((place, draft["_operation"]))
+    if found is None:
+        return UNKNOWN, "no canary and no IOR ran on both sides; -S canary=1 adds one"
+    return _by_canary(name, found, draft["change"])
+
+
+def _by_canary(name: str, canary: Change, own: Change) -> tuple[str, str]:
+    """Half of the loss (of the logarithm) is the border: a canary that surely lost more moved as
+    the replica did, and one that surely lost less did not."""
+    half = math.sqrt(own.ratio)
+    fell = f"{canary.ratio - 1:+.0%}".replace("-", "\N{MINUS SIGN}")
+    down = own.ratio < 1
+    verb = "fell" if down else "rose"
+    more = canary.high < half if down else canary.low > half
+    less = canary.low > half if down else canary.high < half
+    if not math.isfinite(canary.high):
+        more, less = (canary.ratio < half) == down, (canary.ratio > half) == down
+        name = f"{name} (of one session)"
+    if more:
+        return STORAGE, f"{name} {verb} by as much ({fell}): storage"
+    if less:
+        return REPLICA, f"only the replica {verb}, {name} did not ({fell}): library or layout"
+    return UNKNOWN, f"{name} ({fell}) does not tell whether it is the storage"
+
+
+def _canary_sessions(rows: Iterable[Row], operation: str) -> dict[str, list[list[float]]]:
+    """By program: the rates of each session, before and after the runs together."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in sorted(rows, key=lambda row: row.time):
+        for one in row.canary:
+            for rate in one["rates"]:
+                if rate["operation"] == operation and rate["value"] > 0:
+                    sessions = found.setdefault(one["program"], {})
+                    sessions.setdefault(row.session, []).append(rate["value"])
+    return {program: list(sessions.values()) for program, sessions in found.items()}
+
+
+def _canary(sides: Sequence[Iterable[Row]], operation: str) -> Change | None:
+    """Programs are never compared with each other."""
+    before, after = (_canary_sessions(side, operation) for side in sides)
+    for program in sorted(before.keys() & after.keys()):
+        return change.measure(before[program], after[program])
+    return None
+
+
+def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | None:
+    """Whether the canary moved within the jobs after, more than by the limit and than twice what
+    it did before."""
+    moves = []
+    for side in sides:
+        found = []
+        for row in side:
+            rates = {
+                one["when"]: rate["value"]
+                for one in row.canary for rate in one["rates"]
+                if rate["operation"] == operation and rate["value"] > 0
+            }  # fmt: skip
+            if len(rates) == 2:
+                found.append(abs(math.log(rates["after"] / rates["before"])))
+        moves.append(median(found) if found else 0.0)
+    if moves[1] > max(-math.log(1 - 2 * rule.limit), 2 * moves[0]):
+        return (
+            f"the canary moved within the job by {math.expm1(moves[1]):.0%} "
+            f"(before: {math.expm1(moves[0]):.0%}): noisy neighbour"
+        )
+    return None
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+
+def differences(one: runs.Condition, other: runs.Condition) -> str:
+    """In which keys two conditions differ: key: value before, value after."""
+    first, second = runs.differences([one, other])
+    keys = list(first)
+    told = [f"{key}: {_short(first[key])} before, {_short(second[key])} after" for key in keys]
+    more = f"; and {len(keys) - SHOWN_KEYS} more keys" if len(keys) > SHOWN_KEYS else ""
+    return "; ".join(told[:SHOWN_KEYS]) + more
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else schema.canonical(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def parse_share(text: str, name: str) -> float:
+    """A fraction of 10%, 10 % or 0.1."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < 1:
+        raise UnderstudyError(f"{name} {text}: expected a share such as 10%")
+    return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One figure of a subject over sessions, by time; of values the higher is better."""
+
+    subject: Subject
+    condition: str
+    metric: str
+    unit: str
+    stream: str | None
+    sessions: tuple[str, ...]
+    times: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    better: str
+    repetition_s: float | None  # median elapsed time of a repetition
+
+    @property
+    def name(self) -> str:
+        return " ".join(filter(None, (str(self.subject), self.stream, self.metric)))
+
+
+def series(rows: Iterable[Row]) -> Iterator[Series]:
+    """Every figure of runs that did not fail, by subject and condition."""
+    pooled: dict[tuple[Subject, str], list[Row]] = {}
+    for row in rows:
+        if row.failure is None:
+            pooled.setdefault((row.subject, row.condition), []).append(row)
+    for (subject, digest), same in sorted(pooled.items(), key=lambda item: str(item[0])):
+        same.sort(key=lambda row: row.time)
+        for metric, stream in dict.fromkeys((s[0], s[3]) for row in same for s in row.samples):
+            kinds = _kinds(same, metric, stream)
+            found: dict[str, list[float]] = {}
+            times: dict[str, str] = {}
+            lengths = []
+            for row in same:
+                mine = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
+                if mine:
+                    found.setdefault(row.session, []).extend(mine)
+                    times.setdefault(row.session, row.time)
+                    if row.seconds:
+                        lengths.append(row.seconds / len(mine))
+            if len(kinds) != 1 or any(v <= 0 for values in found.values() for v in values):
+                continue
+            [(unit, better)] = kinds
+            values = _turned(list(found.values()), better)
+            yield Series(
+                subject=subject, condition=digest, metric=metric, unit=unit, stream=stream,
+                sessions=tuple(found), times=tuple(times.values()),
+                values=tuple(map(tuple, values)), better=better,
+                repetition_s=median(lengths) if lengths else None,
+            )  # fmt: skip
+
+
+STATES = (WORSE, UNDECIDED, BETTER, NO_CHANGE)

@@ -1,0 +1,234 @@
+"""Two sets of sessions: what is compared, what is said of it, and the exit status."""
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support import results
+from understudy import producers
+from understudy.cli import main
+from understudy.contracts import run as runs
+from understudy.contracts.run import Identity, Place
+from understudy.judge import change, plan
+from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE
+from understudy.paths import RECORDS_VARIABLE
+from understudy.records import store
+
+BASE = results.result(results.per_process())
+
+
+def canary(speed: float, after: float = 1.0) -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {"when": when, "program": "ior, mdtest", "note": None, "failure": None, "rates": [
+            {"operation": "write", "metric": "bandwidth_bytes_per_s", "unit": "bytes/s",
+             "value": 1e8 * speed * more}]}
+        for when, more in (("before", 1.0), ("after", after))
+    )  # fmt: skip
+
+
+def keep(
+    folder: Path, session: str, night: int, speed: float, *, failure: str | None = None,
+    canaries: tuple[dict[str, Any], ...] = (), change_row: Any = None, name: str = "n",
+) -> None:  # fmt: skip
+    dice = random.Random(f"{session} {name}")
+    row = copy.deepcopy(BASE)
+    for dump in row["repetitions"][0]["streams"][0]["dumps"]:
+        slower = dice.lognormvariate(0, 0.01) / speed
+        for phase in dump["phases"]:
+            for key in ("first_start_s", "last_end_s"):
+                phase[key] = dump["start_s"] + (phase[key] - dump["start_s"]) * slower
+    row["environment"]["started"] = f"2026-01-{night:02d}T01:00:00Z"
+    path = folder.parent / "result.json"
+    path.write_text(json.dumps(row))
+    run = producers.record(
+        path, place=Place(system="star", partition="disk"), failure=failure,
+        identity=Identity(session=session, campaign=session.split("-")[0], case=f"Replay {name}"),
+    )  # fmt: skip
+    made = runs.to_row(run) | ({"canary": list(canaries)} if canaries else {})
+    made = json.loads(json.dumps(made))
+    if change_row:
+        change_row(made)
+    store.keep(runs.from_row(made, "made"), folder)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(RECORDS_VARIABLE, str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def nights(site: Path, before: int = 6, after: int = 6, loss: float = 0.0, **more: Any) -> None:
+    for i in range(before):
+        keep(site, f"old-{i}", 1 + i, 1.0, canaries=more.get("first", ()))
+    for i in range(after):
+        keep(
+            site, f"new-{i}", 11 + i, 1 - loss, canaries=more.get("second", ()),
+            change_row=more.get("change_row"),
+        )  # fmt: skip
+
+
+def compare(*words: object) -> Result:
+    return CliRunner().invoke(main, ["compare", *map(str, words)])
+
+
+def verdict(*words: object) -> dict[str, Any]:
+    (found,) = json.loads(compare("old", "new", "--json", *words).stdout)["verdicts"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_loss_is_worse_and_the_status_says_so(site: Path) -> None:
+    nights(site, loss=0.5)
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 1 and "1 worse, 0 better" in done.stdout
+    assert compare("new", "old", "--fail-below", "10%").exit_code == 0
+    assert compare("old", "new").exit_code == 0
+    assert verdict()["state"] == WORSE and verdict()["ratio"] == pytest.approx(0.5, rel=0.1)
+
+
+def test_without_a_change_the_status_is_0(site: Path) -> None:
+    nights(site)
+    assert compare("old", "new", "--fail-below", "10%").exit_code == 0
+    found = verdict()
+    assert found["state"] == NO_CHANGE and 0.9 < found["low"] < 1 < found["high"] < 1.11
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (3, 3)])
+def test_few_sessions_decide_nothing(site: Path, before: int, after: int) -> None:
+    nights(site, before, after, loss=0.3)
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 3 and "sessions" in done.stdout
+    assert verdict()["state"] == UNDECIDED
+
+
+def test_history_tells_how_far_sessions_differ(site: Path) -> None:
+    nights(site, 1, 1, loss=0.5)
+    for i in range(37):
+        keep(site, f"past-{i}", 1 + i % 28, 1.0)
+    assert verdict("--history", "past")["state"] == WORSE
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cause"),
+    [
+        (canary(1), canary(0.5), "storage"),
+        (canary(1), canary(1), "library or layout"),
+        (canary(1), canary(1, 0.4), "noisy neighbour"),
+        ((), (), ""),
+    ],
+)
+def test_the_canary_tells_what_it_is_due_to(
+    site: Path, first: Any, second: Any, cause: str
+) -> None:
+    nights(site, loss=0.5, first=first, second=second)
+    found = verdict()
+    assert (found["state"], found["cause"]) == (WORSE, cause)
+    assert found["cause_why"]
+
+
+def server(row: dict[str, Any]) -> None:
+    row["storage"]["server_version"] = "2.15"
+
+
+def test_conditions_that_differ_are_not_compared_unless_asked(site: Path) -> None:
+    nights(site, loss=0.5, change_row=server)
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 3
+    assert 'the condition differs: storage.server_version: nothing before, "2.15" after' in (
+        done.stdout
+    )
+    assert verdict("--across", "storage.server_version")["state"] == WORSE
+
+
+def test_failed_runs_are_counted_and_nothing_is_fine(site: Path) -> None:
+    nights(site)
+    keep(site, "new-8", 20, 1.0, failure="no space left")
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 3
+    assert "1 of 7 runs after failed, 0 of 6 before" in done.stdout
+    assert "failed runs: 0 of 6 before, 1 of 7 after" in done.stdout
+
+
+def test_a_case_that_ran_on_one_side_only_is_told(site: Path) -> None:
+    nights(site)
+    keep(site, "old-1", 3, 1.0, name="lost")
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 3 and "ran only before" in done.stdout
+
+
+def test_junit_has_no_pass_for_undecided(site: Path, tmp_path: Path) -> None:
+    nights(site, 3, 3, loss=0.3)
+    compare("old", "new", "--junit", tmp_path / "x.xml")
+    suite = ElementTree.parse(tmp_path / "x.xml").getroot()
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("1", "1", "0")
+
+
+def test_files_and_folders_are_compared(site: Path, tmp_path: Path) -> None:
+    nights(site, 6, 6, loss=0.5)
+    for name in ("old", "new"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for path in site.glob(f"{name}-*/*"):
+            (folder / f"{path.parent.name}{path.name}").write_bytes(path.read_bytes())
+    done = compare(tmp_path / "old", tmp_path / "new", "--fail-below", "10%")
+    assert done.exit_code == 1
+
+
+def test_errors_have_a_status_of_their_own(site: Path) -> None:
+    nights(site, 1, 1)
+    for words in (("zzzz", "new"), ("old", "new", "--fail-below", "much")):
+        done = compare(*words)
+        assert done.exit_code == 2 and "Traceback" not in done.output
+        assert done.stderr.startswith("understudy: ")
+
+
+def test_holm() -> None:
+    assert change.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_rule_counts_sessions() -> None:
+    assert [change.sessions_needed(k) for k in (1, 10, 50)] == [5, 7, 8]
+
+
+def test_cases_that_drift_together_are_no_step() -> None:
+    dice = random.Random(7)
+
+    def made() -> change.Change:
+        values = [[(1 - 0.01) ** i * dice.lognormvariate(0, 0.01)] for i in range(20)]
+        return change.measure(values[:10], values[10:])
+
+    states = change.decide([made() for _ in range(8)])
+    assert {state for state, _ in states} == {UNDECIDED}
+
+
+def test_better_is_told() -> None:
+    dice = random.Random(3)
+    before, after = ([[s * dice.lognormvariate(0, 0.02)] for _ in range(8)] for s in (1, 1.3))
+    assert change.decide([change.measure(before, after)])[0][0] == BETTER
+
+
+def test_a_plan_asks_for_more_sessions_where_they_differ_more() -> None:
+    dice = random.Random(1)
+    needs = []
+    for scatter in (0.01, 0.06):
+        sessions = [
+            [level * dice.lognormvariate(0, 0.01) for _ in range(3)]
+            for level in (dice.lognormvariate(0, scatter) for _ in range(12))
+        ]
+        found = plan.need(sessions, 0.1, 4)
+        assert found is not None
+        needs.append(found.sessions or 99)
+    assert needs[0] == change.sessions_needed(4) < needs[1]
+    assert plan.need([[1.0, 1.1]], 0.1, 1) is None
+
+
+def test_the_plan_is_printed(site: Path) -> None:
+    nights(site)
+    done = CliRunner().invoke(main, ["plan", "old", "--detect", "10%"])
+    assert done.exit_code == 0 and "1 figures of 1 cases" in done.stdout
