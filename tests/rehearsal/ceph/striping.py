@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -28,6 +28,9 @@ class Layout:
             unit=int(fields["stripe_unit"]), count=int(fields["stripe_count"]),
             object_size=int(fields["object_size"]), pool=fields["pool"],
         )  # fmt: skip
+
+    def striped(self, count: int) -> Layout:
+        return replace(self, count=count)
 
     @property
     def text(self) -> bytes:

@@ -233,15 +233,22 @@ def checks(stage: Stage) -> str:
     expect(done.status == 0, f"reframe: status {done.status}: {(done.out + done.err)[-1500:]}")
     jobs = [json.loads(line) for line in log.read_text().splitlines()]
     ends = [job["written"] for job in jobs[1:]] + [stage.cluster.written()]
-    points = []
+    points, osd_of = [], placement.placed_by(stage.cluster)
     for job, end in zip(jobs, ends, strict=True):
         record = read_record(Path(environment["UNDERSTUDY_OUTPUT"]), Path(job["job"]).name)
         count = record["storage"]["asked"]["stripe_count"]
         [stream] = record["measurement"]["striping"]
         expect(stream["applied"]["stripe_count"] == count, f"recorded: {stream}")
         moved = difference(end, job["written"])
-        points.append(point(count, rate_of(record["measurement"]), moved, rates))
-    expect(len(points) == len(COUNTS) * REPEATS, f"{len(points)} runs:\n{done.out[-1500:]}")
+        placed = [0] * stage.cluster.osds
+        for number, size in Layout.of(stage.mount, "dir").striped(count).objects(SIZE).items():
+            placed[osd_of(placement.object_name(job["inode"], number))] += size
+        # The client gives a file another inode where others made files at the same time.
+        if all(got >= DENSE * size for got, size in zip(moved, placed, strict=True)):
+            points.append(point(count, rate_of(record["measurement"]), placed, rates))
+    expect(len(jobs) == len(COUNTS) * REPEATS, f"{len(jobs)} runs:\n{done.out[-1500:]}")
+    lacking = set(COUNTS) - {one.count for one in points}
+    expect(not lacking, f"stripe counts {sorted(lacking)}: no run whose bytes are on its OSDs")
     text = check(points)
     expect(growth(points, 1, 4) > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
     return text
