@@ -20,6 +20,7 @@ _START = Path(("reframe" in sys.modules and os.environ.get("PWD")) or Path.cwd()
 
 # Below ROOT; those of SITE may stand below each directory of UNDERSTUDY_PATH too, by their kind.
 _KINDS = {
+    "acceptance": "acceptance",
     "applications": "applications",
     "checks": "checks",
     "cmake": "cmake",
@@ -37,7 +38,8 @@ _KINDS = {
     "workloads": "workloads",
 }
 SITE = (
-    "applications", "checks", "figures", "references", "simulations", "systems", "workloads",
+    "acceptance", "applications", "checks", "figures", "references", "simulations", "systems",
+    "workloads",
 )  # fmt: skip
 SITE_VARIABLE = "UNDERSTUDY_PATH"
 # Directories of one kind only.

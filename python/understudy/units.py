@@ -8,6 +8,9 @@ import humanize
 from understudy.errors import UnderstudyError
 
 NOT_MEASURED = "not measured"
+# Units of limits.
+RATE, SECONDS, PER_SECOND = "bytes/s", "s", "1/s"
+FRACTION, BYTES, RUNS = "fraction", "bytes", "runs"
 
 
 def size(count: float | None) -> str:
@@ -115,3 +118,55 @@ def parse_size(text: str) -> int:
     if found is None or found[2] not in _FACTORS:
         raise UnderstudyError(f"{text!r}: expected bytes, such as 4194304, 4MiB or 4MB")
     return int(found[1]) * _FACTORS[found[2]]
+
+
+_TIMES = {"s": 1.0, "ms": 1e-3, "min": 60.0, "h": 3600.0}
+_EXPECTED = {
+    RATE: "bytes in a second, such as 200 MiB/s or 1.5 GB/s",
+    SECONDS: "a time, such as 90 s, 15 min or 2 h",
+    PER_SECOND: "a rate, such as 5000 /s",
+    FRACTION: "a share, such as 10 %",
+    BYTES: "bytes, such as 0 B or 4 KiB",
+    RUNS: "a number of runs, such as 3 runs",
+}
+
+
+def parse_quantity(text: str, kind: str) -> float:
+    """The number that a limit states, in its unit `kind`: bytes/s, s, 1/s, a fraction, bytes or
+    runs. UnderstudyError for anything else."""
+    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z/%]{1,8})", text)
+    factor = _factor(found[2], kind) if found else None
+    if found is None or factor is None:
+        raise UnderstudyError(f"expected {_EXPECTED[kind]}, found {text!r}")
+    value = float(found[1]) * factor
+    if kind == RUNS and value != int(value):
+        raise UnderstudyError(f"expected {_EXPECTED[kind]}, found {text!r}")
+    return value
+
+
+def _factor(word: str, kind: str) -> float | None:
+    if kind in (RATE, BYTES):
+        end = "/s" if kind == RATE else ""
+        size_word = word.removesuffix(end) if word.endswith(end) else ""
+        bytes_of = {"B": 1, **{k: v for k, v in _FACTORS.items() if k}}
+        return bytes_of.get(size_word)
+    if kind == SECONDS:
+        return _TIMES.get(word)
+    known = {PER_SECOND: {"/s": 1.0, "1/s": 1.0}, FRACTION: {"%": 0.01},
+             RUNS: {"runs": 1.0, "run": 1.0}}  # fmt: skip
+    return known[kind].get(word)
+
+
+def quantity(value: float, kind: str) -> str:
+    """A value in one of these units, as a person reads it."""
+    if value in (float("inf"), float("-inf")):
+        return "unbounded"
+    if kind == RATE:
+        return rate(value)
+    if kind == SECONDS:
+        return seconds(value)
+    if kind == FRACTION:
+        return f"{value * 100:.3g} %"
+    if kind == BYTES:
+        return exact(value)
+    return f"{value:,.0f} run{'s' * (value != 1)}" if kind == RUNS else f"{value:,.4g} /s"

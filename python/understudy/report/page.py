@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from understudy import __version__, units
 from understudy.contracts.measurement import PlayedStream
@@ -20,9 +19,9 @@ from understudy.errors import UnderstudyError, printable
 from understudy.judge import accuracy, benchmarks, metrics, programs, transfer
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
-from understudy.paths import where
 from understudy.producers._reading import RATE
 from understudy.report import colours, figures
+from understudy.report.template import environment
 
 LAYOUTS = {"shared": "shared, N-1", "file-per-process": "file per process, N-N"}
 
@@ -114,23 +113,15 @@ def render(
     tell = undrawn or _raise
     sections = [_section(case, of_workloads, progress, tell) for case in cases]
     pictures = _pictures(study, drawers, tell) if study and study.cases else []
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(where("templates")),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {
-        "size": units.size, "exact": units.exact, "rate": units.rate, "seconds": units.seconds,
-        "percent": units.percent, "share": units.share, "layout": _layout, "sizes": _sizes,
-        "interval": _interval, "breakable": _breakable, "estimate": _estimate,
+    made = environment()
+    made.filters |= {
+        "layout": _layout, "sizes": _sizes, "interval": _interval, "estimate": _estimate,
         "state": accuracy.state, "figure": _figure,
     }  # fmt: skip
     runs = [run for case in cases for condition in case.conditions for run in condition.runs]
     paths = [*(run.path for run in runs), *(run.path for run in failed)]
     root = os.path.commonpath([path.parent for path in paths]) if paths else ""
-    text = environment.get_template("page.html").render(
+    text = made.get_template("page.html").render(
         version=__version__,
         sections=sections,
         study=study,
@@ -334,11 +325,6 @@ def _natural(text: str) -> list[tuple[int, str]]:
     return [
         (int(part or 0), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)
     ]
-
-
-def _breakable(name: str) -> Markup:
-    """A name that may go to the next line after _ and -."""
-    return Markup(re.sub(r"([_-])", r"\1<wbr>", str(escape(name))))
 
 
 def _estimate(found: accuracy.Estimate, write: Callable[[float], str] = units.percent) -> str:

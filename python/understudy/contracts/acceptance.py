@@ -1,0 +1,283 @@
+"""The marks that storage must reach to be accepted (contract: schemas/acceptance.schema.json).
+
+The schema says which keys there are; the table METRICS below, what each metric needs of a mark.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from understudy import units
+from understudy.contracts import schema, strict, workload
+from understudy.errors import UnderstudyError
+
+KIND = "acceptance"
+PLAYER, MDTEST = "player", "mdtest"
+AT_LEAST, AT_MOST = "at_least", "at_most"
+MEDIAN, EVERY = "median", "every"
+SESSIONS = 5  # of which a median has an interval at all
+EVERY_SESSIONS = 3
+MAX_BYTES = 1 << 20  # of a file: longer ones are refused
+READ, WRITE = "read", "write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """`unit` of its limit, which is `limit`; `programs` that have it, the default first.
+
+    `scatters`: whether runs of one condition differ, so that sessions are needed to tell.
+    """
+
+    unit: str
+    limit: str
+    programs: tuple[str, ...]
+    keys: frozenset[str] = frozenset()
+    scatters: bool = True
+
+
+_ANY = (PLAYER, "skeleton", "application")
+_STREAMS = frozenset({"operation", "stream", "cache"})
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "bandwidth": Metric(
+            unit=units.RATE, limit=AT_LEAST, programs=(*_ANY, "ior"),
+            keys=_STREAMS | {"statistic"},
+        ),
+        "restart": Metric(
+            unit=units.SECONDS, limit=AT_MOST, programs=(PLAYER,),
+            keys=frozenset({"stream", "cache", "statistic"}),
+        ),
+        "elapsed": Metric(
+            unit=units.SECONDS, limit=AT_MOST, programs=_ANY,
+            keys=frozenset({"cache", "statistic"}),
+        ),
+        "metadata-rate": Metric(
+            unit=units.PER_SECOND, limit=AT_LEAST, programs=(MDTEST,),
+            keys=frozenset({"operation", "statistic"}),
+        ),
+        "fidelity": Metric(
+            unit=units.FRACTION, limit=AT_MOST, programs=(PLAYER,), scatters=False
+        ),
+        "variability": Metric(
+            unit=units.FRACTION, limit=AT_MOST, programs=(*_ANY, "ior"), keys=_STREAMS
+        ),
+        "data-errors": Metric(
+            unit=units.BYTES, limit=AT_MOST, programs=(PLAYER,), scatters=False
+        ),
+        "survival": Metric(
+            unit=units.RUNS, limit=AT_LEAST, programs=(*_ANY, "ior", MDTEST), scatters=False
+        ),
+    }
+)  # fmt: skip
+_OF_METRICS = frozenset({"operation", "stream", "cache", "statistic"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One promise; None: any. `limit` is in bytes/s, seconds, 1/s, bytes, runs or a fraction."""
+
+    name: str
+    source: str
+    metric: str
+    limit: float
+    workload: str
+    program: str
+    method: str | None = None
+    operation: str | None = None
+    stream: str | None = None
+    partition: str | None = None
+    campaign: str | None = None
+    nodes: int | None = None
+    ranks: int | None = None
+    where: Mapping[str, Any] = field(default_factory=dict)
+    statistic: str = MEDIAN
+    sessions: int = SESSIONS
+    allow_failed: int = 0
+    cache_allowed: bool = False
+
+    @property
+    def of(self) -> Metric:
+        return METRICS[self.metric]
+
+    @property
+    def at_least(self) -> bool:
+        return self.of.limit == AT_LEAST
+
+    def text(self, value: float) -> str:
+        """A value of this metric as a person reads it."""
+        return units.quantity(value, self.of.unit)
+
+    @property
+    def demand(self) -> str:
+        """at least 200 MiB/s"""
+        return f"{self.of.limit.replace('_', ' ')} {self.text(self.limit)}"
+
+    @property
+    def selection(self) -> str:
+        """Which runs it is of, in words."""
+        named = {
+            "program": self.program if self.program != PLAYER else None,
+            "method": self.method, "operation": self.operation, "stream": self.stream,
+            "partition": self.partition, "campaign": self.campaign, "nodes": self.nodes,
+            "ranks": self.ranks, **self.where,
+        }  # fmt: skip
+        words = [f"{key} {value}" for key, value in named.items() if value is not None]
+        return ", ".join([self.workload, *words])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """The marks of one file; `sha256` is of its bytes."""
+
+    path: Path
+    sha256: str
+    title: str
+    system: str
+    supplier: str
+    customer: str
+    since: str | None
+    until: str | None
+    marks: tuple[Mark, ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose dates stay text, and in which a key stands once."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if str(key.value) in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark
+                )
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def load(path: Path) -> Acceptance:
+    """The marks in a file; an UnderstudyError names the file, the key and what was expected."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UnderstudyError(f"{path}: longer than {MAX_BYTES} B")
+        data = path.read_bytes()
+        row = yaml.load(data.decode("utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnderstudyError(f"{path}: not UTF-8 text") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f" at line {mark.line + 1}" if mark else ""
+        raise UnderstudyError(f"{path}: not YAML: {error.problem}{line}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UnderstudyError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(row, dict):
+        raise UnderstudyError(f"{path}: top level: expected keys and values, such as marks")
+    _plain(row, str(path))
+    stated = row.get("schema")
+    if stated != f"understudy/{KIND}/1":
+        shown = "nothing" if stated is None else repr(stated)[:60]
+        raise UnderstudyError(f"{path}: schema: expected understudy/{KIND}/1, found {shown}")
+    schema.check(row, str(path))
+    marks = tuple(_mark(m, f"{path}: marks.{i}") for i, m in enumerate(row["marks"]))
+    names = [mark.name for mark in marks]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise UnderstudyError(f"{path}: marks.{i}.name: {name} is the name of another mark")
+    return Acceptance(
+        path=path, sha256=hashlib.sha256(data).hexdigest(), since=row.get("since"),
+        until=row.get("until"), marks=marks,
+        **{key: row[key] for key in ("title", "system", "supplier", "customer")},
+    )  # fmt: skip
+
+
+def _plain(row: Any, where: str) -> None:
+    """Refuse what YAML has and JSON has not."""
+    try:
+        text = schema.json_text(row)
+    except (TypeError, ValueError, RecursionError):
+        raise UnderstudyError(
+            f"{where}: expected text, numbers, true, false, lists, and keys that are text"
+        ) from None
+    strict.decode(text, where)
+
+
+def _mark(row: dict[str, Any], where: str) -> Mark:
+    metric = METRICS[row["metric"]]
+    name = row["metric"]
+
+    def fault(key: str, message: str) -> UnderstudyError:
+        return UnderstudyError(f"{where}.{key} ({row['name']}): {message}")
+
+    other = AT_MOST if metric.limit == AT_LEAST else AT_LEAST
+    if other in row:
+        raise fault(other, f"{name} has the limit {metric.limit}")
+    if metric.limit not in row:
+        raise fault(metric.limit, f"missing: {name} needs it, such as {_EXAMPLES[metric.unit]}")
+    try:
+        limit = units.parse_quantity(row[metric.limit], metric.unit)
+    except UnderstudyError as error:
+        raise fault(metric.limit, str(error)) from None
+    program = row.get("program", metric.programs[0])
+    if program not in metric.programs:
+        raise fault("program", f"expected {' or '.join(metric.programs)} for {name}")
+    for key in sorted(_OF_METRICS & row.keys() - metric.keys):
+        raise fault(key, f"{name} does not take it")
+    operation = row.get("operation")
+    if name == "metadata-rate" and operation is None:
+        raise fault("operation", "missing: expected one of mdtest, such as File creation")
+    if name in ("bandwidth", "variability") and operation not in (None, READ, WRITE):
+        raise fault("operation", f"expected {WRITE} or {READ}, found {operation!r}")
+    if program == PLAYER:
+        _known_workload(row["workload"], fault)
+    statistic = row.get("statistic", MEDIAN)
+    judged_each = statistic == EVERY or not metric.scatters
+    least = SESSIONS if not judged_each else 1
+    sessions = row.get("sessions", _default_sessions(metric, statistic))
+    if sessions < least:
+        raise fault("sessions", f"expected at least {least} for the {statistic}, found {sessions}")
+    return Mark(
+        limit=limit, program=program, statistic=statistic, sessions=sessions,
+        operation=operation or (WRITE if "operation" in metric.keys else None),
+        cache_allowed=row.get("cache") == "allowed" or not _cacheable(name),
+        **{
+            key: row[key]
+            for key in ("name", "source", "metric", "workload", "method", "stream", "partition",
+                        "campaign", "nodes", "ranks", "where", "allow_failed")
+            if key in row
+        },
+    )  # fmt: skip
+
+
+def _default_sessions(metric: Metric, statistic: str) -> int:
+    if not metric.scatters:
+        return 1
+    return EVERY_SESSIONS if statistic == EVERY else SESSIONS
+
+
+def _cacheable(metric: str) -> bool:
+    return "cache" in METRICS[metric].keys
+
+
+_EXAMPLES = {
+    units.RATE: "200 MiB/s", units.SECONDS: "90 s", units.PER_SECOND: "5000 /s",
+    units.FRACTION: "10 %", units.BYTES: "0 B", units.RUNS: "3 runs",
+}  # fmt: skip
+
+
+def _known_workload(name: str, fault: Any) -> None:
+    """Of the suite or of the site; scaled ones end with the rule and the ranks."""
+    known = workload.names()
+    if name not in known and re.sub(r"-(weak|strong)-[0-9]+$", "", name) not in known:
+        raise fault("workload", f"{name!r} is unknown; expected one of {', '.join(known)}")

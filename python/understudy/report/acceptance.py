@@ -1,0 +1,106 @@
+"""The page of an acceptance: verdict, every mark with its evidence, and what was used.
+
+The same records and marks make the same bytes: the page holds no time of its own.
+"""
+
+from collections import Counter
+from typing import Any
+
+from understudy import __version__
+from understudy.contracts import run as runs
+from understudy.contracts.run import Run
+from understudy.errors import printable
+from understudy.judge.acceptance import Finding, Verdict
+from understudy.report import colours
+from understudy.report.template import environment
+
+NOT_RECORDED = "not recorded"
+
+
+def render(verdict: Verdict, unread: int = 0) -> str:
+    """The HTML; `unread` is the number of records that could not be read."""
+    used = evidence(verdict)
+    times = [run.identity.time for run in used]
+    made = environment()
+    made.filters["condition"] = lambda run: runs.short_hash(runs.condition(run))
+    text = made.get_template("acceptance.html").render(
+        acceptance=verdict.acceptance,
+        verdict=verdict,
+        unread=unread,
+        span=(min(times), max(times)) if times else None,
+        origins=origins(used),
+        role_colours=colours.ROLE_COLOURS,
+        version=__version__,
+    )
+    return printable(text)
+
+
+def evidence(verdict: Verdict) -> list[Run]:
+    """The runs that marks are of, each once, by their start."""
+    found = {row.run.identity.id: row.run for f in verdict.findings for row in f.rows}
+    return sorted(found.values(), key=lambda run: (run.identity.time, run.identity.id))
+
+
+def origins(used: list[Run]) -> list[tuple[str, str, str, int]]:
+    """(what, name, hash or version, number of runs) of all that the runs were made with."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for run in used:
+        played, software = run.producer.workload, run.software
+        if played is not None:
+            found["workload", played.name, played.sha256] += 1
+        found["program", run.producer.name, software.program_sha256 or NOT_RECORDED] += 1
+        commit = f" {software.commit}" if software.commit else ""
+        found["understudy", "version and commit", f"{software.version}{commit}"] += 1
+        found["MPI", "", software.mpi or NOT_RECORDED] += 1
+        for name, version in software.libraries.items():
+            found["library", name, version] += 1
+        found["environment", "lock of Spack", software.spack_lock or NOT_RECORDED] += 1
+        found["configuration", "condition", runs.short_hash(runs.condition(run))] += 1
+    order = ("workload", "program", "understudy", "MPI", "library", "environment", "configuration")
+    return [
+        (*key, count)
+        for key, count in sorted(found.items(), key=lambda item: (order.index(item[0][0]), item))
+    ]
+
+
+def document(verdict: Verdict, unread: int = 0) -> dict[str, Any]:
+    """The same for programs: a JSON object."""
+    acceptance = verdict.acceptance
+    return {
+        "title": acceptance.title,
+        "system": acceptance.system,
+        "marks_sha256": acceptance.sha256,
+        "verdict": verdict.state,
+        "sentence": verdict.sentence,
+        "runs": verdict.runs,
+        "failed": verdict.failed,
+        "unclaimed": verdict.unclaimed,
+        "unread": unread,
+        "marks": [_mark(finding) for finding in verdict.findings],
+        "origins": [
+            dict(zip(("what", "name", "value", "runs"), row, strict=True))
+            for row in origins(evidence(verdict))
+        ],
+    }
+
+
+def _mark(finding: Finding) -> dict[str, Any]:
+    mark = finding.mark
+    return {
+        "name": mark.name, "source": mark.source, "metric": mark.metric, "unit": mark.of.unit,
+        mark.of.limit: mark.limit, "of": mark.selection, "verdict": finding.state,
+        "why": finding.why, "value": _finite(finding.value), "low": _finite(finding.low),
+        "high": _finite(finding.high), "sessions": finding.sessions, "failed": finding.failed,
+        "served": finding.served,
+        "runs": [
+            {"id": row.run.identity.id, "time": row.run.identity.time, "session": row.session,
+             "condition": runs.short_hash(runs.condition(row.run)), "values": list(row.values),
+             "failure": row.failure, "served": row.served}
+            for row in finding.rows
+        ],
+    }  # fmt: skip
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity."""
+    return None if value is None or abs(value) == float("inf") else value
