@@ -89,7 +89,7 @@ def test_the_examples_are_valid() -> None:
         ({"metric": "restart", "at_least": "90 s"}, "restart has the limit at_most"),
         ({"metric": "fidelity", "at_most": "10 parts"}, "expected a share, such as 10 %"),
         ({"metric": "survival", "at_least": "2.5 runs"}, "expected a number of runs"),
-        ({"workload": "no-such"}, "marks.0.workload (mark): 'no-such' is unknown; expected one of"),
+        ({"workload": "no-such"}, "marks.0.workload (mark): 'no-such' is unknown; expected"),
         ({"program": "mdtest"}, "marks.0.program (mark): expected player or skeleton"),
         ({"operation": "erase"}, "expected write or read, found 'erase'"),
         ({"metric": "metadata-rate", "at_least": "5 /s"}, "marks.0.operation (mark): missing"),
