@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def served(self) -> str:
-        """What the values are of, the least favourable of the runs."""
+        """What the values are of, by the worst of the runs."""
         found = {row.served for row in self.rows if row.failure is None}
         return next((s for s in (CACHE, UNKNOWN, MEMORY, STORAGE) if s in found), "not measured")
 
@@ -105,7 +105,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence."""
+        """The verdict, for the head of the page."""
         total = len(self.findings)
         counts = f"{self.count(PASS)} of {total} marks passed"
         more = [f"{n} {word}" for word, n in (
