@@ -18,11 +18,22 @@ from understudy.errors import UnderstudyError
     default=lambda: paths.output() / "index.html",
     help=f"HTML file to write.  [default: {paths.output() / 'index.html'}]",
 )
-def command(runs: tuple[Path, ...], output: Path) -> None:
+@click.option("--system", "systems", multiple=True, help="Only runs on this system.")
+@click.option("--workload", "workloads", multiple=True, help="Only runs of this workload.")
+@click.option("--method", "methods", multiple=True, help="Only runs by this method.")
+@click.option(
+    "--full", type=click.IntRange(0), default=12, show_default=True,
+    help="Workloads with figures and all tables, those with the worst verdicts.",
+)  # fmt: skip
+def command(
+    runs: tuple[Path, ...], output: Path, systems: tuple[str, ...] = (),
+    workloads: tuple[str, ...] = (), methods: tuple[str, ...] = (), full: int = 12,
+) -> None:  # fmt: skip
     """Show RUNS as one HTML page: figures, tables, verdicts and the origin of every number.
 
     RUNS are run records (run.json) and measurements (result.json), or folders that are searched
-    for them. Runs that failed are listed and counted. The page needs no network. It is also
+    for them. The page begins with the verdict over all cases and what to look at first; runs that
+    failed are listed and counted. The page needs no network. It is also
     written if a figure cannot be drawn, or a file in a folder cannot be read; the exit status is
     then 1.
     """
@@ -65,11 +76,18 @@ def command(runs: tuple[Path, ...], output: Path) -> None:
             for error in unread[:-1]:
                 print_error(error)
             raise unread[-1]
+        chosen = conditions.Chosen(systems=systems, workloads=workloads, methods=methods)
+        measured = [one for one in measured if chosen.has(one.run)]
+        failed = [one for one in failed if chosen.has(one.run)]
+        under_darshan = [run for run in under_darshan if chosen.has(run)]
+        beside = [run for run in beside if chosen.has(run)]
+        if chosen.any and not (measured or failed or under_darshan or beside):
+            raise UnderstudyError("no run has this system, workload and method")
         found = conditions.group(measured)
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
         figures = benchmarks.rows(beside)
-        text = page.render(found, failed, tell, undrawn.append, len(unread), study, figures)
+        text = page.render(found, failed, tell, undrawn.append, len(unread), study, figures, full)
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))
     lost = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""

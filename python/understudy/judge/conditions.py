@@ -6,7 +6,7 @@ that write by themselves play no workload: an application and its skeletons, on 
 ranks, are put together by the application's name.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -282,6 +282,31 @@ def load(
         else:
             measured.append(Measured(path=path, run=run, measurement=measurement))
     return measured, failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Which runs a person asks for; empty: all. What a failed run does not tell is in."""
+
+    systems: Sequence[str] = ()
+    workloads: Sequence[str] = ()
+    methods: Sequence[str] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.systems or self.workloads or self.methods)
+
+    def has(self, run: Run) -> bool:
+        played = run.producer.workload
+        facts = (
+            (self.systems, run.place.system),
+            (self.workloads, played.name if played else None),
+            (self.methods, run.producer.options.get("method") or AS_DESCRIBED),
+        )
+        return all(
+            not wanted or value in wanted or (value is None and run.failed)
+            for wanted, value in facts
+        )
 
 
 def group(measured: Iterable[Measured]) -> list[Case]:

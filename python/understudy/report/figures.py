@@ -3,7 +3,8 @@
 A figure is one file with a docstring (first line: the question it answers; the rest: how to read
 it), an integer ORDER (smaller is higher on the page) and `draw(case)`, which returns a matplotlib
 Figure, or None where the case has nothing to show. With `OF = "transfer"`, it is drawn once for a
-page, of all cases of the check transfer: `draw(study)`.
+page, of all cases of the check transfer: `draw(study)`. With `OF = "page"`, it is drawn once for a
+page, of all that is on it: `draw(book)`.
 """
 
 import importlib.util
@@ -24,8 +25,10 @@ from understudy.errors import UnderstudyError, printable
 from understudy.judge.conditions import Case
 from understudy.judge.transfer import Study
 from understudy.paths import files, where
+from understudy.report import values
+from understudy.report.book import Book
 
-WORKLOAD, TRANSFER = "workload", "transfer"  # what a figure is drawn of
+WORKLOAD, TRANSFER, PAGE = "workload", "transfer", "page"  # what a figure is drawn of
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
 
@@ -37,7 +40,7 @@ class Drawer:
     order: int
     title: str
     caption: str
-    draw: Callable[[Any], Figure | None]  # of a Case or, of a transfer figure, of a Study
+    draw: Callable[[Any], Figure | None]  # of a Case, a Study or a Book
     of: str = WORKLOAD
 
 
@@ -83,11 +86,25 @@ def _fault(path: Path, error: Exception) -> UnderstudyError:
     return UnderstudyError(f"{path}: {at}{type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def svg(drawer: Drawer, case: Case | Study) -> str | None:
+def svg(drawer: Drawer, case: Case | Study | Book) -> str | None:
     """The figure as an <svg> element without references to anything outside it.
 
     Raises UnderstudyError, which names the file, where it cannot be drawn.
     """
+    drawn = draw(drawer, case)
+    return drawn.svg if drawn else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A figure as an <svg> element, and the values that it shows as CSV."""
+
+    svg: str
+    csv: str
+
+
+def draw(drawer: Drawer, case: Case | Study | Book) -> Drawn | None:
+    """The same with its data; None where there is nothing to show."""
     with matplotlib.rc_context(fname=str(where("style"))):
         matplotlib.rcParams["svg.hashsalt"] = f"{case.key} {drawer.name}"
         buffer = io.BytesIO()
@@ -98,13 +115,15 @@ def svg(drawer: Drawer, case: Case | Study) -> str | None:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
                 figure.savefig(buffer, format="svg", metadata={"Date": None})
+            data = values.csv_of(figure)
         except UnderstudyError:
             raise
         except Exception as error:
             raise _fault(drawer.path, error) from None
     drawn = buffer.getvalue().decode()
     root = ElementTree.fromstring(printable(drawn))  # labels may hold what XML cannot
-    return _inline(root, prefix=f"{case.key}-{drawer.name}-", label=drawer.title)
+    text = _inline(root, prefix=f"{case.key}-{drawer.name}-", label=drawer.title)
+    return Drawn(svg=text, csv=data)
 
 
 def _inline(root: ElementTree.Element, *, prefix: str, label: str) -> str:

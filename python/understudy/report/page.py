@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -16,13 +17,16 @@ from understudy import __version__, units
 from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
-from understudy.judge import accuracy, benchmarks, metrics, programs, transfer
+from understudy.judge import accuracy, benchmarks, metrics, programs, summary, transfer
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.producers._reading import RATE
 from understudy.report import colours, figures
+from understudy.report.book import Book
 from understudy.report.template import environment
 
+IN_FULL = 12
+_PLAIN = " !$&'()*+,;=:@/?~"  # need no escape in a URL in quotes
 LAYOUTS = {"shared": "shared, N-1", "file-per-process": "file per process, N-N"}
 
 
@@ -33,6 +37,7 @@ class Picture:
     title: str
     caption: str
     svg: Markup
+    csv: str  # a URL with its data in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,10 @@ class DumpRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
+    """`brief`: without figures and with the results by condition alone."""
+
     case: Case
+    brief: bool
     pictures: list[Picture]
     verdicts: list[metrics.Verdict]
     stated: metrics.Stated | None
@@ -78,13 +86,13 @@ class Section:
     winners: list[programs.WinnerRow]
     origins: Counter[str]
 
+    @property
+    def systems(self) -> list[str]:
+        return [place.partition(":")[0] for place in self.case.places]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
-    """`rows`: per section its places, each with its verdicts by method."""
-
-    methods: list[str]
-    rows: list[tuple[Section, list[tuple[str, list[list[metrics.Verdict]]]]]]
+    @property
+    def methods(self) -> list[str]:
+        return [condition.method for condition in self.case.conditions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +111,27 @@ def render(
     unread: int = 0,
     study: transfer.Study | None = None,
     beside: Sequence[benchmarks.Row] = (),
+    in_full: int = IN_FULL,
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` is the number
     of records that could not be read. `study` are the cases of the check transfer, `beside` the
-    figures of IOR and mdtest."""
+    figures of IOR and mdtest. `in_full` cases have figures and all tables, those with the worst
+    verdicts; of others the page has the results by condition."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
-    sections = [_section(case, of_workloads, progress, tell) for case in cases]
-    pictures = _pictures(study, drawers, tell) if study and study.cases else []
+    rows = [(case, row) for case in cases for row in programs.accuracies(case)]
+    found = summary.summarize(cases, failed, rows, study)
+    full = _attention(cases, found, in_full)
+    sections = [
+        _section(case, of_workloads if any(case is f for f in full) else None, progress, tell)
+        for case in cases
+    ]
+    pictures = _pictures(study, figures.TRANSFER, drawers, tell) if study and study.cases else []
+    book = Book(cases=cases, beside=beside)
+    book_pictures = _pictures(book, figures.PAGE, drawers, tell)
+    filters = _filters(found)
     made = environment()
     made.filters |= {
         "layout": _layout, "sizes": _sizes, "interval": _interval, "estimate": _estimate,
@@ -128,7 +147,11 @@ def render(
         transfer=transfer,
         study_pictures=pictures,
         beside=beside,
-        overview=_overview(sections),
+        summary=found,
+        filters=filters,
+        marks=_marks(filters),
+        book_pictures=book_pictures,
+        in_full=len(full),
         environments=_environments(cases),
         runs=[(run.path.relative_to(root), run) for run in runs],
         failed=[(run.path.relative_to(root), run) for run in failed],
@@ -163,55 +186,63 @@ def _raise(error: UnderstudyError) -> None:
 
 
 def _pictures(
-    study: transfer.Study,
+    study: transfer.Study | Book,
+    of: str,
     drawers: Sequence[figures.Drawer],
     undrawn: Callable[[UnderstudyError], None],
 ) -> list[Picture]:
-    found = [d for d in drawers if d.of == figures.TRANSFER]
+    found = [d for d in drawers if d.of == of]
     return [picture for drawer in found for picture in _picture(study, drawer, undrawn)]
 
 
 def _picture(
-    case: Case | transfer.Study,
+    case: Case | transfer.Study | Book,
     drawer: figures.Drawer,
     undrawn: Callable[[UnderstudyError], None],
 ) -> list[Picture]:
     """None where there is nothing to show, or it cannot be drawn."""
     try:
-        svg = figures.svg(drawer, case)
+        drawn = figures.draw(drawer, case)
     except UnderstudyError as error:
         undrawn(error)
         return []
-    if svg is None:
+    if drawn is None:
         return []
     anchor = f"{case.key}-{drawer.name}"
     picture = Picture(
         name=drawer.name, anchor=anchor, title=drawer.title, caption=drawer.caption,
-        svg=Markup(svg),
+        svg=Markup(drawn.svg), csv=f"data:text/csv;charset=utf-8,{quote(drawn.csv, safe=_PLAIN)}",
     )  # fmt: skip
     return [picture]
 
 
 def _section(
     case: Case,
-    drawers: Sequence[figures.Drawer],
+    drawers: Sequence[figures.Drawer] | None,
     progress: Callable[[str], None],
     undrawn: Callable[[UnderstudyError], None],
 ) -> Section:
+    """`drawers` are None of a case that is not shown in full."""
     accuracies = list(programs.accuracies(case))
     pictures = []
-    for drawer in drawers:
+    for drawer in drawers or ():
         progress(f"{case.workload.name}: {drawer.name}")
         pictures += _picture(case, drawer, undrawn)
     return Section(
         case=case,
+        brief=drawers is None,
         pictures=pictures,
         verdicts=[metrics.verdict(s) for s in case.conditions],
         stated=metrics.against_stated(case),
         pauses=list(metrics.kept_pauses(case)),
         streams=[_stream_row(case, s, n) for s in case.conditions for n in s.stream_names()],
-        dumps=_dump_rows(case),
-        ranks=[row for s in case.conditions for row in metrics.slowest_phases(s)],
+        dumps=_dump_rows(case) if drawers is not None else [],
+        ranks=[
+            row
+            for s in case.conditions
+            if drawers is not None
+            for row in metrics.slowest_phases(s)
+        ],
         accuracies=accuracies,
         share=programs.share(accuracies),
         winners=list(programs.winners(case)),
@@ -263,30 +294,41 @@ def _dump_rows(case: Case) -> list[DumpRow]:
     return rows
 
 
-def _overview(sections: Sequence[Section]) -> Overview:
-    methods = sorted({v.condition.method for section in sections for v in section.verdicts})
-    rows = []
-    for section in sections:
-        places = [
-            (
-                place,
-                [
-                    [
-                        v
-                        for v in section.verdicts
-                        if (v.condition.place, v.condition.method) == cell
-                    ]
-                    for cell in ((place, method) for method in methods)
-                ],
-            )
-            for place in sorted({v.condition.place for v in section.verdicts})
+def _filters(found: summary.Summary) -> list[tuple[str, list[str]]]:
+    """What the page can be filtered by, and the values; nothing that has one value."""
+    known = (
+        ("system", {case.system for case in found.cases}),
+        ("workload", {case.name for case in found.cases}),
+        ("method", {case.method for case in found.cases}),
+    )
+    return [(name, sorted(values)) for name, values in known if len(values) > 1]
+
+
+def _marks(filters: Sequence[tuple[str, list[str]]]) -> Callable[..., Markup]:
+    """Attributes by which the page's style finds what a filter shows: numbers of values."""
+    numbers = {name: {v: k for k, v in enumerate(values)} for name, values in filters}
+
+    def marks(**values: Sequence[str]) -> Markup:
+        words = [
+            f' data-{name}="{" ".join(_numbers(numbers[name], found))}"'
+            for name, found in values.items()
+            if name in numbers
         ]
-        rows.append((section, places))
-    return Overview(methods=methods, rows=rows)
+        return Markup("".join(words))
+
+    return marks
 
 
-def _cell(verdict: metrics.Verdict) -> tuple[str, str]:
-    return verdict.condition.place, verdict.condition.method
+def _numbers(known: dict[str, int], values: Sequence[str]) -> list[str]:
+    return sorted({str(known[v]) for v in values if v in known})
+
+
+def _attention(cases: Sequence[Case], found: summary.Summary, most: int) -> list[Case]:
+    """The cases shown in full: those with the worst verdicts, in the order of the page."""
+    order = dict.fromkeys(judged.anchor for judged in found.cases)
+    rank = {anchor: k for k, anchor in enumerate(order)}
+    chosen = sorted(cases, key=lambda case: rank.get(case.key, len(rank)))[:most]
+    return [case for case in cases if any(case is one for one in chosen)]
 
 
 def _environments(cases: Sequence[Case]) -> Environments:

@@ -1,0 +1,16 @@
+"""All that is on one page, for figures that put several cases side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from understudy.judge.benchmarks import Row
+from understudy.judge.conditions import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """The cases of a page, and what IOR and mdtest measured beside them."""
+
+    cases: Sequence[Case]
+    beside: Sequence[Row] = ()
+    key: str = "page"  # an anchor of the page

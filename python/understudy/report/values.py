@@ -1,0 +1,100 @@
+"""The values that a figure shows, as a table, read from what is drawn: every figure has them.
+
+Columns: panel, series, x axis, y axis, x, y. A name stands for the position of a category.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
+
+from understudy.errors import printable
+
+HEAD = ("panel", "series", "x axis", "y axis", "x", "y")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+Point = tuple[str, Any, Any]  # series, x, y
+
+
+def csv_of(figure: Figure) -> str:
+    """The text of the table."""
+    text = io.StringIO()
+    write = csv.writer(text, lineterminator="\n")
+    write.writerow(HEAD)
+    for k, axes in enumerate(figure.axes):
+        if not axes.get_visible():
+            continue
+        panel = axes.get_title("left") or axes.get_title() or f"panel {k + 1}"
+        names = [_categories(axis) for axis in (axes.xaxis, axes.yaxis)]
+        for series, x, y in _points(axes):
+            cells = [_cell(v, known) for v, known in zip((x, y), names, strict=True)]
+            if "" not in cells:
+                labels = (panel, series, axes.get_xlabel(), axes.get_ylabel())
+                write.writerow([*map(_text, labels), *cells])
+    return text.getvalue()
+
+
+def _points(axes: Axes) -> Iterator[Point]:
+    for line in axes.get_lines():
+        if line.get_transform() == axes.transData:
+            yield from _series(_name(line), line.get_xdata(), line.get_ydata())
+    for bars in (c for c in axes.containers if isinstance(c, BarContainer)):
+        for bar in bars.patches:
+            middle = bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height() / 2
+            if bars.orientation == "horizontal":
+                yield _name(bars), bar.get_width(), middle[1]
+            else:
+                yield _name(bars), middle[0], bar.get_height()
+    for found in axes.collections:
+        if isinstance(found, PathCollection):
+            points = np.asarray(found.get_offsets())
+            yield from _series(_name(found), points[:, 0], points[:, 1])
+        elif isinstance(found, LineCollection):
+            for segment in found.get_segments():
+                yield from _series("range", segment[:, 0], segment[:, 1])
+    for image in axes.get_images():
+        for (row, column), value in np.ndenumerate(np.asarray(image.get_array(), float)):
+            if math.isfinite(value):
+                yield f"value {value:.6g}", column, row
+
+
+def _series(name: str, x: Any, y: Any) -> Iterator[Point]:
+    for a, b in zip(np.asarray(x).ravel(), np.asarray(y).ravel(), strict=False):
+        yield name, a, b
+
+
+def _name(artist: Any) -> str:
+    label = str(artist.get_label())
+    return "" if label.startswith("_") else label
+
+
+def _categories(axis: Any) -> dict[float, str]:
+    """Names at positions, where ticks stand at fixed ones."""
+    if not isinstance(axis.get_major_locator(), FixedLocator):
+        return {}
+    texts = [label.get_text() for label in axis.get_ticklabels()]
+    return {float(t): s for t, s in zip(axis.get_majorticklocs(), texts, strict=False) if s}
+
+
+def _cell(value: Any, known: dict[float, str]) -> str:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return _text(str(value))
+    if not math.isfinite(number):
+        return ""
+    return _text(known[number]) if number in known else f"{number:.6g}"
+
+
+def _text(text: str) -> str:
+    """One line, and nothing that a spreadsheet takes for a formula."""
+    plain = printable(" ".join(text.split()))
+    return f"'{plain}" if plain.startswith(_FORMULA) else plain

@@ -1,0 +1,79 @@
+"""Which stripe count suits each place?
+
+Mean bandwidth of writing over the runs of a stripe setting, with its standard error, by place and
+method. Settings stand in the words in which they were asked for; where one setting was run, or the
+file system has no stripes, there is no figure.
+"""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from understudy.judge.claims import stripe_count
+from understudy.judge.conditions import Case, Condition
+from understudy.judge.metrics import total_bandwidth
+from understudy.report.axes import state_cuts
+from understudy.report.colours import method_colour
+from understudy.units import unit
+
+ORDER = 32
+MAX_PLACES = 4
+WORDS = ("default", "nodes", "cores")
+
+
+def draw(case: Case) -> Figure | None:
+    found: dict[str, dict[tuple[str, str], list[float]]] = {}
+    for condition in case.conditions if not case.programs else ():
+        key = (condition.method, stripe_count(condition.runs[0].run))
+        found.setdefault(condition.place, {}).setdefault(key, []).extend(speeds(condition))
+    places = [p for p, rows in found.items() if len({s for _, s in rows}) > 1]
+    if not places:
+        return None
+    shown = places[:MAX_PLACES]
+    divisor, name = unit(max(v for p in shown for values in found[p].values() for v in values))
+    figure = Figure(figsize=(10.5, 2.8))
+    panels = figure.subplots(1, len(shown), squeeze=False, sharey=True)[0]
+    for axes, place in zip(panels, shown, strict=True):
+        settings = sorted({s for _, s in found[place]}, key=_order)
+        methods = sorted({m for m, _ in found[place]})
+        width = 0.8 / len(methods)
+        for k, method in enumerate(methods):
+            here = [s for s in settings if found[place].get((method, s))]
+            values = [np.array(found[place][method, s]) / divisor for s in here]
+            at = [settings.index(s) + (k - (len(methods) - 1) / 2) * width for s in here]
+            axes.bar(
+                at, [v.mean() for v in values], width * 0.92, label=method,
+                color=method_colour(method, case.methods),
+                yerr=[v.std(ddof=1) / len(v) ** 0.5 if len(v) > 1 else 0 for v in values],
+                ecolor="black", error_kw={"lw": 1},
+            )  # fmt: skip
+        axes.set_xticks(range(len(settings)), settings)
+        axes.grid(axis="x", visible=False)
+        axes.set_title(place)
+        axes.set_xlabel("stripe count")
+    panels[0].set_ylabel(f"{name}/s")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=6)
+    state_cuts(figure, places=(len(shown), len(places)))
+    return figure
+
+
+def speeds(condition: Condition) -> list[float]:
+    """The bandwidth of writing of each run."""
+    found = []
+    for run in condition.runs:
+        one = Condition(
+            method=condition.method,
+            facts=(),
+            place=condition.place,
+            arm=condition.arm,
+            runs=(run,),
+        )
+        if made := total_bandwidth(one, "write"):
+            found.append(made.median)
+    return found
+
+
+def _order(setting: str) -> tuple[int, int]:
+    if setting in WORDS:
+        return WORDS.index(setting), 0
+    return len(WORDS), int(setting) if setting.isdigit() else 0

@@ -1,0 +1,189 @@
+"""The head of the page: the verdict over all cases, filters, the data of figures, many cases."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from matplotlib.figure import Figure
+
+from tests.support import results as samples
+from understudy import producers
+from understudy.contracts.run import Identity, Place, write
+from understudy.judge import conditions, metrics, summary
+from understudy.judge.benchmarks import Row
+from understudy.judge.conditions import Case, Failed
+from understudy.paths import files
+from understudy.report import figures, page, values
+from understudy.report.book import Book
+
+
+def played(
+    folder: Path, name: str, *, partition: str = "disk", session: str | None = None,
+    failure: str | None = None, asked: dict[str, Any] | None = None, case: str = "case",
+    made: Any = None, **options: Any,
+) -> None:  # fmt: skip
+    """A run with its record, in a folder of its own."""
+    row = samples.result(made or samples.per_process(), **options)
+    here = folder / name
+    record = producers.record(
+        samples.write(row, here / "result.json"),
+        place=Place(system="sample", partition=partition, environment="gnu"),
+        identity=Identity(session=session, case=case), asked=asked,
+        failure=failure, exit_status=1 if failure else 0,
+    )  # fmt: skip
+    write(here / "run.json", record)
+
+
+def load(folder: Path) -> tuple[list[Case], list[Failed]]:
+    measured, failed = conditions.load(producers.find([folder]))
+    return conditions.group(measured), failed
+
+
+def test_every_case_counts_once(tmp_path: Path) -> None:
+    played(tmp_path, "good", case="a")
+    played(tmp_path, "open", case="b", method="mpiio", verify=False)
+    played(tmp_path, "off", case="c", method="hdf5", lost_bytes=30 << 20)
+    played(tmp_path, "bad", case="d", seed=9, failure="no space left")
+    cases, failed = load(tmp_path)
+    made = summary.summarize(cases, failed)
+    assert made.sentence == "1 of 4 cases within 10 %, 1 outside, 1 failed, 1 undecided."
+    assert [c.state for c in made.cases] == ["failed", "fail", "undecided", "pass"]
+    assert made.first is not None and "no space left" in made.first.why
+    (system,) = made.systems
+    assert (system.place, system.cases) == ("sample:disk", 4)
+    text = page.render(cases, failed)
+    assert text.index(made.sentence) < text.index("<table") and "Look first at" in text
+
+
+def test_a_failed_run_makes_its_case_a_failed_one(tmp_path: Path) -> None:
+    played(tmp_path, "good", session="1", seed=1)
+    played(tmp_path, "bad", session="2", seed=2, failure="killed")
+    made = summary.summarize(*load(tmp_path))
+    assert made.sentence == "0 of 1 case within 10 %, 1 failed."
+    assert made.cases[0].why == "1 of 2 runs failed: killed"
+
+
+def test_nothing_is_a_verdict_too() -> None:
+    made = summary.summarize([])
+    assert made.first is None and made.sentence == "No case was judged."
+
+
+def test_the_page_is_filtered_by_what_differs(tmp_path: Path) -> None:
+    for method in ("posix", "mpiio"):
+        for seed, partition in enumerate(("disk", "memory")):
+            played(tmp_path, method + partition, method=method, partition=partition, seed=seed)
+    text = page.render(load(tmp_path)[0])
+    assert 'id="by-method"' in text and 'id="by-system"' not in text
+    rows = re.findall(r'<tr data-method="([01])">', text)
+    assert sorted(rows) == ["0", "0", "1", "1"]
+    assert '<section id="per-process-' in text and re.search(r'<section [^>]*="0 1">', text)
+    assert text.count(":not([data-method~=") == 2
+
+
+def test_of_many_cases_the_worst_are_shown_in_full(tmp_path: Path) -> None:
+    stream = samples.stream("dump", "output", [1 << 20], [0.0], method="posix")
+    for k in range(6):
+        made = samples.workload(f"made-{k}", [stream])
+        played(tmp_path, str(k), made=made, lost_bytes=(1 << 19) * (k == 4))
+    cases, _ = load(tmp_path)
+    text = page.render(cases, in_full=1)
+    assert "1 of 6 workloads are shown in full" in text
+    drawn = set(re.findall(r'<figure id="(made-\d)', text))
+    assert drawn == {"made-4"}
+    assert len(page.render(cases, in_full=0)) < len(text) / 2
+
+
+def table(figure: Figure | None) -> list[dict[str, str]]:
+    assert figure is not None
+    return list(csv.DictReader(io.StringIO(values.csv_of(figure))))
+
+
+def drawer(name: str) -> figures.Drawer:
+    (found,) = figures.drawers([files("figures", ".py")[name]])
+    return found
+
+
+def test_the_data_of_a_figure_are_its_values(tmp_path: Path) -> None:
+    played(tmp_path, "one", repetitions=3, made=samples.growing())
+    (case,) = load(tmp_path)[0]
+    rows = table(drawer("bandwidth").draw(case))
+    speeds = [float(r["y"]) for r in rows if r["panel"] == "checkpoint" and r["y axis"]]
+    assert speeds and all(r["x"] and r["y"] for r in rows)
+    text = page.render([case])
+    (link,) = re.findall(r'download="[^"]*-bandwidth.csv" href="data:text/csv[^,]*,([^"]*)"', text)
+    assert unquote(link).startswith(",".join(values.HEAD))
+
+
+def test_no_cell_is_a_formula() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_title("=cmd()\x1b")
+    axes.bar([0, 1], [2, 3])
+    axes.set_xticks([0, 1], ["@a", "plain"])
+    rows = table(figure)
+    assert rows[0]["panel"] == "'=cmd()\\x1b"
+    assert [r["x"] for r in rows] == ["'@a", "plain"]
+
+
+def test_stripes_and_aggregators(tmp_path: Path) -> None:
+    for stripes in (1, 4):
+        for count in ("1", "2"):
+            asked = {"stripe_count": stripes, "hints": {"cb_nodes": count}}
+            for seed in (1, 2):
+                played(tmp_path, f"{stripes}{count}{seed}", asked=asked, session=str(seed),
+                       seed=int(f"{stripes}{count}{seed}"), speed=stripes)  # fmt: skip
+    (case,) = load(tmp_path)[0]
+    rows = table(drawer("stripes").draw(case))
+    assert {r["x"] for r in rows} >= {"1", "4"}
+    rows = table(drawer("heatmap").draw(case))
+    best = max((r for r in rows if r["series"].startswith("value")),
+               key=lambda r: float(r["series"].split()[1]))  # fmt: skip
+    assert best["x"] == "4"
+    assert drawer("history").draw(case) is not None
+
+
+def test_figures_of_one_setting_are_left_out(tmp_path: Path) -> None:
+    played(tmp_path, "one")
+    (case,) = load(tmp_path)[0]
+    for name in ("stripes", "heatmap", "history"):
+        assert drawer(name).draw(case) is None
+    for name in ("weak", "beside"):
+        assert drawer(name).draw(Book(cases=[case])) is None
+
+
+def test_errors_of_checkpoints(tmp_path: Path) -> None:
+    played(tmp_path, "one", made=samples.growing())
+    (case,) = load(tmp_path)[0]
+    rows = table(drawer("error").draw(case))
+    assert sum(r["series"] == "posix" for r in rows) == 6
+    assert all(float(r["y"]) == 0 for r in rows if r["series"] == "posix")
+
+
+def test_figures_of_a_page(tmp_path: Path) -> None:
+    stream = samples.stream("dump", "output", [1 << 20], [0.0], method="posix")
+    for ranks in (4, 16):
+        name = "made" if ranks == 4 else f"made-weak-{ranks}"
+        played(tmp_path, name, made=samples.workload(name, [stream], ranks=ranks))
+    cases = load(tmp_path)[0]
+    low_to_high = metrics.spread([1e8, 2e8, 3e8])
+    assert low_to_high is not None
+    ior = Row(benchmark="ior-easy", place="sample:disk", ranks=4, condition="x",
+              operation="write", unit="bytes/s", values=low_to_high)  # fmt: skip
+    book = Book(cases=cases, beside=[ior])
+    assert {r["x"] for r in table(drawer("weak").draw(book))} >= {"4", "16"}
+    assert "ior-easy" in {r["y"] for r in table(drawer("beside").draw(book))}
+    text = page.render(cases, beside=[ior])
+    assert 'id="page-weak"' in text and 'id="page-beside"' in text
+
+
+@pytest.mark.parametrize("wanted", ["posix", "mpiio"])
+def test_runs_are_chosen_by_method(tmp_path: Path, wanted: str) -> None:
+    for method in ("posix", "mpiio"):
+        played(tmp_path, method, method=method)
+    measured, _ = conditions.load(producers.find([tmp_path]))
+    chosen = conditions.Chosen(methods=(wanted,))
+    assert [conditions.method_of(m) for m in measured if chosen.has(m.run)] == [wanted]
