@@ -20,6 +20,7 @@ else:
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.reframe import spack
+from understudy.reframe.methods import lacks
 from understudy.reframe.systems import NEEDS, load
 
 SPACK = ROOT / "spack-repo"
@@ -237,6 +238,24 @@ def environment(folder: Path, *programs: str) -> Path:
         program.chmod(0o755)
     (folder / "spack.lock").write_text("{}")
     return folder / ".spack-env" / "view" / "bin"
+
+
+def test_the_player_of_an_environment_is_asked_for_its_methods(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not the one on PATH, which may have been built with more libraries."""
+    monkeypatch.delenv(spack.VARIABLE, raising=False)
+    assert spack.player("mpi") is None
+    monkeypatch.setenv(spack.VARIABLE, str(tmp_path))
+    assert spack.player("mpi") is None
+    (tmp_path / "titan").mkdir()
+    assert spack.player("spack-titan") is None  # not installed
+    for folder, says in ((tmp_path, "available"), (tmp_path / "titan", "unavailable: too old")):
+        program = environment(folder, spack.PLAYER) / spack.PLAYER
+        program.write_text(f"#!/bin/sh\necho 'adios {says}'\n")
+    monkeypatch.setenv("PATH", f"{spack.view(tmp_path)}/bin:/usr/bin:/bin")
+    assert lacks("adios", spack.player("mpi")) is None
+    assert lacks("adios", spack.player("spack-titan")) == "adios: too old"
 
 
 def test_an_activated_environment_comes_first(

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from functools import cache
+from pathlib import Path
 
 from understudy.errors import UnderstudyError
 from understudy.reframe.session import exit_on_error
@@ -22,9 +23,9 @@ def names() -> list[str]:
     return sorted(name for name in _listed(player()) if name != MOVES_NO_BYTES)
 
 
-def lacks(method: str) -> str | None:
-    """Why the player on this host cannot use a method; None if it can."""
-    words = _listed(player()).get(method)
+def lacks(method: str, program: Path | None = None) -> str | None:
+    """Why a player, by default that on PATH, cannot use a method; None if it can."""
+    words = _listed(str(program or player())).get(method)
     if words is None:
         return f"{method}: not a method of the player"
     reason = words.removeprefix(UNAVAILABLE)

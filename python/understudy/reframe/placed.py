@@ -375,7 +375,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     def _skip_without_method(self) -> None:
         for method in self.methods_needed:
-            reason = lacks(method)
+            reason = lacks(method, spack.player(self.current_environ.name))
             self.skip_if(reason is not None, reason)
 
     def _skip_without_space(self, stated: str) -> None:

@@ -60,6 +60,14 @@ def view(environment: Path) -> Path:
     return environment / ".spack-env" / "view"
 
 
+def player(environment: str) -> Path | None:
+    """The player in a ReFrame environment, whose methods may differ from those of the one on PATH;
+    None if the programs are those on PATH, or before the environment is installed."""
+    folder = folder_of(environment)
+    found = view(folder) / "bin" / PLAYER if folder else None
+    return found if found and found.is_file() else None
+
+
 def lock(environment: str) -> Path | None:
     """The lock file of the programs in a ReFrame environment: of its Spack environment, or of the
     one that is activated, if the player on PATH is from it."""
