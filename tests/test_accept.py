@@ -16,6 +16,7 @@ from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import acceptance as judge
 from understudy.paths import files
+from understudy.records import store
 from understudy.report import pdf
 
 MIB = 1 << 20
@@ -380,3 +381,10 @@ def test_a_name_of_a_plugin_directory_is_a_file(tmp_path: Path) -> None:
     assert accept("example", records, "-o", tmp_path / "p.html").exit_code == 3
     found = accept("no-such", records, "-o", tmp_path / "p.html")
     assert found.exit_code == 2 and "example" in found.stderr
+
+
+def test_the_kept_records_are_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in seven(tmp_path):
+        store.keep(one, tmp_path / "kept")
+    monkeypatch.setenv("UNDERSTUDY_RECORDS", str(tmp_path / "kept"))
+    assert accept(marks(tmp_path, {}), "-o", tmp_path / "p.html").exit_code == 0

@@ -53,12 +53,13 @@ def _accept(
     from understudy.contracts import acceptance
     from understudy.files import write_text
     from understudy.judge.acceptance import judge
+    from understudy.records import store
     from understudy.report import acceptance as page
     from understudy.report import pdf as printing
 
     asked = acceptance.load(_file(marks))
     unread: list[str] = []
-    kept = paths.output() / "records"
+    kept = store.folder()
     if not records and not kept.is_dir():
         raise UnderstudyError(f"{kept}: no records; run checks first, or name records")
     found = producers.load_all(
