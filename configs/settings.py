@@ -33,6 +33,7 @@ except UnderstudyError as error:
 for system in systems:
     system.setdefault("prefix", str(OUT))
 session.expect_a_run()
+session.discard_early_log()
 
 SERIAL = ["--exec-policy=serial"]
 # Of storage, not of the page cache: data are flushed, and read back by another rank.

@@ -1,7 +1,9 @@
 """What publications claim, and references from records: what is decided, and what is not."""
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,11 +19,13 @@ from understudy.contracts import run as runs
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import claims, promises
+from understudy.reframe import canary
 
 CLAIM: dict[str, Any] = {
     "name": "more-is-better", "source": "a study, Fig. 1", "says": "more is better",
-    "workload": "growing", "stream": "checkpoint", "of": {"stripe_count": "cores"},
-    "to": {"stripe_count": "default"}, "ratio": [1.4, 1.6],
+    "workload": "growing", "stream": "checkpoint",
+    "of": {"stripe_count": "cores", "method": "posix"},
+    "to": {"stripe_count": "default", "method": "posix"}, "ratio": [1.4, 1.6],
 }  # fmt: skip
 
 
@@ -62,7 +66,9 @@ def test_a_claim_is_judged_by_its_interval(
     records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
     found = claims.judge(claim_in(tmp_path, ratio=bounds), loaded(tmp_path))
     assert found.state == state, found
-    assert "stripe_count cores over stripe_count default: 1." in str(found)
+    assert "stripe_count cores, method posix over stripe_count default, method posix: 1." in str(
+        found
+    )
     assert str(found).endswith("(a study, Fig. 1)")
 
 
@@ -72,7 +78,7 @@ def test_too_few_runs_decide_nothing(tmp_path: Path) -> None:
     found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
     assert (found.state, found.why) == (
         claims.UNDECIDED,
-        "2 runs of growing with stripe_count default, expected at least 3",
+        "2 runs of growing with stripe_count default, method posix, expected at least 3",
     )
 
 
@@ -85,7 +91,7 @@ def test_failed_runs_decide_nothing(tmp_path: Path) -> None:
         path.write_text(json.dumps(row))
     found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
     assert (found.state, found.why) == (
-        claims.UNDECIDED, "6 of 9 runs of growing with stripe_count cores failed"
+        claims.UNDECIDED, "6 of 9 runs of growing with stripe_count cores, method posix failed"
     )  # fmt: skip
 
 
@@ -99,7 +105,8 @@ def test_one_session_decides_nothing(tmp_path: Path) -> None:
     found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
     assert (found.state, found.why) == (
         claims.UNDECIDED,
-        "the runs of growing with stripe_count default are of 1 session, expected at least 3",
+        "the runs of growing with stripe_count default, method posix are of 1 session, expected "
+        "at least 3",
     )
 
 
@@ -113,11 +120,44 @@ def test_runs_of_another_system_or_workload_do_not_count(tmp_path: Path) -> None
         assert found.state == claims.UNDECIDED and found.why.startswith("0 runs of ")
 
 
+def test_runs_by_other_methods_or_options_are_not_pooled(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="cores", speed=1.5, sessions=6)
+    records(tmp_path, stripe_count="default", speed=1.0, sessions=6)
+    described = {"of": {"stripe_count": "cores"}, "to": {"stripe_count": "default"}}
+    found = claims.judge(claim_in(tmp_path, **described), loaded(tmp_path))
+    assert found.why == "0 runs of growing with stripe_count cores, expected at least 3"
+    row = results.result(results.growing(), fsync=True, repetitions=2, seed=77)
+    results.write_record(
+        row, tmp_path / "flushed", partition="disk", session="f",
+        case="Replay %workload=growing %method=posix %stripe_count=cores",
+    )  # fmt: skip
+    found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
+    assert (found.state, found.why) == (
+        claims.UNDECIDED, "the runs of growing differ in their options: fsync"
+    )  # fmt: skip
+
+
+def test_a_measurement_counts_once_whatever_its_session(tmp_path: Path) -> None:
+    records(tmp_path, stripe_count="cores", speed=1.5, sessions=1)
+    [path] = tmp_path.rglob("run.json")
+    row = json.loads(path.read_text())
+    for n in range(4):
+        (tmp_path / f"copy-{n}").mkdir()
+        row["identity"] |= {"session": f"copy-{n}", "id": f"{n}" * 16}
+        (tmp_path / f"copy-{n}" / "run.json").write_text(json.dumps(row))
+    assert len(loaded(tmp_path)) == 1
+
+
 def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
     records(tmp_path, stripe_count="default", speed=1.0, sessions=4)
-    sides = {"of": {"dump": "largest"}, "to": {"dump": "first"}}
+    sides = {
+        "of": {"dump": "largest", "method": "posix"}, "to": {"dump": "first", "method": "posix"}
+    }  # fmt: skip
     found = claims.judge(claim_in(tmp_path, **sides, ratio=[0.1, 10]), loaded(tmp_path))
-    assert found.state == claims.HOLDS and "dump largest over dump first" in found.why
+    assert (
+        found.state == claims.HOLDS
+        and "method posix, dump largest over method posix, dump first" in found.why
+    )
 
 
 @pytest.mark.parametrize(("changes", "fault"), [
@@ -125,7 +165,7 @@ def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
     ({"ratio": [0, 1]}, "Claims[0]: ratio: expected"),
     ({"ratio": "1.5"}, "Claims[0]: ratio: expected"),
     ({"says": ""}, "Claims[0]: says: expected text, got ''"),
-    ({"of": {"osts": 4}}, "Claims[0]: of: expected the keys system, stripe_count, nodes, dump"),
+    ({"of": {"osts": 4}}, "Claims[0]: of: expected the keys system, stripe_count, method, nodes"),
     ({"to": {"nodes": "four"}}, "Claims[0]: to: nodes: expected a number above 0, got 'four'"),
     ({"to": {"dump": "last"}}, "Claims[0]: to: dump: expected first or largest, got 'last'"),
     ({"more": 1}, "Claims[0]: expected the keys name, of, ratio, says"),
@@ -293,16 +333,33 @@ def test_a_bound_holds_every_session(each: list[float], unit: str, bound: float)
     assert promises._bound(each, 100, unit) == pytest.approx(bound)
 
 
+def test_a_canary_that_hangs_is_ended_and_recorded(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, script in (("ior", "exec sleep 1000"), ("mdtest", "exit 0")):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    script = "\n".join(
+        ["set -e", "dir=data; mkdir data", *canary.lines(canary.BEFORE, "", 1), "echo on"]
+    )
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=os.environ | {"PATH": path}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "on\n"
+    assert canary.read(tmp_path)[0]["failure"] == "it ended with status 124 (its time limit)"
+
+
 def test_a_canary_and_what_memory_served_are_in_the_record(tmp_path: Path) -> None:
     path = results.write(results.result(results.growing()), tmp_path / "result.json")
     made = producers.record(path, place=Place(system="s"), identity=Identity(session="1"))
     rate = {"operation": "write", "metric": "bandwidth_bytes_per_s", "unit": "bytes/s", "value": 1}
-    canary = {"when": "before", "program": "player", "note": "x", "failure": None, "rates": [rate]}
+    one = {"when": "before", "program": "player", "note": "x", "failure": None, "rates": [rate]}
     cache = {"node_memory_bytes": 1 << 30, "may_serve": ["plot"]}
-    row = json.loads(json.dumps(runs.to_row(made))) | {"canary": [canary], "cache": cache}
+    row = json.loads(json.dumps(runs.to_row(made))) | {"canary": [one], "cache": cache}
     read = runs.from_row(row, "run.json")
-    assert read.canary == (canary,) and read.cache == cache
+    assert read.canary == (one,) and read.cache == cache
     assert runs.condition(read) == runs.condition(made)  # neither is part of the condition
-    for spoiled in ({"canary": [canary | {"when": "later"}]}, {"cache": {"may_serve": []}}):
+    for spoiled in ({"canary": [one | {"when": "later"}]}, {"cache": {"may_serve": []}}):
         with pytest.raises(UnderstudyError, match=r"run\.json: "):
             runs.from_row(row | spoiled, "run.json")

@@ -81,6 +81,25 @@ def test_a_basic_that_fails_is_named(
     assert missing.split(", ")[0] in done.stderr
 
 
+def test_a_launcher_that_starts_single_processes_is_named(machine: Machine) -> None:
+    """Of another MPI, or of none: each player sees one rank, and refuses a workload for two."""
+    machine.program(
+        "understudy-replay", f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
+        '[ "$1" = --version ] && { echo 9.9; exit; }; exit 1'
+    )  # fmt: skip
+    done, found = machine.findings()
+    assert done.exit_code == 1 and found["player on 2 ranks"]["found"] is None
+    assert "starts 2 ranks of one program" in found["player on 2 ranks"]["remedy"]
+
+
+def test_slurm_without_a_controller_is_no_batch_system(machine: Machine) -> None:
+    machine.program("sbatch", "echo slurm 23.1")
+    machine.program("sinfo", "exit 1")
+    assert machine.findings()[1]["batch system"]["found"] is None
+    machine.program("sinfo", "exit 0")
+    assert machine.findings()[1]["batch system"]["found"].endswith("/sbatch, slurm 23.1")
+
+
 def test_text_of_a_program_is_no_command_to_a_terminal(machine: Machine) -> None:
     machine.program("spack", "printf '1.0\\033[31m red\\n'")
     done = CliRunner().invoke(main, ["doctor"])

@@ -81,6 +81,37 @@ def test_an_unknown_variable_ends_with_one_message(
     assert "RUN" not in done.stdout
 
 
+@pytest.mark.parametrize(("given", "message"), [
+    (["-P", "metod=posix"], "-P metod=posix: metod is not a parameter of any selected check"),
+    (["-P", "Replay.metod=posix"],
+     "-P Replay.metod=posix: metod is not a parameter of the check Replay"),
+    (["-P", "Replay.method=fortran"],
+     "-P Replay.method=fortran: expected one of described, "),
+    (["-P", "Replay.repetitions=2,x"], "-P Replay.repetitions=x: expected an integer"),
+    (["-P", "method"], "-P method: expected NAME=VALUE,VALUE..."),
+    (["-S", "repetitions=0"], "-S repetitions=0: expected at least 1"),
+    (["-S", "transfer_bytes=0"], "-S transfer_bytes=0: expected at least 1B"),
+    (["-S", "time_scale=nan"], "-S time_scale=nan: expected a number of at least 0"),
+    (["-S", "time_scale=-1"], "-S time_scale=-1: expected a number of at least 0"),
+    (["-S", "time_limit=0.1s"], "-S time_limit=0.1s: expected a time such as 90s, 10m or 1h30m"),
+])  # fmt: skip
+def test_an_impossible_value_ends_with_one_message(
+    here: Session, given: list[str], message: str
+) -> None:
+    done = here.run("-l", SYSTEM, *given, check="Replay")
+    assert done.returncode == 1 and done.stderr.startswith(f"understudy: {message}"), done.stderr
+    assert done.stderr.count("\n") == 1 and "Traceback" not in done.stdout
+
+
+def test_an_empty_listing_says_so_and_leaves_no_log(here: Session) -> None:
+    temporary = here.folder / "tmp"
+    temporary.mkdir()
+    here.environment["TMPDIR"] = str(temporary)
+    done = here.run("-l", SYSTEM, names="^Nothing")
+    assert (done.returncode, done.stderr) == (0, "understudy: no case was selected\n")
+    assert list(temporary.glob("rfm-*")) == []
+
+
 def test_a_module_that_cannot_be_loaded_ends_the_job(here: Session) -> None:
     site = here.folder / "site"
     (site / "systems").mkdir(parents=True)

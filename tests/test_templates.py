@@ -27,7 +27,7 @@ def test_templates_are_no_systems() -> None:
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_a_template_becomes_a_system_by_copying(path: Path, tmp_path: Path) -> None:
     text = path.read_text()
-    assert text.count("CHANGE") >= 8
+    assert text.count("EXAMPLE") >= 8
     folder = tmp_path / "site" / "systems"
     folder.mkdir(parents=True)
     (folder / path.name).write_text(text)

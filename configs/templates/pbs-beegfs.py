@@ -1,7 +1,8 @@
 """Template: a cluster with PBS Pro and BeeGFS.
 
-Copy it to systems/<name>.py of a directory in UNDERSTUDY_PATH, rename the system, and change every
-line marked CHANGE. `understudy system new NAME` writes most of it by itself on a login node.
+Copy it to systems/<name>.py of a directory in UNDERSTUDY_PATH, then replace the
+example values in all lines marked EXAMPLE by those of the site; the text behind says where
+to find them. `understudy system new NAME` writes most of it by itself on a login node.
 """
 
 from understudy.reframe.systems import (
@@ -21,20 +22,20 @@ from understudy.reframe.systems import (
 )
 
 system = {
-    "name": "pbs-beegfs",  # CHANGE: the name of the file
+    "name": "pbs-beegfs",  # EXAMPLE: the name of the file
     "descr": "Cluster with PBS Pro and BeeGFS",
-    "hostnames": ["^head[0-9]*$"],  # CHANGE
-    "modules_system": "nomod",  # CHANGE: lmod, tmod4 …, where ReFrame starts on a host with it
+    "hostnames": ["^head[0-9]*$"],  # EXAMPLE
+    "modules_system": "nomod",  # EXAMPLE: lmod, tmod4 …, where ReFrame starts on a host with it
     "partitions": per_filesystem(
         {
             "scheduler": "pbs",  # -l select=…; torque writes -l nodes=…:ppn=…
-            "launcher": "mpiexec",  # CHANGE: mpirun, or srun-like launchers of the site
-            "access": ["-q workq"],  # CHANGE: the queue; the account with -J A=PROJECT
+            "launcher": "mpiexec",  # EXAMPLE: mpirun, or srun-like launchers of the site
+            "access": ["-q workq"],  # EXAMPLE: the queue; the account with -J A=PROJECT
             "environs": ["gnu-mpi"],
             "max_jobs": 1,  # replays must not run beside each other
-            "processor": {"num_cpus": 48, "num_sockets": 2, "num_cpus_per_socket": 24},  # CHANGE
+            "processor": {"num_cpus": 48, "num_sockets": 2, "num_cpus_per_socket": 24},  # EXAMPLE
             "features": [MPI, SHARED],
-            "extras": {MAX_NODES: 64, RANKS_PER_NODE: 48, NEEDS: ["qsub"]},  # CHANGE
+            "extras": {MAX_NODES: 64, RANKS_PER_NODE: 48, NEEDS: ["qsub"]},  # EXAMPLE
         },
         beegfs={
             "descr": "BeeGFS",
@@ -44,10 +45,10 @@ system = {
             "features": [STRIPING],
             "extras": {
                 TYPE: "beegfs",
-                SCRATCH: "/mnt/beegfs/$USER",  # CHANGE
-                STRIPE_COUNT: 4,  # CHANGE: beegfs-ctl --getentryinfo of that directory
-                STRIPE_COUNT_MAX: 12,  # CHANGE: beegfs-ctl --listtargets
-                SLOWEST: 500e6,  # CHANGE: bytes/s below which a job may run into its time limit
+                SCRATCH: "/mnt/beegfs/$USER",  # EXAMPLE
+                STRIPE_COUNT: 4,  # EXAMPLE: beegfs-ctl --getentryinfo of that directory
+                STRIPE_COUNT_MAX: 12,  # EXAMPLE: beegfs-ctl --listtargets
+                SLOWEST: 500e6,  # EXAMPLE: bytes/s below which a job may run into its time limit
                 # Chunks are powers of two from 64 KiB.
                 SPACES: {"sweep": {"stripe_size": ["512KiB", "2MiB", "8MiB"]}},
             },
@@ -58,8 +59,8 @@ system = {
 environments = [
     {
         "name": "gnu-mpi",
-        "target_systems": ["pbs-beegfs"],  # CHANGE
-        "modules": [],  # CHANGE: those of the compiler, the MPI and HDF5 that built the player
+        "target_systems": ["pbs-beegfs"],  # EXAMPLE
+        "modules": [],  # EXAMPLE: those of the compiler, the MPI and HDF5 that built the player
         "cc": "mpicc",
         "cxx": "mpicxx",
         "ftn": "mpif90",

@@ -1,7 +1,8 @@
 """Template: a GPU machine with Slurm, node-local NVMe and Lustre.
 
-Copy it to systems/<name>.py of a directory in UNDERSTUDY_PATH, rename the system, and change every
-line marked CHANGE. `understudy system new NAME` writes most of it by itself on a login node.
+Copy it to systems/<name>.py of a directory in UNDERSTUDY_PATH, then replace the
+example values in all lines marked EXAMPLE by those of the site; the text behind says where
+to find them. `understudy system new NAME` writes most of it by itself on a login node.
 """
 
 from understudy.reframe.systems import (
@@ -24,22 +25,22 @@ from understudy.reframe.systems import (
 GPU_NODES = {
     "scheduler": "slurm",  # jobs are asked of sacct; squeue, if there is no accounting
     "launcher": "srun",
-    "access": ["--account=PROJECT", "--partition=gpu"],  # CHANGE; or -J account=… on each run
+    "access": ["--account=PROJECT", "--partition=gpu"],  # EXAMPLE; or -J account=… on each run
     "environs": ["gnu-mpi"],
     "max_jobs": 1,  # replays must not run beside each other
-    # CHANGE: the cores of a node that may run ranks. GPUs are asked for only because many sites
+    # EXAMPLE: the cores of a node that may run ranks. GPUs are asked for only because many sites
     # give their nodes to no job without one; no replay uses them.
     "processor": {"num_cpus": 64, "num_sockets": 1, "num_cpus_per_socket": 64},
     "resources": [{"name": "gpu", "options": ["--gpus-per-node={num_gpus_per_node}"]}],
     "features": [MPI],
-    "extras": {MAX_NODES: 128, RANKS_PER_NODE: 64, NEEDS: ["sbatch", "srun"]},  # CHANGE
+    "extras": {MAX_NODES: 128, RANKS_PER_NODE: 64, NEEDS: ["sbatch", "srun"]},  # EXAMPLE
 }
 
 system = {
-    "name": "slurm-gpu",  # CHANGE: the name of the file
+    "name": "slurm-gpu",  # EXAMPLE: the name of the file
     "descr": "GPU nodes with NVMe, and Lustre",
-    "hostnames": ["^login[0-9]+$"],  # CHANGE
-    "modules_system": "nomod",  # CHANGE: lmod, where ReFrame starts on a host with Lmod
+    "hostnames": ["^login[0-9]+$"],  # EXAMPLE
+    "modules_system": "nomod",  # EXAMPLE: lmod, where ReFrame starts on a host with Lmod
     "partitions": per_filesystem(
         GPU_NODES,
         lustre={
@@ -47,10 +48,10 @@ system = {
             "features": [LUSTRE, STRIPING, SHARED],
             "extras": {
                 TYPE: "lustre",
-                SCRATCH: "/lustre/scratch/$USER",  # CHANGE; the shell of the job expands variables
-                STRIPE_COUNT: 1,  # CHANGE: lfs getstripe -d of that directory
-                STRIPE_COUNT_MAX: 32,  # CHANGE: lfs osts; None if it is not known
-                SLOWEST: 1e9,  # CHANGE: bytes/s below which a job may run into its time limit
+                SCRATCH: "/lustre/scratch/$USER",  # EXAMPLE; the job's shell expands variables
+                STRIPE_COUNT: 1,  # EXAMPLE: lfs getstripe -d of that directory
+                STRIPE_COUNT_MAX: 32,  # EXAMPLE: lfs osts; None if it is not known
+                SLOWEST: 1e9,  # EXAMPLE: bytes/s below which a job may run into its time limit
                 # What is worth a run here; without it, powers of two and usual sizes.
                 SPACES: {
                     "sweep": {
@@ -67,8 +68,8 @@ system = {
         nvme={
             "descr": "NVMe of the node",
             "extras": {
-                TYPE: "xfs",  # CHANGE: as understudy-storage names it
-                SCRATCH: "/local/$USER",  # CHANGE; often $TMPDIR
+                TYPE: "xfs",  # EXAMPLE: as understudy-storage names it
+                SCRATCH: "/local/$USER",  # EXAMPLE; often $TMPDIR
                 MAX_NODES: 1,
                 SLOWEST: 500e6,
             },
@@ -79,8 +80,8 @@ system = {
 environments = [
     {
         "name": "gnu-mpi",
-        "target_systems": ["slurm-gpu"],  # CHANGE
-        "modules": [],  # CHANGE: those of the compiler, the MPI and HDF5 that built the player
+        "target_systems": ["slurm-gpu"],  # EXAMPLE
+        "modules": [],  # EXAMPLE: those of the compiler, the MPI and HDF5 that built the player
         "cc": "mpicc",
         "cxx": "mpicxx",
         "ftn": "mpif90",

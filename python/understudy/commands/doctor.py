@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -15,7 +16,7 @@ import click
 
 from understudy import __version__, paths
 from understudy.errors import UnderstudyError, printable
-from understudy.reframe import methods, observer
+from understudy.reframe import canary, methods, observer
 
 SECONDS = 20  # for a program to state its version
 REFRAME = (4, 10)
@@ -80,10 +81,13 @@ def findings() -> Iterator[Finding]:
     )  # fmt: skip
     for name, programs, serves, remedy in PROGRAMS:
         yield Finding(name=name, found=_first(*programs), serves=serves, remedy=remedy)
+    batch = _first("sbatch", "qsub", "bsub", "flux")
+    silent = batch and "/sbatch" in batch and _output(["sinfo", "-h"]) is None
     yield Finding(
-        name="batch system", found=_first("sbatch", "qsub", "bsub", "flux"),
+        name="batch system", found=None if silent else batch,
         serves="jobs on other nodes; without it, only those of this host",
-        remedy="run this where jobs are submitted: Slurm, PBS, Torque, LSF or Flux",
+        remedy="sbatch is there, but sinfo gets no answer from a controller of Slurm" if silent
+        else "run this where jobs are submitted: Slurm, PBS, Torque, LSF or Flux",
     )  # fmt: skip
 
 
@@ -140,7 +144,8 @@ def _player() -> Iterator[Finding]:
     )  # fmt: skip
     yield Finding(
         name="player on 2 ranks", found=_started(), serves="every replay", basic=True,
-        remedy="see that mpirun starts programs, and that the player was built with its MPI",
+        remedy="see that mpirun -n 2 starts 2 ranks of one program, and that the player was "
+        "built with its MPI",
     )  # fmt: skip
     for name, (_, reason) in listed.items():
         if reason is not None:
@@ -157,7 +162,15 @@ def _started() -> str | None:
     if launcher is None:
         other = next(filter(None, map(shutil.which, ("srun", "aprun", "flux", "jsrun"))), None)
         return other and f"not tried: {other} starts jobs"
-    text = _output([launcher, "-n", "2", paths.program(methods.PLAYER), "--version"])
+    player = paths.program(methods.PLAYER)
+    with tempfile.TemporaryDirectory() as folder:
+        # A workload for 2 ranks: a player that is started twice, each on its own, refuses it.
+        described = Path(folder, "workload.json")
+        described.write_text(canary.workload(2).to_text(), encoding="utf-8")
+        play = [player, "-w", str(described), "-o", f"{folder}/data", "--dry-run"]
+        if _output([launcher, "-n", "2", *play]) is None:
+            return None
+    text = _output([player, "--version"])
     return text.splitlines()[0].strip() if text and text.strip() else None
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from understudy.contracts import run as runs
+from understudy.contracts import schema
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
 from understudy.judge import accuracy
@@ -20,16 +22,19 @@ from understudy.judge.accuracy import Estimate
 KEY = "Claims"
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 RUNS = 3  # fewer say nothing of the scatter
+AS_DESCRIBED = "described"
 FIRST, LARGEST = "first", "largest"
 BANDWIDTH, DUMP_BANDWIDTH = "bandwidth_bytes_per_s", "dump_bandwidth_bytes_per_s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Which runs of the workload; None: any. `dump` is the first or the largest of the stream."""
+    """Which runs of the workload; None: any. `dump` is the first or the largest of the stream.
+    `method` is by default what a publication measured: that of each stream as described."""
 
     system: str | None = None
     stripe_count: str | None = None
+    method: str | None = None
     nodes: int | None = None
     dump: str | None = None
 
@@ -108,15 +113,15 @@ def _side(row: Any, where: str) -> Side:
         raise UnderstudyError(f"{where}: nodes: expected a number above 0, got {nodes!r}")
     if dump not in (None, FIRST, LARGEST):
         raise UnderstudyError(f"{where}: dump: expected {FIRST} or {LARGEST}, got {dump!r}")
-    texts = {key: None if row.get(key) is None else str(row[key]) for key in Side.__slots__[:2]}
+    texts = {key: None if row.get(key) is None else str(row[key]) for key in Side.__slots__[:3]}
     return Side(**texts, nodes=nodes, dump=dump)
 
 
-def judge(claim: Claim, runs: Iterable[Run]) -> Finding:
+def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
     """By the interval of the ratio, over the runs of both sides. A side needs runs of at least
     RUNS sessions. Where runs of a side failed, those that are left may be the lucky ones: nothing
-    is decided."""
-    every = list(runs)
+    is decided, nor where their options differ, such as the method or whether they flushed."""
+    every = list(found_runs)
     for side in (claim.of, claim.to):
         of_side = [run for run in every if _belongs(run, claim, side)]
         if failed := sum(run.failed for run in of_side):
@@ -134,6 +139,15 @@ def judge(claim: Claim, runs: Iterable[Run]) -> Finding:
                 f"session{'s' * (sessions > 1)}, expected at least {RUNS}"
             )
             return Finding(claim=claim, state=UNDECIDED, why=why)
+    options = {
+        schema.canonical(run.producer.options): run.producer.options
+        for run in every
+        if _belongs(run, claim, claim.of) or _belongs(run, claim, claim.to)
+    }
+    if len(options) > 1:
+        differing = ", ".join(runs.differences(list(options.values()))[0])
+        why = f"the runs of {claim.workload} differ in their options: {differing}"
+        return Finding(claim=claim, state=UNDECIDED, why=why)
     ratio = accuracy.ratio(*([[value] for value in found] for found in sides))
     why = (
         f"{claim.of} over {claim.to}: {ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g}), "
@@ -156,10 +170,10 @@ def _state(claim: Claim, ratio: Estimate) -> str:
     return FAILS if ratio.high < low or ratio.low > high else UNDECIDED
 
 
-def _values(claim: Claim, side: Side, runs: Sequence[Run]) -> list[float]:
+def _values(claim: Claim, side: Side, every: Sequence[Run]) -> list[float]:
     """The mean bandwidth of each run of a side."""
     found = []
-    for run in runs:
+    for run in every:
         if _belongs(run, claim, side) and (values := _bandwidths(run, claim.stream, side.dump)):
             found.append(sum(values) / len(values))
     return found
@@ -175,6 +189,7 @@ def _belongs(run: Run, claim: Claim, side: Side) -> bool:
         and run.place.system == (side.system or claim.system)
         and side.nodes in (None, len(run.place.nodes))
         and side.stripe_count in (None, stripe_count(run))
+        and (side.method or AS_DESCRIBED) == (run.producer.options.get("method") or AS_DESCRIBED)
     )
 
 

@@ -312,5 +312,7 @@ def load_all(
                 raise
             unread(path, error)
             continue
-        loaded.setdefault(run.identity.id, (path, run))
+        # One measurement is one run, whatever a record says of its session.
+        key = run.identity.id if run.measurement is None else schema.digest(run.measurement)
+        loaded.setdefault(key, (path, run))
     return sorted(loaded.values(), key=lambda pair: pair[0])

@@ -29,6 +29,7 @@ TRANSFER_BYTES = 2 << 20
 FILES = 100  # of each rank
 IOR = f"ior -a POSIX -F -t {TRANSFER_BYTES} -b {BLOCK_BYTES} -w -r -e -C"
 MDTEST = f"mdtest -n {FILES} -u -L -F -N 1 -i 1"
+TIMED_OUT = ("124", "137")  # of timeout
 NOTE = "ior or mdtest is not on PATH; the player made the same pattern"
 DATA, CREATE, STAT, REMOVE = "data", "create", "stat", "unlink"
 # What mdtest calls the operations of the player.
@@ -66,8 +67,15 @@ def workload(ranks: int) -> Workload:
     )  # fmt: skip
 
 
-def lines(when: str, launch: str) -> Iterator[str]:
-    """Lines of the job. A canary that fails is recorded, and does not end the job."""
+def limit_s(ranks: int, bytes_per_s: float) -> int:
+    """How long each of its programs may take."""
+    return 60 + round(4 * ranks * BLOCK_BYTES / bytes_per_s)
+
+
+def lines(when: str, launch: str, seconds: int) -> Iterator[str]:
+    """Lines of the job. A canary that fails, or that does not end within `seconds` for each
+    program, is recorded and does not end the job."""
+    launch = f"timeout -k 10 {seconds} {launch}"
     folder = FOLDER / when
     data = '"$dir/canary"'
     failed = f"|| echo $? >{folder}/failed"
@@ -104,9 +112,9 @@ def _read(folder: Path, when: str) -> dict[str, Any]:
         if (folder / "player.json").exists() or not (folder / "mdtest.out").exists():
             made |= {"program": "player", "note": NOTE}
         if (folder / "failed").exists():
-            raise UnderstudyError(
-                f"it ended with status {(folder / 'failed').read_text(encoding='utf-8').strip()}"
-            )
+            status = (folder / "failed").read_text(encoding="utf-8").strip()
+            timed_out = " (its time limit)" if status in TIMED_OUT else ""
+            raise UnderstudyError(f"it ended with status {status}{timed_out}")
         if made["program"] == "player":
             made["rates"] = list(_of_player(player.read(folder / "player.json")))
         else:

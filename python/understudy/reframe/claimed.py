@@ -15,8 +15,7 @@ from reframe.core.logging import getlogger
 from understudy import paths, producers
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
-from understudy.reframe import session
-from understudy.reframe.placed import has_variable
+from understudy.reframe import given, session
 from understudy.reframe.session import exit_on_error
 
 STATES = {claims.HOLDS: "held", claims.FAILS: "refuted", claims.UNDECIDED: "undecided"}
@@ -37,7 +36,7 @@ class Claimed(rfm.RunOnlyRegressionTest):
         super().skip(msg)
 
     def user_deps(self) -> Any:
-        session.check_variables(has_variable)
+        session.check_variables(given.has_variable, given.expected)
         return super().user_deps()
 
     @run_after("init")

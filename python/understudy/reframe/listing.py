@@ -38,7 +38,10 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
     """Of ReFrame's test cases; those that measure nothing are not counted."""
     run, moved, longest_s = 0, 0, 0.0
     reasons: dict[str, list[str]] = {}  # by what they have in common
-    for case in testcases:
+    selected = list(testcases)
+    if not selected:
+        yield "no case was selected"
+    for case in selected:
         check, here = case.check, case.partition
         if not hasattr(check, "reasons"):
             continue

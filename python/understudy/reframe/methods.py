@@ -23,6 +23,12 @@ def names() -> list[str]:
     return sorted(name for name in _listed(player()) if name != MOVES_NO_BYTES)
 
 
+@exit_on_error()
+def choices() -> list[str]:
+    """All that the player lists."""
+    return sorted(_listed(player()))
+
+
 def lacks(method: str, program: Path | None = None) -> str | None:
     """Why a player, by default that on PATH, cannot use a method; None if it can."""
     words = _listed(str(program or player())).get(method)

@@ -28,7 +28,16 @@ from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import promises
 from understudy.paths import files
-from understudy.reframe import endings, listing, recording, references, session, spaces, spack
+from understudy.reframe import (
+    endings,
+    given,
+    listing,
+    recording,
+    references,
+    session,
+    spaces,
+    spack,
+)
 from understudy.reframe.installed import InstalledBySpack
 from understudy.reframe.methods import lacks
 from understudy.reframe.recording import (
@@ -68,10 +77,6 @@ NO_REQUEUE = {"slurm": "--no-requeue", "squeue": "--no-requeue", "torque": "-r n
 KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 
 
-# What -S takes, by the type of a variable.
-VALUES = {"Bool": "true or false", "int": "an integer", "float": "a number", "str": "text"}
-
-
 def even_ranks_per_node(ranks: int, maximum: int) -> int:
     """The largest number of ranks per node, at most `maximum`, that fills all nodes equally."""
     return next(n for n in range(min(ranks, maximum), 0, -1) if ranks % n == 0)
@@ -99,13 +104,10 @@ class _Abstract(RegressionTestMeta, ABCMeta):
         try:
             return bool(super().setvar(name, value))
         except (TypeError, ValueError):
-            if value is (given := remove_convertible(value)):
+            if value is (text := remove_convertible(value)):
                 raise
-            field = cls._rfm_var_space[name].field
-            names = [t.__name__ for t in field.valid_types if t is not type(None)]
-            types = " or ".join(VALUES.get(name, name) for name in names)
             # ReFrame would skip the file and go on without its checks, or print a traceback.
-            session.end(f"-S {name}={given}: expected {types}")
+            session.end(f"-S {name}={text}: expected {given.of_variable(cls, name)}")
 
 
 class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
@@ -142,7 +144,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         super().skip(msg)
 
     def user_deps(self) -> Any:
-        session.check_variables(has_variable)
+        session.check_variables(given.has_variable, given.expected)
         return super().user_deps()
 
     @property
@@ -573,14 +575,6 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
         """Declare a performance variable. Its name is known before the run, for a dry run."""
         self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
-
-
-def has_variable(test: str | None, name: str) -> bool:
-    """Whether a class of tests that ReFrame has loaded (None: any) has a variable."""
-    classes = [rfm.RegressionTest]
-    for known in classes:
-        classes += known.__subclasses__()
-    return any(name in known._rfm_var_space for known in classes if test in (None, known.__name__))
 
 
 def _at_most(count: int, most: int | None) -> int:

@@ -28,14 +28,14 @@ from understudy.judge.conditions import RESTART_SUFFIX
 from understudy.model.layouts import with_layout
 from understudy.model.scaling import scale
 from understudy.producers import MEASUREMENT_FILE, player
-from understudy.reframe import canary, spaces
+from understudy.reframe import canary, given, methods, spaces
 from understudy.reframe.evidence import Asked, faults, verdict
 from understudy.reframe.methods import PLAYER, cannot_play, is_collective
-from understudy.reframe.placed import Placed, Size
+from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed, Size
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NODES_AXIS
-from understudy.reframe.systems import RANKS_PER_NODE, TYPE
+from understudy.reframe.systems import RANKS_PER_NODE, SLOWEST, TYPE
 
 AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
@@ -98,6 +98,7 @@ class Played(Placed):
 
     time_limit: Any
     axes = tuple(spaces.AXES)
+    choices = {"method": lambda: [AS_DESCRIBED, *methods.choices()]}  # that -P gives
     executable = PLAYER
     arm = "replica"
     keep_files = ["workload.json", MEASUREMENT_FILE, RECORD_FILE]
@@ -157,7 +158,9 @@ class Played(Placed):
             self.skip(str(error))
         if self.time_limit is None:
             seconds = self.seconds_on(here)
-            self.time_limit = 600 + round(2 * seconds)
+            # IOR and mdtest, before and after
+            limit_s = 4 * self._canary_limit_s if self.canary else 0
+            self.time_limit = 600 + round(2 * seconds) + limit_s
 
     def _aggregators(self, here: Any) -> int | None:
         """Ranks that write for the others; None if nothing is asked."""
@@ -190,6 +193,15 @@ class Played(Placed):
     def methods_needed(self) -> set[str]:
         own = {s.method for s in self.described.streams}
         return own if self.method == AS_DESCRIBED else {self.method}
+
+    @run_after("init")
+    def check_numbers(self) -> None:
+        lowest = {"repetitions": (1, "at least 1"), "transfer_bytes": (1, "at least 1B"),
+                  "time_scale": (0, "a number of at least 0")}  # fmt: skip
+        for name, (least, words) in lowest.items():
+            value = getattr(self, name)
+            if not given.number(value, least):
+                sys.exit(f"understudy: -S {name}={value:g}: expected {words}")
 
     @run_after("init")
     def check_watchdog(self) -> None:
@@ -249,9 +261,15 @@ class Played(Placed):
         self.job.num_tasks = self.num_tasks  # the launcher asks the job, which is told later
         self.job.num_tasks_per_node = self.num_tasks_per_node
         launch = self.job.launcher.run_command(self.job)
-        self.prerun_cmds += list(canary.lines(canary.BEFORE, launch))
-        self.postrun_cmds += list(canary.lines(canary.AFTER, launch))
+        seconds = self._canary_limit_s
+        self.prerun_cmds += list(canary.lines(canary.BEFORE, launch, seconds))
+        self.postrun_cmds += list(canary.lines(canary.AFTER, launch, seconds))
         self.keep_files = [*self.keep_files, str(canary.FOLDER)]
+
+    @property
+    def _canary_limit_s(self) -> int:
+        slowest = self.current_partition.extras.get(SLOWEST, SLOWEST_BYTES_PER_S)
+        return canary.limit_s(self.ranks, float(slowest))
 
     def _canary(self) -> list[dict[str, Any]]:
         return canary.read(Path(self.stagedir)) if self.canary else []

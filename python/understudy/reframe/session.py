@@ -13,11 +13,15 @@ import re
 import shlex
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
+
+import reframe.core.logging as frontend_logging
 
 from understudy.errors import UnderstudyError
 from understudy.reframe.systems import NEEDS
@@ -58,6 +62,15 @@ def exit_on_error() -> Iterator[None]:
         yield
     except UnderstudyError as error:
         end(str(error))
+
+
+def discard_early_log() -> None:
+    """Remove the log that ReFrame opens in the temporary directory before it reads any
+    configuration, and leaves there. Called by ReFrame's configuration, which names its own."""
+    for handler in getattr(getattr(frontend_logging, "_logger", None), "handlers", ()):
+        path = Path(getattr(handler, "baseFilename", ""))
+        if path.parent == Path(tempfile.gettempdir()) and re.fullmatch(r"rfm-\w+\.log", path.name):
+            path.unlink(missing_ok=True)
 
 
 def asks_to_run(arguments: Sequence[str]) -> bool:
@@ -103,18 +116,24 @@ def note_skip() -> None:
 
 
 def _given(arguments: Sequence[str]) -> argparse.Namespace:
-    """What the command line says of variables and the system."""
+    """What the command line says of variables, parameters and the system."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-S", "--setvar", action="append", default=[])
+    parser.add_argument("-P", "--parameterize", action="append", default=[])
     parser.add_argument("--system")
     return parser.parse_known_args(arguments)[0]
 
 
-def check_variables(knows: Callable[[str | None, str], bool]) -> None:
-    """End the session if the command line sets a variable that no check has.
+def check_variables(
+    knows: Callable[[str | None, str], bool],
+    expects: Callable[[str | None, str, str], str | None],
+) -> None:
+    """End the session if the command line sets a variable or a parameter that no check has, or a
+    parameter to what is none of its values.
 
     ReFrame calls this for every check, after all are loaded and before it lists or runs any.
-    `knows` tells of a class (None: of any) whether it has a variable.
+    `knows` tells of a class (None: of any) whether it has a variable, `expects` what -P takes
+    instead of a value: None where the value is possible, and no text where the name is unknown.
     """
     if _progress.loaded:
         return
@@ -127,6 +146,18 @@ def check_variables(knows: Callable[[str | None, str], bool]) -> None:
         if not knows(test or None, variable):
             where = f"the check {test}" if test else "any selected check"
             end(f"-S {word}: {variable} is not a variable of {where}")
+    for word in _given(sys.argv[1:]).parameterize:
+        name, equals, values = word.partition("=")
+        test, _, parameter = name.rpartition(".")
+        if not equals or not values:
+            end(f"-P {word}: expected NAME=VALUE,VALUE...")
+        for value in values.split(","):
+            expected = expects(test or None, parameter, value)
+            if expected == "":
+                where = f"the check {test}" if test else "any selected check"
+                end(f"-P {word}: {parameter} is not a parameter of {where}")
+            if expected is not None:
+                end(f"-P {name}={value}: expected {expected}")
 
 
 def again() -> str:
