@@ -88,7 +88,6 @@ def test_an_unknown_variable_ends_with_one_message(
     (["-P", "Replay.method=fortran"],
      "-P Replay.method=fortran: expected one of described, "),
     (["-P", "Replay.repetitions=2,x"], "-P Replay.repetitions=x: expected an integer"),
-    (["-P", "method"], "-P method: expected NAME=VALUE,VALUE..."),
     (["-S", "repetitions=0"], "-S repetitions=0: expected at least 1"),
     (["-S", "transfer_bytes=0"], "-S transfer_bytes=0: expected at least 1B"),
     (["-S", "time_scale=nan"], "-S time_scale=nan: expected a number of at least 0"),
