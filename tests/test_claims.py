@@ -327,7 +327,7 @@ def test_runs_that_found_other_storage_are_left_out_and_counted(tmp_path: Path) 
     ([100, 100, 100, 100, 60], "MiB/s", 0.4),  # the worst session
     ([80, 90, 100, 110, 120], "MiB/s", 0.45),  # three deviations
     ([100, 100, 100, 100, 250], "s", 1.5),  # a time may take longer
-    ([100, 1000, 10, 500, 2], "MiB/s", 4.01),
+    ([100, 1000, 10, 500, 2], "MiB/s", 4.36),  # deviations of 0, 90, 98, 400, 900
 ])  # fmt: skip
 def test_a_bound_holds_every_session(each: list[float], unit: str, bound: float) -> None:
     assert promises._bound(each, 100, unit) == pytest.approx(bound)
