@@ -87,3 +87,23 @@ def test_a_missing_peer_is_said(name: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "SKIPPED: " in done.stdout.splitlines()[-1]
+
+
+def test_the_table_of_records_is_measured() -> None:
+    done = subprocess.run(
+        [sys.executable, sides.ROOT / "benchmarks" / "records.py", "--samples", "800",
+         "--sessions", "2", "--rounds", "1"],
+        env={**os.environ, "PYTHONPATH": f"{sides.ROOT}:{sides.ROOT / 'python'}"},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *steps = done.stdout.splitlines()
+    assert first.endswith(", 2 sessions")
+    assert len(steps) == 4 and all(" s, CPU " in line for line in steps)
+
+
+def test_no_benchmark_hides_a_module_of_python() -> None:
+    # Python finds the modules beside a script first.
+    names = {path.stem for path in (sides.ROOT / "benchmarks").glob("*.py")}
+    assert not names & sys.stdlib_module_names

@@ -1,6 +1,6 @@
 """The rules of `understudy compare` on histories whose truth is known.
 
-    PYTHONPATH=python:. python benchmarks/statistics.py [--campaigns N] [--cases K] [--sessions S]
+    PYTHONPATH=python:. python benchmarks/comparisons.py [--campaigns N] [--cases K] [--sessions S]
 
 A campaign is a comparison of K cases, S sessions before and S after. False alarms are campaigns in
 which a case that did not change is called worse or better. Prints the table of docs/statistics.md.
