@@ -16,7 +16,9 @@ from understudy.cli import main
 from understudy.contracts import run as runs
 from understudy.contracts.run import Identity, Place
 from understudy.judge import change, plan
+from understudy.judge import compare as comparing
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE
+from understudy.judge.compare import Row, Subject
 from understudy.paths import RECORDS_VARIABLE
 from understudy.records import store
 
@@ -186,6 +188,97 @@ def test_errors_have_a_status_of_their_own(site: Path) -> None:
         done = compare(*words)
         assert done.exit_code == 2 and "Traceback" not in done.output
         assert done.stderr.startswith("understudy: ")
+
+
+def test_a_case_of_which_all_runs_fail_is_worse(site: Path, tmp_path: Path) -> None:
+    for i in range(3):
+        keep(site, f"old-{i}", 1 + i, 1.0)
+        keep(site, f"new-{i}", 11 + i, 1.0, failure="no space left")
+    done = compare("old", "new", "--fail-below", "10%", "--junit", tmp_path / "x.xml")
+    assert done.exit_code == 1
+    assert "worse: Replay n replica on star:disk: all 3 runs after failed: no space" in done.stdout
+    assert "1 worse, 0 better, 0 no change, 0 undecided, 0 not compared" in done.stdout
+    suite = ElementTree.parse(tmp_path / "x.xml").getroot()
+    assert (suite.get("errors"), suite.get("failures")) == ("0", "1")
+    assert compare("new", "old", "--fail-below", "10%").exit_code == 3
+
+
+def other_unit(row: dict[str, Any]) -> None:
+    for sample in row["samples"]:
+        if sample["unit"] == "bytes/s":
+            sample["unit"] = "MB/s"
+
+
+def other_workload(row: dict[str, Any]) -> None:
+    row["producer"]["workload"]["sha256"] = "e" * 64
+
+
+def no_samples(row: dict[str, Any]) -> None:
+    row["samples"] = []
+
+
+@pytest.mark.parametrize(
+    ("change_row", "message"),
+    [
+        (other_unit, "left out: "),
+        (
+            other_workload,
+            "not compared: Replay n replica on star:disk: 1 of 2 conditions ran only",
+        ),
+        (
+            no_samples,
+            "not compared: Replay n replica on star:disk: 1 of 7 runs after have no rate",
+        ),
+    ],
+)
+def test_a_session_that_cannot_be_compared_is_told_once(
+    site: Path, change_row: Any, message: str
+) -> None:
+    nights(site)
+    keep(site, "new-9", 20, 1.0, change_row=change_row)
+    kept = sorted(site.glob("*/*.gz"))
+    done = compare("old", "new", "--fail-below", "10%")
+    assert sum(message in line for line in done.output.splitlines()) == 1
+    assert "Traceback" not in done.output and sorted(site.glob("*/*.gz")) == kept
+
+
+def test_a_half_written_record_is_left_out_and_stays(site: Path) -> None:
+    nights(site)
+    path = next(site.glob("new-3/*.gz"))
+    half = path.read_bytes()[:300]
+    path.write_bytes(half)
+    done = compare("old", "new")
+    (line,) = done.stderr.splitlines()
+    assert f"left out: {path}: damaged: the file ends early" in line
+    assert path.read_bytes() == half and "of 5 after" in done.stdout
+
+
+def row(session: str, unit: str = "bytes/s", sha256: str = "a" * 64, samples: int = 1) -> Row:
+    subject = Subject(
+        case="Replay", arm="replica", system="star", partition="disk", producer="player",
+        workload="n",
+    )  # fmt: skip
+    return Row(
+        subject=subject, session=session, time=session, sha256=sha256, condition=sha256,
+        failure=None, seconds=None, canary=(),
+        samples=(("bandwidth", unit, "higher", "out", 1e8),) * samples,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("after", "message"),
+    [
+        ({"unit": "1/s"}, "out bandwidth: the unit differs: bytes/s higher before, 1/s higher"),
+        ({"sha256": "b" * 64}, "the workload differs: SHA-256 aaaaaaaaaaaa before, bbbbbbbbbbbb"),
+        ({"samples": 0}, "no samples after: 3 runs, none has a rate or a time"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_once(after: Any, message: str) -> None:
+    days = [[f"2026-01-{first + i}" for i in range(3)] for first in (10, 20)]
+    found = comparing.compare([row(d) for d in days[0]], [row(d, **after) for d in days[1]], [])
+    (one,) = found.skipped
+    assert one.why.startswith(message) and not found.verdicts
+    assert found.status(0.1) == 3 and found.failed == ((0, 3), (0, 3))
 
 
 def test_holm() -> None:

@@ -175,12 +175,14 @@ def lines(found: Comparison) -> list[str]:
         if notes:
             made.append(printable(f"{v.state}: {v.name}: {notes}").replace("\n", "\\n"))
     for one in found.skipped:
-        made.append(printable(f"not compared: {one.subject}: {one.why}").replace("\n", "\\n"))
+        made.append(printable(f"{one.state}: {one.subject}: {one.why}").replace("\n", "\\n"))
     states = [v.state for v in found.verdicts]
+    states += [WORSE for one in found.skipped if one.lost]
     counts = [f"{states.count(s)} {s}" for s in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
+    open_ = sum(not one.lost for one in found.skipped)
     (lost, every), (lost_after, every_after) = found.failed
     made.append(
-        f"{', '.join(counts)}, {len(found.skipped)} not compared; failed runs: {lost} of {every} "
+        f"{', '.join(counts)}, {open_} not compared; failed runs: {lost} of {every} "
         f"before, {lost_after} of {every_after} after"
     )
     return made
@@ -210,7 +212,9 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
             }
             for v in found.verdicts
         ],
-        "not_compared": [asdict(one.subject) | {"why": one.why} for one in found.skipped],
+        "not_compared": [
+            asdict(one.subject) | {"state": one.state, "why": one.why} for one in found.skipped
+        ],
         "failed_runs": {"before": found.failed[0], "after": found.failed[1]},
     }  # fmt: skip
 
@@ -226,10 +230,10 @@ def junit_text(found: Comparison, limit: float) -> str:
         elif v.state == UNDECIDED:
             inside = f'<error type="undecided" message={_attribute(text)}/>'
         cases.append((v.name, inside))
-    cases += [
-        (str(one.subject), f'<error type="not compared" message={_attribute(one.why)}/>')
-        for one in found.skipped
-    ]
+    for one in found.skipped:
+        kind = "failure" if one.lost else "error"
+        inside = f'<{kind} type="{one.state}" message={_attribute(one.why)}/>'
+        cases.append((str(one.subject), inside))
     failures = sum("<failure" in inside for _, inside in cases)
     errors = sum("<error" in inside for _, inside in cases)
     body = "".join(

@@ -93,10 +93,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """What is not compared, and why."""
+    """What is not compared, and why; `lost`: it ran before, and every run after failed."""
 
     subject: Subject
     why: str
+    lost: bool = False
+
+    @property
+    def state(self) -> str:
+        return WORSE if self.lost else "not compared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +111,10 @@ class Comparison:
     failed: tuple[tuple[int, int], tuple[int, int]]  # before, after: failed, all
 
     def status(self, limit: float) -> int:
-        """For cron: 1 where a case is worse and a loss of `limit` is not excluded, 3 where
-        something is undecided or not compared, else 0."""
+        """For cron: 1 where a case is worse and a loss of `limit` is not excluded, or where every
+        run after failed; 3 where something is undecided or not compared, else 0."""
         lost = [v for v in self.verdicts if v.state == WORSE and v.change.low <= 1 - limit]
-        if lost:
+        if lost or any(one.lost for one in self.skipped):
             return 1
         open_ = any(v.state == UNDECIDED for v in self.verdicts)
         return 3 if open_ or self.skipped or not self.verdicts else 0
@@ -241,7 +246,8 @@ def _of_subject(
     if not good[0] or not good[1]:
         side = 1 if good[0] else 0
         first = (before, after)[side][0]
-        skip(f"all {failed[side]} runs {('before', 'after')[side]} failed: {first.failure}")
+        why = f"all {failed[side]} runs {('before', 'after')[side]} failed: {first.failure}"
+        skipped.append(Skipped(subject=subject, why=why, lost=side == 1))
         return []
     conditions = [{row.condition for row in side} for side in good]
     common = conditions[0] & conditions[1]
@@ -273,6 +279,8 @@ def _of_condition(
         if not keys[side]:
             skip(f"no samples {name}: {len(sides[side])} runs, none has a rate or a time")
             return []
+        if empty := sum(not row.samples for row in sides[side]):
+            skip(f"{empty} of {len(sides[side])} runs {name} have no rate and no time")
     made = []
     for metric, stream in dict.fromkeys([*keys[0], *keys[1]]):
         shown = " ".join(filter(None, (stream, metric)))
