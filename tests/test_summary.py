@@ -146,6 +146,17 @@ def test_stripes_and_aggregators(tmp_path: Path) -> None:
     assert drawer("history").draw(case) is not None
 
 
+def test_places_of_a_history_share_an_axis_that_shows_all(tmp_path: Path) -> None:
+    for seed, (partition, speed) in enumerate((p, s) for p, s in (("a", 1), ("b", 9)) * 2):
+        played(tmp_path, str(seed), partition=partition, session=str(seed), seed=seed, speed=speed)
+    (case,) = load(tmp_path)[0]
+    figure = drawer("history").draw(case)
+    assert figure is not None and len(figure.axes) == 2
+    for axes in figure.axes:
+        highest = max(float(v) for line in axes.get_lines() for v in line.get_ydata())
+        assert 0 == axes.get_ylim()[0] < highest < axes.get_ylim()[1]
+
+
 def test_figures_of_one_setting_are_left_out(tmp_path: Path) -> None:
     played(tmp_path, "one")
     (case,) = load(tmp_path)[0]

@@ -51,8 +51,8 @@ def draw(case: Case) -> Figure | None:
         locator = AutoDateLocator(minticks=2, maxticks=5)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-        axes.set_ylim(bottom=0)
         axes.set_title(place)
+    panels[0].set_ylim(bottom=0)  # of all: set earlier, it would fix the end that they share
     panels[0].set_ylabel(f"{name}/s")
     add_legend(figure, list(labels.values()), columns=6)
     state_cuts(figure, places=(len(places), len(everywhere)))
