@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -251,6 +252,39 @@ def test_a_half_written_record_is_left_out_and_stays(site: Path) -> None:
     (line,) = done.stderr.splitlines()
     assert f"left out: {path}: damaged: the file ends early" in line
     assert path.read_bytes() == half and "of 5 after" in done.stdout
+
+
+def test_nights_in_which_a_case_did_not_run_are_no_pass(site: Path) -> None:
+    nights(site)
+    for i in range(6):
+        keep(site, f"old-{i}", 1 + i, 1.0, name="m")
+        if i < 3:
+            keep(site, f"new-{i}", 11 + i, 1.0, name="m")
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 3, done.output
+    assert "did not run in 3 of 6 sessions after, 0 of 6 before" in done.stdout
+    found = json.loads(compare("old", "new", "--json").stdout)["verdicts"]
+    assert {one["case"]: one["state"] for one in found} == {
+        "Replay n": NO_CHANGE, "Replay m": UNDECIDED
+    }  # fmt: skip
+
+
+def test_runs_that_failed_before_their_workload_was_known_belong_to_their_case() -> None:
+    good = [row(f"2026-01-1{i}") for i in range(3)]
+    early = replace(good[0].subject, workload=None)
+    bad = [
+        replace(row(f"2026-01-2{i}", samples=0), subject=early, failure="read-only")
+        for i in range(3)
+    ]  # fmt: skip
+    (one,) = comparing.compare(good, bad).skipped
+    assert one.lost and one.why == "all 3 runs after failed: read-only"
+
+
+def test_a_run_is_not_compared_with_itself(site: Path) -> None:
+    nights(site, 2, 0)
+    done = compare("old", "old")
+    assert done.exit_code == 2
+    assert "old and old share 2 runs" in done.stderr
 
 
 def row(session: str, unit: str = "bytes/s", sha256: str = "a" * 64, samples: int = 1) -> Row:

@@ -22,6 +22,7 @@ from understudy.tables import table
 from understudy.units import rate, seconds
 
 ERROR = 2
+SHOWN = 5  # of the messages on records that are left out
 
 
 @click.command()
@@ -107,7 +108,8 @@ def compare(
             tell(index)
         found = comparing.read(index, where, metrics, across)
         if not found:
-            raise UnderstudyError(f"{word}: selects no run that can be read")
+            limits = " with --system and --partition" if wanted[1] else ""
+            raise UnderstudyError(f"{word}: selects no run{limits} that can be read")
         for digest, row in index.connection.execute("SELECT hash, row FROM conditions"):
             conditions[digest] = row
         if across:
@@ -116,8 +118,11 @@ def compare(
         return found
 
     def tell(index: indexes.Index) -> None:
-        for message in index.unread:
+        for message in index.unread[:SHOWN]:
             print_error(UnderstudyError(f"left out: {message}"))
+        if len(index.unread) > SHOWN:
+            more = len(index.unread) - SHOWN
+            print_error(UnderstudyError(f"left out: {more} more, {len(index.unread)} in all"))
 
     def differ(one: str, other: str) -> str:
         texts = [conditions.get(one), conditions.get(other)]
@@ -126,7 +131,13 @@ def compare(
         return comparing.differences(*(json.loads(str(text)) for text in texts))
 
     past = rows(history) if history else []
-    return comparing.compare(rows(before), rows(after), past, rule, differ)
+    first, second = rows(before), rows(after)
+    if shared := {row.run for row in first} & {row.run for row in second}:
+        raise UnderstudyError(
+            f"{before} and {after} share {len(shared)} runs, such as {min(shared)}: "
+            "expected two separate sets"
+        )
+    return comparing.compare(first, second, past, rule, differ)
 
 
 def shown(value: float, verdict: Verdict) -> str:

@@ -63,6 +63,7 @@ class Row:
     canary: tuple[dict[str, Any], ...]
     samples: tuple[tuple[str, str, str, str | None, float], ...]
     operations: dict[str | None, str] = field(default_factory=dict)
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +161,7 @@ def read(
                 failure=row["failure"], seconds=row["seconds"],
                 canary=tuple(json.loads(row["canary"] or "[]")),
                 samples=tuple(found.get(row["number"], ())),
-                operations=operations.get(row["number"], {}),
+                operations=operations.get(row["number"], {}), run=row["run"],
             )
         )  # fmt: skip
     return made
@@ -182,7 +183,9 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Every figure of every subject. `history` are more runs of the conditions of `before`;
     `differ(digest, digest)` tells in which keys two conditions differ."""
-    sides = [_by_subject(rows) for rows in (before, after, history)]
+    known = {row.subject for row in (*before, *after) if row.subject.workload}
+    sides = [_by_subject(rows, known) for rows in (before, after, history)]
+    nights = [_sessions_of(rows) for rows in (before, after)]
     drafts: list[dict[str, Any]] = []
     skipped: list[Skipped] = []
     for subject in sorted(sides[0].keys() | sides[1].keys(), key=str):
@@ -191,13 +194,18 @@ def compare(
             side = "after" if not one else "before"
             skipped.append(Skipped(subject=subject, why=f"ran only {side}"))
             continue
-        drafts += _of_subject(subject, one, other, past, skipped, differ)
+        ran = [_sessions_of(rows).get(subject.system, set()) for rows in (one, other)]
+        every = [some.get(subject.system, set()) for some in nights]
+        absent = [(len(e - r), len(e)) for e, r in zip(every, ran, strict=True)]
+        found = _of_subject(subject, one, other, past, skipped, differ)
+        drafts += [draft | {"_absent": absent} for draft in found]
     states = change.decide([draft["change"] for draft in drafts], rule)
     corrected = change.holm([draft["change"].p for draft in drafts])
     attributed = _beside(drafts)
     verdicts = []
     for draft, (state, why), p in zip(drafts, states, corrected, strict=True):
-        state, why = _with_failures(draft, state, why, len(drafts), rule)
+        state, why = _with_failures(draft, state, why)
+        state, why = _with_absences(draft, state, why)
         cause, cause_why = UNKNOWN, ""
         if state in (WORSE, BETTER):
             cause, cause_why = _cause(draft, attributed, rule)
@@ -216,15 +224,23 @@ def _failed(rows: Iterable[Row]) -> tuple[int, int]:
     return sum(row.failure is not None for row in every), len(every)
 
 
-def _by_subject(rows: Iterable[Row]) -> dict[Subject, list[Row]]:
+def _sessions_of(rows: Iterable[Row]) -> dict[str | None, set[str]]:
+    """By system."""
+    found: dict[str | None, set[str]] = {}
+    for row in rows:
+        found.setdefault(row.subject.system, set()).add(row.session)
+    return found
+
+
+def _by_subject(rows: Iterable[Row], known: set[Subject]) -> dict[Subject, list[Row]]:
     found: dict[Subject, list[Row]] = {}
     for row in rows:
         found.setdefault(row.subject, []).append(row)
     # A run that failed before its workload was known belongs to the subject of its case.
     for subject in [s for s in found if s.workload is None]:
-        whole = [s for s in found if s.workload and _alike(s, subject)]
+        whole = [s for s in known if _alike(s, subject)]
         if len(whole) == 1:
-            found[whole[0]] += found.pop(subject)
+            found.setdefault(whole[0], []).extend(found.pop(subject))
     return found
 
 
@@ -333,17 +349,25 @@ def _turned(sides: list[list[float]], better: str) -> list[list[float]]:
     return [[1 / v for v in s] for s in sides] if better == "lower" else sides
 
 
-def _with_failures(
-    draft: dict[str, Any], state: str, why: str, cases: int, rule: Rule
-) -> tuple[str, str]:
+def _with_failures(draft: dict[str, Any], state: str, why: str) -> tuple[str, str]:
     """Those that did not fail may be the lucky ones: with more failures than before nothing is
-    fine, and with many more it is worse."""
+    fine."""
     before, after = draft["failed"]
     every = [count + lost for count, lost in zip(draft["runs"], draft["failed"], strict=True)]
     if not after or after / every[1] <= before / every[0]:
         return state, why
     text = f"{after} of {every[1]} runs after failed, {before} of {every[0]} before"
     return (state, text) if state == WORSE else (UNDECIDED, text)
+
+
+def _with_absences(draft: dict[str, Any], state: str, why: str) -> tuple[str, str]:
+    """What was skipped leaves no record: a case that ran in fewer of the sessions of its system
+    than before is not fine either."""
+    (before, of_before), (after, of_after) = draft["_absent"]
+    if not after or after / of_after <= before / of_before:
+        return state, why
+    text = f"did not run in {after} of {of_after} sessions after, {before} of {of_before} before"
+    return (state if state == WORSE else UNDECIDED), "; ".join(filter(None, (why, text)))
 
 
 # -- what a change is due to ----------------------------------------------------------------------
