@@ -118,6 +118,7 @@ def test_a_mistake_is_one_message(tmp_path: Path, row: dict[str, Any], message: 
         ("? [a]\n: b", "not YAML"),
         ("schema: understudy/acceptance/1", "is a required property"),
         ("a: !!python/object/apply:os.getcwd []", "not YAML"),
+        ("a: &x [1]\nb: [*x, *x]", "alias *x: expected the value itself"),
     ],
 )
 def test_what_is_no_file_of_marks(tmp_path: Path, text: str, message: str) -> None:
@@ -321,6 +322,16 @@ def test_status_and_json(tmp_path: Path, row: dict[str, Any], state: str, status
     assert (made["verdict"], made["marks"][0]["verdict"]) == (state, state)
     hashes = [o["value"] for o in made["origins"] if o["what"] == "workload"]
     assert [len(h) for h in hashes] == ([] if state == "undecided" else [64])
+
+
+def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:
+    records = keep(tmp_path / "r", seven(tmp_path))
+    path = marks(tmp_path, {})
+    for target in (path, records / "0" / "run.json"):
+        before = target.read_bytes()
+        found = accept(path, records, "-o", target)
+        assert found.exit_code == 2 and "is read by this command" in found.stderr
+        assert target.read_bytes() == before
 
 
 def test_the_page_is_the_same_for_the_same_records(tmp_path: Path) -> None:

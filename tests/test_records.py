@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +244,45 @@ def test_prune_lists_first_and_removes_what_the_store_made_only(
     done = cli("records", "prune", "--session", "bbbb-2", "--yes")
     assert other.exists() and "records removed" in done.stdout
     assert cli("records", "prune").exit_code == 1
+
+
+def test_a_copy_hides_no_failure(site: Path) -> None:
+    run = failed(session="cccc-3", time="2026-01-03T02:00:00Z", case="Replay")
+    whole = made(session="aaaa-0", time="2020-01-01T01:00:00Z")
+    forged = replace(whole, identity=replace(whole.identity, id=run.identity.id))
+    store.keep(run)
+    store.keep(forged)
+    for _ in range(2):
+        (found,) = index.of_folder().select(("failed",), "run = ?", (run.identity.id,))
+        assert found == (1,)
+        (site / "index.sqlite").unlink()
+    kept = producers.load_all(producers.find([site]))
+    assert sum(r.failed for _, r in kept if r.identity.id == run.identity.id) == 1
+
+
+def test_what_is_no_file_is_no_record(site: Path) -> None:
+    before = len(list(index.of_folder().select(("run",))))
+    os.mkfifo(site / "aaaa-1" / "fifo.json.gz")
+    (site / "aaaa-1" / "zero.json.gz").symlink_to("/dev/zero")
+    (site / "dddd-4").mkdir()
+    os.mkfifo(site / "dddd-4" / "run.json")
+    assert len(list(index.of_folder().select(("run",)))) == before
+    assert len(producers.find([site])) == before
+
+
+def test_a_number_that_the_index_cannot_hold_is_told(site: Path) -> None:
+    run = made(session="dddd-4", time="2026-01-04T01:00:00Z", round=10**30)
+    store.keep(run)
+    done = cli("records", "list")
+    assert done.exit_code == 0 and "identity.round" in done.stderr
+
+
+def test_nothing_is_kept_through_a_link(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "else").mkdir()
+    (site / "eeee-5").symlink_to(tmp_path / "else")
+    with pytest.raises(UnderstudyError, match="is a symbolic link"):
+        store.keep(made(session="eeee-5", time="2026-01-05T01:00:00Z"))
+    assert not list((tmp_path / "else").iterdir())
 
 
 def test_prune_removes_no_link(site: Path, tmp_path: Path) -> None:

@@ -57,14 +57,17 @@ def _accept(
     from understudy.report import acceptance as page
     from understudy.report import pdf as printing
 
-    asked = acceptance.load(_file(marks))
+    file = _file(marks)
+    asked = acceptance.load(file)
     unread: list[str] = []
     kept = store.folder()
     if not records and not kept.is_dir():
         raise UnderstudyError(f"{kept}: no records; run checks first, or name records")
-    found = producers.load_all(
-        producers.find(records or (kept,)), unread=lambda _, error: unread.append(str(error))
-    )
+    files = producers.find(records or (kept,))
+    for made in filter(None, (output, pdf)):
+        if made.exists() and any(made.samefile(read) for read in (file, *files)):
+            raise UnderstudyError(f"{made}: is read by this command; expected another output file")
+    found = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))
     verdict = judge(asked, [run for _, run in found])
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

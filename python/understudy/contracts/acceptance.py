@@ -168,10 +168,16 @@ class _Loader(yaml.SafeLoader):
 def load(path: Path) -> Acceptance:
     """The marks in a file; an UnderstudyError names the file, the key and what was expected."""
     try:
+        if path.exists() and not path.is_file():
+            raise UnderstudyError(f"{path}: expected a file of YAML")
         if path.stat().st_size > MAX_BYTES:
             raise UnderstudyError(f"{path}: longer than {MAX_BYTES} B")
         data = path.read_bytes()
-        row = yaml.load(data.decode("utf-8"), Loader=_Loader)
+        text = data.decode("utf-8")
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise UnderstudyError(f"{path}: alias *{event.anchor}: expected the value itself")
+        row = yaml.load(text, Loader=_Loader)
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -273,7 +273,8 @@ def find(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             found = sorted(
                 p for p in path.rglob("*.json*")
-                if p.name in (RECORD_FILE, MEASUREMENT_FILE) or p.name.endswith(KEPT_SUFFIX)
+                if (p.name in (RECORD_FILE, MEASUREMENT_FILE) or p.name.endswith(KEPT_SUFFIX))
+                and p.is_file()
             )  # fmt: skip
             if not found:
                 raise UnderstudyError(
@@ -296,8 +297,8 @@ def load_all(
     progress: Callable[[Path], None] = lambda _: None,
     unread: Callable[[Path, UnderstudyError], None] | None = None,
 ) -> list[tuple[Path, Run]]:
-    """Runs with their files; copies of one run (ReFrame's stage and output) count once, and a
-    record takes the place of the bare measurement that is in it.
+    """Runs with their files; copies of one run (ReFrame's stage and output) count once, one that
+    failed before one that did not, and a record takes the place of the bare measurement in it.
 
     `unread` is told which file cannot be read and why, and the others are loaded; without it that
     is raised.
@@ -314,5 +315,6 @@ def load_all(
             continue
         # One measurement is one run, whatever a record says of its session.
         key = run.identity.id if run.measurement is None else schema.digest(run.measurement)
-        loaded.setdefault(key, (path, run))
+        if key not in loaded or (run.failed and not loaded[key][1].failed):
+            loaded[key] = (path, run)
     return sorted(loaded.values(), key=lambda pair: pair[0])

@@ -60,7 +60,7 @@ CREATE INDEX of_file ON samples (number);
 CREATE TABLE conditions (hash TEXT PRIMARY KEY, row TEXT);
 CREATE VIEW runs AS SELECT * FROM files AS a WHERE error IS NULL AND number = (
   SELECT number FROM files AS b WHERE b.run = a.run AND error IS NULL
-  ORDER BY session IS NULL, number LIMIT 1);
+  ORDER BY failed DESC, session IS NULL, file LIMIT 1);
 """
 _ADD_FILE = (
     f"INSERT OR REPLACE INTO files (file, bytes, mtime_ns, error, {_names(RUN_COLUMNS)}) "
@@ -75,7 +75,8 @@ _ADD_SAMPLE = (
 class Index:
     """Runs and their samples. `unread` has a message for each record that cannot be read.
 
-    Copies of one run count once: the first that states a session.
+    Copies of one run count once: one that failed before one that did not, so that a copy cannot
+    hide a failure, then the first that states a session.
     """
 
     def __init__(self, database: Path | None = None) -> None:
@@ -160,10 +161,18 @@ class Index:
             return
         condition = runs.condition(run)
         digest = schema.digest(condition)
+        try:
+            added = self.connection.execute(
+                _ADD_FILE, (name, *state, None, *_run_row(run, digest))
+            )
+        except OverflowError:
+            nothing = [None] * len(RUN_COLUMNS)
+            reason = f"{path}: identity.round and place.nodes.ranks: expected less than 2^63"
+            self.connection.execute(_ADD_FILE, (name, *state, reason, *nothing))
+            return
         self.connection.execute(
             "INSERT OR IGNORE INTO conditions VALUES (?, ?)", (digest, schema.canonical(condition))
         )
-        added = self.connection.execute(_ADD_FILE, (name, *state, None, *_run_row(run, digest)))
         self.connection.executemany(_ADD_SAMPLE, _sample_rows(added.lastrowid, run))
 
     @property

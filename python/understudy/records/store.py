@@ -64,6 +64,8 @@ def keep(run: Run, into: Path | None = None) -> Path:
 def session_folder(run: Run, into: Path | None = None) -> Path:
     """The folder of the run's session, created where it does not exist."""
     made = ((folder() if into is None else into) / name_of(run)).parent
+    if made.is_symlink():
+        raise UnderstudyError(f"{made}: is a symbolic link; expected a folder of records")
     try:
         made.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -76,8 +78,8 @@ def session_folder(run: Run, into: Path | None = None) -> Path:
 
 def files(of: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Files of records in the folder, relative to it, with what `stat` says: <session>/<name> of
-    the store, and <session>/<id>/run.json of versions that did not compress. Symbolic links are
-    left out."""
+    the store, and <session>/<id>/run.json of versions that did not compress. Symbolic links,
+    FIFOs and devices are left out."""
     for session in _entries(of):
         if not session.is_dir(follow_symlinks=False):
             continue
@@ -86,8 +88,12 @@ def files(of: Path) -> Iterator[tuple[str, os.stat_result]]:
                 plain = Path(entry.path, runs.RECORD_FILE)
                 if plain.is_file() and not plain.is_symlink():
                     yield f"{session.name}/{entry.name}/{plain.name}", plain.stat()
-            elif entry.name.endswith(SUFFIX) and not _TEMPORARY.match(entry.name):
+            elif entry.is_file(follow_symlinks=False) and _named(entry.name):
                 yield f"{session.name}/{entry.name}", entry.stat(follow_symlinks=False)
+
+
+def _named(name: str) -> bool:
+    return name.endswith(SUFFIX) and not _TEMPORARY.match(name)
 
 
 def _entries(of: Path) -> list[os.DirEntry[str]]:
