@@ -24,6 +24,12 @@ def record(source: Path, target: Path, **more: Any) -> None:
     runs.write(target, producers.record(source, **more))
 
 
+def later(row: dict[str, Any], day: int) -> dict[str, Any]:
+    """Of a run that started on another day: no two runs have one measurement."""
+    row["measurement"]["environment"]["started"] = f"2026-01-0{day}T00:00:00Z"
+    return row
+
+
 def test_five_runs_that_differ_are_five_conditions(tmp_path: Path) -> None:
     """In stripe count, posix.direct, --drop-cache and --compute: real runs of one workload, which
     were pooled while a list said which options count."""
@@ -70,7 +76,7 @@ def test_an_option_counts_from_the_day_it_is_recorded(
         made = producers.record(OLD / "player.json", identity=Identity(id=str(i)))
         row = runs.to_row(made)
         row["producer"]["options"] = row["producer"]["options"] | more
-        samples.write(row, tmp_path / str(i) / "run.json")
+        samples.write(later(row, i + 1), tmp_path / str(i) / "run.json")
     measured, _ = conditions.load(producers.find([tmp_path]))
     (case,) = conditions.group(measured)
     assert sorted(c.facts for c in case.conditions) == [(), (word,)]
@@ -80,7 +86,7 @@ def test_what_differs_in_the_software_only_is_told_once(tmp_path: Path) -> None:
     for i, change in enumerate(({}, {"commit": "a" * 40, "program_sha256": "b" * 64})):
         row = runs.to_row(producers.record(OLD / "player.json", identity=Identity(id=str(i))))
         row["software"] = row["software"] | change
-        samples.write(row, tmp_path / str(i) / "run.json")
+        samples.write(later(row, i + 1), tmp_path / str(i) / "run.json")
     (case,) = cases_in(tmp_path)
     assert sorted(c.label for c in case.conditions) == [
         "as described",
@@ -95,15 +101,15 @@ def test_striping_that_options_and_storage_both_state_is_told_once(tmp_path: Pat
         )
         row = runs.to_row(made)
         row["producer"]["options"] = row["producer"]["options"] | {"stripe_count": count}
-        samples.write(row, tmp_path / str(count) / "run.json")
+        samples.write(later(row, count), tmp_path / str(count) / "run.json")
     (case,) = cases_in(tmp_path)
     assert sorted(c.facts for c in case.conditions) == [("stripe count 2",), ("stripe count 4",)]
 
 
 def test_arms_are_never_pooled(tmp_path: Path) -> None:
     for i, arm in enumerate(("replica", "without-darshan")):
-        identity = Identity(id=str(i), arm=arm)
-        record(OLD / "player.json", tmp_path / arm / "run.json", identity=identity)
+        made = producers.record(OLD / "player.json", identity=Identity(id=str(i), arm=arm))
+        samples.write(later(runs.to_row(made), i + 1), tmp_path / arm / "run.json")
     (case,) = cases_in(tmp_path)
     assert sorted(c.facts for c in case.conditions) == [("replica",), ("without-darshan",)]
 
