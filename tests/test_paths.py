@@ -154,7 +154,7 @@ def test_a_site_without_a_plugin_directory_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UNDERSTUDY_PATH", str(tmp_path))
-    with pytest.raises(UnderstudyError, match="expected at least one directory of applications, "):
+    with pytest.raises(UnderstudyError, match="expected at least one directory of acceptance, "):
         workload.names()
 
 
