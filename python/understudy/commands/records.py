@@ -158,7 +158,7 @@ def import_(files: tuple[Path, ...], folder: Path | None) -> None:
 @command.command()
 @_folder_option
 @click.option("--older-than", metavar="TIME", help="Of runs before then: 400d, 60w, or a date.")
-@click.option("--session", "sessions", multiple=True, help="Of this session.")
+@click.option("--session", "sessions", multiple=True, help="Of one session of ReFrame.")
 @click.option("--yes", is_flag=True, help="Remove them; without it, they are only listed.")
 def prune(
     folder: Path | None, older_than: str | None, sessions: tuple[str, ...], yes: bool
