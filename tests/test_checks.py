@@ -583,6 +583,19 @@ def test_a_failed_run_leaves_its_record_with_the_error_message(here: Session) ->
     assert run.producer.command_line[0] == "understudy-replay"
 
 
+def test_a_file_that_another_rank_removed_is_not_the_cause(here: Session) -> None:
+    said = (
+        "understudy: rank 4 on n7: posix: cannot open /s/a: No such file or directory (posix.c:1)",
+        "understudy: rank 0 on n5: posix: cannot write /s/a: No space left on device (posix.c:2)",
+    )
+    here.program("mpirun", f"printf '%s\\n' '{said[0]}' '{said[1]}' >&2; exit 1")
+    done = replay_here(here)
+    assert done.returncode == 1
+    assert f"verdict: sample posix localhost:tmpfs: the job ended with status 1: {said[1]}" in (
+        done.stdout
+    )
+
+
 def test_a_measurement_that_proves_no_work_is_recorded_as_failed(here: Session) -> None:
     row = played(here.text, "posix", 0.1, "tmpfs")
     lose_bytes(row)

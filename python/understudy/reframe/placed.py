@@ -67,6 +67,7 @@ STRIPE_COUNTS = ("default", "nodes", "cores")
 STORAGE = "understudy-storage"
 FULL = os.strerror(errno.ENOSPC)
 STOPPED = "stopped by signal"  # what the player says when others end it
+GONE = os.strerror(errno.ENOENT)
 SLOWEST_BYTES_PER_S = 20e6  # of a file system that does not state it, for time limits
 # Options of understudy-storage and the player, by the key of the record.
 LAYOUT_OPTIONS = {"stripe_count": "--stripe-count", "stripe_size_bytes": "--stripe-size"}
@@ -541,6 +542,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
         # The other ranks of one that was killed are stopped, and say so.
         reasons = [line for line in own if STOPPED not in line]
+        # A rank that fails removes its files, which those of other nodes then miss.
+        reasons.sort(key=lambda line: GONE in line)
         killed = [line for line in lines if endings.KILLED_RANK.search(line)]
         found = next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
         # Libraries whose ranks wait for each other for ever on a full disk print the reason alone.
