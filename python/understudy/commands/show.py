@@ -1,4 +1,4 @@
-"""understudy show: a workload or a run as tables."""
+"""understudy show: a workload, a run or a Darshan log as tables."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from understudy import producers
+from understudy.commands import _show_log
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import PlayedDump, Repetition
 from understudy.contracts.run import Run
@@ -31,9 +32,15 @@ CLOSE = 0.01  # share of their period by which dumps of one line may be off
 def command(file: Path, dumps: bool, everything: bool) -> None:
     """Print the streams and dumps of FILE: a workload, a run record or a measurement.
 
+    Of a Darshan log, print its header and job, and the records, bytes and compression of each
+    module.
+
     Sizes are binary (1 MiB = 1,048,576 bytes), times in seconds since the start. Streams of equal
     kind, calls and number of dumps, and dumps of equal bytes and period, take one line.
     """
+    if _show_log.is_log(file):
+        click.echo("\n".join(_show_log.lines(file)))
+        return
     row = _decoded(file)
     schema = str(row.get("schema", "")) if isinstance(row, dict) else ""
     if not schema or schema.startswith("understudy/workload/"):

@@ -62,6 +62,8 @@ class Region:
         self._stream: _Stream | None = None  # None between two streams
         self._pending = b""  # compressed bytes that the stream has not taken yet
         self._hungry = True  # whether the stream needs more input
+        self.streams = 0  # compressed streams read to their ends
+        self.plain_bytes = 0  # given so far
 
     def error(self, message: str) -> UnderstudyError:
         """An error that names the file, the region and how far it has been read."""
@@ -75,6 +77,7 @@ class Region:
             part = self._piece(min(missing, PIECE_BYTES))
             if not part:
                 break
+            self.plain_bytes += len(part)
             parts.append(part)
             missing -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -121,6 +124,7 @@ class Region:
         self._pending = getattr(stream, "unconsumed_tail", b"")
         self._hungry = len(plain) < limit_bytes
         if stream.eof:
+            self.streams += 1
             self._pending = stream.unused_data
             self._hungry = True
             self._stream = None

@@ -1,0 +1,98 @@
+"""What `understudy show` prints of a Darshan log."""
+
+import struct
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+from understudy.darshanlog import layouts
+from understudy.darshanlog.sizes import LogSize, log_size
+from understudy.errors import UnderstudyError, printable
+from understudy.tables import table
+from understudy.units import exact, seconds, size
+
+START_BYTES = 16
+FILE_RECORDS = ("POSIX", "MPI-IO")  # whose records the paper adds up to that of a file
+
+
+def is_log(file: Path) -> bool:
+    """By its first bytes, or else its name."""
+    if not file.is_file():  # a FIFO would be waited for
+        return False
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(START_BYTES)
+    except OSError as error:
+        raise UnderstudyError(f"{file}: cannot be read: {error.strerror}") from None
+    magic = struct.pack("<q", layouts.MAGIC)
+    return start[8:16] in (magic, magic[::-1]) or file.suffix == ".darshan"
+
+
+def lines(file: Path) -> Iterator[str]:
+    """The lines of a log; it is read as a whole."""
+    console = Console(file=sys.stderr)
+    columns = (TextColumn("reading"), DownloadColumn(binary_units=True), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+        found = log_size(file, lambda plain: bar.advance(task, plain))
+    yield from map(printable, _head(found))
+    yield ""
+    columns_ = ("region", ">version", ">records", ">streams", ">bytes", ">plain", ">ratio",
+                ">bytes a record", "")  # fmt: skip
+    yield from table("", columns_, [
+        ("header", "", "", "", *[f"{found.header_bytes:,}"] * 2, "1.0", "", ""),
+        *(
+            (
+                region.name, "" if region.version is None else str(region.version),
+                "unknown" if region.records is None else f"{region.records:,}",
+                f"{region.streams:,}", f"{region.bytes:,}", f"{region.plain_bytes:,}",
+                f"{region.ratio:.1f}",
+                f"{region.bytes / region.records:.1f}" if region.records else "",
+                "partial: records are missing" if region.partial else "",
+            )
+            for region in found.regions
+        ),
+    ])  # fmt: skip
+    yield ""
+    yield from _components(found)
+    for remark in found.remarks:
+        yield printable(f"Note: {remark}")
+
+
+def _head(found: LogSize) -> Iterator[str]:
+    job = found.job
+    by = f", written by Darshan {found.library_version}" if found.library_version else ""
+    yield (
+        f"{found.path.name}: Darshan log {found.version}, {found.byte_order}-endian, "
+        f"{found.compression}{by}"
+    )
+    took = "unknown" if job.run_time_s is None else seconds(job.run_time_s)
+    yield f"job {job.jobid}: {job.nprocs:,} processes, {_when(job.start_s)}, run time {took}"
+    each = "" if found.bytes_per_file is None else f", {found.bytes_per_file:.1f} B a name"
+    names = f"{found.files:,} {'name' if found.files == 1 else 'names'}"
+    yield f"{exact(found.bytes)} ({size(found.bytes)}), {names}{each}"
+
+
+def _when(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _components(found: LogSize) -> Iterator[str]:
+    """Table II of the paper."""
+    words = [f"header {found.header_bytes:,} B", f"job record {found.job_bytes:,} B"]
+    sizes = [r.record_bytes for r in found.regions if r.name in FILE_RECORDS and r.record_bytes]
+    names = next((r for r in found.regions if r.name == "the names"), None)
+    if sizes and names is not None and names.records:
+        name_bytes = names.plain_bytes / names.records
+        modules = " + ".join(f"{n:,}" for n in sizes)
+        words.append(
+            f"record of a file {sum(sizes) + name_bytes:,.0f} B "
+            f"({modules} of modules + {name_bytes:.0f} of its name)"
+        )
+    yield f"Uncompressed: {', '.join(words)}"

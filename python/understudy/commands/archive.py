@@ -1,0 +1,197 @@
+"""understudy archive: Darshan logs in another compression."""
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from understudy.darshanlog import logs_below
+from understudy.darshanlog.archive import ALREADY, LARGER, Archived, Options, archive
+from understudy.darshanlog.convert import COMPRESSIONS
+from understudy.errors import UnderstudyError, one_line
+from understudy.files import write_text
+from understudy.messages import tell_some
+from understudy.tables import table
+from understudy.units import exact, size
+
+STATES = {LARGER: "kept: the result is larger", ALREADY: "has this compression already"}
+COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "decrease_percent",
+           "state")  # fmt: skip
+
+Result = Archived | UnderstudyError
+
+
+@click.command()
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
+@click.option(
+    "--to", "compression", type=click.Choice(COMPRESSIONS), default="bzip2", show_default=True,
+    help="The compression of the results. The PyPI package darshan reads no bzip2.",
+)  # fmt: skip
+@click.option(
+    "--into", type=click.Path(path_type=Path, file_okay=False, exists=True), default=None,
+    help="Write the results to this directory; by default, they replace the originals.",
+)  # fmt: skip
+@click.option(
+    "--always", is_flag=True,
+    help="Convert logs that get larger, too, and those that have the compression already.",
+)  # fmt: skip
+@click.option(
+    "--verify", is_flag=True,
+    help="Read each result again and compare it before it replaces its original.",
+)  # fmt: skip
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+    help="Logs to convert at the same time; of a single log, its modules.",
+)  # fmt: skip
+@click.option(
+    "--csv", "csv_file", type=click.Path(path_type=Path), default=None,
+    help="Also write the table to this file, as comma-separated values.",
+)  # fmt: skip
+@click.option("-f", "--force", is_flag=True, help="Replace the file of --csv.")
+def command(
+    logs: tuple[Path, ...], compression: str, into: Path | None, always: bool, verify: bool,
+    jobs: int, csv_file: Path | None, force: bool,
+) -> None:  # fmt: skip
+    """Compress each Darshan LOG, or the logs below a directory, with bzip2 instead of zlib.
+
+    Each module becomes one compressed stream; nothing else changes. A log of Darshan 3.4.1 to 3.5
+    becomes what darshan-convert makes of it, byte for byte. Older formats are kept as they are.
+    The result replaces its original only when it is complete and on storage; a damaged log is not
+    touched, and named. A log that would get larger is kept. Mode and times are the original's.
+
+    Prints processes, files and sizes of each log, as Table IV of the Darshan 3.0.0 paper. The exit
+    status is 1 if a log cannot be converted; the others are.
+
+    \b
+    Example: understudy archive --verify --jobs 8 /logs/2025
+             understudy archive --to zlib old.darshan      # back again
+    """
+    if csv_file is not None and csv_file.exists() and not force:
+        raise UnderstudyError(f"{csv_file}: exists already; choose another name or use --force")
+    paths, left_out = _paths(logs)
+    options = Options(
+        compression=compression, into=into, always=always, check=verify,
+        threads=max(1, jobs // len(paths)),
+    )  # fmt: skip
+    found = _converted(paths, options, jobs)
+    made = [row for row in found if isinstance(row, Archived)]
+    faults = [str(row) for row in found if isinstance(row, UnderstudyError)]
+    if csv_file is not None:
+        write_text(csv_file, _values(made))
+    if made:
+        click.echo("\n".join(_lines(made)))
+    tell_some(left_out, f"{len(left_out)} left out of directories", "they are as they were")
+    tell_some(faults, f"{len(faults)} of {len(paths)} logs cannot be converted", "they are kept")
+    if faults:
+        sys.exit(1)
+
+
+def _paths(logs: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    paths: list[Path] = []
+    left_out: list[str] = []
+    for log in logs:
+        if log.is_dir():
+            below = logs_below(log)
+            paths += below.logs
+            left_out += below.left_out
+        else:
+            paths.append(log)
+    return list(dict.fromkeys(paths)), left_out
+
+
+def _converted(paths: Sequence[Path], options: Options, jobs: int) -> list[Result]:
+    """In the order of the paths."""
+    console = Console(file=sys.stderr)
+    quiet = not console.is_terminal
+    if len(paths) == 1:
+        columns = (
+            TextColumn("converting"),
+            DownloadColumn(binary_units=True),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+            task = bar.add_task("", total=None)
+            return [_one(paths[0], options, lambda plain: bar.advance(task, plain))]
+    with Progress(
+        TextColumn("converting logs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=console, transient=True, disable=quiet,
+    ) as bar:  # fmt: skip
+        task = bar.add_task("", total=len(paths))
+        return list(_each(paths, partial(_one, options=options), jobs, lambda: bar.advance(task)))
+
+
+def _each(
+    paths: Sequence[Path], convert: Callable[[Path], Result], jobs: int, tick: Callable[[], None]
+) -> Iterator[Result]:
+    if jobs == 1:
+        for path in paths:
+            yield convert(path)
+            tick()
+        return
+    with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn")) as pool:
+        begun = [pool.submit(convert, path) for path in paths]
+        for _ in as_completed(begun):
+            tick()
+        yield from (one.result() for one in begun)
+
+
+def _one(path: Path, options: Options, tick: Callable[[int], None] = lambda _: None) -> Result:
+    try:
+        return archive(path, options, tick)
+    except UnderstudyError as error:
+        return error
+
+
+def _lines(made: Sequence[Archived]) -> Iterator[str]:
+    yield from table(
+        "",
+        ("log", ">processes", ">files", ">original", ">converted", ">decrease", ""),
+        [
+            (
+                one_line(row.path.name), f"{row.nprocs:,}",
+                "" if row.state == ALREADY else f"{row.files:,}",
+                size(row.before_bytes), size(row.after_bytes), f"{row.saved * 100:.1f} %",
+                STATES.get(row.state, ""),
+            )
+            for row in made
+        ],
+    )  # fmt: skip
+    done = [row for row in made if row.state not in STATES]
+    before = sum(row.before_bytes for row in done)
+    after = sum(row.after_bytes for row in done)
+    if done:
+        yield (
+            f"\n{len(done):,} of {len(made):,} logs converted: {exact(before)} became "
+            f"{exact(after)}, {(1 - after / before) * 100:.1f} % less"
+        )
+    else:
+        yield "\nno log was converted"
+
+
+def _values(made: Sequence[Archived]) -> str:
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for row in made:
+        name = one_line(str(row.path))
+        rows.writerow([
+            f"'{name}" if name[0] in "=+-@\t\r" else name, row.nprocs, row.files,
+            row.before_bytes, row.after_bytes, f"{row.saved * 100:.2f}", row.state,
+        ])  # fmt: skip
+    return text.getvalue()
