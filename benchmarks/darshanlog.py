@@ -18,7 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.darshanwriter import posix_blocks, posix_names, write_log
+from tests.support.logs import posix_blocks, posix_names
+from understudy.darshanlog.writer import write_log
 
 PROLOGUE = "import resource, sys\npath = sys.argv[1]\n"
 EPILOGUE = """

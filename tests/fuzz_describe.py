@@ -22,16 +22,16 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from click.testing import CliRunner
 
-from tests.support.darshanwriter import inflate, posix_blocks, write_log, write_regions
+from tests.support.logs import Parts, posix_blocks
 from understudy.cli import main as understudy
 from understudy.contracts import workload
 from understudy.darshanlog import layouts
+from understudy.darshanlog.writer import write_log, write_regions
 from understudy.errors import UnderstudyError
 
 MEMORY_BYTES = 1 << 30
@@ -51,45 +51,6 @@ NAMES = (
     b"\xff\xfe/\x1b[2J", b"/x.\xe2\x80\xae.1", b"heatmap:", b"heatmap:POSIX", b"<STDOUT>",
     b"/d/1.2.3.4.5.6.7.8.9", b"/0.05/p", b"n" * 5000,
 )  # fmt: skip
-
-
-@dataclass(slots=True)
-class Parts:
-    """A log in plain bytes: the regions are those of the names and then of each module's slot."""
-
-    header: bytearray
-    job: bytearray
-    regions: list[bytearray]
-
-    @classmethod
-    def of(cls, data: bytes) -> "Parts":
-        """Take a log apart."""
-        log_format = layouts.LOG_FORMATS[data[:8].split(b"\0")[0].decode()]
-        order = "<" if struct.unpack_from("<q", data, 8)[0] == layouts.MAGIC else ">"
-        maps = struct.unpack_from(
-            f"{order}{2 + 2 * log_format.module_slots}Q", data, log_format.name_map_offset
-        )
-        pairs = list(zip(maps[::2], maps[1::2], strict=True))
-        start = log_format.header_bytes
-        job_end = min((offset for offset, length in pairs if length), default=len(data))
-        return cls(
-            header=bytearray(data[:start]),
-            job=bytearray(inflate(data[start:job_end], data[16])),
-            regions=[bytearray(inflate(data[at : at + n], data[16])) for at, n in pairs],
-        )
-
-    @property
-    def order(self) -> str:
-        return "<" if struct.unpack_from("<q", self.header, 8)[0] == layouts.MAGIC else ">"
-
-    @property
-    def format(self) -> layouts.LogFormat:
-        return layouts.LOG_FORMATS[self.header[:8].split(b"\0")[0].decode()]
-
-    def version(self, slot: int) -> int:
-        """The module's version that the header states."""
-        at = self.format.versions_offset + 4 * slot
-        return int(struct.unpack_from(self.order + "I", self.header, at)[0])
 
 
 # -- logs to start from ---------------------------------------------------------------------------

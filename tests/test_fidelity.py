@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import player
-from tests.support.darshanwriter import write_log
 from understudy.cli import main
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import Played
 from understudy.contracts.workload import Decomposition, Dump, Stream, Variable, Workload
+from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 from understudy.inference import calls, interfaces
 from understudy.judge.fidelity import Comparison, compare

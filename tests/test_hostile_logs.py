@@ -10,9 +10,9 @@ import pytest
 
 from tests import fuzz_describe as fuzz
 from tests.readers.synthetic import Run, rank_bytes, sizes
-from tests.support.darshanwriter import write_log, write_regions
 from understudy.contracts.workload import Workload, parse
 from understudy.darshanlog import layouts, open_log
+from understudy.darshanlog.writer import write_log, write_regions
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
 

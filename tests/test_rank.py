@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.readers.synthetic import Run
-from tests.support.darshanwriter import START_S, recompress
+from tests.support.logs import recompress
 from understudy.cli import main
+from understudy.darshanlog.writer import START_S
 from understudy.judge.ranking import program_of, rank
 
 MIB = 1 << 20

@@ -15,12 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import player
-from tests.support.darshanwriter import write_log
 from understudy import cli, producers
 from understudy.contracts import case as applications
 from understudy.contracts import run as runs
 from understudy.contracts.measurement import Spans
 from understudy.contracts.run import Identity, Place, Run
+from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 from understudy.judge import transfer
 from understudy.judge.transfer import FAILED, OUTSIDE, UNDECIDED, WITHIN, Error

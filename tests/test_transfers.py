@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.darshanwriter import write_log
 from understudy.contracts.workload import Workload
+from understudy.darshanlog.writer import write_log
 from understudy.inference import calls
 from understudy.inference.calls import BIN_BYTES, BINS, bin_of
 from understudy.inference.table import ACCESS

@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
@@ -17,20 +19,29 @@ def write_bytes(path: Path, data: bytes, like: Path | None = None) -> None:
 
     It has the permissions of the file `like`, by default of the one that it replaces.
     """
+    with new_file(path, like) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def new_file(path: Path, like: Path | None = None) -> Iterator[Path]:
+    """A temporary file beside `path` to write to, which is renamed to it at the end, or removed
+    after an error. UnderstudyError where it cannot be written."""
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be written: {error.strerror}") from None
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).chmod(_mode(like or path))
-        Path(temporary).replace(path)
+        yield temporary
+        temporary.chmod(_mode(like or path))
+        temporary.replace(path)
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise UnderstudyError(f"{path}: cannot be written: {error.strerror}") from None
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.darshanlog.corpus import real_logs
-from tests.support.darshanwriter import posix_blocks, write_log
+from tests.support.logs import posix_blocks
 from understudy import darshanlog
 from understudy.darshanlog import layouts
 from understudy.darshanlog.log import Log
+from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 
 COMPRESSIONS = pytest.mark.parametrize("compression", layouts.COMPRESSIONS)

@@ -4,7 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.darshanwriter import posix_blocks, posix_names, write_log
+from tests.support.logs import posix_blocks, posix_names
+from understudy.darshanlog.writer import write_log
 
 PEAK = r"""
 import sys, tracemalloc

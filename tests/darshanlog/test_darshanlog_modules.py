@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.darshanwriter import write_log
 from understudy import darshanlog
 from understudy.darshanlog import layouts
+from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 
 BINS = {"id": 1, "bin_width_s": 0.1}

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.darshanlog.corpus import real_logs
-from tests.support.darshanwriter import file_dtype, recompress, write_log
+from tests.support.logs import recompress
 from understudy import darshanlog
 from understudy.darshanlog import layouts
 from understudy.darshanlog.log import Log
+from understudy.darshanlog.writer import file_dtype, write_log
 
 VERSIONS = [(name, version) for name, known in layouts.RECORDS.items() for version in known]
 ORDERS = ("little", "big")

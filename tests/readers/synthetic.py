@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.darshanwriter import file_dtype, record_id, write_log
+from tests.support.logs import record_id
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import layouts
+from understudy.darshanlog.writer import file_dtype, write_log
 from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.readers import darshan
 

@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.readers.synthetic import Run, only, rank_bytes, sizes
-from tests.support.darshanwriter import START_S, recompress
+from tests.support.logs import recompress
 from understudy.cli import main
 from understudy.contracts.workload import Workload, load, provenance_of
 from understudy.darshanlog import open_joined, open_log
+from understudy.darshanlog.writer import START_S
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
 

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from tests.readers.logs import PARTIAL, TRACES
 from tests.readers.synthetic import Run
-from tests.support.darshanwriter import write_log
 from understudy.cli import main
 from understudy.contracts.workload import load
+from understudy.darshanlog.writer import write_log
 
 
 def empty(path: Path) -> Path:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.support.darshanwriter import write_log
 from understudy.cli import main
 from understudy.contracts.workload import Workload, provenance_of
+from understudy.darshanlog.writer import write_log
 from understudy.readers import darshan
 
 MB = 1_000_000

@@ -7,7 +7,7 @@ import pytest
 
 from tests.readers.logs import PARTIAL, TRACES
 from tests.readers.synthetic import Run, access, only, rank_bytes, sizes
-from tests.support.darshanwriter import recompress
+from tests.support.logs import recompress
 from understudy.contracts.workload import Workload, parse, provenance_of
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError

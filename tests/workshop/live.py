@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.fuzz_describe import Parts
-from tests.support.darshanwriter import write_regions
 from tests.workshop.cases import Case
 from tests.workshop.truth import TRACED, Event, Truth, events, told
 from understudy.darshanlog import layouts
+from understudy.darshanlog.writer import write_regions
 
 HERE = Path(__file__).resolve().parent
 LOGS = HERE / "logs"

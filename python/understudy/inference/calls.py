@@ -16,12 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import TYPE_BYTES, Decomposition, Dump, Stream, Variable
-from understudy.darshanlog import Log
+from understudy.darshanlog import Log, layouts
 
-# Upper ends of Darshan's bins of access sizes, bytes; the last bin has none.
-BIN_BYTES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
-BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M",
-        "100M_1G", "1G_PLUS")  # fmt: skip
+BIN_BYTES, BINS = layouts.BIN_BYTES, layouts.BINS
 MODULES = {"hdf5": "H5D", "mpiio": "MPI-IO", "posix": "POSIX", "stdio": "STDIO"}
 # Methods of the player that make a call for each run of consecutive bytes, and none collectively.
 BY_RUNS = ("posix", "stdio")

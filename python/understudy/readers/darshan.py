@@ -354,6 +354,8 @@ def _notes(log: Log, remarks: Remarks, layers: Layers, runtime_s: float | None) 
         if remarks.count[rule]
     ]
     notes += layers.notes()
+    if "synthetic" in log.job.metadata:
+        notes.append("The log is synthetic: no application did this I/O.")
     notes += [f"Darshan: {remark}" for remark in log.remarks]
     if runtime_s is None:
         notes.append("The log has no end time (the program was killed): its run time is unknown.")

@@ -1,4 +1,4 @@
-"""Synthetic Darshan logs for tests: any number of records, version, byte order, compression.
+"""Writes Darshan logs: any number of records, version, byte order, compression.
 
     write_log(
         path,
@@ -7,23 +7,28 @@
     )
 
 Counters that are not given are 0. Records are dicts of counters, structured arrays (blocks) or any
-mix of them, and can come from a generator: memory does not grow with their number.
+mix of them, and can come from a generator, as names can: memory does not grow with their number.
 """
 
 import bz2
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.layouts import LogFormat, RecordLayout
+from understudy.darshanlog.records import Block
 
 Record = Mapping[str, Any]
-Records = Iterable[Record | np.ndarray]
+Records = Iterable[Record | Block]
+Ids = npt.NDArray[np.uint64]
+Texts = npt.NDArray[np.bytes_]
+Names = Mapping[int, bytes] | Iterable[tuple[int, bytes] | tuple[Ids, Texts]]
 START_S = 1_700_000_000.0
 BATCH_RECORDS = 4096
 
@@ -39,12 +44,13 @@ def write_log(
     exe: str = "/bin/app --input case",
     mounts: Iterable[tuple[str, str]] = (("/scratch", "lustre"), ("/", "ext4")),
     metadata: Mapping[str, str] | None = None,
-    names: Mapping[int, bytes] | Iterable[tuple[int, bytes]] = (),
+    names: Names = (),
     version: str = "3.41",
     byte_order: str = "little",
     compression: str = "zlib",
     level: int = 6,
     stream_bytes: int = 1 << 24,
+    names_stream_bytes: int | None = None,
     partial: Iterable[str] = (),
     module_versions: Mapping[str, int] | None = None,
     raw: Mapping[int, tuple[int, bytes]] | None = None,
@@ -53,12 +59,13 @@ def write_log(
     """Write a log to `path` and return it.
 
     `run_time_s` None: the end is unknown, as after a crash. `mounts`: pairs of path and type.
-    `metadata` of the job; without it, `lib_ver=3.5.0`. `stream_bytes`: a new compressed stream
-    starts after as many plain bytes, as if another process had written it. `partial`: names of
-    modules that lack records. `module_versions`: by module name, the newest known where absent; a
-    version that the decoder does not know is stated in the header over records of the newest
-    layout. `raw`: modules of any sort, by index in the header: version and plain bytes. Modules by
-    name, MPI-IO as `MPIIO`:
+    `metadata` of the job; without it, `lib_ver=3.5.0`. `names`: pairs of id and name, or of arrays
+    of them, in which all names are of one length. `stream_bytes`: a new compressed stream starts
+    after as many plain bytes, as if another process had written it (`names_stream_bytes`: the same
+    of the names). `partial`: names of modules that lack records. `module_versions`: by module
+    name, the newest known where absent; a version that the decoder does not know is stated in the
+    header over records of the newest layout. `raw`: modules of any sort, by index in the header:
+    version and plain bytes. Modules by name, MPI-IO as `MPIIO`:
 
     * POSIX, MPIIO, STDIO, H5F, H5D, PNETCDF_FILE, PNETCDF_VAR: `id`, `rank`, counters by name;
     * LUSTRE: `id`, `rank`, `stripe_size_bytes`, `ost_ids` for one component, or `components`, a
@@ -84,11 +91,12 @@ def write_log(
             f"the job record takes {len(job_record)} bytes, at most 4096 are possible"
         )
     out = _Output(compression, level, stream_bytes)
+    of_names = _Output(compression, level, names_stream_bytes or stream_bytes)
     path = Path(path)
     with path.open("wb") as file:
         file.write(bytes(log_format.header_bytes))
         out.region(file, [job_record])
-        name_map = out.region(file, _names(names, log_format, order))
+        name_map = of_names.region(file, _names(names, log_format, order))
         found = {
             index: (number, *out.region(file, data))
             for index, (number, data) in sorted(regions.items())
@@ -99,48 +107,7 @@ def write_log(
     return path
 
 
-def posix_blocks(n_records: int, nprocs: int = 64, seed: int = 1) -> Iterator[np.ndarray]:
-    """POSIX records of a run that wrote one file per process and step, with counters that vary."""
-    rng = np.random.default_rng(seed)
-    newest = layouts.RECORDS["POSIX"]
-    dtype = file_dtype(newest[max(newest)], "=")
-    for first in range(0, n_records, BATCH_RECORDS):
-        index = np.arange(first, min(first + BATCH_RECORDS, n_records), dtype=np.int64)
-        block = np.zeros(len(index), dtype)
-        block["id"] = record_id(index)
-        block["rank"] = index % nprocs
-        transfers = rng.integers(1, 100, len(index))
-        start_s = index // nprocs * 1e-3
-        for name, values in {
-            "OPENS": 1,
-            "WRITES": transfers,
-            "BYTES_WRITTEN": transfers << 20,
-            "MAX_BYTE_WRITTEN": (transfers << 20) - 1,
-            "SIZE_WRITE_1M_4M": transfers,
-            "ACCESS1_ACCESS": 1 << 20,
-            "ACCESS1_COUNT": transfers,
-            "F_OPEN_START_TIMESTAMP": start_s,
-            "F_WRITE_START_TIMESTAMP": start_s,
-            "F_WRITE_END_TIMESTAMP": start_s + 0.5,
-            "F_WRITE_TIME": rng.random(len(index)),
-        }.items():
-            block[f"POSIX_{name}"] = values
-        yield block
-
-
-def posix_names(n_records: int) -> Iterator[tuple[int, bytes]]:
-    """The names of the records of `posix_blocks`."""
-    for index in range(n_records):
-        number = int(record_id(np.array([index]))[0])
-        yield number, b"/scratch/run/dump.%06d/part.%08d" % (index // 64, index)
-
-
-def record_id(index: np.ndarray) -> np.ndarray:
-    """Numbers that look like Darshan's hashes, all different (odd factor modulo 2^64)."""
-    return (index.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-
-
-def file_dtype(layout: RecordLayout, order: str) -> np.dtype:
+def file_dtype(layout: RecordLayout, order: str) -> np.dtype[np.void]:
     """The structured type of a fixed-size record in the file."""
     return np.dtype(
         [
@@ -214,12 +181,12 @@ def _module_regions(
         number = wanted.get(name, newest)
         layout = number if number in layouts.VERSIONS[name] else newest
         encode = _ENCODERS.get(name, _fixed)
-        items = [records] if isinstance(records, np.ndarray | dict) else records
+        items = [records] if isinstance(records, (np.ndarray, dict)) else records
         regions[log_format.module_names.index(name)] = (number, encode(name, layout, order, items))
     return regions
 
 
-def _fixed(name: str, number: int, order: str, records: Records) -> Iterator[bytes]:
+def _fixed(name: str, number: int, order: str, records: Any) -> Iterator[bytes]:
     dtype = file_dtype(layouts.RECORDS[name][number], order)
     batch: list[Record] = []
     for item in records:
@@ -235,13 +202,15 @@ def _fixed(name: str, number: int, order: str, records: Records) -> Iterator[byt
     yield from _dicts(name, dtype, batch)
 
 
-def _known(name: str, dtype: np.dtype, fields: Iterable[str]) -> None:
+def _known(name: str, dtype: np.dtype[np.void], fields: Iterable[str]) -> None:
     unknown = sorted(set(fields) - set(dtype.names or ()))
     if unknown:
         raise ValueError(f"module {name} of this version has no counter {', '.join(unknown)}")
 
 
-def _block(name: str, dtype: np.dtype, block: np.ndarray) -> bytes:
+def _block(name: str, dtype: np.dtype[np.void], block: Block) -> bytes:
+    if block.dtype == dtype:
+        return block.tobytes()
     out = np.zeros(len(block), dtype)
     _known(name, dtype, block.dtype.names or ())
     for field in block.dtype.names or ():
@@ -249,7 +218,7 @@ def _block(name: str, dtype: np.dtype, block: np.ndarray) -> bytes:
     return out.tobytes()
 
 
-def _dicts(name: str, dtype: np.dtype, batch: list[Record]) -> Iterator[bytes]:
+def _dicts(name: str, dtype: np.dtype[np.void], batch: list[Record]) -> Iterator[bytes]:
     if batch:
         out = np.zeros(len(batch), dtype)
         for row, record in enumerate(batch):
@@ -266,7 +235,7 @@ def _head(fields: tuple[tuple[str, str], ...], order: str, **values: Any) -> byt
     return head.tobytes()
 
 
-def _lustre(_: str, number: int, order: str, records: Records) -> Iterator[bytes]:
+def _lustre(_: str, number: int, order: str, records: Any) -> Iterator[bytes]:
     layout = layouts.LUSTRE[number]
     for record in records:
         base = {"id": record["id"], "rank": record.get("rank", -1)}
@@ -288,7 +257,7 @@ def _lustre(_: str, number: int, order: str, records: Records) -> Iterator[bytes
         yield np.array(flat, order + "i8").tobytes()
 
 
-def _heatmap(_: str, number: int, order: str, records: Records) -> Iterator[bytes]:
+def _heatmap(_: str, number: int, order: str, records: Any) -> Iterator[bytes]:
     for record in records:
         bins = np.array([record["write_bins"], record["read_bins"]], order + "i8")
         yield _head(
@@ -302,7 +271,7 @@ def _heatmap(_: str, number: int, order: str, records: Records) -> Iterator[byte
         yield bins.tobytes()
 
 
-def _dxt(name: str, number: int, order: str, records: Records) -> Iterator[bytes]:
+def _dxt(name: str, number: int, order: str, records: Iterable[Record]) -> Iterator[bytes]:
     fields = layouts.DXT[name][number].segment
     dtype = np.dtype([(field, order + kind) for field, kind in fields])
     for record in records:
@@ -320,7 +289,12 @@ def _dxt(name: str, number: int, order: str, records: Records) -> Iterator[bytes
         yield np.array(rows, dtype).tobytes()
 
 
-_ENCODERS = {"LUSTRE": _lustre, "HEATMAP": _heatmap, "DXT_POSIX": _dxt, "DXT_MPIIO": _dxt}
+_ENCODERS: Mapping[str, Callable[[str, int, str, Any], Iterator[bytes]]] = {
+    "LUSTRE": _lustre,
+    "HEATMAP": _heatmap,
+    "DXT_POSIX": _dxt,
+    "DXT_MPIIO": _dxt,
+}
 
 
 def _job(
@@ -355,12 +329,14 @@ def _metadata(metadata: Mapping[str, str]) -> bytes:
     return text.ljust(layouts.JOB_METADATA_BYTES, b"\0")
 
 
-def _names(
-    names: Mapping[int, bytes] | Iterable[tuple[int, bytes]], log_format: LogFormat, order: str
-) -> Iterator[bytes]:
-    pairs = names.items() if isinstance(names, Mapping) else names
+def _names(names: Names, log_format: LogFormat, order: str) -> Iterator[bytes]:
     batch = bytearray()
+    pairs: Iterable[tuple[Any, Any]] = names.items() if isinstance(names, Mapping) else names
     for number, name in pairs:
+        if isinstance(number, np.ndarray):
+            yield bytes(batch) + _many(number, name, log_format, order)
+            batch.clear()
+            continue
         batch += struct.pack(order + "Q", number)
         counted = log_format.counted_names
         batch += struct.pack(order + "I", len(name)) + name if counted else name + b"\0"
@@ -369,6 +345,20 @@ def _names(
             batch.clear()
     if batch:
         yield bytes(batch)
+
+
+def _many(ids: Any, texts: Texts, log_format: LogFormat, order: str) -> bytes:
+    """Name records of names of one length."""
+    size = texts.dtype.itemsize
+    if texts.size and not texts.view(np.uint8).reshape(-1, size)[:, -1].all():
+        raise ValueError("names in arrays are of different lengths")
+    counted = log_format.counted_names
+    middle, end = ([("size", order + "u4")], []) if counted else ([], [("end", "u1")])
+    rows = np.zeros(len(ids), [("id", order + "u8"), *middle, ("name", texts.dtype), *end])
+    rows["id"], rows["name"] = ids, texts
+    if counted:
+        rows["size"] = size
+    return rows.tobytes()
 
 
 def _header(
@@ -391,22 +381,6 @@ def _header(
         struct.pack_into(order + "2Q", header, region_at, offset, length)
         struct.pack_into(order + "I", header, log_format.versions_offset + 4 * index, number)
     return bytes(header)
-
-
-def recompress(source: Path, target: Path, compression: str) -> Path:
-    """The same log in another compression, region by region, as darshan-convert does."""
-    data = source.read_bytes()
-    log_format = layouts.LOG_FORMATS[data[:8].split(b"\0")[0].decode()]
-    order = "<" if struct.unpack_from("<q", data, 8)[0] == layouts.MAGIC else ">"
-    maps = struct.unpack_from(
-        f"{order}{2 + 2 * log_format.module_slots}Q", data, log_format.name_map_offset
-    )
-    pairs = list(zip(maps[::2], maps[1::2], strict=True))
-    header_bytes = log_format.header_bytes
-    job_end = min((offset for offset, length in pairs if length), default=len(data))
-    job = inflate(data[header_bytes:job_end], data[16])
-    regions = [inflate(data[offset : offset + length], data[16]) for offset, length in pairs]
-    return write_regions(target, data[:header_bytes], job, regions, compression)
 
 
 def write_regions(
@@ -434,13 +408,3 @@ def write_regions(
         file.seek(0)
         file.write(made)
     return target
-
-
-def inflate(data: bytes, compression: int) -> bytes:
-    """The plain bytes of a region."""
-    plain = b""
-    while data and compression != layouts.COMPRESSIONS.index("none"):
-        stream: Any = zlib.decompressobj() if compression == 0 else bz2.BZ2Decompressor()
-        plain += stream.decompress(data)
-        data = stream.unused_data
-    return plain + data
