@@ -24,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.support.darshanwriter import posix_blocks, posix_names, record_id, write_log
+from tests.support.logs import posix_blocks, posix_names, record_id
+from understudy.darshanlog.writer import write_log
 
 THEIRS = "darshan-convert"
 BATCH = 4096

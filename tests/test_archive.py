@@ -17,12 +17,13 @@ from click.testing import CliRunner, Result
 
 from tests.darshanlog.corpus import real_logs
 from tests.support import faulty
-from tests.support.darshanwriter import posix_blocks, posix_names, write_log
+from tests.support.logs import posix_blocks, posix_names
 from understudy.cli import main
 from understudy.darshanlog import layouts
 from understudy.darshanlog.archive import ALREADY, LARGER, REPLACED, Options, archive
 from understudy.darshanlog.convert import OF_CONVERT, Source, convert
 from understudy.darshanlog.sizes import log_size
+from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 
