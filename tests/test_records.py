@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
+from understudy.contracts import schema
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.paths import RECORDS_VARIABLE, where
@@ -23,12 +25,14 @@ OLD = where("schemas") / "old" / "fixtures" / "result-1"
 
 
 def made(name: str = "player", **identity: Any) -> Run:
-    """A real run; each identity is one of its own."""
-    run = producers.record(
-        OLD / f"{name}.json", place=Place(system="star", partition="disk"),
-        identity=Identity(id=f"{abs(hash(str(sorted(identity.items())))):016x}", **identity),
+    """A real run; each identity is one of its own, with a measurement of its own."""
+    row = json.loads((OLD / f"{name}.json").read_text())
+    row["environment"]["started"] = identity.get("time") or "2026-01-01T00:00:00Z"
+    row["environment"]["host"] = schema.digest(sorted(identity.items(), key=str))[:12]
+    return producers.record(
+        OLD / f"{name}.json", place=Place(system="star", partition="disk"), row=row,
+        identity=Identity(**identity),
     )  # fmt: skip
-    return run
 
 
 def failed(**identity: Any) -> Run:
@@ -189,6 +193,31 @@ def test_copies_of_one_run_count_once(site: Path, tmp_path: Path) -> None:
     assert None not in {row[0] for row in found.select(["session"])}
 
 
+def test_one_measurement_under_another_name_is_one_run(site: Path) -> None:
+    whole = made(session="aaaa-0", time="2026-01-04T01:00:00Z")
+    for i in range(3):
+        again = replace(whole.identity, id=f"{i:016x}", session=f"copy-{i}")
+        store.keep(replace(whole, identity=again))
+    lost = replace(whole.identity, id="f" * 16, session="lost")
+    failure = replace(whole.producer, failure="no space left", exit_status=1)
+    store.keep(replace(whole, identity=lost, producer=failure))
+    found = index.of_folder()
+    (row,) = found.select(("run", "failed"), "time >= '2026-01-04'")
+    assert row == ("f" * 16, 1)
+    assert len(table.of_runs(found)) == 5
+    assert len(producers.load_all(producers.find([site]))) == 5
+    done = cli("records", "prune", "--older-than", "2027-01-01")
+    assert "8 records" in done.stdout, "a copy is a file, too"
+
+
+def test_samples_need_a_measurement(site: Path) -> None:
+    run = failed(session="cccc-3", time="2026-01-03T02:00:00Z", case="Replay")
+    samples = made(session="x").samples
+    store.keep(replace(run, samples=samples))
+    (message,) = index.of_folder().unread
+    assert f"samples: expected none without a measurement, found {len(samples)}" in message
+
+
 @pytest.mark.parametrize(
     ("word", "count"),
     [
@@ -243,7 +272,8 @@ def test_prune_lists_first_and_removes_what_the_store_made_only(
     assert other.exists() and plain.exists() and len(list(site.glob("bbbb-2/*"))) == 2
     done = cli("records", "prune", "--session", "bbbb-2", "--yes")
     assert other.exists() and "records removed" in done.stdout
-    assert cli("records", "prune").exit_code == 1
+    done = cli("records", "prune")
+    assert done.exit_code == 2 and "--older-than TIME or --session" in done.stderr
 
 
 def test_a_copy_hides_no_failure(site: Path) -> None:
@@ -253,8 +283,8 @@ def test_a_copy_hides_no_failure(site: Path) -> None:
     store.keep(run)
     store.keep(forged)
     for _ in range(2):
-        (found,) = index.of_folder().select(("failed",), "run = ?", (run.identity.id,))
-        assert found == (1,)
+        found = index.of_folder().select(("failed",), "run = ?", (run.identity.id,))
+        assert (1,) in list(found)
         (site / "index.sqlite").unlink()
     kept = producers.load_all(producers.find([site]))
     assert sum(r.failed for _, r in kept if r.identity.id == run.identity.id) == 1
@@ -306,6 +336,24 @@ def test_records_are_shown_and_imported(site: Path, tmp_path: Path) -> None:
     assert json.loads(shown.stdout) == json.loads(json.dumps(runs.to_row(run)))
     assert "\x1b" not in shown.stdout and "\x1b" not in cli("records", "list").stdout
     assert "no record of such a run" in cli("records", "show", "ffffffffffff").stderr
+
+
+def test_a_table_has_no_control_characters(site: Path, tmp_path: Path) -> None:
+    store.keep(made(session="cccc-3", time="2026-01-05T01:00:00Z", case="a\x1b[2J\x00b\u202ec"))
+    path = tmp_path / "table.csv"
+    assert cli("records", "table", "-o", path).exit_code == 0
+    assert r"a\x1b[2J\x00b\u202ec" in path.read_text()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", path.read_text())
+    done = cli("records", "table", "-o", path)
+    assert done.exit_code == 1 and "exists already" in done.stderr
+    assert cli("records", "table", "-o", path, "-f").exit_code == 0
+
+
+def test_a_bomb_is_refused_at_its_first_block(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(bytes(2 * schema.BLOCK_BYTES)))
+    with pytest.raises(UnderstudyError, match="unpacks to over 300 times its size"):
+        schema.read(path, "run record")
 
 
 def test_a_table_of_text_is_no_formula(site: Path, tmp_path: Path) -> None:

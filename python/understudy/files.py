@@ -8,6 +8,27 @@ from pathlib import Path
 
 from understudy.errors import UnderstudyError
 
+PAGES = (b'<meta name="generator" content="understudy">', b"<title>Understudy: ")
+PAGE_HEAD = 4096  # bytes in which a page says so
+
+
+def expect_new(path: Path | None, force: bool = False) -> None:
+    """An UnderstudyError for a file that is to be written and exists, without --force."""
+    if path is not None and not force and (path.exists() or path.is_symlink()):
+        raise UnderstudyError(f"{path}: exists already; choose another name or use --force")
+
+
+def expect_page(path: Path, force: bool = False) -> None:
+    """The same of a page, which takes the place of one that understudy made."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(PAGE_HEAD)
+            if any(mark in head for mark in PAGES):
+                return
+    except OSError:
+        pass
+    expect_new(path, force)
+
 
 def write_text(path: Path, text: str, like: Path | None = None) -> None:
     """Write a file of text (UTF-8) as `write_bytes` does."""

@@ -11,6 +11,7 @@ from understudy import paths, producers
 from understudy.cli import print_error
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
+from understudy.files import expect_new
 from understudy.records import index, select, store
 from understudy.tables import table
 from understudy.units import size
@@ -169,12 +170,12 @@ def prune(
     such as records of versions that kept them as run.json, and links, are never removed.
     """
     if older_than is None and not sessions:
-        raise UnderstudyError("name what to remove: --older-than TIME or --session SESSION")
+        raise click.UsageError("name what to remove: --older-than TIME or --session SESSION")
     found = index.of_folder(folder)
     parts = [select.session(name, found) for name in sessions]
     if older_than is not None:
         parts.append(("time < ?", (select.start(older_than, "--older-than "),)))
-    rows = list(found.select(("file", "run", "bytes"), *select.any_of(parts)))
+    rows = list(found.select(("file", "run", "bytes"), *select.any_of(parts), copies=True))
     rows = [row for row in rows if row[0].endswith(producers.KEPT_SUFFIX)]
     freed = sum(row[2] for row in rows)
     if not yes:
@@ -205,10 +206,12 @@ def prune(
     "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False),
     help="File to write, by its ending: .parquet or .csv.",
 )  # fmt: skip
-def table_(which: tuple[str, ...], folder: Path | None, output: Path) -> None:
+@click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
+def table_(which: tuple[str, ...], folder: Path | None, output: Path, force: bool) -> None:
     """Write all samples of the runs that WHICH selects (as of list) as one tidy table."""
     from understudy.records import table as tables
 
+    expect_new(output, force)
     found = index.of_folder(folder)
     wanted = select.any_of([select.parse(word, found) for word in which])
     tables.write(tables.of_samples(found, *wanted), output)

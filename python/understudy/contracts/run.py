@@ -5,7 +5,7 @@ the schema itself (`"condition": false`), so that a new option counts from the d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -194,17 +194,15 @@ def condition(run: Run) -> Condition:
     """Everything recorded but identity and measured values, as the schema marks them."""
     contract = schema.current(KIND)
     assert contract is not None, "the package has the schema of the run record"
-    row = to_row(run)
+    # What was measured is no part of it, and takes long to copy.
+    row = to_row(replace(run, measurement=None, samples=(), canary=()))
     kept: Condition = _kept(row, contract, contract)
     return kept
 
 
 def _kept(value: Any, rule: Mapping[str, Any], contract: Mapping[str, Any]) -> Any:
     """A value without what does not belong to the condition."""
-    if "$ref" in rule:
-        rule = contract["$defs"][rule["$ref"].rpartition("/")[2]] | {
-            k: v for k, v in rule.items() if k != "$ref"
-        }
+    rule = _resolved(rule, contract)
     if isinstance(value, dict):
         known = rule.get("properties", {})
         other = rule.get("additionalProperties")
@@ -222,6 +220,36 @@ def _kept(value: Any, rule: Mapping[str, Any], contract: Mapping[str, Any]) -> A
 
 def _counts(rule: Mapping[str, Any]) -> bool:
     return rule.get("condition") is not False
+
+
+def knows(key: str) -> bool:
+    """Whether a condition can have a key, a.b.c, or keys below it. Options, layouts and libraries
+    are of programs: they can have any name."""
+    contract = schema.current(KIND)
+    assert contract is not None, "the package has the schema of the run record"
+    rule: Mapping[str, Any] = contract
+    for part in key.split("."):
+        inner = _resolved(rule, contract).get("properties", {}).get(part)
+        if inner is None:
+            free = _resolved(rule, contract)
+            return "object" in _types(free) and free.get("additionalProperties") is not False
+        if not _counts(_resolved(inner, contract)):
+            return False
+        rule = inner
+    return True
+
+
+def _types(rule: Mapping[str, Any]) -> Sequence[str]:
+    stated = rule.get("type", ())
+    return [stated] if isinstance(stated, str) else stated
+
+
+def _resolved(rule: Mapping[str, Any], contract: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A rule with what it refers to."""
+    if "$ref" not in rule:
+        return rule
+    base: dict[str, Any] = contract["$defs"][rule["$ref"].rpartition("/")[2]]
+    return base | {k: v for k, v in rule.items() if k != "$ref"}
 
 
 def short_hash(of: Condition) -> str:

@@ -19,6 +19,8 @@ from understudy.paths import where as directory
 
 GZIP = b"\x1f\x8b"
 MAX_BYTES = 1 << 30  # of a compressed document
+BLOCK_BYTES = 1 << 24  # that are unpacked at a time
+MAX_RATIO = 300  # of unpacked to compressed bytes; records have about 20, zeros have 1030
 NAME = re.compile(r"understudy/([a-z]+)/([1-9][0-9]*)")
 
 
@@ -47,15 +49,24 @@ def read(path: Path, what: str) -> dict[str, Any]:
 def _unpacked(data: bytes, path: Path) -> bytes:
     """What was compressed with gzip; bounded, as a few kB can hold anything."""
     unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    try:
-        text = unpacker.decompress(data, MAX_BYTES)
-    except zlib.error:
-        raise UnderstudyError(f"{path}: damaged: cannot be decompressed") from None
-    if unpacker.unconsumed_tail:
-        raise UnderstudyError(f"{path}: holds more than {MAX_BYTES >> 20} MiB of text")
-    if not unpacker.eof:
-        raise UnderstudyError(f"{path}: damaged: the file ends early")
-    return text
+    blocks: list[bytes] = []
+    left, total = data, 0
+    while not unpacker.eof:
+        try:
+            blocks.append(unpacker.decompress(left, BLOCK_BYTES))
+        except zlib.error:
+            raise UnderstudyError(f"{path}: damaged: cannot be decompressed") from None
+        left, more = unpacker.unconsumed_tail, len(blocks[-1])
+        if not more and not unpacker.eof:
+            raise UnderstudyError(f"{path}: damaged: the file ends early")
+        total += more
+        if total > MAX_BYTES:
+            raise UnderstudyError(f"{path}: holds more than {MAX_BYTES >> 20} MiB of text")
+        if total >= BLOCK_BYTES and total > MAX_RATIO * (len(data) - len(left)):
+            raise UnderstudyError(
+                f"{path}: unpacks to over {MAX_RATIO} times its size: expected a record"
+            )
+    return b"".join(blocks)
 
 
 def parse(text: str, where: str, what: str) -> dict[str, Any]:

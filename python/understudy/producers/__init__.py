@@ -223,6 +223,10 @@ def load(path: Path, row: dict[str, Any] | None = None) -> Run:
     run = runs.from_row(row, str(path))
     if run.measurement is not None:
         _compare(run, run.measurement, str(path))
+    elif run.samples:
+        raise UnderstudyError(
+            f"{path}: samples: expected none without a measurement, found {len(run.samples)}"
+        )
     return run
 
 
@@ -257,9 +261,15 @@ def _by_metric(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
 def _same(some: Sequence[Sample], others: Sequence[Sample]) -> bool:
     """Equal but for the rounding of sums, which differs between versions of Python."""
     return len(some) == len(others) and all(
-        replace(a, value=b.value) == b and math.isclose(a.value, b.value, rel_tol=1e-9)
+        _named(a) == _named(b)
+        and (a.value == b.value or math.isclose(a.value, b.value, rel_tol=1e-9))
         for a, b in zip(some, others, strict=True)
     )
+
+
+def _named(sample: Sample) -> tuple[Any, ...]:
+    """Which value of a run it is."""
+    return sample.metric, sample.unit, sample.better, sample.stream, sample.repetition
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -292,13 +302,24 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return list(files)
 
 
+def key(run: Run) -> str:
+    """Equal for copies of one run, such as those in ReFrame's stage and output: one measurement is
+    one run, whatever a record says of its identity."""
+    return run.identity.id if run.measurement is None else schema.digest(run.measurement)
+
+
+def _rank(run: Run) -> tuple[bool, bool]:
+    """Of copies, the first counts: one that failed, then one that states a session."""
+    return not run.failed, run.identity.session is None
+
+
 def load_all(
     paths: Iterable[Path],
     progress: Callable[[Path], None] = lambda _: None,
     unread: Callable[[Path, UnderstudyError], None] | None = None,
 ) -> list[tuple[Path, Run]]:
-    """Runs with their files; copies of one run (ReFrame's stage and output) count once, one that
-    failed before one that did not, and a record takes the place of the bare measurement in it.
+    """Runs with their files; copies of one run (see `key`) count once, one that failed before one
+    that did not, and a record takes the place of the bare measurement in it.
 
     `unread` is told which file cannot be read and why, and the others are loaded; without it that
     is raised.
@@ -313,8 +334,7 @@ def load_all(
                 raise
             unread(path, error)
             continue
-        # One measurement is one run, whatever a record says of its session.
-        key = run.identity.id if run.measurement is None else schema.digest(run.measurement)
-        if key not in loaded or (run.failed and not loaded[key][1].failed):
-            loaded[key] = (path, run)
+        same = key(run)
+        if same not in loaded or _rank(run) < _rank(loaded[same][1]):
+            loaded[same] = (path, run)
     return sorted(loaded.values(), key=lambda pair: pair[0])

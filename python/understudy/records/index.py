@@ -5,10 +5,16 @@ It is made of the records alone and can be removed at any time. That of a folder
 damaged, one in memory takes its place.
 """
 
+import hashlib
 import json
+import multiprocessing
+import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +26,13 @@ from understudy.errors import UnderstudyError
 from understudy.records import store
 
 FILE = "index.sqlite"
-VERSION = 1
+VERSION = 2
 MEMORY = ":memory:"
 WAIT_S = 20.0  # for another process that writes the index
 BATCH = 500  # records between two commits
+MANY = 64  # records that are worth other processes
+CHUNK = 8  # records that a process reads at a time
+MAX_WORKERS = 16
 # The columns of a run, in order; docs/how-to/keep-records.md tells of each.
 RUN_COLUMNS = {
     "run": "TEXT", "time": "TEXT", "session": "TEXT", "campaign": "TEXT", "tags": "TEXT",
@@ -51,20 +60,22 @@ _CREATE = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE files (
   number INTEGER PRIMARY KEY, file TEXT UNIQUE, bytes INTEGER, mtime_ns INTEGER, error TEXT,
+  key TEXT,
   {_typed(RUN_COLUMNS)}
 );
 CREATE INDEX by_time ON files (time);
-CREATE INDEX by_run ON files (run, session IS NULL, number);
+CREATE INDEX by_key ON files (key, failed, session IS NULL, file);
+CREATE INDEX by_run ON files (run);
 CREATE TABLE samples (number INTEGER, {_typed(SAMPLE_COLUMNS)});
 CREATE INDEX of_file ON samples (number);
 CREATE TABLE conditions (hash TEXT PRIMARY KEY, row TEXT);
 CREATE VIEW runs AS SELECT * FROM files AS a WHERE error IS NULL AND number = (
-  SELECT number FROM files AS b WHERE b.run = a.run AND error IS NULL
+  SELECT number FROM files AS b WHERE b.key = a.key AND error IS NULL
   ORDER BY failed DESC, session IS NULL, file LIMIT 1);
 """
 _ADD_FILE = (
-    f"INSERT OR REPLACE INTO files (file, bytes, mtime_ns, error, {_names(RUN_COLUMNS)}) "
-    f"VALUES ({', '.join('?' * (4 + len(RUN_COLUMNS)))})"
+    f"INSERT OR REPLACE INTO files (file, bytes, mtime_ns, error, key, {_names(RUN_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * (5 + len(RUN_COLUMNS)))})"
 )
 _ADD_SAMPLE = (
     f"INSERT INTO samples (number, {_names(SAMPLE_COLUMNS)}) "
@@ -75,8 +86,8 @@ _ADD_SAMPLE = (
 class Index:
     """Runs and their samples. `unread` has a message for each record that cannot be read.
 
-    Copies of one run count once: one that failed before one that did not, so that a copy cannot
-    hide a failure, then the first that states a session.
+    Copies of one run count once, see `producers.key`: one that failed before one that did not, so
+    that a copy cannot hide a failure, then the first that states a session.
     """
 
     def __init__(self, database: Path | None = None) -> None:
@@ -129,12 +140,13 @@ class Index:
         with self.connection:
             for name in gone:
                 self._forget(name)
+        read = _read_all([folder / name for name in new])
         for begin in range(0, len(new), BATCH):
             with self.connection:
                 for name in new[begin : begin + BATCH]:
                     progress(name)
                     self._forget(name)
-                    self._read(folder / name, name, found[name])
+                    self._add(next(read), name, found[name])
 
     def add(
         self, paths: Iterable[Path], progress: Callable[[Path], None] = lambda _: None
@@ -144,7 +156,7 @@ class Index:
             for path in paths:
                 progress(path)
                 self._forget(str(path))
-                self._read(path, str(path), (0, 0))
+                self._add(_read(path), str(path), (0, 0))
 
     def _forget(self, name: str) -> None:
         self.connection.execute(
@@ -152,28 +164,22 @@ class Index:
         )
         self.connection.execute("DELETE FROM files WHERE file = ?", (name,))
 
-    def _read(self, path: Path, name: str, state: tuple[int, int]) -> None:
+    def _add(self, read: "_Rows", name: str, state: tuple[int, int]) -> None:
+        nothing = [None] * len(RUN_COLUMNS)
+        row = (name, *state, read.error, read.key, *(read.run or nothing))
         try:
-            run = producers.load(path)
-        except UnderstudyError as error:
-            nothing = [None] * len(RUN_COLUMNS)
-            self.connection.execute(_ADD_FILE, (name, *state, str(error), *nothing))
-            return
-        condition = runs.condition(run)
-        digest = schema.digest(condition)
-        try:
-            added = self.connection.execute(
-                _ADD_FILE, (name, *state, None, *_run_row(run, digest))
-            )
+            added = self.connection.execute(_ADD_FILE, row)
         except OverflowError:
-            nothing = [None] * len(RUN_COLUMNS)
-            reason = f"{path}: identity.round and place.nodes.ranks: expected less than 2^63"
-            self.connection.execute(_ADD_FILE, (name, *state, reason, *nothing))
+            reason = f"{read.path}: identity.round and place.nodes.ranks: expected less than 2^63"
+            self.connection.execute(_ADD_FILE, (name, *state, reason, None, *nothing))
             return
-        self.connection.execute(
-            "INSERT OR IGNORE INTO conditions VALUES (?, ?)", (digest, schema.canonical(condition))
-        )
-        self.connection.executemany(_ADD_SAMPLE, _sample_rows(added.lastrowid, run))
+        if read.error is None:
+            self.connection.execute(
+                "INSERT OR IGNORE INTO conditions VALUES (?, ?)", read.condition
+            )
+            self.connection.executemany(
+                _ADD_SAMPLE, [(added.lastrowid, *sample) for sample in read.samples]
+            )
 
     @property
     def unread(self) -> list[str]:
@@ -187,16 +193,57 @@ class Index:
         return found
 
     def select(
-        self, columns: Sequence[str], where: str = "1", values: Sequence[Any] = ()
-    ) -> Iterator[Any]:
-        """Rows of runs, by time; `where` is SQL of ours on their columns, with ? for `values`."""
+        self, columns: Sequence[str], where: str = "1", values: Sequence[Any] = (),
+        copies: bool = False,
+    ) -> Iterator[Any]:  # fmt: skip
+        """Rows of runs, by time; `where` is SQL of ours on their columns, with ? for `values`.
+        `copies`: all files of a run instead of the one that counts."""
+        of = "(SELECT * FROM files WHERE error IS NULL)" if copies else "runs"
         return self.connection.execute(
-            f"SELECT {_names(columns)} FROM runs WHERE {where} ORDER BY time, number", values
+            f"SELECT {_names(columns)} FROM {of} WHERE {where} ORDER BY time, number", values
         )
 
     def load(self, file: str) -> Run:
         """The whole record of a run, by its column `file`."""
         return producers.load(self.base / file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """What the index has of one file; `error`: why it has nothing. `condition`: hash and text."""
+
+    path: Path
+    error: str | None = None
+    key: str | None = None
+    run: tuple[Any, ...] = ()
+    condition: tuple[str, str] = ("", "")
+    samples: tuple[tuple[Any, ...], ...] = ()
+
+
+def _read(path: Path) -> _Rows:
+    try:
+        run = producers.load(path)
+    except UnderstudyError as error:
+        return _Rows(path=path, error=str(error))
+    text = schema.canonical(runs.condition(run))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return _Rows(
+        path=path, key=producers.key(run), run=_run_row(run, digest), condition=(digest, text),
+        samples=tuple(_sample_rows(run)),
+    )  # fmt: skip
+
+
+def _read_all(paths: Sequence[Path]) -> Iterator[_Rows]:
+    """In the order of the paths; of many files, by as many processes as there are processors.
+    Where other threads run, a fork is not safe, and this process reads them."""
+    workers = min(MAX_WORKERS, len(os.sched_getaffinity(0)))
+    if len(paths) < MANY or workers < 2 or threading.active_count() > 1:
+        yield from map(_read, paths)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        for begin in range(0, len(paths), BATCH):  # no more in memory than the index takes at once
+            yield from pool.map(_read, paths[begin : begin + BATCH], chunksize=CHUNK)
 
 
 def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
@@ -235,13 +282,13 @@ def _seconds(run: Run) -> float | None:
     return sum(found) if found else None
 
 
-def _sample_rows(number: int | None, run: Run) -> Iterator[tuple[Any, ...]]:
+def _sample_rows(run: Run) -> Iterator[tuple[Any, ...]]:
     """With the position among the values of one metric, stream and repetition: the dump."""
     seen: dict[tuple[str, str | None, int | None], int] = {}
     for s in run.samples:
         key = (s.metric, s.stream, s.repetition)
         seen[key] = position = seen.get(key, -1) + 1
-        yield (number, s.metric, s.unit, s.better, s.stream, s.repetition, position, s.value)
+        yield (s.metric, s.unit, s.better, s.stream, s.repetition, position, s.value)
 
 
 def of_folder(

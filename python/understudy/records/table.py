@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_bytes
 from understudy.records.index import RUN_COLUMNS, SAMPLE_COLUMNS, Index
 
@@ -64,6 +64,13 @@ def _type(kind: str) -> Any:
     return {"TEXT": pl.String, "INTEGER": pl.Int64, "REAL": pl.Float64}[kind]
 
 
+def _printable(column: "pl.Series") -> "pl.Series":
+    """Text without control characters, with escapes in their place."""
+    odd = column.unique().drop_nulls()
+    odd = odd.filter(odd.str.contains(r"[\p{C}\p{Zl}\p{Zp}]"))
+    return column.replace(odd, odd.to_list() and [one_line(text) for text in odd])
+
+
 def write(made: "pl.DataFrame", path: Path) -> None:
     """Write a table as .parquet or .csv, whole or not at all. In CSV, tags are separated by
     blanks, and text that a spreadsheet would take for a formula begins with an apostrophe."""
@@ -74,6 +81,8 @@ def write(made: "pl.DataFrame", path: Path) -> None:
         made.write_parquet(buffer)
     elif path.suffix == ".csv":
         flat = made.with_columns(pl.col("tags").list.join(" "), pl.col(pl.Categorical).cast(str))
+        flat = flat.with_columns(_printable(flat[name]) for name, kind in flat.schema.items()
+                                 if kind == pl.String)  # fmt: skip
         flat = flat.with_columns(pl.col(pl.String).str.replace(r"^([=+\-@\t\r])", "'$1"))
         flat.write_csv(buffer)
     else:
