@@ -98,6 +98,7 @@ def campaign(
         changes.append(
             change.measure(first.tolist(), second.tolist(), past.tolist(), resamples=500)
         )
+    changes = change.adjusted(changes)
     return changes, [state for state, _ in change.decide(changes)]
 
 
@@ -133,6 +134,7 @@ def main() -> None:
     parser.add_argument("--after", type=int, default=0, help="sessions after, if other")
     parser.add_argument("--history", type=int, default=0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=0, help="of the first scenario")
     args = parser.parse_args()
     print("| truth | worse | better | no change | undecided | campaigns with a false alarm | "
           "\N{LEFT DOUBLE QUOTATION MARK}no change\N{RIGHT DOUBLE QUOTATION MARK} and truth "
@@ -140,7 +142,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for seed, name in enumerate(SCENARIOS):
         if args.only in name:
-            print(row(name, args, seed), flush=True)
+            print(row(name, args, args.seed + seed), flush=True)
 
 
 if __name__ == "__main__":

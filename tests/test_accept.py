@@ -15,6 +15,7 @@ from understudy.contracts import acceptance, run, workload
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import acceptance as judge
+from understudy.judge import change
 from understudy.paths import files
 from understudy.records import store
 from understudy.report import pdf
@@ -96,6 +97,9 @@ def test_the_examples_are_valid() -> None:
         ({"metric": "metadata-rate", "at_least": "5 /s"}, "marks.0.operation (mark): missing"),
         ({"sessions": 4}, "marks.0.sessions (mark): expected at least 5 for the median, found 4"),
         ({"metric": "data-errors", "at_most": "0 B", "cache": "allowed"}, "does not take it"),
+        ({"where": {"storge.type": "x"}}, "marks.0.where.storge.type (mark): no key of a cond"),
+        ({"where": {"place.job_id": "1"}}, "marks.0.where.place.job_id (mark): no key of a cond"),
+        ({"where": {"storage.type.x": 1}}, "where.storage.type.x (mark): no key of a condition"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_message(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -285,8 +289,8 @@ def test_metadata_rates_are_of_mdtest(tmp_path: Path) -> None:
 
 
 def test_the_interval_of_a_median_assumes_no_distribution() -> None:
-    assert judge.median_interval([1, 2, 3, 4, 100]) == (3, 1, 100)
-    assert judge.median_interval([1, 2, 3, 4])[1:] == (float("-inf"), float("inf"))
+    assert change.median_interval([1, 2, 3, 4, 100]) == (3, 1, 100)
+    assert change.median_interval([1, 2, 3, 4])[1:] == (float("-inf"), float("inf"))
 
 
 def test_the_dates_limit_the_runs(tmp_path: Path) -> None:
@@ -322,6 +326,24 @@ def test_status_and_json(tmp_path: Path, row: dict[str, Any], state: str, status
     assert (made["verdict"], made["marks"][0]["verdict"]) == (state, state)
     hashes = [o["value"] for o in made["origins"] if o["what"] == "workload"]
     assert [len(h) for h in hashes] == ([] if state == "undecided" else [64])
+
+
+def test_a_key_that_no_run_has_is_told(tmp_path: Path) -> None:
+    found = finding(tmp_path, seven(tmp_path), where={"producer.options.fsnyc": 4})
+    assert found.state == judge.UNDECIDED
+    assert found.why == "not run; no run has the key producer.options.fsnyc"
+
+
+def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
+    path, kept = marks(tmp_path, {}), keep(tmp_path / "kept", seven(tmp_path))
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    done = accept(path, kept, "-o", page)
+    assert done.exit_code == 2 and "exists already" in done.stderr
+    assert page.read_text() == "mine"
+    for force in (["--force"], []):
+        assert accept(path, kept, "-o", page, *force).exit_code != 2
+    assert page.read_text() != "mine"
 
 
 def test_nothing_that_is_read_is_written_over(tmp_path: Path) -> None:

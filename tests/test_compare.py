@@ -172,6 +172,25 @@ def test_junit_has_no_pass_for_undecided(site: Path, tmp_path: Path) -> None:
     assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("1", "1", "0")
 
 
+def test_a_file_of_others_is_not_replaced(site: Path, tmp_path: Path) -> None:
+    nights(site)
+    made = tmp_path / "x.xml"
+    made.write_text("mine")
+    done = compare("old", "new", "--junit", made)
+    assert done.exit_code == 2 and f"{made}: exists already" in done.stderr
+    assert made.read_text() == "mine"
+    assert compare("old", "new", "--junit", made, "--force").exit_code == 0
+    assert "<testsuite" in made.read_text()
+
+
+@pytest.mark.parametrize("key", ["storage.server_verson", "identity.time", "place.system.x"])
+def test_a_misspelled_key_is_an_error(site: Path, key: str) -> None:
+    nights(site, 1, 1)
+    done = compare("old", "new", "--across", key)
+    assert done.exit_code == 2 and f"--across {key}: no key of a condition" in done.stderr
+    assert compare("old", "new", "--across", "software.libraries.hdf5").exit_code == 0
+
+
 def test_files_and_folders_are_compared(site: Path, tmp_path: Path) -> None:
     nights(site, 6, 6, loss=0.5)
     for name in ("old", "new"):
@@ -358,4 +377,4 @@ def test_a_plan_asks_for_more_sessions_where_they_differ_more() -> None:
 def test_the_plan_is_printed(site: Path) -> None:
     nights(site)
     done = CliRunner().invoke(main, ["plan", "old", "--detect", "10%"])
-    assert done.exit_code == 0 and "1 figures of 1 cases" in done.stdout
+    assert done.exit_code == 0 and "1 figure of 1 case;" in done.stdout

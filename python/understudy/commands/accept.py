@@ -26,10 +26,12 @@ KIND = "acceptance"
     "--pdf", type=click.Path(path_type=Path, dir_okay=False),
     help="The same page as PDF, printed by Chromium; left out, with a message, without it.",
 )  # fmt: skip
+@click.option("-f", "--force", is_flag=True, help="Replace files that are no pages of understudy.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, not as a table.")
 def command(
-    marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, as_json: bool
-) -> None:
+    marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, force: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Judge the marks in FILE by RECORDS: run records, or folders that are searched for them; by
     default those kept in the directory for output.
 
@@ -39,7 +41,7 @@ def command(
     and 2 if FILE or RECORDS cannot be used.
     """
     try:
-        state = _accept(marks, records, output, pdf, as_json)
+        state = _accept(marks, records, output, pdf, force, as_json)
     except UnderstudyError as error:
         print_error(error)
         raise SystemExit(UNUSABLE) from None
@@ -47,11 +49,12 @@ def command(
 
 
 def _accept(
-    marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, as_json: bool
-) -> str:
+    marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, force: bool,
+    as_json: bool,
+) -> str:  # fmt: skip
     from understudy import producers
     from understudy.contracts import acceptance
-    from understudy.files import write_text
+    from understudy.files import expect_new, expect_page, write_text
     from understudy.judge.acceptance import judge
     from understudy.records import store
     from understudy.report import acceptance as page
@@ -67,6 +70,8 @@ def _accept(
     for made in filter(None, (output, pdf)):
         if made.exists() and any(made.samefile(read) for read in (file, *files)):
             raise UnderstudyError(f"{made}: is read by this command; expected another output file")
+    expect_page(output, force)
+    expect_new(pdf, force)
     found = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))
     verdict = judge(asked, [run for _, run in found])
     try:

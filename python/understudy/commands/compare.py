@@ -10,8 +10,9 @@ from xml.sax.saxutils import quoteattr
 import click
 
 from understudy.cli import print_error
+from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
-from understudy.files import write_text
+from understudy.files import expect_new, write_text
 from understudy.judge import compare as comparing
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
 from understudy.judge.compare import Comparison, Row, Verdict
@@ -52,10 +53,11 @@ SHOWN = 5  # of the messages on records that are left out
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML file to write."
 )
+@click.option("-f", "--force", is_flag=True, help="Replace the file of --junit if it exists.")
 def command(
     before: str, after: str, folder: Path | None, system: str | None, partition: str | None,
     history: str | None, across: tuple[str, ...], metrics: tuple[str, ...],
-    fail_below: str | None, as_json: bool, junit: Path | None,
+    fail_below: str | None, as_json: bool, junit: Path | None, force: bool,
 ) -> None:  # fmt: skip
     """Compare the runs BEFORE with those AFTER, case by case: better, worse, no change, undecided.
 
@@ -68,8 +70,15 @@ def command(
     Example: understudy compare before-upgrade after-upgrade --fail-below 10%
     """
     try:
+        expect_new(junit, force)
         limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
         rule = Rule() if limit is None else Rule(limit=limit, effect=limit / 2)
+        for key in across:
+            if not runs.knows(key):
+                raise UnderstudyError(
+                    f"--across {key}: no key of a condition; expected one such as "
+                    "storage.server_version, or software for all below it"
+                )
         wanted = select.equal(system=system, partition=partition)
         found = compare(before, after, history, folder, wanted, metrics, across, rule)
         if junit is not None:
@@ -132,7 +141,8 @@ def compare(
 
     past = rows(history) if history else []
     first, second = rows(before), rows(after)
-    if shared := {row.run for row in first} & {row.run for row in second}:
+    known = {row.key for row in first}
+    if shared := [row.run for row in second if row.key in known]:
         raise UnderstudyError(
             f"{before} and {after} share {len(shared)} runs, such as {min(shared)}: "
             "expected two separate sets"
@@ -219,7 +229,7 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
                 "high": _number(v.change.high),
                 "sessions": [v.change.before, v.change.after], "history": v.change.history,
                 "scatter_within": v.change.within, "scatter_between": v.change.between,
-                "floor": v.change.floor,
+                "floor": v.change.floor, "dependence": v.change.factor,
             }
             for v in found.verdicts
         ],

@@ -53,8 +53,10 @@ def command(
         raise UnderstudyError("no run with a rate or a time; run checks first")
     lines, notes = [], []
     timed: dict[object, float] = {}
+    subjects = {one.subject for one in series}
+    factor = planning.factor([one.values for one in series])
     for one in series:
-        found = planning.need(one.values, share, len(series), repetitions or 0)
+        found = planning.need(one.values, share, len(series), repetitions or 0, factor)
         if found is None:
             notes.append(f"{one.name}: one session does not tell how far sessions differ")
             lines.append((one.name, "1", "", "", "", "", ""))
@@ -82,8 +84,18 @@ def command(
         click.echo(printable(line))
     for note in notes:
         click.echo(printable(note))
-    total_s = sum(timed.values())
-    click.echo(
-        f"{len(series)} figures of {len({one.subject for one in series})} cases; both sides "
-        f"together take {seconds(total_s)} of I/O, without waiting and starting"
-    )
+    text = f"{_count(len(series), 'figure')} of {_count(len(subjects), 'case')}"
+    if timed:
+        text += (
+            f"; both sides together take {seconds(sum(timed.values()))} of I/O, without waiting "
+            "and starting"
+        )
+    if unknown := len(subjects) - len(timed):
+        text += f"; the time of {_count(unknown, 'case')} is not known"
+    if factor > 1:
+        text += f"; sessions resemble those before them, so that {factor:.1f} count as one"
+    click.echo(text)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

@@ -9,7 +9,7 @@ import click
 
 from understudy.cli import print_error
 from understudy.errors import UnderstudyError, printable
-from understudy.files import write_text
+from understudy.files import expect_new, write_text
 from understudy.judge import compare as comparing
 from understudy.judge import trend as trends
 from understudy.judge.compare import Series
@@ -48,8 +48,7 @@ def command(
 
     Example: understudy trend --system archer2 -o trend.html
     """
-    if output.exists() and not force:
-        raise UnderstudyError(f"{output}: exists already; choose another name or use --force")
+    expect_new(output, force)
     index = indexes.of_folder(folder)
     for message in index.unread:
         print_error(UnderstudyError(f"left out: {message}"))

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from understudy import units
-from understudy.contracts import schema, strict, workload
+from understudy.contracts import run, schema, strict, workload
 from understudy.errors import UnderstudyError
 
 KIND = "acceptance"
@@ -247,6 +247,12 @@ def _mark(row: dict[str, Any], where: str) -> Mark:
         raise fault("operation", f"expected {WRITE} or {READ}, found {operation!r}")
     if program == PLAYER:
         _known_workload(row["workload"], fault)
+    for key in row.get("where", ()):
+        if not run.knows(key):
+            raise fault(
+                f"where.{key}",
+                "no key of a condition; expected one such as storage.asked.stripe_count",
+            )
     statistic = row.get("statistic", MEDIAN)
     judged_each = statistic == EVERY or not metric.scatters
     least = SESSIONS if not judged_each else 1

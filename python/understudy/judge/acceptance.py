@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import median
 from typing import Any
 
 from understudy import producers
@@ -18,13 +18,12 @@ from understudy.contracts.acceptance import EVERY, MDTEST, PLAYER, READ, Accepta
 from understudy.contracts.measurement import Benchmark, Measurement, Played, ProgramRun
 from understudy.contracts.run import RECORD_FILE, Run
 from understudy.errors import UnderstudyError
-from understudy.judge import metrics
+from understudy.judge import change, metrics
 from understudy.judge.cache import IN_MEMORY
 from understudy.judge.conditions import RESTART_SUFFIX, Condition, Measured, described, method_of
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 STATES = (FAIL, UNDECIDED, PASS)
-CONFIDENCE = 0.95  # of each end of an interval
 BY_HAND = "started by hand"  # the session of runs that state none
 STORAGE, MEMORY, CACHE, UNKNOWN = (
     "storage", "file system in memory", "page cache possible", "not known",
@@ -129,13 +128,23 @@ def judge(acceptance: Acceptance, found: Iterable[Run]) -> Verdict:
     findings = []
     for mark in acceptance.marks:
         own = [run for run in counted if matches(run, mark)]
+        lacking = "" if own else _lacking(mark, counted)
         claimed |= {run.identity.id for run in own}
-        findings.append(_finding(mark, own))
+        findings.append(
+            Finding(mark=mark, state=UNDECIDED, why=lacking) if lacking else _finding(mark, own)
+        )
     return Verdict(
         acceptance=acceptance, findings=tuple(findings), runs=len(counted),
         failed=sum(run.failed for run in counted),
         unclaimed=sum(run.identity.id not in claimed for run in counted),
     )  # fmt: skip
+
+
+def _lacking(mark: Mark, counted: Sequence[Run]) -> str:
+    """Keys of `where` that no run has: they may be misspelled."""
+    flat = [runs.differences([runs.condition(run), {}])[0] for run in counted if mark.where]
+    unknown = [key for key in mark.where if not any(key in row for row in flat)]
+    return f"not run; no run has the key {', '.join(unknown)}" if unknown and flat else ""
 
 
 def _counts(run: Run, acceptance: Acceptance) -> bool:
@@ -423,7 +432,7 @@ def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Fin
         made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
         return _with(made, UNDECIDED, _few(made))
     value, low, high = (
-        _variability(each) if mark.metric == "variability" else median_interval(each)
+        change.variability(each) if mark.metric == "variability" else change.median_interval(each)
     )
     made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows, value=value, low=low, high=high)
     if made.sessions < mark.sessions:
@@ -439,34 +448,6 @@ def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Fin
     if never:
         return _with(made, FAIL, f"the interval {over} misses {mark.demand}")
     return _with(made, UNDECIDED, f"the interval {over} holds the limit: more sessions are needed")
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median, and the ends of its interval, each with the probability CONFIDENCE, by order
-    statistics: no distribution is assumed. Infinite where there are too few values."""
-    from scipy import stats  # 0.5 s to import: only who judges pays
-
-    def end(alternative: str, none: float) -> float:
-        found = stats.quantile_test(values, q=0, p=0.5, alternative=alternative)
-        low, high = found.confidence_interval(CONFIDENCE)
-        value = float(low if alternative == "greater" else high)
-        return none if math.isnan(value) else value
-
-    return float(median(values)), end("greater", -math.inf), end("less", math.inf)
-
-
-def _variability(values: Sequence[float]) -> tuple[float, float, float]:
-    """Standard deviation over mean of the sessions' medians, with the ends of its interval, each
-    with the probability CONFIDENCE, as of a normal distribution."""
-    from scipy import stats
-
-    found = stdev(values) / fmean(values) if fmean(values) else math.inf
-    free = len(values) - 1
-    low, high = (
-        found * math.sqrt(free / float(stats.chi2.ppf(p, free)))
-        for p in (CONFIDENCE, 1 - CONFIDENCE)
-    )
-    return found, low, high
 
 
 def _fidelity(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:

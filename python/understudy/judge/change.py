@@ -1,4 +1,4 @@
-"""Whether something changed between two sets of sessions: the statistics of compare, plan, trend.
+"""Whether something changed between sessions: the statistics of compare, plan, trend and accept.
 
 Values are made such that a ratio below 1 is worse. What counts is how far *sessions* differ: the
 repetitions of one session share its node, its neighbours and its hour, so that they say little of
@@ -7,12 +7,13 @@ the next session. docs/statistics.md explains each rule, and what the rules cann
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.judge import dependence
 from understudy.judge.limits import LIMIT_FRACTION
 
 WORSE, BETTER, NO_CHANGE, UNDECIDED = "worse", "better", "no change", "undecided"
@@ -21,6 +22,7 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 2015
 FEW = 4  # sessions of a side; with so few, the interval is that of the smaller side alone
+FEW_KNOWN = 3  # sessions from which the scatter is taken where a side has one
 DRIFT_LEVEL = 0.05
 ALL_DRIFT = 0.01
 # Sessions of A/A history with which one session, two or more sessions can decide if all of them
@@ -63,7 +65,8 @@ class Change:
     are the scatters (standard deviations of logarithms) within and between sessions, None where
     there are too few. `floor` is how far the sessions of one side, or of the history, lie apart at
     most: what a ratio can be without any change. `far`: every session after lies FAR times as far
-    off as any before. `line`: what a trend over time leaves of the change.
+    off as any before. `line`: what a trend over time leaves of the change. `lags` and `step` are
+    those of `judge.dependence`, `factor` that of all figures, which `adjusted` sets.
     """
 
     ratio: float
@@ -78,6 +81,13 @@ class Change:
     floor: float | None = None
     far: bool = False
     line: Line | None = None
+    lags: tuple[float, ...] = ()
+    step: float = 0.0
+    factor: float = 1.0
+
+    @property
+    def sessions(self) -> int:
+        return self.before + self.after + self.history
 
     @property
     def drift(self) -> bool:
@@ -91,13 +101,14 @@ def measure(
     before: Sessions, after: Sessions, history: Sessions = (), resamples: int = RESAMPLES
 ) -> Change:
     """The change between two sets of sessions; `history` are further sessions of the condition of
-    `before`, from which the scatter between sessions is known where a side has only one."""
+    `before`. With those before, they tell the scatter between sessions where a side has one."""
     sides = [[np.log(np.asarray(s, np.float64)) for s in side] for side in (before, after)]
     past = [float(np.median(np.log(np.asarray(s, np.float64)))) for s in history]
     b, a = (np.array([np.median(s) for s in side]) for side in sides)
     ratio = float(np.median(a) - np.median(b))
     known = np.array([*past, *b])  # one condition: A/A
-    low, high = _interval(sides, ratio, known if len(past) else None, resamples)
+    low, high = _interval(sides, ratio, known, resamples)
+    series = [known, a] if len(a) else [known]
     far_needed = FAR_HISTORY[min(len(a), max(FAR_HISTORY))]
     spread = np.abs(known - np.median(known)).max() if len(known) > 1 else math.inf
     away = a - np.median(known)
@@ -111,8 +122,66 @@ def measure(
             and (away.max() < 0 or away.min() > 0)
             and np.abs(away).min() > FAR * spread
         ),
-        line=line(b, a),
+        line=line(b, a), lags=tuple(dependence.lags(series).tolist()),
+        step=float(dependence.step(series)) if len(series) == 2 else 0.0,
     )  # fmt: skip
+
+
+def adjusted(changes: Sequence[Change]) -> list[Change]:
+    """The changes of a comparison, for sessions that resemble those before them: with wider
+    intervals and larger p. Few sessions, or independent ones, leave them as they are."""
+    together = dependence.pooled([c.lags for c in changes], [c.sessions for c in changes])
+    made = []
+    for one in changes:
+        if not one.lags:
+            made.append(one)
+            continue
+        factor = dependence.factor(together[: len(one.lags)], one.sessions)
+        wider, ratio = math.sqrt(float(factor)), math.log(one.ratio)
+        p = dependence.step_p(np.array(one.step), factor, one.sessions) if wider > 1 else 0.0
+        low, high = (
+            math.exp(ratio + wider * (math.log(end) - ratio)) if 0 < end < math.inf else end
+            for end in (one.low, one.high)
+        )
+        made.append(replace(one, low=low, high=high, p=max(one.p, float(p)), factor=float(factor)))
+    return made
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Median of sessions, by time, and the ends of its interval, each with the probability
+    CONFIDENCE, by order statistics: no distribution is assumed. Infinite where there are too few
+    values. Sessions that resemble those before them count as fewer, see `judge.dependence`."""
+    from scipy import special
+
+    count = len(values)
+    series = np.array(values, np.float64)
+    factor = float(dependence.factor(dependence.lags([series]), count))
+    fewer = int(count / factor)
+    below = special.bdtr(np.arange(fewer), fewer, 0.5)  # that so many lie below the median
+    rank = int((below <= 1 - CONFIDENCE).sum())
+    middle = float(np.median(series))
+    if not rank:
+        return middle, -math.inf, math.inf
+    ordered = np.sort(series)
+    position = rank if fewer == count else max(1, int(rank * count / fewer))
+    return middle, float(ordered[position - 1]), float(ordered[count - position])
+
+
+def variability(values: Sequence[float]) -> tuple[float, float, float]:
+    """Standard deviation over mean of sessions, by time, with the ends of its interval, each with
+    the probability CONFIDENCE, as of a normal distribution."""
+    from scipy import special
+
+    series = np.array(values, np.float64)
+    mean = float(series.mean())
+    found = float(np.std(series, ddof=1)) / mean if mean else math.inf
+    factor = float(dependence.factor(dependence.lags([series]), len(values)))
+    free = len(values) / factor - 1
+    low, high = (
+        found * math.sqrt(free / float(special.chdtri(free, p)))
+        for p in (1 - CONFIDENCE, CONFIDENCE)
+    )
+    return found, low, high
 
 
 def rank_p(before: Floats, after: Floats) -> float:
@@ -196,16 +265,16 @@ def _decided(change: Change, p: float, rule: Rule, cases: int, together: bool) -
 
 
 def _interval(
-    sides: Sequence[Sequence[Floats]], ratio: float, known: Floats | None, resamples: int
+    sides: Sequence[Sequence[Floats]], ratio: float, known: Floats, resamples: int
 ) -> tuple[float, float]:
     """Of the logarithm. Sessions are drawn with replacement, then values within each; quantiles
     are those of Student's t, since few sessions show too little scatter (Hesterberg, What Teachers
-    Should Know about the Bootstrap, 2015). A side of one session takes the scatter of history."""
+    Should Know about the Bootstrap, 2015). A side of one session takes the scatter of `known`."""
     from scipy import special
 
     counts = [len(side) for side in sides]
     if min(counts) < 2:
-        if known is None or len(known) < 3:
+        if len(known) < FEW_KNOWN:
             return -math.inf, math.inf
         spread = float(np.std(known, ddof=1)) * math.sqrt(sum(1 / n for n in counts))
         half = float(special.stdtrit(len(known) - 1, 0.5 + CONFIDENCE / 2)) * spread

@@ -27,7 +27,7 @@ SHOWN_KEYS = 6  # of the differences between two conditions
 OPERATIONS = {"write_s": "write", "read_s": "read"}
 COLUMNS = (
     "number", "run", "time", "session", "case", "arm", "system", "partition", "producer",
-    "workload", "workload_sha256", "condition", "failed", "failure", "canary", "seconds",
+    "workload", "workload_sha256", "condition", "failed", "failure", "canary", "seconds", "key",
 )  # fmt: skip
 STORAGE, REPLICA, NEIGHBOUR, UNKNOWN = "storage", "library or layout", "noisy neighbour", ""
 
@@ -64,6 +64,7 @@ class Row:
     samples: tuple[tuple[str, str, str, str | None, float], ...]
     operations: dict[str | None, str] = field(default_factory=dict)
     run: str = ""
+    key: str = ""  # equal for copies of one run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +162,7 @@ def read(
                 failure=row["failure"], seconds=row["seconds"],
                 canary=tuple(json.loads(row["canary"] or "[]")),
                 samples=tuple(found.get(row["number"], ())),
-                operations=operations.get(row["number"], {}), run=row["run"],
+                operations=operations.get(row["number"], {}), run=row["run"], key=row["key"],
             )
         )  # fmt: skip
     return made
@@ -199,7 +200,9 @@ def compare(
         absent = [(len(e - r), len(e)) for e, r in zip(every, ran, strict=True)]
         found = _of_subject(subject, one, other, past, skipped, differ)
         drafts += [draft | {"_absent": absent} for draft in found]
-    states = change.decide([draft["change"] for draft in drafts], rule)
+    adjusted = change.adjusted([draft["change"] for draft in drafts])
+    drafts = [draft | {"change": one} for draft, one in zip(drafts, adjusted, strict=True)]
+    states = change.decide(adjusted, rule)
     corrected = change.holm([draft["change"].p for draft in drafts])
     attributed = _beside(drafts)
     verdicts = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.judge import change
+from understudy.judge import change, dependence
 from understudy.judge.change import Floats, Rule, Sessions
 
 POWER = 0.95
@@ -35,9 +35,12 @@ class Need:
     scale: int | None = None
 
 
-def need(sessions: Sessions, detect: float, cases: int, repetitions: int = 0) -> Need | None:
+def need(
+    sessions: Sessions, detect: float, cases: int, repetitions: int = 0, factor: float = 1.0
+) -> Need | None:
     """What finds a loss of the fraction `detect` with the probability POWER among so many cases;
-    None of fewer than two sessions, which tell no scatter between sessions."""
+    None of fewer than two sessions, which tell no scatter between sessions. `factor` is that of
+    `judge.dependence` for all cases."""
     if len(sessions) < 2:
         return None
     logs = [np.log(np.asarray(s, np.float64)) for s in sessions]
@@ -52,7 +55,7 @@ def need(sessions: Sessions, detect: float, cases: int, repetitions: int = 0) ->
     shape = _shape(medians)
 
     def enough(variance: float) -> int | None:
-        return _sessions(shape, math.sqrt(variance), detect, cases, rule)
+        return _sessions(shape, math.sqrt(variance), detect, cases, rule, factor)
 
     found = enough(between + MEDIAN_VARIANCE * within / wanted)
     scale = None
@@ -66,6 +69,14 @@ def need(sessions: Sessions, detect: float, cases: int, repetitions: int = 0) ->
         known_sessions=len(sessions), repetitions=wanted, sessions=found,
         within=math.sqrt(within), between=math.sqrt(between), scale=scale,
     )  # fmt: skip
+
+
+def factor(every: Sequence[Sessions]) -> float:
+    """That of `judge.dependence` for the sessions of all figures, each by time."""
+    medians = [np.log([np.median(values) for values in sessions]) for sessions in every]
+    found = [dependence.lags([one]).tolist() if len(one) else [] for one in medians]
+    counts = [len(one) for one in medians]
+    return float(dependence.factor(dependence.pooled(found, counts), max(counts, default=0)))
 
 
 def _caution(sessions: int) -> float:
@@ -95,13 +106,13 @@ def _shape(medians: Floats) -> Floats | None:
 
 
 def _sessions(
-    shape: Floats | None, spread: float, detect: float, cases: int, rule: Rule
+    shape: Floats | None, spread: float, detect: float, cases: int, rule: Rule, factor: float
 ) -> int | None:
     least = change.sessions_needed(cases, rule.alpha)
     low, high = least, MOST_SESSIONS + 1
     while low < high:
         middle = (low + high) // 2
-        if _power(shape, spread, middle, detect, cases, rule) >= POWER:
+        if _power(shape, spread, middle, detect, cases, rule, factor) >= POWER:
             high = middle
         else:
             low = middle + 1
@@ -109,8 +120,9 @@ def _sessions(
 
 
 def _power(
-    shape: Floats | None, spread: float, n: int, detect: float, cases: int, rule: Rule
-) -> float:
+    shape: Floats | None, spread: float, n: int, detect: float, cases: int, rule: Rule,
+    factor: float = 1.0,
+) -> float:  # fmt: skip
     """How often the loss is found, with the rules of the comparison itself."""
     from scipy import stats
 
@@ -122,6 +134,12 @@ def _power(
         values = spread * (dice.choice(shape, size) + dice.normal(0, 0.1, size))
     before, after = values[:, :n], values[:, n:] + math.log1p(-detect)
     p = stats.mannwhitneyu(before, after, axis=1, method="exact").pvalue
+    sides = (before, after)
+    lags = dependence.lags(sides)
+    whole = np.stack([np.roll(lags, i, axis=0) for i in range(min(cases, SIMULATIONS))]).mean(0)
+    factors = np.maximum(factor, dependence.factor(whole, 2 * n))
+    wider = dependence.step_p(dependence.step(sides), factors, 2 * n)
+    p = np.where(factors > 1, np.maximum(p, wider), p)
     ratio = np.median(after, axis=1) - np.median(before, axis=1)
     found = (p * cases <= rule.alpha) & (ratio <= math.log1p(-rule.effect))
     rows: Sequence[int] = np.flatnonzero(found).tolist()

@@ -1,0 +1,89 @@
+"""How much sessions resemble those before them, and what it costs a comparison.
+
+Sessions of one side that follow each other, as on a file system that fills up, tell less than as
+many independent ones: n sessions count as n / f. The factor is f = 1 + 2 (r1 + r2 + ...), with the
+autocorrelations of the deviations from the median of their side, up to the first that is not
+positive (Geyer, Practical Markov Chain Monte Carlo, 1992). They are of ranks, so that one bad
+night moves them little, and are averaged over all figures of a comparison, which share their
+sessions.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+FEWEST = 10  # sessions in all; fewer tell nothing of it
+NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its median deviation
+OF_MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median over that of a mean
+
+
+def lags(sides: Sequence[Floats]) -> Floats:
+    """float64[..., lags] of sides float64[..., sessions], by time; none of too few sessions."""
+    from scipy import stats  # 0.5 s to import: only who judges pays
+
+    counts = [side.shape[-1] for side in sides]
+    total = sum(counts)
+    shape = sides[0].shape[:-1]
+    if total < FEWEST:
+        return np.zeros((*shape, 0))
+    ranks = stats.rankdata(np.concatenate(_residuals(sides), axis=-1), axis=-1)
+    parts = np.split(ranks, np.cumsum(counts)[:-1], axis=-1)
+    parts = [part - part.mean(axis=-1, keepdims=True) for part in parts]
+    power = sum((part**2).sum(axis=-1) for part in parts) / total
+    found = []
+    for lag in range(1, max(1, max(counts) // 3) + 1):
+        products = sum((p[..., :-lag] * p[..., lag:]).sum(axis=-1) for p in parts)
+        pairs = sum(max(0, count - lag) for count in counts)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one = np.where(power > 0, products / pairs / power + len(sides) / total, 0.0)
+        found.append(one)  # without 1/n, independent sessions would look opposed to each other
+    return np.stack(found, axis=-1)
+
+
+def factor(of: Floats, sessions: int) -> Floats:
+    """f of autocorrelations float64[..., lags]; at least 1, at most a third of the sessions."""
+    if not of.shape[-1]:
+        return np.ones(of.shape[:-1])
+    positive = np.cumprod(of > 0, axis=-1)
+    return np.asarray(np.clip(1 + 2 * (of * positive).sum(axis=-1), 1, max(1.0, sessions / 3)))
+
+
+def pooled(every: Sequence[Sequence[float]], sessions: Sequence[int]) -> Floats:
+    """The mean autocorrelations over the figures of a comparison, by their numbers of sessions."""
+    longest = max(map(len, every), default=0)
+    made = []
+    for lag in range(longest):
+        known = [(one[lag], n) for one, n in zip(every, sessions, strict=True) if lag < len(one)]
+        made.append(sum(r * n for r, n in known) / sum(n for _, n in known))
+    return np.array(made)
+
+
+def step(sides: Sequence[Floats]) -> Floats:
+    """float64[...]: the difference of the two sides' medians, without its sign, in standard errors
+    of independent sessions; the scatter is the median deviation, which bad nights move little."""
+    total = sum(side.shape[-1] for side in sides)
+    if total <= 2:
+        return np.zeros(sides[0].shape[:-1])
+    middle = [np.median(side, axis=-1) for side in sides]
+    deviation = np.median(np.abs(np.concatenate(_residuals(sides), axis=-1)), axis=-1)
+    scatter = NORMAL_MAD * deviation * math.sqrt(total / (total - 2))
+    error = OF_MEDIAN * scatter * math.sqrt(sum(1 / side.shape[-1] for side in sides))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = np.abs(middle[1] - middle[0]) / error
+    return np.asarray(np.nan_to_num(away, nan=0.0, posinf=1e6))
+
+
+def step_p(of: Floats, factors: Floats, sessions: int) -> Floats:
+    """Two-sided p of a `step` by Student's t, where sessions count as sessions / f."""
+    from scipy import special
+
+    freedom = sessions / factors - 2
+    p = 2 * special.stdtr(np.maximum(freedom, 1), -of / np.sqrt(factors))
+    return np.asarray(np.where(freedom >= 1, p, 1.0))
+
+
+def _residuals(sides: Sequence[Floats]) -> list[Floats]:
+    return [side - np.median(side, axis=-1, keepdims=True) for side in sides]
