@@ -25,7 +25,7 @@ from understudy.report import figures, page
 # Those draw no workload: test_programs.py, test_transfer.py.
 OF_PROGRAMS = {"processes", "throughput", "transfer"}
 # Those need several settings, sessions or cases: test_summary.py.
-OF_SEVERAL = {"beside", "error", "heatmap", "history", "stripes", "weak"}
+OF_SEVERAL = {"beside", "checkpoints", "error", "heatmap", "history", "stripes", "weak"}
 FIGURES = sorted(set(files("figures", ".py")) - OF_PROGRAMS - OF_SEVERAL)
 WORKLOADS = {w.name: w for w in (samples.growing(), samples.per_process(), samples.grouped())}
 
@@ -312,7 +312,7 @@ def test_figure_draws(name: str, workload: Workload, tmp_path: Path) -> None:
     root = ElementTree.fromstring(text)
     assert root.tag == "svg"
     words = "".join(root.itertext())
-    assert any(s.name in words for s in workload.streams) or name == "schedule"
+    assert any(s.name in words for s in workload.streams) or name in ("schedule", "growth")
     assert drawer.title.endswith("?") and drawer.caption
 
 
@@ -534,9 +534,9 @@ def test_a_bad_result_is_one_message(tmp_path: Path, spoil: Any, message: str) -
     spoil(row)
     samples.write(row, tmp_path / "result.json")
     output = tmp_path / "index.html"
-    output.write_text("the page before")
+    output.write_text(before := "<title>Understudy: the page before")
     assert_one_message(report(tmp_path, "-o", output), message, "result.json")
-    assert output.read_text() == "the page before"
+    assert output.read_text() == before
 
 
 def test_nothing_to_show_is_one_message(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from tests.support import results as samples
 from understudy import producers
 from understudy.contracts.run import Identity, Place, write
-from understudy.judge import conditions, metrics, summary
+from understudy.judge import conditions, metrics, pooling, summary
 from understudy.judge.benchmarks import Row
 from understudy.judge.conditions import Case, Failed
 from understudy.paths import files
@@ -65,6 +65,37 @@ def test_a_failed_run_makes_its_case_a_failed_one(tmp_path: Path) -> None:
     made = summary.summarize(*load(tmp_path))
     assert made.sentence == "0 of 1 case within 10 %, 1 failed."
     assert made.cases[0].why == "1 of 2 runs failed: killed"
+
+
+def nights(folder: Path, count: int, speed: float, first: int = 1) -> None:
+    for i in range(first, first + count):
+        started = f"2026-01-{i:02d}T01:00:00Z"
+        played(folder, f"{i}", session=f"night-{i}", seed=i, speed=speed, started=started)
+
+
+def test_sessions_before_and_after_a_change_are_not_pooled(tmp_path: Path) -> None:
+    nights(tmp_path, 6, 1.0)
+    nights(tmp_path, 6, 0.25, first=7)
+    cases, failed = load(tmp_path)
+    (case,) = pooling.apart(cases)
+    assert [len(c.runs) for c in case.conditions] == [6, 6]
+    speeds = [metrics.verdict(c).write for c in case.conditions]
+    assert speeds[0] and speeds[1] and speeds[0].low > 2 * speeds[1].high
+    made = summary.summarize([case], failed)
+    assert made.sentence.startswith(
+        "2 of 2 cases within 10 %. 1 condition changed between sessions, which are shown apart: "
+    )
+    text = page.render([case], failed)
+    assert made.sentence in text and "sessions 7 to 12 of 12, from 2026-01-07T01:00:00Z" in text
+
+
+def test_few_sessions_that_differ_are_told(tmp_path: Path) -> None:
+    nights(tmp_path, 1, 1.0)
+    nights(tmp_path, 1, 0.1, first=2)
+    cases, failed = load(tmp_path)
+    assert pooling.apart(cases) == cases
+    made = summary.summarize(cases, failed)
+    assert "The sessions of 1 condition differ by more than 10 %, undecided" in made.sentence
 
 
 def test_nothing_is_a_verdict_too() -> None:
@@ -172,6 +203,18 @@ def test_errors_of_checkpoints(tmp_path: Path) -> None:
     rows = table(drawer("error").draw(case))
     assert sum(r["series"] == "posix" for r in rows) == 6
     assert all(float(r["y"]) == 0 for r in rows if r["series"] == "posix")
+
+
+def test_growth_and_checkpoints(tmp_path: Path) -> None:
+    played(tmp_path, "a", made=samples.growing())
+    (case,), _ = load(tmp_path)
+    rows = table(drawer("growth").draw(case))
+    planned = [float(r["y"]) for r in rows if r["series"] == "descriptor"]
+    assert planned == sorted(planned) and planned[0] == 0 < planned[-1]
+    assert {r["series"] for r in rows} == {"descriptor", "posix"}
+    rows = table(drawer("checkpoints").draw(case))
+    assert {r["y axis"].partition(" ")[0] for r in rows} >= {"payload"}
+    assert {r["series"] for r in rows} >= {"posix"}
 
 
 def test_figures_of_a_page(tmp_path: Path) -> None:

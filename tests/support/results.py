@@ -143,6 +143,7 @@ def result(
     seed: int = 1,
     file_system: str = "ext4",
     lost_bytes: int = 0,
+    started: str = "2026-01-01T00:00:00Z",
     **options: Any,
 ) -> dict[str, Any]:
     """A result that the player could have written; `lost_bytes` go missing from every dump."""
@@ -167,7 +168,7 @@ def result(
         "options": asked,
         "environment": {
             "understudy_version": "0.0.0", "command_line": ["understudy-replay", "-a", method],
-            "started": "2026-01-01T00:00:00Z", "ranks": played.ranks, "nodes": 1,
+            "started": started, "ranks": played.ranks, "nodes": 1,
             "host": "sample-host", "kernel": "Linux 6.1 x86_64", "processors": 16,
             "mpi": "Sample MPI 1.0", "libraries": {"hdf5": "1.0.0"} if method == "hdf5" else {},
             "directory": "/scratch/sample", "file_system": file_system,

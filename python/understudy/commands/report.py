@@ -7,6 +7,7 @@ import click
 from understudy import paths
 from understudy.cli import print_error
 from understudy.errors import UnderstudyError
+from understudy.files import expect_page
 
 
 @click.command("report")
@@ -18,6 +19,7 @@ from understudy.errors import UnderstudyError
     default=lambda: paths.output() / "index.html",
     help=f"HTML file to write.  [default: {paths.output() / 'index.html'}]",
 )
+@click.option("-f", "--force", is_flag=True, help="Replace a file that is no page of understudy.")
 @click.option("--system", "systems", multiple=True, help="Only runs on this system.")
 @click.option("--workload", "workloads", multiple=True, help="Only runs of this workload.")
 @click.option("--method", "methods", multiple=True, help="Only runs by this method.")
@@ -28,6 +30,7 @@ from understudy.errors import UnderstudyError
 def command(
     runs: tuple[Path, ...], output: Path, systems: tuple[str, ...] = (),
     workloads: tuple[str, ...] = (), methods: tuple[str, ...] = (), full: int = 12,
+    force: bool = False,
 ) -> None:  # fmt: skip
     """Show RUNS as one HTML page: figures, tables, verdicts and the origin of every number.
 
@@ -42,9 +45,10 @@ def command(
 
     from understudy import producers
     from understudy.contracts.run import Run
-    from understudy.judge import benchmarks, conditions, transfer
+    from understudy.judge import benchmarks, claims, conditions, pooling, transfer
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
+    expect_page(output, force)
     console = Console(stderr=True)
     with Progress(
         SpinnerColumn(),
@@ -83,11 +87,15 @@ def command(
         beside = [run for run in beside if chosen.has(run)]
         if chosen.any and not (measured or failed or under_darshan or beside):
             raise UnderstudyError("no run has this system, workload and method")
-        found = conditions.group(measured)
+        found = pooling.apart(conditions.group(measured))
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
         figures = benchmarks.rows(beside)
-        text = page.render(found, failed, tell, undrawn.append, len(unread), study, figures, full)
+        every = [*(one.run for one in measured), *(one.run for one in failed)]
+        text = page.render(
+            found, failed, tell, undrawn.append, len(unread), study, figures, full,
+            claims.judged(every),
+        )  # fmt: skip
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))
     lost = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""

@@ -18,6 +18,7 @@ from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
 from understudy.judge import accuracy
 from understudy.judge.accuracy import Estimate
+from understudy.paths import files
 
 KEY = "Claims"
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -64,6 +65,7 @@ class Finding:
     claim: Claim
     state: str
     why: str
+    ratio: Estimate | None = None
 
     def __str__(self) -> str:
         return f"{self.claim.name}: {self.state}: {self.why} ({self.claim.source})"
@@ -117,6 +119,13 @@ def _side(row: Any, where: str) -> Side:
     return Side(**texts, nodes=nodes, dump=dump)
 
 
+def judged(found_runs: Sequence[Run]) -> list[Finding]:
+    """Every claim on a system that has runs here."""
+    systems = {run.place.system for run in found_runs}
+    known = [path for name, path in files("references", ".yaml").items() if name in systems]
+    return [judge(claim, found_runs) for path in known for claim in load(path)]
+
+
 def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
     """By the interval of the ratio, over the runs of both sides. A side needs runs of at least
     RUNS sessions. Where runs of a side failed, those that are left may be the lucky ones: nothing
@@ -151,12 +160,13 @@ def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
     ratio = accuracy.ratio(*([[value] for value in found] for found in sides))
     why = (
         f"{claim.of} over {claim.to}: {ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g}), "
-        f"claimed {_bounds(claim)}"
+        f"claimed {bounds(claim)}"
     )
-    return Finding(claim=claim, state=_state(claim, ratio), why=why)
+    return Finding(claim=claim, state=_state(claim, ratio), why=why, ratio=ratio)
 
 
-def _bounds(claim: Claim) -> str:
+def bounds(claim: Claim) -> str:
+    """at least 1.1"""
     if claim.low is None:
         return f"at most {claim.high:g}"
     return f"at least {claim.low:g}" if claim.high is None else f"{claim.low:g} to {claim.high:g}"

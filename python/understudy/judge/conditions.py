@@ -92,7 +92,8 @@ def place_of(run: Run) -> str:
 class Condition:
     """One workload played under one condition by one arm; all repetitions of all its runs.
 
-    `facts` are the words on it in which it differs from others of the case.
+    `facts` are the words on it in which it differs from others of the case. `part` counts from 1
+    where the condition changed between sessions, see `judge.pooling`; 0: it is whole.
     """
 
     method: str
@@ -100,6 +101,7 @@ class Condition:
     place: str
     arm: str
     runs: tuple[Measured, ...]
+    part: int = 0
 
     @property
     def variant(self) -> str:

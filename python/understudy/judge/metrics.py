@@ -11,7 +11,7 @@ from understudy.contracts.measurement import DumpResult, Played, PlayedDump, Str
 from understudy.contracts.workload import Workload, numbers, provenance_of
 from understudy.errors import UnderstudyError
 from understudy.judge import pauses, stated
-from understudy.judge.conditions import Case, Condition, described
+from understudy.judge.conditions import Case, Condition, Measured, described
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.pauses import Pauses
 from understudy.model import simulation
@@ -78,15 +78,21 @@ def condition_error(condition: Condition) -> float:
 
 
 def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
-    """Payload of all streams with that operation over the sum of their dumps' times."""
+    """Over all repetitions of a condition."""
+    return spread(bandwidths(condition.runs, operation))
+
+
+def bandwidths(runs: Iterable[Measured], operation: str) -> list[float]:
+    """Of each repetition, the payload of all streams with that operation over the sum of their
+    dumps' times."""
     values = []
-    for run in condition.runs:
+    for run in runs:
         for repetition in run.measurement.repetitions:
             streams = [s for s in repetition.streams if s.operation == operation]
             elapsed_s = sum(d.elapsed_s for s in streams for d in s.dumps)
             if elapsed_s > 0:
                 values.append(sum(s.bytes for s in streams) / elapsed_s)
-    return spread(values)
+    return values
 
 
 def stream_bandwidth(streams: Iterable[StreamResult]) -> Spread | None:

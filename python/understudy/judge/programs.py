@@ -128,7 +128,7 @@ def accuracies(case: Case) -> Iterator[AccuracyRow]:
         return
     for skeleton in (s for s in case.conditions if s.arm == SKELETON):
         for application in (s for s in case.conditions if s.arm == APPLICATION):
-            if _comparable(application, skeleton):
+            if _comparable(application, skeleton) and _met(application, skeleton):
                 yield _accuracy(application, skeleton)
 
 
@@ -165,6 +165,12 @@ def paired(one: Condition, other: Condition) -> tuple[list[Measured], list[Measu
 def _round(run: Measured) -> Round:
     identity = run.run.identity
     return identity.session, run.run.place.job_id, identity.case, identity.round
+
+
+def _met(application: Condition, skeleton: Condition) -> bool:
+    """False for parts of different sessions, see `judge.pooling`."""
+    apart = application.part or skeleton.part
+    return not apart or any(paired(application, skeleton))
 
 
 def _comparable(application: Condition, skeleton: Condition) -> bool:

@@ -6,15 +6,16 @@ case, also where another of its runs was measured.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from understudy import units
 from understudy.contracts.run import Run
-from understudy.judge import accuracy, metrics, transfer
+from understudy.judge import accuracy, metrics, pooling, transfer
 from understudy.judge.conditions import OBSERVED, Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
 
+SHOWN = 3  # of the names in a sentence
 PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
 WORST_FIRST = (FAILED, FAIL, UNDECIDED, PASS)
 _OF_ACCURACY = {"within": PASS, "outside": FAIL, "undecided": UNDECIDED}
@@ -52,9 +53,12 @@ class SystemRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Every case, worst first."""
+    """Every case, worst first. `changed` are conditions that changed between sessions, which are
+    never pooled; of `differing`, sessions lie apart by more than the limit."""
 
     cases: tuple[Judged, ...]
+    changed: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
 
     def count(self, state: str) -> int:
         return sum(case.state == state for case in self.cases)
@@ -70,7 +74,21 @@ class Summary:
         for state, words in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
             if n := self.count(state):
                 parts.append(f"{n} {words}")
-        return f"{', '.join(parts)}."
+        return " ".join([f"{', '.join(parts)}.", *self._sessions()])
+
+    def _sessions(self) -> Iterator[str]:
+        """What the sessions of one condition say of the figures beside them."""
+        if self.changed:
+            yield (
+                f"{_conditions(len(self.changed))} changed between sessions, which are shown "
+                f"apart: {_named(self.changed)}."
+            )
+        if self.differing:
+            yield (
+                f"The sessions of {_conditions(len(self.differing))} differ by more than "
+                f"{LIMIT_FRACTION * 100:g} %, undecided whether by chance: "
+                f"{_named(self.differing)}."
+            )
 
     @property
     def state(self) -> str:
@@ -124,11 +142,35 @@ def summarize(
     rows += _of_study(study)
     rows += (_of_failed(same) for same in lost.values())
     order = {state: k for k, state in enumerate(WORST_FIRST)}
+    every = [(case, condition) for case in cases for condition in case.conditions]
     return Summary(
         cases=tuple(
             sorted(rows, key=lambda r: (order[r.state], r.name, r.place, r.method, r.label))
-        )
+        ),
+        changed=tuple(
+            _called(case, replace(condition, facts=condition.facts[:-1]))
+            for case, condition in every
+            if condition.part == 1
+        ),
+        differing=tuple(
+            f"{_called(case, condition)} ({apart:.0%})"
+            for case, condition in every
+            if not condition.part and (apart := pooling.differ(condition))
+        ),
     )
+
+
+def _called(case: Case, condition: Condition) -> str:
+    return f"{case.workload.name} {condition.label} on {condition.place}"
+
+
+def _conditions(count: int) -> str:
+    return f"{count} condition{'s' * (count != 1)}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{'; '.join(names[:SHOWN])}{more}"
 
 
 def _key(one: Failed) -> tuple[str, str, str]:

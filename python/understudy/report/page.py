@@ -17,7 +17,7 @@ from understudy import __version__, units
 from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
-from understudy.judge import accuracy, benchmarks, metrics, programs, summary, transfer
+from understudy.judge import accuracy, benchmarks, claims, metrics, programs, summary, transfer
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.producers._reading import RATE
@@ -112,12 +112,14 @@ def render(
     study: transfer.Study | None = None,
     beside: Sequence[benchmarks.Row] = (),
     in_full: int = IN_FULL,
+    claimed: Sequence[claims.Finding] = (),
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` is the number
     of records that could not be read. `study` are the cases of the check transfer, `beside` the
     figures of IOR and mdtest. `in_full` cases have figures and all tables, those with the worst
-    verdicts; of others the page has the results by condition."""
+    verdicts; of others the page has the results by condition. `claimed` is what publications say
+    of the systems on the page."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
@@ -145,6 +147,8 @@ def render(
         sections=sections,
         study=study,
         transfer=transfer,
+        claimed=claimed,
+        claims=claims,
         study_pictures=pictures,
         beside=beside,
         summary=found,
