@@ -10,6 +10,7 @@ import yaml
 
 from tests.support import results
 from tests.test_checks import LISTED, Session, cases, leave, played, sample
+from understudy import producers
 from understudy.reframe import endings
 
 
@@ -34,6 +35,22 @@ def test_a_session_in_which_nothing_ran_fails(
     done = here.run("-r", SYSTEM, *arguments, check="Replay" if "-n" not in arguments else "none")
     assert (done.returncode, done.stderr) == (1, f"understudy: {message}\n"), done.stdout
     assert cases(done.stdout)[0] == 0
+    assert "FAILED" in done.stdout and "PASSED" not in done.stdout
+    (kept,) = (here.folder / "out" / "records").rglob("*.json.gz")
+    run = producers.load(kept)
+    assert run.failed and run.place.system == "localhost"
+    assert str(run.producer.failure).startswith(message.partition(",")[0])
+
+
+def test_a_session_is_found_by_the_uuid_that_reframe_prints(here: Session) -> None:
+    here.environment["RFM_ENABLE_RESULTS_STORAGE"] = "1"
+    done = here.run("-r", SYSTEM, "-S", "max_bytes=1kB", "-S", "campaign=x", check="Replay")
+    printed = re.search("Current session stored with UUID: (.+)", done.stdout)
+    assert printed, done.stdout
+    (kept,) = (here.folder / "out" / "records").rglob("*.json.gz")
+    identity = producers.load(kept).identity
+    assert (identity.session, identity.campaign) == (printed[1], "x")
+    assert kept.parent.name == printed[1]
 
 
 def test_claims_that_are_judged_are_a_run(here: Session) -> None:

@@ -32,7 +32,7 @@ class Claimed(rfm.RunOnlyRegressionTest):
     executable = "true"
 
     def skip(self, msg: str | None = None) -> None:
-        session.note_skip()
+        session.note_skip(msg, self.tags)
         super().skip(msg)
 
     def user_deps(self) -> Any:
@@ -59,7 +59,7 @@ class Claimed(rfm.RunOnlyRegressionTest):
 
     @run_before("run")
     def count_as_run(self) -> None:
-        session.note_run()
+        session.note_run(self.display_name)
 
     @run_before("performance")
     def count_states(self) -> None:

@@ -7,6 +7,7 @@ the checks are created before the first test, so they ask here.
 
 import argparse
 import atexit
+import inspect
 import logging
 import os
 import re
@@ -15,25 +16,56 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
 
 import reframe.core.logging as frontend_logging
+from reframe.core.runtime import runtime
+from reframe.frontend.executors import Runner
+from reframe.frontend.reporting import RunReport
 
+from understudy import producers
+from understudy.contracts.run import Identity, Place
 from understudy.errors import UnderstudyError
+from understudy.records import store
+from understudy.reframe.live import Live
 from understudy.reframe.systems import NEEDS
 
 FAILURE = 1
+LONGEST_REASON = 2000
 
 
 @cache
 def identifier() -> str:
-    """One for each run of ReFrame, the same for all of its checks. ReFrame's own is not known to
-    checks; its report has this one too, as the variable `session` of each case."""
+    """One for each run of ReFrame, the same for all of its checks: the UUID that ReFrame prints
+    and keeps in its database. It tells no check, so that its report is looked up among the
+    callers; a process without one, such as a test, has one of its own."""
+    for known in _callers():
+        for value in known.values():
+            if isinstance(value, RunReport):
+                with suppress(KeyError, TypeError):
+                    return str(value["session_info"]["uuid"])
     return str(uuid4())
+
+
+def _callers() -> Iterator[dict[str, Any]]:
+    """The variables of each caller, from the innermost one."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        yield dict(frame.f_locals)
+        frame = frame.f_back
+
+
+@cache
+def _expected() -> int | None:
+    """The number of cases of the session, as ReFrame's runner has it; None where there is none."""
+    for known in _callers():
+        if isinstance(known.get("self"), Runner) and isinstance(known.get("testcases"), list):
+            return len(known["testcases"])
+    return None
 
 
 class _Progress:
@@ -43,7 +75,11 @@ class _Progress:
     loaded = False  # all checks
     checks = 0  # that were created
     ran = 0  # cases
-    skipped = 0
+
+    def __init__(self) -> None:
+        self.skipped: list[str] = []  # why, for each case
+        self.tags: set[str] = set()  # of these
+        self.live = Live()
 
 
 _progress = _Progress()
@@ -91,28 +127,81 @@ def _fail_without_a_run() -> None:
     if _progress.ran or _progress.ended or not began:
         return
     if _progress.skipped:
-        reason = f"all {_progress.skipped} cases were skipped, for the reasons above"
+        reason = f"all {len(_progress.skipped)} cases were skipped"
+        told = f"{reason}, for the reasons above"
+        reason += f": {'; '.join(dict.fromkeys(_progress.skipped))}"
     else:
-        reason = "no case was selected"
-    print(f"understudy: nothing ran: {reason}", file=sys.stderr, flush=True)
+        told = reason = "no case was selected"
+    print(f"understudy: nothing ran: {told}", file=sys.stderr, flush=True)
+    try:
+        _keep(f"nothing ran: {reason}")
+    except UnderstudyError as error:
+        print(f"understudy: {error}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     logging.shutdown()
     os._exit(FAILURE)  # the status that sys.exit was given stands by now
 
 
+def _keep(failure: str) -> None:
+    """A record of a session without any other, as a failed run of no case: the session counts."""
+    given = _given(sys.argv[1:])
+    campaigns = [word.partition("=")[2] for word in given.setvar if _sets(word, "campaign")]
+    run = producers.record(
+        Path(producers.MEASUREMENT_FILE),
+        place=Place(system=runtime().system.name),
+        identity=Identity(
+            session=identifier(),
+            campaign=campaigns[-1] if campaigns else None,
+            tags=tuple(sorted(_progress.tags)),
+        ),
+        exit_status=None,
+        failure=failure[:LONGEST_REASON],
+        row={},
+    )
+    store.keep(run)
+
+
+def _sets(word: str, variable: str) -> bool:
+    """Whether -S WORD gives a value to a variable, of all checks or of one."""
+    return word.partition("=")[0].rpartition(".")[2] == variable
+
+
+class _NothingPassed(logging.Filter):
+    """ReFrame's last line of a session in which nothing ran says PASSED."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not _progress.ran and re.search(r"PASSED.* Ran 0/", str(record.msg)):
+            record.msg = str(record.msg).replace("PASSED", "FAILED", 1).replace("[32m", "[31m", 1)
+        return True
+
+
+_nothing_passed = _NothingPassed()
+
+
 def note_check() -> None:
     """A check was created."""
     _progress.checks += 1
+    logger = getattr(frontend_logging, "_logger", None)
+    if logger is not None and asks_to_run(sys.argv[1:]):
+        logger.addFilter(_nothing_passed)  # no second time
 
 
-def note_run() -> None:
+def note_run(name: str) -> None:
     """A case was started."""
     _progress.ran += 1
+    _progress.live.begin(name)
 
 
-def note_skip() -> None:
+def note_end(name: str, moved_bytes: int) -> None:
+    """A case that was started has ended, well or not."""
+    _progress.live.end(name, moved_bytes, _expected())
+
+
+def note_skip(reason: str | None, tags: Iterable[str]) -> None:
     """A case was skipped."""
-    _progress.skipped += 1
+    _progress.skipped.append(reason or "no reason was given")
+    _progress.tags.update(tags)
+    _progress.live.skip()
 
 
 def _given(arguments: Sequence[str]) -> argparse.Namespace:
