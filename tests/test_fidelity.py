@@ -409,6 +409,13 @@ def test_the_command_passes_and_fails(tmp_path: Path) -> None:
     assert run(first, second, "--tolerance", "50")[0] == 0
 
 
+def test_an_incomplete_log_is_compared_if_asked() -> None:
+    path = str(ROOT / "traces" / "trap_partial_1200.darshan")
+    status, out, wrong = run(path, path, "--partial")
+    assert (status, wrong) == (0, "")
+    assert "module POSIX ran out of memory: the log lacks files" in " ".join(out.split())
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     (("none.darshan", "none.darshan"), "none.darshan: cannot be opened: No such file"),
     (("none.json", "none.json"), "none.json"),

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from understudy.errors import UnderstudyError, one_line
-from understudy.files import write_text
+from understudy.files import expect_new, write_text
 from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure
@@ -36,9 +36,14 @@ USAGE_ERROR = 2
     "--json", "output", type=click.Path(path_type=Path), default=None,
     help="Also write the comparison to this file.",
 )  # fmt: skip
+@click.option("-f", "--force", is_flag=True, help="Replace the file of --json if it exists.")
+@click.option(
+    "--partial", is_flag=True,
+    help="Compare logs whose modules ran out of memory; files opened later are missing.",
+)  # fmt: skip
 def command(
     original: Path, replica: Path, tolerance_percent: float, time_scale: float,
-    output: Path | None,
+    output: Path | None, force: bool, partial: bool,
 ) -> None:  # fmt: skip
     """Compare REPLICA with ORIGINAL stream by stream: Darshan logs or workloads (*.json). ORIGINAL
     may be a directory with the logs of one job.
@@ -49,9 +54,10 @@ def command(
     Example: understudy fidelity app.darshan replica.darshan --time-scale 0.1
     """
     try:
-        first = observe(original)
+        expect_new(output, force)
+        first = observe(original, partial=partial)
         made = compare(
-            first, observe(replica, first),
+            first, observe(replica, first, partial),
             tolerance_fraction=tolerance_percent / 100, time_scale=time_scale,
         )  # fmt: skip
         if output is not None:

@@ -8,7 +8,7 @@ import click
 from understudy import paths, producers
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError, printable
-from understudy.files import write_text
+from understudy.files import expect_new, write_text
 from understudy.judge import promises
 from understudy.records import select
 
@@ -25,7 +25,10 @@ STAMP = select.FORM
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write. [default: stdout]"
 )
-def command(runs: tuple[Path, ...], system: str, since: str | None, output: Path | None) -> None:
+@click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
+def command(
+    runs: tuple[Path, ...], system: str, since: str | None, output: Path | None, force: bool
+) -> None:
     """Write references (YAML) from run records: those in RUNS, files or directories; by default
     those that the site keeps.
 
@@ -35,6 +38,7 @@ def command(runs: tuple[Path, ...], system: str, since: str | None, output: Path
     nothing. Put the file into references/SYSTEM.yaml of a directory in UNDERSTUDY_PATH. Runs that
     failed or are dated in the future do not count; stderr names them.
     """
+    expect_new(output, force)
     kept = paths.records()
     if not runs and not kept.is_dir():
         raise UnderstudyError(f"{kept}: no records; run checks first, or name records")

@@ -54,11 +54,12 @@ class Observation:
     notes: tuple[str, ...] = ()
 
 
-def observe(path: Path, original: Observation | None = None) -> Observation:
+def observe(path: Path, original: Observation | None = None, partial: bool = False) -> Observation:
     """What a log, a directory with the logs of a job, or a workload (*.json) says.
 
     With `original`, a log of the player's is read as a replica of it: files that belong to no
-    stream (the descriptor, the result) are left out and noted.
+    stream (the descriptor, the result) are left out and noted. `partial` accepts a log whose
+    modules ran out of memory, which lacks files, and notes it.
     """
     if path.suffix == ".json":
         described = workload.load(path)
@@ -71,15 +72,15 @@ def observe(path: Path, original: Observation | None = None) -> Observation:
             interfaces=of_streams(described.streams, described.ranks),
         )
     if original is not None:
-        replica = _observe_player(path, [s.stream for s in original.streams])
+        replica = _observe_player(path, [s.stream for s in original.streams], partial)
         if replica is not None:
             return replica
     if not path.is_dir():
         with open_log(path) as log:
-            return _observe_application(log)
+            return _observe_application(log, partial)
     below = logs_below(path)
     with open_joined(below.logs) as log:
-        seen = _observe_application(log)
+        seen = _observe_application(log, partial)
     lost = len(below.left_out)
     notes = [f"{lost} left out of the directory, such as {below.left_out[0]}"] if lost else []
     return replace(seen, notes=(*seen.notes, *notes))
@@ -88,8 +89,16 @@ def observe(path: Path, original: Observation | None = None) -> Observation:
 # -- a log of any application ---------------------------------------------------------------------
 
 
-def _observe_application(log: Log) -> Observation:
-    described, templates = darshan.describe(log)
+def _lacking(log: Log) -> tuple[str, ...]:
+    """What to say of a log that was accepted although it lacks files."""
+    short = [name for name, module in log.modules.items() if module.partial]
+    if not short:
+        return ()
+    return (f"{log.path}: module {', '.join(short)} ran out of memory: the log lacks files",)
+
+
+def _observe_application(log: Log, partial: bool) -> Observation:
+    described, templates = darshan.describe(log, partial=partial)
     index = {name: k for k, name in enumerate(sorted({t for some in templates for t in some}))}
     known = Templates()
     files = _number_names(log, lambda name: index.get(known.names[known.split(name)[0]], -1))
@@ -108,8 +117,9 @@ def _observe_application(log: Log) -> Observation:
             )
         )
     return Observation(
-        ranks=described.ranks, streams=tuple(seen), interfaces=interfaces.of_log(log)
-    )
+        ranks=described.ranks, streams=tuple(seen), interfaces=interfaces.of_log(log),
+        notes=_lacking(log),
+    )  # fmt: skip
 
 
 def _guessed(described: Workload) -> set[int]:
@@ -222,14 +232,14 @@ class _PlayedLog(Log):
                 yield mine
 
 
-def _observe_player(path: Path, streams: Sequence[Stream]) -> Observation | None:
+def _observe_player(path: Path, streams: Sequence[Stream], partial: bool) -> Observation | None:
     """The streams of a replica; None where no file has a name that the player gives."""
     player = _Player(streams)
     with open_log(path) as log:
         files = _number_names(log, player.number)
         if not len(files):
             return None
-        notes, header = tuple(_others(log, files)), log.job
+        notes, header = (*_others(log, files), *_lacking(log)), log.job
         reads = [k for k, s in enumerate(streams) if s.operation == "read"]
         raw = interfaces.of_log(
             log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
@@ -240,7 +250,7 @@ def _observe_player(path: Path, streams: Sequence[Stream]) -> Observation | None
             if (totals := raw.own.get(name)) is not None and totals.opens is not None:
                 totals.opens = max(0, totals.opens - opens)
     with _PlayedLog(path, player, files) as log:
-        described, templates = darshan.describe(log)
+        described, templates = darshan.describe(log, partial=partial)
         counted = calls.of_log(log, files.of, len(streams))
     seen = []
     for stream, names in zip(described.streams, templates, strict=True):
