@@ -59,7 +59,7 @@ class Claimed(rfm.RunOnlyRegressionTest):
 
     @run_before("run")
     def count_as_run(self) -> None:
-        session.note_run(self.display_name)
+        session.note_run(self)
 
     @run_before("performance")
     def count_states(self) -> None:

@@ -370,7 +370,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @run_before("run")
     def end_with_the_first_failure(self) -> None:
-        session.note_run(self._case_name())
+        session.note_run(self)
         here = self.current_partition
         if option := NO_REQUEUE.get(here.scheduler.registered_name):
             self.job.options += [option]
@@ -440,16 +440,13 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @sanity_function
     def all_work_was_done(self) -> bool:
-        session.note_end(self._case_name(), self.moved_on(self.current_partition))
+        session.note_end(self, self.moved_on(self.current_partition))
         fault = self._record_runs()
         here = self.current_partition.fullname
         getlogger().info(f"verdict: {self.title} {here}: {fault or self._verdict()}")
         if fault:
             raise SanityError(fault)
         return True
-
-    def _case_name(self) -> str:
-        return f"{self.display_name} on {self.current_partition.fullname}"
 
     def _record_runs(self) -> str | None:
         """Write the record of every run that was started; the first fault of the job, if any."""

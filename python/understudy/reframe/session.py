@@ -186,15 +186,19 @@ def note_check() -> None:
         logger.addFilter(_nothing_passed)  # no second time
 
 
-def note_run(name: str) -> None:
+def _name(check: Any) -> str:
+    return f"{check.display_name} on {check.current_partition.fullname}"
+
+
+def note_run(check: Any) -> None:
     """A case was started."""
     _progress.ran += 1
-    _progress.live.begin(name)
+    _progress.live.begin(_name(check))
 
 
-def note_end(name: str, moved_bytes: int) -> None:
+def note_end(check: Any, moved_bytes: int) -> None:
     """A case that was started has ended, well or not."""
-    _progress.live.end(name, moved_bytes, _expected())
+    _progress.live.end(_name(check), moved_bytes, _expected())
 
 
 def note_skip(reason: str | None, tags: Iterable[str]) -> None:
