@@ -4,9 +4,11 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -16,9 +18,11 @@ from tests.support import results
 from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
+from understudy.contracts import workload
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import claims, promises
+from understudy.paths import where
 from understudy.reframe import canary
 
 CLAIM: dict[str, Any] = {
@@ -165,8 +169,9 @@ def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
     ({"ratio": [0, 1]}, "Claims[0]: ratio: expected"),
     ({"ratio": "1.5"}, "Claims[0]: ratio: expected"),
     ({"says": ""}, "Claims[0]: says: expected text, got ''"),
-    ({"of": {"osts": 4}}, "Claims[0]: of: expected the keys system, stripe_count, method, nodes"),
+    ({"of": {"osts": 4}}, "Claims[0]: of: expected the keys system, stripe_count, method, arm"),
     ({"to": {"nodes": "four"}}, "Claims[0]: to: nodes: expected a number above 0, got 'four'"),
+    ({"of": {"ranks": 1.5}}, "Claims[0]: of: ranks: expected a number above 0, got 1.5"),
     ({"to": {"dump": "last"}}, "Claims[0]: to: dump: expected first or largest, got 'last'"),
     ({"more": 1}, "Claims[0]: expected the keys name, of, ratio, says"),
 ])  # fmt: skip
@@ -363,3 +368,92 @@ def test_a_canary_and_what_memory_served_are_in_the_record(tmp_path: Path) -> No
     for spoiled in ({"canary": [one | {"when": "later"}]}, {"cache": {"may_serve": []}}):
         with pytest.raises(UnderstudyError, match=r"run\.json: "):
             runs.from_row(row | spoiled, "run.json")
+
+
+STAR: dict[str, Any] = {"method": "POSIX", "stripe_count": "default", "ranks": 16}
+
+
+def star_records(folder: Path) -> list[Run]:
+    """Three sessions of an application and its skeleton, by two methods, on 4 and 16 ranks."""
+    speeds = {"application": 1.0, "skeleton": 1.05}
+    for session in range(3):
+        for ranks in (4, 16):
+            for method, factor, text in (
+                ("POSIX", 1.0, None), ("MPI_AMR", 2.0, f"num_aggregators={ranks // 4};x=1"),
+                ("MPI_AMR", 3.0, f"num_aggregators={ranks // 2};x=1"),
+            ):  # fmt: skip
+                for arm, gain in speeds.items():
+                    name = "kernel-star" if arm == "application" else "star-restart"
+                    row = results.program_result(
+                        name=name, kind=arm, ranks=ranks, method=method, parameters=text,
+                        speeds=[1e8 * factor * gain * (1 + 0.01 * session)] * 2,
+                        started=f"2026-01-{session + 1:02d}T00:00:00Z",
+                    )  # fmt: skip
+                    row["program"]["config"] = f"<{arm}/>"
+                    results.write_record(
+                        row, folder / f"{session}-{ranks}-{method}-{factor:g}-{arm}",
+                        partition="disk", session=f"s{session}", arm=arm,
+                        case=f"Skel %method={method} %ranks={ranks} %stripe_count=default "
+                        "%built.application=star",
+                    )  # fmt: skip
+    return loaded(folder)
+
+
+def star_claim(folder: Path, of: dict[str, Any], to: dict[str, Any]) -> claims.Claim:
+    sides = {"of": STAR | of, "to": STAR | to}
+    return claim_in(folder, workload="star", stream="restart", ratio=[1.01, 1.09], **sides)
+
+
+def test_a_skeleton_is_held_against_its_application(tmp_path: Path) -> None:
+    """Arms differ in their names and descriptors; both sides are on the ranks that are named."""
+    found_runs = star_records(tmp_path)
+    arms: tuple[dict[str, Any], dict[str, Any]] = ({"arm": "skeleton"}, {"arm": "application"})
+    found = claims.judge(star_claim(tmp_path, *arms), found_runs)
+    assert (found.state, found.why.partition(":")[0]) == (
+        claims.HOLDS,
+        "stripe_count default, method POSIX, arm skeleton, ranks 16 over stripe_count default, "
+        "method POSIX, arm application, ranks 16",
+    )
+    elsewhere = [side | {"ranks": 64} for side in arms]
+    found = claims.judge(star_claim(tmp_path, *elsewhere), found_runs)
+    assert found.state == claims.UNDECIDED and found.why.startswith("0 runs of star with ")
+    found = claims.judge(star_claim(tmp_path, {}, {}), found_runs)
+    assert found.why == "the runs of star differ in their options: config, name"
+
+
+def test_methods_with_their_parameters_are_held_against_each_other(tmp_path: Path) -> None:
+    found_runs = star_records(tmp_path)
+    skeleton = {"arm": "skeleton"}
+    amr = skeleton | {"method": "MPI_AMR", "parameters": "num_aggregators=4"}
+    found = claims.judge(star_claim(tmp_path, amr, skeleton), found_runs)
+    assert found.state == claims.FAILS and "ranks 16: 2 (" in found.why
+    del amr["parameters"]  # two numbers of aggregators are no one condition
+    found = claims.judge(star_claim(tmp_path, amr, skeleton), found_runs)
+    assert found.why == "the runs of star differ in their options: parameters"
+
+
+def test_a_run_that_left_no_measurement_fails_its_side(tmp_path: Path) -> None:
+    found_runs = star_records(tmp_path)
+    lost = next(run for run in found_runs if _is(run, "skeleton", "POSIX", 16))
+    producer = replace(lost.producer, workload=None, options={}, failure="it was killed")
+    lost = replace(lost, producer=producer, measurement=None, samples=())
+    claim = star_claim(tmp_path, {"arm": "skeleton"}, {"arm": "application"})
+    found = claims.judge(claim, [*found_runs, lost])
+    assert (found.state, found.why[:28]) == (claims.UNDECIDED, "1 of 4 runs of star with str")
+
+
+def _is(run: Run, arm: str, method: str, ranks: int) -> bool:
+    case = f"%method={method} %ranks={ranks} "
+    return run.identity.arm == arm and case in str(run.identity.case)
+
+
+def test_claims_are_of_workloads_and_streams_that_exist() -> None:
+    described = {
+        (name, stream.name) for name in workload.names() for stream in workload.get(name).streams
+    }
+    for path in where("traces").glob("*.xml"):
+        groups = ElementTree.parse(path).getroot().findall("adios-group")
+        described |= {(path.stem, str(group.get("name"))) for group in groups}
+    for path in where("references").glob("*.yaml"):
+        for claim in claims.load(path):
+            assert (claim.workload, claim.stream) in described, f"{path.name}: {claim.name}"

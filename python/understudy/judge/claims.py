@@ -13,11 +13,11 @@ from typing import Any
 import yaml
 
 from understudy.contracts import run as runs
-from understudy.contracts import schema
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
-from understudy.judge import accuracy
+from understudy.judge import accuracy, labels
 from understudy.judge.accuracy import Estimate
+from understudy.judge.conditions import OF_THE_ARM
 from understudy.paths import files
 
 KEY = "Claims"
@@ -25,18 +25,31 @@ HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 RUNS = 3  # fewer say nothing of the scatter
 AS_DESCRIBED = "described"
 FIRST, LARGEST = "first", "largest"
+NUMBERS = ("nodes", "ranks")  # keys of a side
+# Options in which two sides differ that differ in a key.
+OF_A_SIDE = {
+    "method": ("method", "parameters"),
+    "parameters": ("parameters",),
+    "stripe_count": ("parameters",),
+    "arm": OF_THE_ARM,
+}
 BANDWIDTH, DUMP_BANDWIDTH = "bandwidth_bytes_per_s", "dump_bandwidth_bytes_per_s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """Which runs of the workload; None: any. `dump` is the first or the largest of the stream.
-    `method` is by default what a publication measured: that of each stream as described."""
+    `method` is by default what a publication measured: that of each stream as described. `arm` is
+    the application or its skeleton; a run must have the `parameters` of its ADIOS method.
+    """
 
     system: str | None = None
     stripe_count: str | None = None
     method: str | None = None
+    arm: str | None = None
+    parameters: str | None = None
     nodes: int | None = None
+    ranks: int | None = None
     dump: str | None = None
 
     def __str__(self) -> str:
@@ -46,7 +59,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """`of` over `to` lies between `low` and `high`; None: unbounded."""
+    """`of` over `to` lies between `low` and `high`; None: unbounded. Of programs that write by
+    themselves, the workload is the name of the application."""
 
     name: str
     source: str
@@ -110,13 +124,16 @@ def _is_number(value: Any) -> bool:
 def _side(row: Any, where: str) -> Side:
     if not isinstance(row, dict) or set(row) - set(Side.__slots__):
         raise UnderstudyError(f"{where}: expected the keys {', '.join(Side.__slots__)}")
-    nodes, dump = row.get("nodes"), row.get("dump")
-    if nodes is not None and (not isinstance(nodes, int) or isinstance(nodes, bool) or nodes < 1):
-        raise UnderstudyError(f"{where}: nodes: expected a number above 0, got {nodes!r}")
+    for key in NUMBERS:
+        number = row.get(key)
+        if number is not None and (type(number) is not int or number < 1):
+            raise UnderstudyError(f"{where}: {key}: expected a number above 0, got {number!r}")
+    dump = row.get("dump")
     if dump not in (None, FIRST, LARGEST):
         raise UnderstudyError(f"{where}: dump: expected {FIRST} or {LARGEST}, got {dump!r}")
-    texts = {key: None if row.get(key) is None else str(row[key]) for key in Side.__slots__[:3]}
-    return Side(**texts, nodes=nodes, dump=dump)
+    texts = [key for key in Side.__slots__ if key not in (*NUMBERS, "dump")]
+    named: dict[str, Any] = {key: str(row[key]) for key in texts if row.get(key) is not None}
+    return Side(**named, **{key: row.get(key) for key in NUMBERS}, dump=dump)
 
 
 def judged(found_runs: Sequence[Run]) -> list[Finding]:
@@ -148,14 +165,8 @@ def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
                 f"session{'s' * (sessions > 1)}, expected at least {RUNS}"
             )
             return Finding(claim=claim, state=UNDECIDED, why=why)
-    options = {
-        schema.canonical(run.producer.options): run.producer.options
-        for run in every
-        if _belongs(run, claim, claim.of) or _belongs(run, claim, claim.to)
-    }
-    if len(options) > 1:
-        differing = ", ".join(runs.differences(list(options.values()))[0])
-        why = f"the runs of {claim.workload} differ in their options: {differing}"
+    if differing := _differing(claim, every):
+        why = f"the runs of {claim.workload} differ in their options: {', '.join(differing)}"
         return Finding(claim=claim, state=UNDECIDED, why=why)
     ratio = accuracy.ratio(*([[value] for value in found] for found in sides))
     why = (
@@ -189,18 +200,64 @@ def _values(claim: Claim, side: Side, every: Sequence[Run]) -> list[float]:
     return found
 
 
+def _differing(claim: Claim, every: Sequence[Run]) -> list[str]:
+    """Options in which runs of one side differ, or those of both, but for what the sides name."""
+    named = {key for key in OF_A_SIDE if getattr(claim.of, key) != getattr(claim.to, key)}
+    apart = {option for key in named for option in OF_A_SIDE[key]}
+    sides = [
+        [run.producer.options for run in every if _belongs(run, claim, side)]
+        for side in (claim.of, claim.to)
+    ]
+    common = [
+        {key: value for key, value in options.items() if key not in apart}
+        for side in sides
+        for options in side
+    ]
+    groups = (*sides, common)
+    return sorted({key for rows in groups if rows for key in runs.differences(rows)[0]})
+
+
 def _belongs(run: Run, claim: Claim, side: Side) -> bool:
-    played = run.producer.workload
-    scaled = f"{claim.workload}-weak-" if side.nodes is not None else claim.workload
+    options, case = run.producer.options, _case(run)
+    name = _name(run)
+    scaled = side.nodes is not None or side.ranks is not None
+    method = options.get("method") or (case.get("method") if run.measurement is None else None)
+    given = labels.parameters(options.get("parameters"))
     return (
-        played is not None
-        and (played.name == claim.workload or played.name.startswith(scaled))
-        and (side.nodes is not None or played.name == claim.workload)
+        (name == claim.workload or (scaled and name.startswith(f"{claim.workload}-weak-")))
         and run.place.system == (side.system or claim.system)
         and side.nodes in (None, len(run.place.nodes))
+        and side.ranks in (None, _ranks(run))
+        and side.arm in (None, run.identity.arm)
         and side.stripe_count in (None, stripe_count(run))
-        and (side.method or AS_DESCRIBED) == (run.producer.options.get("method") or AS_DESCRIBED)
-    )
+        and (side.method or AS_DESCRIBED) == (method or AS_DESCRIBED)
+        and (
+            run.measurement is None
+            or labels.parameters(side.parameters).items() <= given.items()
+        )
+    )  # fmt: skip
+
+
+def _case(run: Run) -> dict[str, str]:
+    """The parameters of the check's case, of itself and of its fixtures."""
+    return dict(re.findall(r"%(?:\w*\.)*(\w+)=(\S+)", run.identity.case or ""))
+
+
+def _name(run: Run) -> str:
+    """The workload or the application; of a run that left no measurement, as its case has it."""
+    if "application" in run.producer.options:
+        return str(run.producer.options["application"])
+    if run.producer.workload is not None:
+        return run.producer.workload.name
+    case = _case(run)
+    return case.get("workload") or case.get("application") or ""
+
+
+def _ranks(run: Run) -> int | None:
+    if run.measurement is not None:
+        return int(run.measurement["environment"]["ranks"])
+    ranks = _case(run).get("ranks", "")
+    return int(ranks) if ranks.isdecimal() else None
 
 
 def stripe_count(run: Run) -> str:

@@ -39,7 +39,7 @@ RESTART_SUFFIX = "-restart"
 SCALARS_BYTES = 256
 # What an application and its skeleton need not have in common to be compared: the program itself,
 # and what fills the time between its steps.
-_OF_THE_ARM = ("name", "config", "pause_s", "barriers")
+OF_THE_ARM = ("name", "config", "pause_s", "barriers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ class Condition:
     def alike(self) -> str:
         """Equal for an application and its skeleton that were run under one condition."""
         row = runs.condition(self.runs[0].run)
-        options = {k: v for k, v in row["producer"]["options"].items() if k not in _OF_THE_ARM}
+        options = {k: v for k, v in row["producer"]["options"].items() if k not in OF_THE_ARM}
         return digest([row["place"], row["storage"], options])
 
 

@@ -82,7 +82,9 @@ class Claimed(rfm.RunOnlyRegressionTest):
     def _judge(self) -> list[claims.Finding]:
         folder = Path(self.records) if self.records else paths.records()
         if not folder.is_dir():
-            raise UnderstudyError(f"{folder}: no records; run the checks Replay and Scaling first")
+            raise UnderstudyError(
+                f"{folder}: no records; run the checks Replay, Scaling and Skel first"
+            )
         runs = [run for _, run in producers.load_all(producers.find([folder]))]
         return [claims.judge(claim, runs) for claim in self.claims]
 
