@@ -120,6 +120,7 @@ class Verdict:
     verified_runs: int
     write: Spread | None
     read: Spread | None
+    cached: frozenset[str]  # operations that the page cache can have served, as the records say
 
     @property
     def state(self) -> str:
@@ -139,7 +140,15 @@ def verdict(condition: Condition) -> Verdict:
         verified_runs=sum(v.bytes > 0 for v in checked),
         write=total_bandwidth(condition, "write"),
         read=total_bandwidth(condition, "read"),
+        cached=frozenset(_cached(condition)),
     )
+
+
+def _cached(condition: Condition) -> Iterator[str]:
+    for run in condition.runs:
+        served = (run.run.cache or {}).get("may_serve", ())
+        streams = run.measurement.repetitions[0].streams
+        yield from (s.operation for s in streams if s.name in served)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,16 @@ from understudy import __version__, units
 from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
-from understudy.judge import accuracy, benchmarks, claims, metrics, programs, summary, transfer
+from understudy.judge import (
+    accuracy,
+    benchmarks,
+    canaries,
+    claims,
+    metrics,
+    programs,
+    summary,
+    transfer,
+)
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.producers._reading import RATE
@@ -78,6 +87,7 @@ class Section:
     verdicts: list[metrics.Verdict]
     stated: metrics.Stated | None
     pauses: list[metrics.PausesRow]
+    canaries: canaries.Canaries | None
     streams: list[StreamRow]
     dumps: list[DumpRow]
     ranks: list[metrics.RankRow]
@@ -239,6 +249,7 @@ def _section(
         verdicts=[metrics.verdict(s) for s in case.conditions],
         stated=metrics.against_stated(case),
         pauses=list(metrics.kept_pauses(case)),
+        canaries=canaries.canaries(case.conditions),
         streams=[_stream_row(case, s, n) for s in case.conditions for n in s.stream_names()],
         dumps=_dump_rows(case) if drawers is not None else [],
         ranks=[
