@@ -2,11 +2,14 @@
 
 import ast
 import hashlib
+import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from tests.support import player
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.reframe import spack
@@ -342,3 +346,124 @@ def test_the_externals_of_this_machine(tmp_path: Path) -> None:
         assert (tmp_path / "openmpi" / "bin" / "mpicc").is_file()
     missing = re.findall(r"Spack builds (\S+)", ran.stderr)
     assert not set(missing) & set(packages)
+
+
+class Package:
+    """Of a development build of `source` in `prefix`, as Spack hands it to its recipe."""
+
+    def __init__(self, source: Path, prefix: Path) -> None:
+        self.spec = self
+        self.prefix = prefix
+        self.variants = {"dev_path": SimpleNamespace(value=str(source))}
+
+
+def test_only_sources_make_spack_build_again(tmp_path: Path) -> None:
+    """Not the output of a session or caches of Python, but a source that is new, newer or gone."""
+    changed = runpy.run_path(str(REPOSITORY / "sources.py"))["changed"]
+    package = Package(tmp_path / "source", tmp_path / "prefix")
+    spec = tmp_path / "prefix" / ".spack" / "spec.json"
+    files = [tmp_path / "source" / name for name in ("python/a.py", "core/b.c", "core/c.c", "x")]
+    for path in (spec, *files):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    def installed(at_s: float) -> None:
+        for path in (tmp_path / "source").rglob("*"):
+            os.utime(path, (1e9, 1e9))
+        os.utime(spec, (at_s, at_s))
+
+    names = ("python", "core", "x", "absent")
+    installed(2e9)
+    (tmp_path / "source" / "reports" / "out").mkdir(parents=True)
+    (tmp_path / "source" / "python" / "__pycache__").mkdir()
+    (tmp_path / "source" / "python" / "__pycache__" / "a.pyc").touch()
+    installed(1.5e9)
+    os.utime(tmp_path / "source" / "python", (2e9, 2e9))  # as the cache was made in it
+    os.utime(tmp_path / "source" / "reports" / "out", (2e9, 2e9))
+    assert not changed(package, names)
+    for path in files:
+        os.utime(path, (2e9, 2e9))
+        assert changed(package, names), path
+        installed(1.5e9)
+    files[2].unlink()
+    assert changed(package, names)
+
+
+def session(
+    folder: Path, system: str, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """A session with Spack's environments, all of them in `folder`, and a stand-in for Spack."""
+    for name in {*NAMES, system}:
+        (folder / "environments" / name).mkdir(parents=True)
+        (folder / "environments" / name / "spack.yaml").touch()
+    view = environment(folder / "environments" / system)
+    view.mkdir(parents=True)
+    real = Path(player.program()).parent
+    for name in (spack.PLAYER, "understudy-storage"):
+        (view / name).symlink_to(real / name)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "spack").write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n')
+    (folder / "bin" / "spack").chmod(0o755)
+    variables = {
+        **os.environ, "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
+        "RFM_COLORIZE": "0", "UNDERSTUDY_OUTPUT": str(folder / "out"), "PWD": str(folder),
+        "PATH": f"{folder / 'bin'}:{real}:{os.environ['PATH']}",
+        spack.VARIABLE: str(folder / "environments"), **variables,
+    }  # fmt: skip
+    words = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks" / "replay.py", "-r",
+             "--system", system, "-P", "stripe_count=default", "-P", "workload=n-1",
+             *arguments]  # fmt: skip
+    return subprocess.run(
+        list(map(str, words)), cwd=folder, env=variables, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+def test_an_environment_is_installed_once_in_a_session(tmp_path: Path) -> None:
+    """For both partitions that use it, each of which has the fixture."""
+    done = session(
+        tmp_path, "localhost", "-P", "method=posix", "--exec-policy=serial"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Ran 4/4 test case(s) from 3 check(s) (0 failure(s)" in done.stdout
+    installed = f"-e {tmp_path}/environments/localhost install"
+    assert (tmp_path / "asked").read_text().splitlines() == [installed]
+
+
+QUEUED = """
+from understudy.reframe.systems import *
+system = {"name": "queued", "hostnames": ["^queued$"], "partitions": [{
+    "name": "all", "scheduler": "squeue", "launcher": "srun", "environs": ["mpi"],
+    "features": [MPI, SHARED], "extras": {
+        SCRATCH: "/tmp", TYPE: "disk", MAX_NODES: 4, RANKS_PER_NODE: 4, NEEDS: [],
+        SPACK: "queued",
+    }}]}
+environments = [{"name": "mpi", "target_systems": ["queued"], "features": [MPI]}]
+"""
+
+
+@pytest.mark.parametrize(("printed", "status", "reason"), [
+    ("posix unavailable: too old", 0, "posix: too old"), ("cannot execute", 1, None),
+])  # fmt: skip
+def test_methods_that_the_player_of_a_batch_partition_lacks_are_skipped(
+    printed: str, status: int, reason: str | None, tmp_path: Path
+) -> None:
+    """A player that does not start on this node says nothing: then the job is submitted."""
+    (tmp_path / "site" / "systems").mkdir(parents=True)
+    (tmp_path / "site" / "systems" / "queued.py").write_text(QUEUED)
+    own = tmp_path / "environments" / "queued" / ".spack-env" / "view" / "bin" / spack.PLAYER
+    (tmp_path / "bin0").mkdir()
+    (tmp_path / "bin0" / "spack").write_text(
+        f"#!/bin/sh\nrm {own}; printf '#!/bin/sh\\necho {printed}; exit {status}\\n' >{own}\n"
+        f"chmod +x {own}\n"
+    )
+    (tmp_path / "bin0" / "sbatch").write_text("#!/bin/sh\necho no such queue >&2; exit 1\n")
+    for path in (tmp_path / "bin0").iterdir():
+        path.chmod(0o755)
+    real = Path(player.program()).parent
+    done = session(
+        tmp_path, "queued", "-P", "method=posix", UNDERSTUDY_PATH=str(tmp_path / "site"),
+        PATH=f"{tmp_path / 'bin0'}:{real}:{os.environ['PATH']}",
+    )  # fmt: skip
+    assert (f"[{reason}]" in done.stdout) == (reason is not None), done.stdout + done.stderr
+    assert ("no such queue" in done.stdout) == (reason is None)

@@ -27,7 +27,6 @@ from understudy.contracts.measurement import Node
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import promises
-from understudy.paths import files
 from understudy.reframe import (
     endings,
     given,
@@ -204,7 +203,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         if folder := runtime().get_option("general/0/reference_prefix"):
             path: Path | None = Path(folder) / f"{system}.yaml"
         else:
-            path = files("references", ".yaml").get(system)
+            path = references.file_of(system)
         # ReFrame cannot read a file without a section for the check.
         if path and path.is_file() and type(self).__name__ in references.read(path):
             self.reference = {"$ref": str(path)}
@@ -342,14 +341,18 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             yield f"stripe count {count} is that of the case with a target for each node"
 
     @run_after("setup")
-    def check_local_host(self) -> None:
+    def check_host(self) -> None:
+        program = spack.player(self.current_environ.name)
         if not self.current_partition.scheduler.is_local:
+            with suppress(UnderstudyError):  # it need not start on this node
+                if program and not self.is_dry_run():
+                    self._skip_without_method(program)
             return
         # Only local tests count against one limit for all partitions (max_local_jobs): two
         # replays on two file systems of one host would disturb each other.
         self.local = True
         if not self.is_dry_run():
-            self._skip_without_method()
+            self._skip_without_method(program)
             self._skip_without_space(self.current_partition.extras[SCRATCH])
 
     @run_after("setup")
@@ -376,9 +379,9 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             self.job.options += [option]
         self.job.launcher.options += KILL_ALL_RANKS.get(here.launcher_type.registered_name, [])
 
-    def _skip_without_method(self) -> None:
+    def _skip_without_method(self, program: Path | None) -> None:
         for method in self.methods_needed:
-            reason = lacks(method, spack.player(self.current_environ.name))
+            reason = lacks(method, program)
             self.skip_if(reason is not None, reason)
 
     def _skip_without_space(self, stated: str) -> None:

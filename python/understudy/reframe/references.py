@@ -8,6 +8,14 @@ from typing import Any
 
 import yaml
 
+from understudy.paths import files
+
+
+@cache
+def file_of(system: str) -> Path | None:
+    """The file of references of a system, ours or a user's."""
+    return files("references", ".yaml").get(system)
+
 
 @cache
 def read(path: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from reframe.utility import typecheck
 from understudy import producers
 from understudy.errors import UnderstudyError
 from understudy.paths import command, where
+from understudy.reframe import spack
 from understudy.reframe.accuracy import APPLICATION, SKELETON, Accuracy
 from understudy.reframe.evidence import AskedProgram, program_faults
 from understudy.reframe.interleaved import Arm
@@ -95,7 +96,7 @@ class Skeleton(rfm.CompileOnlyRegressionTest):
     @run_after("setup")
     def skip_without_adios(self) -> None:
         if self.current_partition.scheduler.is_local and not self.is_dry_run():
-            reason = lacks("adios")
+            reason = lacks("adios", spack.player(self.current_environ.name))
             self.skip_if(reason is not None, reason)
 
     @run_before("compile")

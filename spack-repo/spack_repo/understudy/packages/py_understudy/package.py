@@ -1,7 +1,9 @@
+import re
 from pathlib import Path
 
 from spack.package import Executable, depends_on, join_path, license, version
 from spack_repo.builtin.build_systems.python import PythonPackage
+from spack_repo.understudy.sources import changed
 
 # See the recipe of understudy.
 REPOSITORY = Path(__file__).resolve().parents[5]
@@ -32,6 +34,12 @@ class PyUnderstudy(PythonPackage):
     depends_on("reframe@4.10.4:", type=("build", "run"))
     # The checks run the programs of the same version.
     depends_on("understudy@main", type="run", when="@main")
+
+    def detect_dev_src_change(self):
+        """Of `develop`: installed again only if what is in the package has changed."""
+        project = REPOSITORY / "pyproject.toml"
+        data = re.findall(r'(?m)^"([^"]+)" = "understudy/data', project.read_text())
+        return changed(self, ("pyproject.toml", "README.md", "python/understudy", *data))
 
     def test_where(self):
         """the directories that came with the package are there"""

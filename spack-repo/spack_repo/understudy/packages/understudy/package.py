@@ -11,6 +11,7 @@ from spack.package import (
     working_dir,
 )
 from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.understudy.sources import changed
 
 # The recipe stands in the project's own repository, and builds what it stands in: a checkout, or
 # the clone that `spack repo add <git address>` makes.
@@ -47,6 +48,12 @@ class Understudy(CMakePackage):
 
     # ruff: noqa: RUF012 (Spack's way)
     sanity_check_is_file = ["bin/understudy-replay", "bin/understudy-storage"]
+
+    def detect_dev_src_change(self):
+        """Of `develop`: installed again only if what is compiled has changed."""
+        return changed(
+            self, ("CMakeLists.txt", "cmake", "proxies", "python/understudy/__init__.py")
+        )
 
     def cmake_args(self):
         spec = self.spec
