@@ -851,6 +851,14 @@ def test_a_workload_that_its_simulation_does_not_give_is_one_message(
     )
 
 
+def test_a_listing_composes_no_simulation(stated_here: Session) -> None:
+    """That takes longer than all else, and tells a listing nothing."""
+    row = small_simulation() | {"runtime_s": 21.0}
+    (stated_here.folder / "simulations" / "sample.json").write_text(json.dumps(row))
+    done = stated_here.run("-l", "--system=localhost:disk", check="Simulation")
+    assert done.returncode == 0 and "Found 1 check(s)" in done.stdout, done.stderr
+
+
 def test_a_method_without_files_has_no_accuracy(stated_here: Session) -> None:
     row = played(stated_here.text, None, 0.0, "ext4")
     for dump in row["repetitions"][0]["streams"][1]["dumps"]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from understudy.contracts.workload import Stream
 from understudy.inference.calls import Calls
@@ -189,6 +188,8 @@ def _assign(originals: Sequence[Seen], replicas: Sequence[Seen]) -> list[tuple[i
             for i, o in enumerate(originals)
         ]
     )
+    from scipy.optimize import linear_sum_assignment  # 0.2 s to import: only who judges pays
+
     rows, columns = linear_sum_assignment(cost)
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
     return [(i, j) for i, j in pairs if cost[i, j] < _NEVER]

@@ -7,7 +7,9 @@ payload is exactly the stated bytes. `judge.stated` compares what a replica left
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 from understudy.contracts import strict
@@ -171,6 +173,9 @@ class Simulation:
     notes: tuple[str, ...]
     provenance: tuple[Origin, ...]
 
+    def __deepcopy__(self, _: object) -> "Simulation":
+        return self  # as a workload
+
     def __post_init__(self) -> None:
         if self.ranks < 1:
             raise ValueError(f"ranks: expected at least 1, found {self.ranks}")
@@ -188,7 +193,7 @@ def get(name: str) -> Simulation:
     known = files("simulations", ".json")
     if name not in known:
         raise UnderstudyError(f"no simulation is called {name!r}; known: {', '.join(known)}")
-    return strict.load(Simulation, known[name])
+    return _stated(known[name], _changed_ns(known[name]))
 
 
 def workload_of(simulation: Simulation, where: str) -> Workload:
@@ -215,21 +220,42 @@ def workload_of(simulation: Simulation, where: str) -> Workload:
     )
 
 
-def played_by(made: Workload) -> Simulation | None:
-    """The simulation of which this is the workload, on its own ranks or scaled strongly.
+def played_by(made: Workload, text: str | None = None) -> Simulation | None:
+    """The simulation of which this is the workload, on its own ranks or scaled strongly; `text` is
+    that of the workload, where it is known.
 
     None if there is none, or if the workload is not what the simulation gives today.
     """
-    for name in names():
-        stated = get(name)
+    for path in files("simulations", ".json").values():
+        stated = _stated(path, _changed_ns(path))
         if made.name != stated.name and not made.name.startswith(f"{stated.name[:80]}-strong-"):
             continue
-        own = workload_of(stated, name)
+        own, own_text = _composed(path, _changed_ns(path))
         if made.ranks != own.ranks or made.name != own.name:
-            own = scaling.scale(own, made.ranks, "strong")
-        if made.to_text() == own.to_text():
+            own_text = scaling.scale(own, made.ranks, "strong").to_text()
+        if text == own_text or made.to_text() == own_text:
             return stated
     return None
+
+
+def _changed_ns(path: Path) -> int:
+    """0 of a file that cannot be looked at: reading it says why."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=64)
+def _stated(path: Path, _changed_ns: int) -> Simulation:
+    return strict.load(Simulation, path)
+
+
+@lru_cache(maxsize=64)
+def _composed(path: Path, changed_ns: int) -> tuple[Workload, str]:
+    """The workload of a simulation, and its text: two that are equal have equal texts."""
+    own = workload_of(_stated(path, changed_ns), path.stem)
+    return own, own.to_text()
 
 
 def times_of(series: Series, runtime_s: float) -> tuple[float, ...]:

@@ -1,5 +1,6 @@
 """The I/O methods of the player on this host, as `understudy-replay --list` states them."""
 
+import os
 import shutil
 import subprocess
 from functools import cache
@@ -57,13 +58,18 @@ def is_collective(method: str) -> bool:
 
 def player() -> str:
     """The path of the player; an UnderstudyError if it is not on PATH."""
-    found = shutil.which(PLAYER)
+    found = _on_path(os.environ.get("PATH", ""))
     if found is None:
         raise UnderstudyError(
             f"{PLAYER} is not on PATH, and the checks ask it for its methods; build it with "
             "'make build' and source setup-env.sh, or install it and add its bin directory to PATH"
         )
     return found
+
+
+@cache
+def _on_path(path: str) -> str | None:
+    return shutil.which(PLAYER, path=path or None)
 
 
 @cache

@@ -44,24 +44,28 @@ PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
 @cache
 def _described(
     name: str, scaling: str, ranks: int, layout: str = DEFAULT, groups: int = 1
-) -> tuple[Workload, str]:
-    """The workload and its text: as described, scaled to other ranks by an explicit rule, or with
-    another layout."""
+) -> Workload:
+    """The workload: as described, scaled to other ranks by an explicit rule, or with another
+    layout."""
     if (scaling == "none") != (ranks == 0):
         raise UnderstudyError(
             f"scaling={scaling} with ranks={ranks}: give both, as in -S scaling=weak -S ranks=64"
         )
     if layout != DEFAULT:
-        relaid = with_layout(_described(name, scaling, ranks)[0], layout, groups)
-        return relaid, relaid.to_text()
-    if scaling == "none":
-        path = workloads.path_of(name)
-        text = path.read_text(encoding="utf-8")
-        described = workloads.load(path)
+        return with_layout(_described(name, scaling, ranks), layout, groups)
+    described = workloads.get(name)
+    return described if scaling == "none" else scale(described, ranks, scaling)
+
+
+@cache
+def _text(name: str, scaling: str, ranks: int, layout: str = DEFAULT, groups: int = 1) -> str:
+    """The text of that workload; a listing needs none."""
+    if scaling == "none" and layout == DEFAULT:
+        text = workloads.path_of(name).read_text(encoding="utf-8")
         # The player reads this version only; its result states the SHA-256 of what it read.
-        return described, text if workloads.is_current(text) else described.to_text()
-    scaled = scale(workloads.get(name), ranks, scaling)
-    return scaled, scaled.to_text()
+        if workloads.is_current(text):
+            return text
+    return _described(name, scaling, ranks, layout, groups).to_text()
 
 
 @lru_cache(maxsize=1)
@@ -94,7 +98,7 @@ class Played(Placed):
     watchdog = variable(float, value=300.0)  # s; no condition of a measurement
     scaling = variable(str, value="none", loggable=True)
     ranks = variable(int, value=0, loggable=True)
-    workload_sha256 = variable(str, loggable=True)
+    workload_sha256 = variable(str, value="", loggable=True)  # known by the setup
 
     time_limit: Any
     axes = tuple(spaces.AXES)
@@ -111,17 +115,23 @@ class Played(Placed):
     def load_workload(self) -> None:
         """An invalid option ends the session here, with one message and before any test."""
         with exit_on_error():
-            self._play(*_described(self.workload, self.scaling, self.ranks))
+            self._play(self.scaling, self.ranks)
             self._check_programs()
         self.as_listed = self.described
         last_s = max(s.last_s for s in self.described.streams)
         if self.time_scale is None:
             self.time_scale = self._time_scale(last_s)
 
-    def _play(self, described: Workload, text: str) -> None:
-        self.described, self.text = described, text
-        self.workload_sha256 = hashlib.sha256(text.encode()).hexdigest()
-        self.num_tasks = self.ranks = described.ranks
+    def _play(self, *rule: Any) -> None:
+        """What is played: scaling, ranks, layout, groups."""
+        self.rule = rule
+        self.described = _described(self.workload, *rule)
+        self.num_tasks = self.ranks = self.described.ranks
+
+    @property
+    def text(self) -> str:
+        """The workload as the player reads it."""
+        return _text(self.workload, *self.rule)
 
     def ranks_on(self, here: Any) -> int:
         if (nodes := self.wanted(NODES_AXIS)) == DEFAULT:
@@ -153,9 +163,11 @@ class Played(Placed):
         if nodes != DEFAULT and ranks != self.as_listed.ranks:
             rule = ("weak", ranks)
         try:
-            self._play(*_described(self.workload, *rule, layout, self.distribution(here)[0]))
+            groups = [layout, self.distribution(here)[0]] if layout != DEFAULT else []
+            self._play(*rule, *groups)
         except UnderstudyError as error:
             self.skip(str(error))
+        self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
         if self.time_limit is None:
             seconds = self.seconds_on(here)
             # IOR and mdtest, before and after

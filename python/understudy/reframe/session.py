@@ -208,8 +208,13 @@ def note_skip(reason: str | None, tags: Iterable[str]) -> None:
     _progress.live.skip()
 
 
-def _given(arguments: Sequence[str]) -> argparse.Namespace:
+def _given() -> argparse.Namespace:
     """What the command line says of variables, parameters and the system."""
+    return _parsed(tuple(sys.argv[1:]))
+
+
+@cache
+def _parsed(arguments: tuple[str, ...]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-S", "--setvar", action="append", default=[])
     parser.add_argument("-P", "--parameterize", action="append", default=[])
@@ -231,7 +236,7 @@ def check_variables(
     if _progress.loaded:
         return
     _progress.loaded = True
-    for word in _given(sys.argv[1:]).setvar:
+    for word in _given().setvar:
         name, equals, _ = word.partition("=")
         test, _, variable = name.rpartition(".")
         if not equals:
@@ -239,7 +244,7 @@ def check_variables(
         if not knows(test or None, variable):
             where = f"the check {test}" if test else "any selected check"
             end(f"-S {word}: {variable} is not a variable of {where}")
-    for word in _given(sys.argv[1:]).parameterize:
+    for word in _given().parameterize:
         name, equals, values = word.partition("=")
         test, _, parameter = name.rpartition(".")
         if not equals or not values:
@@ -256,7 +261,7 @@ def check_variables(
 def again() -> str:
     """The definition of a shell function that gives ReFrame the system and the variables of this
     session: the jobs of --ci-generate are without them."""
-    given = _given(sys.argv[1:])
+    given = _given()
     words = ["--system", given.system] if given.system else []
     words += [word for variable in given.setvar for word in ("-S", variable)]
     return f'reframe() {{ command reframe {shlex.join(words)} "$@"; }}'

@@ -9,11 +9,13 @@ from typing import Any
 
 from reframe.core.builtins import run_after, run_before, variable
 
+from understudy.errors import UnderstudyError
 from understudy.judge import stated
 from understudy.judge.metrics import payload_error, worst
 from understudy.model import simulation
 from understudy.reframe.played import Played
 from understudy.reframe.recording import PlannedRun
+from understudy.reframe.session import asks_to_run, exit_on_error
 
 
 class SimulationSizes(Played):
@@ -38,16 +40,26 @@ class SimulationSizes(Played):
         return 0.0
 
     @run_after("init")
-    def load_simulation(self) -> None:
-        self.stated = None if self.scaling == "weak" else simulation.played_by(self.described)
-        if self.stated is None and self.scaling != "weak":
-            sys.exit(
-                f"understudy: {self.workload}: the workload differs from what the simulation of "
-                "that name gives; recreate it with understudy compose"
-            )
+    def check_simulation(self) -> None:
+        """Before any test of a session that runs; a listing composes no simulation."""
+        if asks_to_run(sys.argv[1:]):
+            with exit_on_error():
+                self._simulation()
+
+    def _simulation(self) -> simulation.Simulation | None:
+        """None if the sizes are not its own."""
+        if self.scaling == "weak":
+            return None
+        if stated := simulation.played_by(self.described, self.text):
+            return stated
+        raise UnderstudyError(
+            f"{self.workload}: the workload differs from what the simulation of that name gives; "
+            "recreate it with understudy compose"
+        )
 
     @run_after("setup")
     def skip_weak_scaling(self) -> None:
+        self.stated = self._simulation()
         self.skip_if(
             self.stated is None,
             f"{self.workload} scaled weakly has other sizes than its simulation; expected "
