@@ -200,10 +200,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         """configs/references/<system>.yaml (or another folder, RFM_REFERENCE_PREFIX), if that file
         exists; without it values are only recorded."""
         system = self.current_system.name
-        if folder := runtime().get_option("general/0/reference_prefix"):
-            path: Path | None = Path(folder) / f"{system}.yaml"
-        else:
-            path = references.file_of(system)
+        folder = runtime().get_option("general/0/reference_prefix")
+        path = Path(folder) / f"{system}.yaml" if folder else references.file_of(system)
         # ReFrame cannot read a file without a section for the check.
         if path and path.is_file() and type(self).__name__ in references.read(path):
             self.reference = {"$ref": str(path)}
