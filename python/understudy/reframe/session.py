@@ -144,7 +144,7 @@ def _fail_without_a_run() -> None:
 
 def _keep(failure: str) -> None:
     """A record of a session without any other, as a failed run of no case: the session counts."""
-    given = _given(sys.argv[1:])
+    given = _given()
     campaigns = [word.partition("=")[2] for word in given.setvar if _sets(word, "campaign")]
     run = producers.record(
         Path(producers.MEASUREMENT_FILE),
