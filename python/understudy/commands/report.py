@@ -94,7 +94,7 @@ def command(
         every = [*(one.run for one in measured), *(one.run for one in failed)]
         text = page.render(
             found, failed, tell, undrawn.append, len(unread), study, figures, full,
-            claims.judged(every),
+            claims.judged(every), [*beside, *every],
         )  # fmt: skip
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))

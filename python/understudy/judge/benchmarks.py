@@ -8,6 +8,7 @@ from understudy.contracts.run import Run
 from understudy.contracts.schema import digest
 from understudy.judge.conditions import is_benchmark, place_of
 from understudy.judge.metrics import Spread, spread
+from understudy.units import PER_SECOND, RATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ def rows(found: Iterable[Run]) -> list[Row]:
     made = []
     for (name, place, ranks, _), same in sorted(pooled.items()):
         values: dict[tuple[str, str], list[float]] = {}
-        for sample in (s for run in same for s in run.samples if s.unit != "s"):
+        for sample in (s for run in same for s in run.samples if s.unit in (RATE, PER_SECOND)):
             values.setdefault((sample.stream or "", sample.unit), []).append(sample.value)
         made += [
             Row(

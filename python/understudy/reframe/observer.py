@@ -15,6 +15,8 @@ VARIABLE = "DARSHAN_RUNTIME"
 LOG = "replica.darshan"
 SETTINGS = "darshan.conf"
 RECORDS = 20_000  # most files per rank and module
+# Open MPI 4 says that it could not read Darshan's buffers in one copy, then takes two.
+ONE_COPY = "OMPI_MCA_btl_vader_single_copy_mechanism=none"
 
 
 def runtime() -> str:
@@ -61,5 +63,4 @@ def prefix_of(prefix: str, folder: str = "$PWD", log: str = LOG) -> Iterator[str
     yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'
     yield f'DARSHAN_CONFIG_PATH="{folder}/{SETTINGS}"'
     yield f'DARSHAN_LOGFILE="{folder}/{log}"'
-    # Open MPI 4 says that it could not read Darshan's buffers in one copy, then takes two.
-    yield "OMPI_MCA_btl_vader_single_copy_mechanism=none"
+    yield ONE_COPY

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from understudy.contracts.run import Run
 from understudy.judge.benchmarks import Row
 from understudy.judge.conditions import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """The cases of a page, and what IOR and mdtest measured beside them."""
+    """The cases of a page, what IOR and mdtest measured beside them, and the records of all
+    runs."""
 
     cases: Sequence[Case]
     beside: Sequence[Row] = ()
+    runs: Sequence[Run] = ()
     key: str = "page"  # an anchor of the page

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from understudy import __version__, units
 from understudy.contracts.measurement import PlayedStream
+from understudy.contracts.run import Run
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
 from understudy.judge import (
@@ -123,13 +124,14 @@ def render(
     beside: Sequence[benchmarks.Row] = (),
     in_full: int = IN_FULL,
     claimed: Sequence[claims.Finding] = (),
+    others: Sequence[Run] = (),
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` is the number
     of records that could not be read. `study` are the cases of the check transfer, `beside` the
     figures of IOR and mdtest. `in_full` cases have figures and all tables, those with the worst
     verdicts; of others the page has the results by condition. `claimed` is what publications say
-    of the systems on the page."""
+    of the systems on the page, `others` the records of all runs, for figures of several."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
@@ -141,7 +143,7 @@ def render(
         for case in cases
     ]
     pictures = _pictures(study, figures.TRANSFER, drawers, tell) if study and study.cases else []
-    book = Book(cases=cases, beside=beside)
+    book = Book(cases=cases, beside=beside, runs=others)
     book_pictures = _pictures(book, figures.PAGE, drawers, tell)
     filters = _filters(found)
     made = environment()

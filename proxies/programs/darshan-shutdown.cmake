@@ -1,0 +1,3 @@
+# dlsym's RTLD_DEFAULT and dladdr are no part of POSIX.
+set(UND_PROGRAM_DEFINITIONS _GNU_SOURCE)
+set(UND_PROGRAM_LIBRARIES ${CMAKE_DL_LIBS})

@@ -1,0 +1,283 @@
+"""What Darshan costs: overhead, shutdown and log sizes, from output to verdict and figure."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support import player
+from tests.test_benchmark_producers import GOLDEN, RUN, SUMMARY, fake, reframe
+from understudy import producers
+from understudy.cli import main
+from understudy.contracts import run as runs
+from understudy.contracts.run import Identity, Place, Run
+from understudy.darshanlog.writer import write_log
+from understudy.errors import UnderstudyError
+from understudy.judge import benchmarks, overhead, shutdown, transfer
+from understudy.judge.overhead import CONTROL, UNDER, WITHOUT
+from understudy.judge.shutdown import WORKLOADS
+from understudy.producers import ior
+from understudy.producers import shutdown as producer
+
+PROGRAM = "understudy-darshan-shutdown"
+NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005, 1.0)
+LOUD = (0.7, 1.0, 1.3, 0.8, 1.2, 0.75, 1.25)
+
+
+def timed(folder: Path, arm: str, round_: int, seconds: float) -> Run:
+    """The record of a run of IOR."""
+    row = ior.of_summary(
+        GOLDEN / "ior-4.0.0.json", name="overhead-ior", started=f"2026-11-22T11:15:{round_:02}Z",
+        command_line=["ior", arm],
+    )  # fmt: skip
+    for rate in row["rates"]:
+        if (rate["operation"], rate["metric"]) == ("write", "total_s"):
+            rate["value"] = seconds
+    if arm.startswith(UNDER):
+        row["options"]["darshan"] = f"3.5.{ord(arm[-1]) - ord('a')}"
+    path = folder / arm / str(round_) / "result.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(row))
+    made = producers.record(
+        path, place=Place(system="here", partition="disk"), producer="ior",
+        identity=Identity(case="Overhead", session="s", arm=arm, round=round_),
+    )  # fmt: skip
+    runs.write(path.with_name("run.json"), made)
+    return made
+
+
+def job(folder: Path, cost: dict[str, float], noise: tuple[float, ...] = NOISE) -> list[Run]:
+    factors = {WITHOUT: 1.0, CONTROL: 1.0} | cost
+    return [
+        timed(folder, arm, n, 10 * factor * noise[(n + 3 * k) % len(noise)])
+        for n in range(15)
+        for k, (arm, factor) in enumerate(factors.items())
+    ]
+
+
+@pytest.mark.parametrize(("cost", "noise", "state"), [
+    (1.0, NOISE, transfer.WITHIN), (0.9, NOISE, transfer.WITHIN), (1.1, NOISE, transfer.OUTSIDE),
+    (1.02, NOISE, transfer.UNDECIDED), (1.0, LOUD, transfer.UNDECIDED),
+    (1.1, LOUD, transfer.UNDECIDED),
+])  # fmt: skip
+def test_an_overhead_has_three_verdicts(
+    cost: float, noise: tuple[float, ...], state: str, tmp_path: Path
+) -> None:
+    [case] = overhead.cases(job(tmp_path, {f"{UNDER}a": cost}, noise))
+    [found] = case.overheads
+    assert found.state(0.02) == state
+    assert found.name == "3.5.0" and found.error.rounds == 15 and case.failed == 0
+
+
+def test_rounds_with_a_failed_run_are_left_out_and_counted(tmp_path: Path) -> None:
+    found = job(tmp_path, {f"{UNDER}a": 1.0, f"{UNDER}b": 1.1})
+    broken = producers.record(
+        tmp_path / "none", producer="ior", failure="gone", place=Place(system="here",
+        partition="disk"), identity=Identity(case="Overhead", session="s", arm=CONTROL, round=3),
+    )  # fmt: skip
+    kept = [r for r in found if (r.identity.arm, r.identity.round) != (CONTROL, 3)]
+    [case] = overhead.cases([*kept, broken])
+    assert case.failed == 1 and {len(values) for values in case.seconds.values()} == {14}
+    states = [o.state(0.02) for o in case.overheads]
+    assert states == [transfer.WITHIN, transfer.OUTSIDE]
+    assert overhead.cases([r for r in found if r.identity.arm != WITHOUT]) == []
+
+
+# -- shutdown -------------------------------------------------------------------------------------
+
+
+def output(path: Path, ranks: int = 4, samples: int = 3) -> Path:
+    """What the program writes."""
+    rows = [
+        {"sample": n, "workload": workload, 
+         "log_bytes": 2000 + shutdown.files(workload, ranks) * 40,
+         "seconds": {"log_open": 0.001, "POSIX_shutdown": 0.01, "core_shutdown": 0.1 + 0.01 * n}}
+        for n in range(samples) for workload in WORKLOADS
+    ]  # fmt: skip
+    here = {
+        "version": "0.1.0", "command_line": [PROGRAM], "started": "2026-11-22T11:15:02Z",
+        "ranks": ranks, "nodes": [{"name": "n0", "ranks": ranks}], "mpi": "", "directory": "/s",
+        "library": "/x/libdarshan.so", "program_sha256": "",
+    }  # fmt: skip
+    options = {"samples": samples, "warm_up": 1, "all_modules": False}
+    path.write_text(json.dumps(
+        {"options": options, "environment": here, "samples": rows, "finished": True}
+    ))  # fmt: skip
+    return path
+
+
+def ended(folder: Path, ranks: int) -> Run:
+    row = producer.of_output(
+        output(folder / "samples.json", ranks), version="3.5.0", command_line=[PROGRAM]
+    )
+    path = folder / str(ranks) / "result.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(row))
+    made = producers.record(
+        path, place=Place(system="here", partition="disk"), producer="shutdown",
+        identity=Identity(case="Shutdown", session="s", arm=f"{UNDER}a", round=0),
+    )  # fmt: skip
+    runs.write(path.with_name("run.json"), made)
+    return made
+
+
+def test_samples_become_rows_by_workload_and_processes(tmp_path: Path) -> None:
+    found = shutdown.rows([ended(tmp_path, ranks) for ranks in (4, 8)])
+    assert [(r.workload, r.ranks) for r in found if r.ranks == 8] == [
+        (workload, 8) for workload in sorted(WORKLOADS)
+    ]
+    [row] = [r for r in found if (r.workload, r.ranks) == ("1024-per-process", 8)]
+    assert row.seconds.low == pytest.approx(0.1) and row.seconds.high == pytest.approx(0.12)
+    assert row.bytes_per_file == pytest.approx((2000 + 8192 * 40) / 8192)
+    assert row.parts == {"log_open_s": 0.001, "POSIX_shutdown_s": 0.01}
+    assert benchmarks.rows([ended(tmp_path, 4)]) == []
+
+
+def test_paper_has_bytes_per_file_of_its_tables() -> None:
+    stated = {"shared": 1075.0, "1024-shared": 54.6, "file-per-process": 243.7,
+              "1024-per-process": 47.7}  # fmt: skip
+    for workload, value in stated.items():
+        assert shutdown.paper_bytes_per_file(workload) == pytest.approx(value, abs=0.3)
+
+
+@pytest.mark.parametrize("spoil", ["half", "unfinished", "few", "empty", "list"])
+def test_damaged_output_is_refused(spoil: str, tmp_path: Path) -> None:
+    path = output(tmp_path / "samples.json")
+    text = path.read_text()
+    found = json.loads(text)
+    if spoil == "unfinished":
+        found["finished"] = False
+    elif spoil == "few":
+        found["samples"].pop()
+    made = {"half": text[: len(text) // 2], "empty": "", "list": "[]"}
+    path.write_text(made.get(spoil, json.dumps(found)))
+    with pytest.raises(UnderstudyError, match="expected the measurement of a shutdown"):
+        producer.of_output(path, version="", command_line=[])
+
+
+def test_page_draws_overhead_shutdown_and_sizes(tmp_path: Path) -> None:
+    job(tmp_path, {f"{UNDER}a": 1.0, f"{UNDER}b": 1.1})
+    for ranks in (2, 16, 64):
+        ended(tmp_path, ranks)
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(main, ["report", str(tmp_path), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    text = page.read_text()
+    for title in ("What does Darshan cost a program?", "How long does Darshan take to end?",
+                  "How large are the logs of Darshan?"):  # fmt: skip
+        assert title in text
+    assert "without (control)" in text and "1,024 files per process" in text
+
+
+def bench() -> str:
+    found = shutil.which(PROGRAM, path=str(Path(player.program()).parent))
+    if found is None:
+        pytest.skip(f"{PROGRAM} is not built")
+    return found
+
+
+def test_program_without_darshan_says_what_to_preload(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [bench(), "-o", tmp_path, "-O", tmp_path / "r.json"], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (
+        done.returncode == 2 and "set LD_PRELOAD to the path of its libdarshan.so" in done.stderr
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("options", "fault"), [
+    ([], "--output: a directory is missing"), (["-o", "d"], "--result: a file is missing"),
+    (["-o", "d", "-O", "r", "-n", "0"], "--samples 0: expected a whole number from 1 to 1000"),
+    (["-o", "d", "-O", "r", "--warm-up", "x"], "--warm-up x: expected"),
+    (["--nonsense"], "--nonsense: no such option"), (["-o"], "-o: a value is missing"),
+    (["-o", "d", "-O", "r", "more"], "more: unexpected argument"),
+])  # fmt: skip
+def test_invalid_options_of_the_program(options: list[str], fault: str) -> None:
+    done = subprocess.run([bench(), *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and fault in done.stderr
+
+
+# -- the checks -----------------------------------------------------------------------------------
+
+
+def prefix(folder: Path) -> Path:
+    """Stands for a runtime: nothing is preloaded."""
+    made = folder / "darshan"
+    (made / "lib").mkdir(parents=True)
+    (made / "lib" / "libdarshan.so").write_bytes(b"")
+    return made
+
+
+def test_the_check_of_overhead_interleaves_and_judges(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    block = 1 << 20
+    log = write_log(tmp_path / "seen.darshan", metadata={"lib_ver": "3.5.0"},
+                    POSIX=[{"id": n, "POSIX_BYTES_WRITTEN": block} for n in range(4)])  # fmt: skip
+    fake(tmp_path / "bin", "ior", f'{SUMMARY.format(GOLDEN / "ior-4.0.0.json")}\n'
+         f'if [ -n "$DARSHAN_LOGFILE" ]; then cp {log} "$DARSHAN_LOGFILE"; fi')  # fmt: skip
+    options = (*RUN, "-S", "rounds=3", "-S", "pause_s=0", "-S", f"block_bytes={block}",
+               "-S", f"darshan={prefix(tmp_path)}", "-n", "^Overhead")  # fmt: skip
+    done = reframe(tmp_path, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        "verdict: overhead of Darshan localhost:tmpfs: 3 rounds, 1.00 MiB on each" in done.stdout
+    )
+    assert "Darshan 3.5.0: " in done.stdout and "overhead 0 %" in done.stdout
+    found = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
+    assert sorted((r.identity.arm, r.identity.round) for r in found) == [
+        (arm, n) for arm in (CONTROL, f"{UNDER}a", WITHOUT) for n in range(3)
+    ]
+    [case] = overhead.cases(found)
+    assert case.versions[f"{UNDER}a"] == "3.5.0"
+    (tmp_path / "seen.darshan").write_bytes(write_log(tmp_path / "little.darshan").read_bytes())
+    done = reframe(tmp_path, *options)
+    assert done.returncode == 1 and "Darshan saw 0 bytes written, expected 4194304" in done.stdout
+
+
+@pytest.mark.parametrize("check", ["Overhead", "Shutdown"])
+def test_without_darshan_a_check_is_skipped_with_what_to_install(
+    check: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DARSHAN_RUNTIME", raising=False)
+    done = reframe(tmp_path, *RUN, "-S", f"darshan={tmp_path}/none", "-n", f"^{check}")
+    assert "there is no lib/libdarshan.so in it; build darshan-runtime" in done.stdout
+    assert "verdict: " not in done.stdout
+
+
+def runtime() -> Path:
+    found = os.environ.get("DARSHAN_RUNTIME")
+    if found is None:
+        pytest.skip("DARSHAN_RUNTIME is not set")
+    return Path(found)
+
+
+def test_the_shutdown_of_darshan_itself(tmp_path: Path) -> None:
+    bench()
+    done = reframe(tmp_path, "-r", "--system=localhost:tmpfs", "-S", f"darshan={runtime()}",
+                   "-S", "samples_of_each=2", "-n", "^Shutdown%.*processes=2")  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        "verdict: shutdown of Darshan on 2 processes localhost:tmpfs: median of 2" in done.stdout
+    )
+    [kept] = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
+    found = {row.workload: row for row in shutdown.rows([kept])}
+    assert set(found) == set(WORKLOADS) and not list(Path("/dev/shm").glob("understudy.*/dars*"))
+    # Within 10 % of what 64 ranks had, where ranks play little part.
+    assert found["shared"].bytes_per_file == pytest.approx(1734, rel=0.1)
+    assert found["1024-per-process"].bytes_per_file == pytest.approx(48.7, rel=0.1)
+    assert "POSIX_shutdown_s" in found["shared"].parts
+
+
+def test_darshan_sees_what_the_player_writes(tmp_path: Path) -> None:
+    done = reframe(
+        tmp_path, *RUN, "-S", f"darshan={runtime()}", "-S", "program=understudy-replay", "-S",
+        "pause_s=0", "-S", "block_bytes=1MiB", "-n", "^Overhead",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "overhead of Darshan by understudy-replay localhost:tmpfs: 2 rounds" in done.stdout
