@@ -35,7 +35,7 @@ def parts(condition: Condition) -> list[Condition]:
     made: list[Condition] = []
     for first, end in pairwise(bounds):
         own = [run for session in sessions[first:end] for run in session]
-        word = f"sessions {first + 1} to {end} of {len(sessions)}, from {own[0].run.identity.time}"
+        word = f"sessions {first + 1} to {end}"
         made.append(
             replace(condition, runs=tuple(own), facts=(*condition.facts, word), part=len(made) + 1)
         )

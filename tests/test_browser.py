@@ -1,0 +1,103 @@
+"""The page as a browser draws it: on a screen and a phone, light, dark and printed."""
+
+import html
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import results
+from understudy.judge import pooling
+from understudy.report import page, pdf
+
+CHECKS = Path(__file__).parent / "support" / "browser.js"
+SCREEN, PHONE, PAPER = 1280, 390, 703  # pixels; paper is A4 without its margins
+DARK, PRINT = "(prefers-color-scheme: dark)", "@media print"
+
+pytestmark = pytest.mark.skipif(pdf.browser() is None, reason="no Chromium: apt install chromium")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with every kind of section: replicas, restarts, a skeleton, sessions that changed."""
+    folder = tmp_path_factory.mktemp("page")
+    for k, method in enumerate(("posix", "mpiio", "hdf5")):
+        for partition in ("disk", "memory"):
+            for night in range(12):
+                row = results.result(
+                    results.growing(), method=method, seed=100 * k + night,
+                    restart=method == "posix", speed=0.2 if night > 5 and k == 0 else 1.0,
+                    repetitions=2,
+                    started=f"2026-01-{night + 1:02d}T01:00:00Z",
+                )  # fmt: skip
+                results.write_record(
+                    row, folder / f"{method}-{partition}-{night}", partition=partition,
+                    session=f"night-{night}", case=method,
+                )  # fmt: skip
+    results.write_study(folder / "study", pairs=4, ranks=(4, 16), places=1)
+    return page.render(pooling.apart(results.cases_in(folder)))
+
+
+def look(folder: Path, text: str, width: int, picture: Path | None = None) -> dict[str, Any]:
+    """What `support/browser.js` finds in a page of that width."""
+    script = CHECKS.read_text().replace("WIDE", json.dumps(width != PHONE))
+    script = script.replace("SMALLEST", "7" if width == PAPER else "8")
+    inner = text.replace("</body>", f"<script>{script}</script></body>")
+    outer = folder / "outer.html"
+    outer.write_text(
+        "<!doctype html><body style='margin:0'><pre id=said></pre><script>"
+        "addEventListener('message', e => { said.textContent = e.data; said.hidden = true; })"
+        f"</script><iframe style='width:{width}px;height:9000px;border:0' "
+        f"srcdoc='{html.escape(inner, quote=True)}'></iframe>"
+    )
+    with tempfile.TemporaryDirectory(prefix="understudy-browser-") as home:
+        command = [
+            str(pdf.browser()), *pdf.arguments(home), f"--window-size={max(width, 800)},9000",
+            "--enable-logging=stderr", "--hide-scrollbars", "--virtual-time-budget=20000",
+        ]  # fmt: skip
+        done = subprocess.run(
+            [*command, "--dump-dom", outer.as_uri()], capture_output=True, text=True, check=False,
+            timeout=240,
+        )  # fmt: skip
+        if picture is not None:
+            subprocess.run([*command, f"--screenshot={picture}", outer.as_uri()], check=False,
+                           capture_output=True, timeout=240)  # fmt: skip
+    said = re.search(r'<pre id="said"[^>]*>(.+?)</pre>', done.stdout, re.DOTALL)
+    assert said, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(html.unescape(said[1]))
+    found["found"] += re.findall(r"CONSOLE.*", done.stderr)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("width", "media"), [(SCREEN, ""), (SCREEN, DARK), (PHONE, ""), (PHONE, DARK), (PAPER, PRINT)]
+)
+def test_nothing_overlaps_or_is_cut(drawn: str, width: int, media: str, tmp_path: Path) -> None:
+    text = drawn
+    if media == DARK:
+        assert DARK in text
+        text = text.replace(DARK, "all")
+    if media == PRINT:
+        assert PRINT in text
+        text = text.replace(PRINT, "@media all")
+    made = look(tmp_path, text, width)
+    assert made["texts"] > 300 and made["figures"] > 8
+    assert made["found"] == []
+
+
+def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
+    bad = (
+        "<!doctype html><body style='width:2000px'>"
+        "<p style='position:absolute;top:0'>one text</p>"
+        "<p style='position:absolute;top:2px'>another</p>"
+        "<p style='margin-top:80px;color:#bbb'>pale</p>"
+        "<div style='width:30px;overflow:hidden;white-space:nowrap'>much too long for it</div>"
+        "</body>"
+    )
+    found = " ".join(look(tmp_path, bad, PHONE)["found"])
+    for word in ("wider than the screen", "overlap: one text / another", "cut: much", "contrast"):
+        assert word in found
