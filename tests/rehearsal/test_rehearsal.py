@@ -80,6 +80,57 @@ def test_titan_is_rehearsed_with_its_configuration(place: Path) -> None:
     assert {"stripe_count": 4} in asked and {} in asked
 
 
+INVENTED = """
+from understudy.reframe.systems import *
+system = {"name": "invented", "hostnames": ["^invented$"], "partitions": [{
+    "name": "project", "scheduler": "slurm", "launcher": "mpirun", "environs": ["mpi"],
+    "access": ["--partition=wide"], "processor": {"num_cpus": 12}, "features": [MPI, SHARED],
+    "extras": {SCRATCH: "/project/$USER", TYPE: "beegfs", MAX_NODES: 4, RANKS_PER_NODE: 12,
+               NEEDS: ["sbatch"]},
+}]}
+environments = [{"name": "mpi", "target_systems": ["invented"], "features": [MPI]}]
+"""
+
+
+def test_a_cluster_that_no_configuration_names_is_added_as_the_guide_says(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the commands of the guide alone, with a shared and a node-local file system. The first
+    configuration only tells the rehearsal which cluster to bring up."""
+    site = place / "site"
+    (site / "systems").mkdir(parents=True)
+    (site / "systems" / "invented.py").write_text(INVENTED)
+    monkeypatch.setenv("UNDERSTUDY_PATH", str(site))
+    guide = (ROOT / "docs" / "how-to" / "add-a-system.md").read_text(encoding="utf-8")
+    _, new, export, run = guide.split("```")[1].strip().splitlines()
+    new = new.replace("'/lustre/$USER'", "'/project/$USER' --scratch /dev/shm")
+    run = f"{run} -P workload=n-1 -P method=posix"
+    several = f"{run} -S ranks_per_node=2".replace("NAME", "NAME:wide-beegfs")
+    script = ["set -e", "unset RFM_CONFIG_FILES UNDERSTUDY_PATH", 'cd "$HOME"', new, export, run,
+              several]  # fmt: skip
+    done = rehearse(
+        place, "invented", "--", "as-user", "bash", "-c",
+        "\n".join(script).replace("NAME", "hypatia"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    for found in (
+        "systems/hypatia.py: slurm, mpirun", "  batch: 4 of 12 ranks each",
+        "  wide: 4 of 12 ranks each", "  beegfs: beegfs at /project/$USER",
+        "  tmpfs: tmpfs at /dev/shm (of each node: jobs of one node)",
+        "Ran 4/4 test case(s) from 1 check(s) (0 failure(s)",
+        "Ran 1/1 test case(s) from 1 check(s) (0 failure(s)",
+    ):  # fmt: skip
+        assert found in done.stdout, done.stdout
+    [kept] = place.glob("rehearsal-invented-*")
+    made = [runs.load(path) for path in find([kept / "records"])]
+    assert not any(run.failed for run in made)
+    placed = sorted((str(run.place.partition), len(run.place.nodes)) for run in made)
+    assert placed == [
+        ("batch-beegfs", 1), ("batch-tmpfs", 1), ("wide-beegfs", 1), ("wide-beegfs", 2),
+        ("wide-tmpfs", 1),
+    ]  # fmt: skip
+
+
 def test_nothing_is_left_of_a_rehearsal_that_is_interrupted(place: Path) -> None:
     before = left_behind()
     process = subprocess.Popen(
