@@ -44,6 +44,7 @@ class Bench:
     ior: str | None  # where it is
     mpiexec: str
     folder: Path
+    flush: bool = False  # each file, within the time of the write
 
     def run(self, ranks: int, command: Sequence[str | Path]) -> sides.Usage:
         """A command on so many ranks."""
@@ -54,17 +55,21 @@ class Bench:
         workload, result = self.folder / "workload.json", self.folder / "result.json"
         workload.write_text(pattern.workload())
         command: list[str | Path] = [self.replay, "-w", workload, "-o", "data", "-a", method]
-        command += ["-O", result]
+        command += ["-O", result, *(["-e"] if self.flush else [])]
         command += ["--restart", "--shift-ranks", "0"] if read else []
         usage = self.run(pattern.ranks, command)
         streams = player.read(result).repetitions[0].streams
-        phases = [p for s in streams for d in s.dumps for p in d.phases if p.bytes]
-        seconds = {p.phase: p.elapsed_s for p in phases}
+        phases = [p for s in streams for d in s.dumps for p in d.phases]
+        seconds = {p.phase: p.elapsed_s for p in phases if p.bytes}
+        writes = [p for p in phases if p.phase in ("write", "sync")]
+        write_s = max(p.last_end_s for p in writes) - min(p.first_start_s for p in writes)
+        moved = {p.phase: p.bytes for p in phases if p.bytes}
+        assert set(moved.values()) == {pattern.ranks * pattern.block_bytes}, moved
         return Cost(
-            write_s=[seconds["write"]],
+            write_s=[write_s],
             read_s=[seconds["read"]] if read else [],
             cpu_s=usage.cpu_s,
-            operations=sum(p.operations for p in phases),
+            operations=sum(p.operations for p in phases if p.bytes),
         )
 
     def overwrite(self, pattern: Pattern, method: str) -> Cost:
@@ -83,13 +88,17 @@ class Bench:
         """IOR with the same pattern."""
         assert self.ior
         command = ior.command(self.ior, pattern, method)
-        command += ["-E", "-k", "-i", str(PASSES)] if overwrite else ["-r"]
+        command += ["-k", *(["-E", "-i", str(PASSES)] if overwrite else ["-r"])]
+        command += ["-e"] if self.flush else []
         command += ["-O", "summaryFormat=JSON", "-O", "summaryFile=ior.json"]
         usage = self.run(pattern.ranks, command)
         results = json.loads((self.folder / "ior.json").read_text())["tests"][0]["Results"]
         seconds: dict[str, list[float]] = {"write": [], "read": []}
         for row in results:
             seconds[row["access"]].append(row["wrRdTime"])
+        stored = sum(path.stat().st_size for path in self.folder.glob("ior.data*"))
+        overhead = stored - pattern.ranks * pattern.block_bytes
+        assert overhead >= 0 and (overhead == 0 or method == "hdf5"), overhead
         ior.clear(self.folder)
         writes = seconds["write"][1:] if overwrite else seconds["write"]
         return Cost(write_s=writes, read_s=seconds["read"], cpu_s=usage.cpu_s)
@@ -111,7 +120,7 @@ def null_overhead(bench: Bench, rounds: int, operations: int) -> None:
 
 def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int) -> None:
     """The player and IOR in turn."""
-    rewrites = method == "posix"
+    rewrites = method == "posix" and not bench.flush
     ratios: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
     rates: dict[str, list[float]] = {}
@@ -173,6 +182,11 @@ def arguments() -> argparse.Namespace:
         default=sides.memory_folder(),
         help="the file system to write to",
     )
+    parser.add_argument("--only", default="", help="patterns whose title has this text")
+    parser.add_argument(
+        "--fsync", action="store_true",
+        help="flush each file, within the time of the write; without overwrites",
+    )  # fmt: skip
     return parser.parse_args()
 
 
@@ -202,13 +216,18 @@ def main() -> None:
     mpiexec = sides.launcher()
     found = ior.find()
     with sides.folder_in(asked.directory) as folder:
-        bench = Bench(replay=replay, rewrite=rewrite, ior=found, mpiexec=mpiexec, folder=folder)
+        bench = Bench(
+            replay=replay, rewrite=rewrite, ior=found, mpiexec=mpiexec, folder=folder,
+            flush=asked.fsync,
+        )  # fmt: skip
         null_overhead(bench, asked.rounds, asked.operations)
         if not found:
             print(f"SKIPPED: every method beside IOR: {ior.MISSING}")
             return
-        for title, pattern in patterns(asked).items():
-            print(f"{title}, {asked.directory}, {asked.rounds} rounds")
+        chosen = {t: p for t, p in patterns(asked).items() if asked.only in t}
+        for title, pattern in chosen.items():
+            flushed = ", flushed" if asked.fsync else ""
+            print(f"{title}, {asked.directory}{flushed}, {asked.rounds} rounds")
             for method in ior.methods(found, replay):
                 beside_ior(bench, pattern, method, asked.rounds)
 
