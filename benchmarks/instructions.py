@@ -16,10 +16,11 @@ from benchmarks.support.ior import Pattern
 COUNTS = {4096: (1000, 5000), 1 << 20: (16, 512)}  # transfer size: few and many transfers
 
 
-def instructions(folder: Path, command: list[str]) -> int:
-    """Of the command, by callgrind."""
+def instructions(folder: Path, command: list[str], *variables: str) -> int:
+    """Of the command in an environment with NAME=VALUE, by callgrind."""
     out = folder / "callgrind.out"
-    sides.run(folder, ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *command])
+    valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
+    sides.run(folder, ["env", *variables, *valgrind, *command])
     totals = next(line for line in out.read_text().splitlines() if line.startswith("totals: "))
     return int(totals.removeprefix("totals: "))
 

@@ -49,7 +49,7 @@ def count(
         return instructions(folder, command)
     variables = [f"LD_PRELOAD={library}", f"DARSHAN_LOGFILE={log}"]
     variables.append(f"DARSHAN_CONFIG_PATH={settings}")
-    made = instructions(folder, ["--trace-children=yes", "env", *variables, *command])
+    made = instructions(folder, command, *variables)
     if not log.is_file():
         raise SystemExit(f"{library}: it wrote no log")
     return made

@@ -73,12 +73,13 @@ def test_ranks_of_unlike_datasets_keep_their_bytes() -> None:
     assert (lone.shape, lone.decomposition) == ((9,), runs([(2, 0), (1, 9)]))
 
 
-@pytest.mark.parametrize("name", ["instructions", "macsio", "replay"])
+@pytest.mark.parametrize("name", ["instructions", "instrumentation", "macsio", "replay"])
 def test_a_missing_peer_is_said(name: str, tmp_path: Path) -> None:
     if not (sides.ROOT / "build" / "bin" / "mpi_rewrite").exists():
         pytest.skip("the player is not built in build/")
     few = ["--rounds", "1", "--operations", "10"] if name == "replay" else []
-    gone = {"UNDERSTUDY_IOR": str(tmp_path / "gone"), "UNDERSTUDY_MACSIO": str(tmp_path / "gone")}
+    variables = ("UNDERSTUDY_IOR", "UNDERSTUDY_MACSIO", "DARSHAN_RUNTIME")
+    gone = {name: str(tmp_path / "gone") for name in variables}
     done = subprocess.run(
         [sys.executable, sides.ROOT / "benchmarks" / f"{name}.py", *few],
         env={**os.environ, **gone, "PYTHONPATH": str(sides.ROOT)},

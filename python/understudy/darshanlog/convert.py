@@ -3,7 +3,8 @@
 The result holds the same plain bytes, and is byte for byte what darshan-convert writes of a log of
 the format that it writes (version 3.41, little-endian, newest module versions). For that, such a
 log's mounts are ordered and its names made unique as darshan-convert does. Logs of older formats
-keep theirs, and modules that darshan-convert leaves out stay.
+keep theirs, and modules that darshan-convert leaves out stay. It fills two fields of HEATMAP's
+records with addresses of its own memory, and may correct their number of bins; here they stay.
 """
 
 import bz2
