@@ -1,7 +1,9 @@
 """Which series belong together: streams in the making."""
 
+from bisect import bisect, bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -94,28 +96,127 @@ def file_count(series: Series) -> int:
 def merge(series: Sequence[Series], burst_s: float) -> list[Draft]:
     """Series whose files make up the same dumps become one draft; single dumps only where they are
     within `burst_s` of each other, and within a second or the time that one of them takes."""
-    drafts: list[Draft] = []
+    homes: list[_Home] = []
     whole: list[Draft] = []
     order = sorted(series, key=lambda s: (-len(s.rank_spans), -s.bytes))
-    homes: dict[tuple[object, ...], list[int]] = {}  # drafts that a series can belong to
+    near: dict[tuple[object, ...], _Near] = {}  # homes that a series can belong to
     named: dict[bytes, list[Series]] = {}
     for one in order:
         named.setdefault(one.template, []).append(one)
     for one in order:
-        if any(same_files(one, other) for other in named[one.template]):
+        alike = named[one.template]
+        if len(alike) > 1 and any(same_files(one, other) for other in alike):
             whole.append(Draft(series=[one]))
             continue
-        places = [(*place, one.write, one.method, one.key)
-                  for place in (("stem", one.stem), ("folder", _folder(one)))]  # fmt: skip
-        fitting = sorted({n for place in places for n in homes.get(place, ())})
-        home = next((drafts[n] for n in fitting if _belongs(one, drafts[n], burst_s)), None)
-        if home is None:
-            for place in places:
-                homes.setdefault(place, []).append(len(drafts))
-            drafts.append(Draft(series=[one]))
-        else:
-            home.series.append(one)
-    return drafts + whole
+        places: list[tuple[object, ...]] = [("stem", one.stem, one.fixed)]
+        if len(one.key) > 1:
+            places.append(("folder", _folder(one)))
+        of = [(*place, one.write, one.method, one.key) for place in places]
+        guest, found = _One(one), None
+        if b"\x00" in one.template:
+            fitting = {n for p in of if p in near for n in near[p].to(guest, burst_s)}
+            found = next((n for n in sorted(fitting) if homes[n].takes(guest, burst_s)), None)
+        if found is not None:
+            homes[found].add(guest)
+            continue
+        homes.append(_Home(guest))
+        for place in of:
+            near.setdefault(place, _Near()).note(len(homes) - 1, homes[-1])
+    return [home.draft for home in homes] + whole
+
+
+class _One:
+    """A series that looks for a home."""
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+        self.starts = [d.start_s for d in series.dumps]
+        self.ends = [d.end_s for d in series.dumps]
+
+    @cached_property
+    def files(self) -> int:
+        return file_count(self.series)
+
+    @cached_property
+    def single_rank(self) -> bool:
+        return _single_rank(self.series)
+
+
+class _Home:
+    """A draft that series are added to, with what decides which."""
+
+    def __init__(self, first: _One) -> None:
+        self.draft = Draft(series=[])
+        self.starts, self.ends = first.starts, first.ends
+        self.noted_s = first.starts[0]
+        self.spans = first.series.rank_spans
+        self.templates: set[bytes] = set()
+        self.files = 0
+        self.near: list[_Near] = []
+        self.add(first)
+
+    def add(self, one: _One) -> None:
+        """Its files are of the same dumps."""
+        self.draft.series.append(one.series)
+        self.starts = [min(pair) for pair in zip(self.starts, one.starts, strict=True)]
+        self.ends = [max(pair) for pair in zip(self.ends, one.ends, strict=True)]
+        self.spans = max(self.spans, one.series.rank_spans, key=len)
+        self.templates.add(one.series.template)
+        self.files += one.files
+        for near in self.near:
+            near.reach(self)
+
+    def takes(self, one: _One, burst_s: float) -> bool:
+        """Whether a series of the same dumps, direction and method belongs here."""
+        head, series = self.draft.series[0], one.series
+        if (
+            self.files + one.files > MAX_FILES
+            or series.template in self.templates  # kinds that alternate
+            or not (series.rank_spans == self.spans or one.single_rank)
+        ):
+            return False
+        starts = [min(pair) for pair in zip(self.starts, one.starts, strict=True)]
+        latest = [max(pair) for pair in zip(self.starts, one.starts, strict=True)]
+        ends = [min(pair) for pair in zip(self.ends, one.ends, strict=True)]
+        if len(starts) == 1:
+            longest_s = max(self.ends[0] - self.starts[0], one.ends[0] - one.starts[0])
+            return latest[0] - ends[0] <= min(burst_s, max(NEAR_S, longest_s))
+        if not all(a < b for a, b in zip(latest, starts[1:], strict=False)):
+            return False
+        if series.stem == head.stem and series.fixed == head.fixed:
+            return True
+        within_s = max(late - end for late, end in zip(latest, ends, strict=True))
+        between_s = min(b - a for a, b in zip(latest[:-1], starts[1:], strict=True))
+        return within_s <= NEXT * between_s
+
+
+class _Near:
+    """Homes in the order of their first dump: only those are tried whose first dump is not so far
+    from that of a series that it must be of another dump."""
+
+    def __init__(self) -> None:
+        self._starts: list[float] = []  # as of when a home was noted
+        self._which: list[int] = []
+        self._before = self._behind = 0.0  # how far a home reaches from there
+
+    def note(self, n: int, home: _Home) -> None:
+        at = bisect(self._starts, home.noted_s)
+        self._starts.insert(at, home.noted_s)
+        self._which.insert(at, n)
+        home.near.append(self)
+        self.reach(home)
+
+    def reach(self, home: _Home) -> None:
+        """A home has other times, of its first dump and the start of the second."""
+        self._before = max(self._before, home.noted_s - home.starts[0])
+        self._behind = max(self._behind, max(home.ends[0], *home.starts[:2]) - home.noted_s)
+
+    def to(self, one: _One, burst_s: float) -> list[int]:
+        """The homes that a series can belong to."""
+        first_s, last_s = one.starts[0], max(one.ends[0], *one.starts[:2])
+        apart_s = burst_s if len(one.starts) == 1 else NEXT * max(0.0, last_s - first_s)
+        low = bisect_left(self._starts, first_s - apart_s - self._behind)
+        return self._which[low : bisect(self._starts, last_s + apart_s + self._before)]
 
 
 def two_interfaces(drafts: Sequence[Draft]) -> dict[int, list[Draft]]:
@@ -143,38 +244,6 @@ def same_files(one: Series, other: Series) -> bool:
             for a, b in zip(one.dumps, other.dumps, strict=True)
         )
     )  # fmt: skip
-
-
-def _belongs(one: Series, draft: Draft, burst_s: float) -> bool:
-    head = draft.series[0]
-    named = one.stem == head.stem and one.fixed == head.fixed
-    same = (
-        one.write == head.write
-        and one.method == head.method
-        and (named or (len(one.key) > 1 and _folder(one) == _folder(head)))
-        and one.key == head.key
-        and one.template not in {s.template for s in draft.series}  # kinds that alternate
-        and b"\x00" in one.template
-        and (one.rank_spans == draft.spans or _single_rank(one))
-        and sum(map(file_count, draft.series)) + file_count(one) <= MAX_FILES
-    )
-    if not same:
-        return False
-    starts = [min(draft.start_s(k), d.start_s) for k, d in enumerate(one.dumps)]
-    latest = [max(draft.start_s(k), d.start_s) for k, d in enumerate(one.dumps)]
-    if len(starts) == 1:
-        pair = ((draft.start_s(0), draft.end_s(0)), (one.dumps[0].start_s, one.dumps[0].end_s))
-        longest_s = max(end - start for start, end in pair)
-        rest_s = max(start for start, _ in pair) - min(end for _, end in pair)
-        return rest_s <= min(burst_s, max(NEAR_S, longest_s))
-    if not all(a < b for a, b in zip(latest, starts[1:], strict=False)):
-        return False
-    if named:
-        return True
-    ends = [min(draft.end_s(k), d.end_s) for k, d in enumerate(one.dumps)]
-    within_s = max(late - end for late, end in zip(latest, ends, strict=True))
-    between_s = min(b - a for a, b in zip(latest[:-1], starts[1:], strict=True))
-    return within_s <= NEXT * between_s
 
 
 def _folder(series: Series) -> bytes:

@@ -155,7 +155,8 @@ class Composer:
         total = sum(d.bytes for d in drafts)
         small = [d for d in drafts if not d.write and d.dumps == 1 and d.bytes < SMALL * total]
         small.sort(key=lambda d: d.start_s(0))
-        kept = [d for d in drafts if d not in small]
+        left = set(map(id, small))
+        kept = [d for d in drafts if id(d) not in left]
         by_layout: dict[tuple[int, str], list[Draft]] = {}
         for draft in small:
             by_layout.setdefault((len(draft.spans), draft.method), []).append(draft)
