@@ -11,7 +11,7 @@ from types import ModuleType
 
 import click
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from understudy import readers
 from understudy.contracts.workload import identifier, parse
@@ -145,18 +145,19 @@ def command(
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
+        BarColumn(),
         TimeElapsedColumn(),
     )
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(f"reading {one_line(trace.name)}", total=None)
+        task = bar.add_task(f"reading {one_line(trace.name)}", total=1.0)
         workload = reader.read(
             trace,
             name=name,
             keep_names=keep_names,
             partial=partial,
-            tick=lambda: bar.advance(task),
+            tick=lambda share: bar.update(task, completed=share),
             **given,
         )
     try:

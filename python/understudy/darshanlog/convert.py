@@ -271,7 +271,8 @@ class _Conversion:
 
     def _name_blocks(self, region: Region) -> Iterator[Names]:
         header = self.source.header
-        return name_blocks(region, header.order, counted=header.format.counted_names)
+        blocks = name_blocks(region, header.order, counted=header.format.counted_names)
+        return ((block.ids, block.texts()) for block in blocks)
 
     def _first_names(self, part: Part, again: set[int]) -> Iterator[bytes]:
         best: dict[int, bytes] = {}

@@ -6,8 +6,9 @@ import math
 import re
 import struct
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
@@ -17,6 +18,7 @@ from understudy.darshanlog.layouts import LogFormat
 from understudy.darshanlog.stream import Region
 from understudy.errors import UnderstudyError
 
+MAX_BEYOND = 1 << 20
 YEAR_10000_S = 253_402_300_800.0  # since the epoch
 
 
@@ -79,6 +81,7 @@ class Header:
     names: tuple[int, int]
     modules: dict[str, Module]
     empty: tuple[str, ...]  # modules that the log registers without a region
+    doubts: tuple[str, ...]  # messages on what a damaged header may be the reason for
 
 
 def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
@@ -121,6 +124,13 @@ def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
                 modules[module.name] = module
             else:
                 empty.append(module.name)
+    known = {modules[name].index for name in modules}
+    marked = [n for n in range(1, 64) if partial >> n & 1 and n not in known]
+    doubts = [
+        f"module {log_format.module_names[n] if n < len(log_format.module_names) else n} is "
+        "marked incomplete, but the log has no record of it"
+        for n in marked
+    ]
     header = Header(
         version=version,
         format=log_format,
@@ -130,9 +140,10 @@ def read_header(file: BinaryIO, path: Path, file_bytes: int) -> Header:
         names=names,
         modules=modules,
         empty=tuple(empty),
+        doubts=(),
     )
     _check_regions(path, header, file_bytes)
-    return header
+    return replace(header, doubts=(*doubts, *_gaps(header, file_bytes)))
 
 
 def _version(path: Path, start: bytes) -> tuple[str, LogFormat]:
@@ -224,13 +235,32 @@ def _job_end(names: tuple[int, int], modules: dict[str, Module], file_bytes: int
     return min((module.offset for module in modules.values()), default=file_bytes)
 
 
+def _regions(header: Header) -> list[tuple[str, int, int]]:
+    """Name, offset and length of each region."""
+    start = header.format.header_bytes
+    return [
+        ("the job record", start, header.job[1] - start),
+        ("the names", *header.names),
+        *((f"module {m.name}", m.offset, m.length_bytes) for m in header.modules.values()),
+    ]
+
+
+def _gaps(header: Header, file_bytes: int) -> Iterator[str]:
+    """Bytes of no region: Darshan writes one region behind the other."""
+    end = header.format.header_bytes
+    regions = sorted((offset, length) for _, offset, length in _regions(header) if length)
+    for offset, length in [*regions, (file_bytes, 0)]:
+        if offset > end:
+            yield (
+                f"bytes {end} to {offset} belong to no region: the header may be damaged, and "
+                "what is described may lack them"
+            )
+        end = max(end, offset + length)
+
+
 def _check_regions(path: Path, header: Header, file_bytes: int) -> None:
     start = header.format.header_bytes
-    regions = [("the job record", start, header.job[1] - start), ("the names", *header.names)]
-    regions += [
-        (f"module {module.name}", module.offset, module.length_bytes)
-        for module in header.modules.values()
-    ]
+    regions = _regions(header)
     for name, offset, length in regions:
         if name != "the names" and length < 1:
             raise UnderstudyError(f"{path}: corrupt header: {name} at byte {offset} is empty")
@@ -244,11 +274,24 @@ def _check_regions(path: Path, header: Header, file_bytes: int) -> None:
                 f"{offset + length}, the file has {file_bytes}"
             )
 
+    used = sorted((offset, length, name) for name, offset, length in regions if length)
+    for (offset, length, name), (begin, _, other) in pairwise(used):
+        if begin < offset + length:
+            raise UnderstudyError(
+                f"{path}: corrupt header: {name} takes bytes {offset} to {offset + length}, but "
+                f"{other} starts at byte {begin}"
+            )
+
 
 def read_job(region: Region, header: Header) -> tuple[Job, str, tuple[Mount, ...]]:
     """The job, the command line and the mount table (longest path first)."""
     n_fields = len(header.format.job_fields)
     data = region.read(layouts.JOB_RECORD_BYTES)
+    if more := len(region.read(MAX_BEYOND)):  # a checksum holds only if all is read
+        raise region.error(
+            f"the job record takes {more} bytes more than the {layouts.JOB_RECORD_BYTES} that "
+            "Darshan writes"
+        )
     head_bytes = 8 * n_fields
     if len(data) < head_bytes + layouts.JOB_METADATA_BYTES:
         raise region.error(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from understudy.darshanlog import layouts
 from understudy.darshanlog.header import Job, Module
 from understudy.darshanlog.log import BLOCK_RECORDS, Log, open_log
-from understudy.darshanlog.names import Names
+from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.records import Block, DxtRecord, HeatmapRecord, LustreRecord
 from understudy.errors import UnderstudyError
 
@@ -78,8 +78,10 @@ class JoinedLog(Log):
         self.notes = tuple(notes)
         self.modules, remarks, mounts, versions, libraries = {}, {}, {}, set(), set()
         self._width_s = 0.0
+        self._joined_names_bytes = 0
         for run in self.runs:
             with open_log(run.path) as log:
+                self._joined_names_bytes += log._names_bytes
                 for module in log.modules.values():
                     known = self.modules.get(module.name)
                     self.modules[module.name] = _both(known, module) if known else module
@@ -105,21 +107,28 @@ class JoinedLog(Log):
         self.waves = _waves(self.runs)
         self._again = self._used_again()
 
+    @property
+    def _names_bytes(self) -> int:
+        return self._joined_names_bytes
+
     def close(self) -> None:
         """Nothing is open between two streams."""
 
-    def names(self) -> Iterator[Names]:
-        """As `Log.names`; those of files that several runs used end in the number of the run."""
+    def name_blocks(self) -> Iterator[NameBlock]:
+        """As `Log.name_blocks`; names of files that several runs used end in the number of the
+        run."""
         for run in self.runs:
             with open_log(run.path) as log:
-                for ids, texts in log.names():
-                    again = np.isin(ids, self._again)
+                for block in log.name_blocks():
+                    own, again = self._own(block.ids, run), np.isin(block.ids, self._again)
                     if again.any():
+                        pairs = zip(block.texts(), again.tolist(), strict=True)
                         texts = [
-                            _numbered(text, run.turn) if mark else text
-                            for text, mark in zip(texts, again.tolist(), strict=True)
+                            _numbered(text, run.turn) if mark else text for text, mark in pairs
                         ]
-                    yield self._own(ids, run), texts
+                        yield NameBlock.of(own, texts)
+                    else:
+                        yield replace(block, ids=own)
 
     def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
         """As `Log.records`, with ranks, times and files of the whole."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.header import Header, Job, Module, Mount, read_header, read_job
-from understudy.darshanlog.names import Names, name_blocks
+from understudy.darshanlog.names import NameBlock, Names, name_blocks
 from understudy.darshanlog.records import (
     Block,
     DxtRecord,
@@ -47,6 +47,7 @@ class Log:
     """
 
     notes: tuple[str, ...] = ()
+    _read_bytes = 0  # compressed bytes that streams have taken, also again
     _repeated: Mapping[str, npt.NDArray[np.uint64]] = MappingProxyType({})
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
@@ -75,6 +76,7 @@ class Log:
                     for module in self.modules.values()
                 ),
                 *(f"{name}: registered by the log without any record" for name in header.empty),
+                *header.doubts,
             )
             if remark
         )
@@ -95,10 +97,14 @@ class Log:
         self._file.close()
 
     def names(self) -> Iterator[Names]:
-        """Blocks of record ids (u8 [n]) and names (n of them), as many as fit in 256 KiB.
+        """Blocks of record ids (u8 [n]) and names (n of them), as many as fit in 1 MiB.
 
         An id can occur more than once; Darshan takes its first name that is not empty.
         """
+        return ((block.ids, block.texts()) for block in self.name_blocks())
+
+    def name_blocks(self) -> Iterator[NameBlock]:
+        """As `names`, without an object for each name."""
         region = self._region("the names", *self._header.names)
         return name_blocks(region, self._header.order, counted=self._header.format.counted_names)
 
@@ -124,6 +130,28 @@ class Log:
             self._module_region(found), module, found.version, self._header.order, block_records
         )
         return self._distinct(module, blocks)
+
+    @property
+    def files_at_most(self) -> int:
+        """A rough upper bound of the number of files, from compressed lengths: a name takes the 8
+        bytes of its id and some more, a record at least 32."""
+        lengths = [module.length_bytes for module in self.modules.values()]
+        return max(self._names_bytes // 12, max(lengths, default=0) // 32)
+
+    @property
+    def has_names(self) -> bool:
+        """Whether there is any name."""
+        return self._names_bytes > 0
+
+    @property
+    def _names_bytes(self) -> int:
+        return self._header.names[1]
+
+    @property
+    def share_read(self) -> float:
+        """The share of the compressed bytes that streams have taken so far, at most 1."""
+        whole = self._names_bytes + sum(m.length_bytes for m in self.modules.values())
+        return min(1.0, self._read_bytes / max(1, whole))
 
     def leave_out_repeats(self, keys: Mapping[str, npt.NDArray[np.uint64]]) -> None:
         """Leave out records that equal an earlier one of the same module, file and rank from here
@@ -182,7 +210,11 @@ class Log:
             offset=offset,
             length_bytes=length_bytes,
             compression=self.compression,
+            taken=self._take,
         )
+
+    def _take(self, n_bytes: int) -> None:
+        self._read_bytes += n_bytes
 
 
 def _at_once(path: str, flags: int) -> int:

@@ -2,59 +2,112 @@
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.darshanlog.stream import Region
 
-NAMES_BYTES = 1 << 18
-"""Plain bytes of name records taken at a time; no name is as long."""
+NAMES_BYTES = 1 << 20
+"""Plain bytes of name records taken at a time."""
+
+MAX_NAME_BYTES = 1 << 18
+"""No name is as long."""
 
 MAX_SAME = 100
 """Names of one record, on average of a block: no log repeats names as often."""
 
+HEAD_BYTES = 8  # of the id before a name
+
 Names = tuple[npt.NDArray[np.uint64], list[bytes]]
+Places = npt.NDArray[np.int64]
 
 
-def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[Names]:
+@dataclass(frozen=True, slots=True)
+class NameBlock:
+    """Record ids (u8 [n]) and where in `data` the name of each starts and ends (i8 [n])."""
+
+    ids: npt.NDArray[np.uint64]
+    data: bytes
+    starts: Places
+    ends: Places
+
+    @classmethod
+    def of(cls, ids: npt.NDArray[np.uint64], texts: list[bytes]) -> "NameBlock":
+        """Of names."""
+        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+        starts = np.concatenate([[0], ends[:-1]])[: len(texts)]
+        return cls(ids=ids, data=b"".join(texts), starts=starts, ends=ends)
+
+    def texts(self) -> list[bytes]:
+        """The names."""
+        pairs = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [self.data[start:end] for start, end in pairs]
+
+
+def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[NameBlock]:
     """Blocks of record ids and their names, in the order of the file."""
     split = _split_counted if counted else _split_terminated
     rest = b""
     for data in region.blocks(NAMES_BYTES):
-        ids, names, rest = split(rest + data, order)
-        if len(rest) > NAMES_BYTES:
-            raise region.error(f"a name takes more than {NAMES_BYTES} bytes")
-        if len(names) > MAX_SAME and len(set(ids)) * MAX_SAME < len(names):
-            raise region.error(f"{len(names)} names in a row are of {len(set(ids))} records")
-        if names:
-            yield np.frombuffer(b"".join(ids), order + "u8").astype("=u8"), names
+        block, begin = split(rest + data, order)
+        rest = block.data[begin:]
+        if len(rest) > MAX_NAME_BYTES:
+            raise region.error(f"a name takes more than {MAX_NAME_BYTES} bytes")
+        if len(block.ids) > MAX_SAME:
+            different = len(np.unique(block.ids))
+            if different * MAX_SAME < len(block.ids):
+                raise region.error(f"{len(block.ids)} names in a row are of {different} records")
+        if len(block.ids):
+            yield block
     if rest:
         raise region.error(f"the data ends in the middle of a name, after {len(rest)} bytes of it")
 
 
-def _split_terminated(data: bytes, order: str) -> tuple[list[bytes], list[bytes], bytes]:
-    """Records of an id (8 bytes) and a name that ends in a zero byte; and what is left over."""
-    ids, names = [], []
-    start = 0
-    while (end := data.find(b"\0", start + 8)) >= 0:
-        ids.append(data[start : start + 8])
-        names.append(data[start + 8 : end])
-        start = end + 1
-    return ids, names, data[start:]
+def _split_terminated(data: bytes, order: str) -> tuple[NameBlock, int]:
+    """Records of an id (8 bytes) and a name up to a zero byte; and where the rest begins."""
+    zeros = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
+    # A zero that is far behind another ends a name, be that other one an end or part of an id.
+    ends = np.diff(zeros, prepend=-1) > HEAD_BYTES
+    last = np.maximum.accumulate(np.where(ends, zeros, -1))
+    before = -1
+    for n in np.flatnonzero(~ends & (zeros - last > HEAD_BYTES)).tolist():
+        if zeros[n] - max(int(last[n]), before) > HEAD_BYTES:
+            ends[n], before = True, int(zeros[n])
+    stops = zeros[ends]
+    begins = np.concatenate([[0], stops + 1])
+    return _block(data, order, begins[:-1], begins[:-1] + HEAD_BYTES, stops), int(begins[-1])
 
 
-def _split_counted(data: bytes, order: str) -> tuple[list[bytes], list[bytes], bytes]:
+def _split_counted(data: bytes, order: str) -> tuple[NameBlock, int]:
     """Records of an id (8 bytes), a length (4 bytes) and a name, as in log version 3.00; a name
     ends at its first zero byte, if it has one."""
-    ids, names = [], []
-    start = 0
-    while start + 12 <= len(data):
-        (length,) = struct.unpack_from(order + "I", data, start + 8)
-        end = start + 12 + length
+    begins, stops = [], []
+    begin, head_bytes = 0, HEAD_BYTES + 4
+    unpack = struct.Struct(order + "I").unpack_from
+    while begin + head_bytes <= len(data):
+        end = begin + head_bytes + unpack(data, begin + HEAD_BYTES)[0]
         if end > len(data):
             break
-        ids.append(data[start : start + 8])
-        names.append(data[start + 12 : end].split(b"\0", 1)[0])
-        start = end
-    return ids, names, data[start:]
+        zero = data.find(b"\0", begin + head_bytes, end)
+        begins.append(begin)
+        stops.append(end if zero < 0 else zero)
+        begin = end
+    first = np.array(begins, np.int64)
+    return _block(data, order, first, first + head_bytes, np.array(stops, np.int64)), begin
+
+
+def _block(data: bytes, order: str, begins: Places, starts: Places, ends: Places) -> NameBlock:
+    ids = gathered(data, begins, HEAD_BYTES).view(order + "u8").astype("=u8")[:, 0]
+    return NameBlock(ids=ids, data=data, starts=starts, ends=ends)
+
+
+def gathered(data: bytes, starts: Places, size: int) -> npt.NDArray[np.uint8]:
+    """The `size` bytes from each of some places: u8 [n, size]."""
+    if not len(starts):
+        return np.empty((0, size), np.uint8)
+    view: npt.NDArray[np.void] = np.ndarray(
+        (len(data) - size + 1,), dtype=f"V{size}", buffer=data, strides=(1,)
+    )
+    return view[starts].view(np.uint8).reshape(len(starts), size)

@@ -94,7 +94,7 @@ def log_size(path: Path, tick: Tick = lambda _: None) -> LogSize:
 def _names(region: Region, source: Source) -> tuple[int, int]:
     """Ids and names."""
     counted = source.header.format.counted_names
-    blocks = [ids for ids, _ in name_blocks(region, source.header.order, counted=counted)]
+    blocks = [b.ids for b in name_blocks(region, source.header.order, counted=counted)]
     found = np.concatenate(blocks) if blocks else np.empty(0, np.uint64)
     return len(np.unique(found)), len(found)
 

@@ -52,12 +52,14 @@ class Region:
         offset: int,
         length_bytes: int,
         compression: str,
+        taken: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._file = file
         self._path = path
         self._name = name
         self._position = offset
         self._end = offset + length_bytes
+        self._taken = taken
         self._new_stream = _NEW_STREAM.get(compression)  # None: plain bytes
         self._stream: _Stream | None = None  # None between two streams
         self._pending = b""  # compressed bytes that the stream has not taken yet
@@ -139,4 +141,5 @@ class Region:
         if len(data) < n_bytes:
             raise self.error(f"the file is truncated: {n_bytes} more bytes were expected")
         self._position += len(data)
+        self._taken(len(data))
         return data

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.darshanlog import Log, record_keys
+from understudy.darshanlog.names import NameBlock
 from understudy.inference.counters import (
     COLUMNS,
     DATASET,
@@ -28,20 +29,23 @@ from understudy.inference.counters import (
     present,
 )
 from understudy.inference.crosscheck import Layers, missing_datasets
-from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, is_junk
+from understudy.inference.interfaces import Sums
+from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, alike, is_junk
 from understudy.inference.operations import OPERATION, Idle, attached, operations, own
 from understudy.inference.screen import Screen
 from understudy.inference.spill import Spill
 from understudy.inference.stale import restored
-from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, Rows
+from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, IdSet, Rows, joined, within
 
 FILES_AT_ONCE = 16_384  # files combined in memory at a time
-MAX_BUCKETS = 256
+MAX_BUCKETS = 512
+READING = 0.6  # share of the time that is for reading; the rest is for combining
+OTHERS = {"MPI-IO", "STDIO", "H5F", "H5D"}
 MAX_HINTS = 10_000
 
 JUNK = -1
 
-NAME = np.dtype([("file", "u8"), ("template", "i4"), ("numbers", "i8", (MAX_FIELDS,))])
+NAME = np.dtype([("file", "u8"), ("template", "i4"), ("numbers", "i8", (MAX_FIELDS,))], align=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,9 @@ class Accesses:
     Records and names of a log come in any order, so they are first sorted into buckets by file.
     """
 
-    def __init__(self, log: Log, ranks: int, tick: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, log: Log, ranks: int, tick: Callable[[float], None] = lambda _: None
+    ) -> None:
         self.log = log
         self.ranks = ranks
         self.templates = Templates()
@@ -85,14 +91,18 @@ class Accesses:
         self.idle = Idle()
         self.hints: dict[int, Hint] = {}
         self.repeated: dict[str, list[npt.NDArray[np.uint64]]] = {}  # keys of records, by module
-        self._of_hdf5 = np.empty(0, np.uint64)  # files that HDF5 opened
+        self.named, self.nameless = 0, 0  # accesses to files with and without a name
+        self.last_s = 0.0  # the last end of an access
+        self.junk = IdSet()  # files of MPI and the system
+        self.sums = Sums(log, self.kept)
+        self._of_hdf5 = IdSet()  # files that HDF5 opened
         self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
         # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.
         self.wrong_starts = "MPI-IO" in log.modules and log.modules["MPI-IO"].version == 1
         self._tick = tick
         self._mounts = {b"", *(m.path.rstrip("/").encode(*_AS_READ) for m in log.mounts)}
-        files = sum(len(ids) for ids, _ in log.names())
-        self._buckets = min(MAX_BUCKETS, max(1, -(-files // FILES_AT_ONCE)))
+        self._alone = not OTHERS & set(log.modules)  # POSIX has no other module beside it
+        self._buckets = min(MAX_BUCKETS, max(1, -(-log.files_at_most // FILES_AT_ONCE)))
         self._rows = Spill(ACCESS, self._buckets)
         try:
             self._read()
@@ -104,6 +114,10 @@ class Accesses:
         """The rows, all of a file in one block; can be called again."""
         return (self._rows.bucket(n) for n in range(self._buckets))
 
+    def kept(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Which files are the application's."""
+        return ~self.junk.has(ids)
+
     def close(self) -> None:
         """Remove the temporary file."""
         self._rows.close()
@@ -111,11 +125,12 @@ class Accesses:
     def _read(self) -> None:
         spills = {name: Spill(dtype, self._buckets) for name, dtype in _SPILLED.items()}
         try:
-            for ids, texts in self.log.names():
-                spills["names"].add(self._names(ids, texts))
+            for names in self.log.name_blocks():
+                self._tick(READING * self.log.share_read)
+                spills["names"].add(self._names(names))
             for block in self._records("H5F"):
                 spills["H5F"].add(flushes(block))
-                self._of_hdf5 = np.union1d(self._of_hdf5, block["id"])
+                self._of_hdf5.add(block["id"])
             files = self._files_of_datasets()
             for block in self._records("H5D"):
                 spills["H5D"].add(datasets(block, self.ranks, files))
@@ -124,14 +139,18 @@ class Accesses:
             for module, columns in COLUMNS.items():
                 for block in self._records(module):
                     spills["operations"].add(operations(block, module))
-                    for touches in columns(block, self.ranks, spread):
+                    needed = self.junk.has(block["id"]) if self._alone else None
+                    for touches in columns(block, self.ranks, spread, needed):
                         if module == "MPI-IO" and self.wrong_starts:
                             late = touches["write"] & (touches["opened_s"] > 0)
                             touches["start_s"][late] = touches["opened_s"][late]
-                        spills[module].add(touches[touches["write"] | (touches["bytes"] != 0)])
+                        spills[module].add(touches)
             self.remarks.add("unspread", spread.kept)
             for n in range(self._buckets):
-                self._rows.add(self._combined({k: s.bucket(n) for k, s in spills.items()}))
+                rows = self._combined({k: s.bucket(n) for k, s in spills.items()})
+                self.last_s = max(self.last_s, float(rows["end_s"].max(initial=0.0)))
+                self._rows.add_block(n, rows)
+                self._tick(READING + (1 - READING) * (n + 1) / self._buckets)
         finally:
             for spill in spills.values():
                 spill.close()
@@ -140,23 +159,36 @@ class Accesses:
         found = self.log.modules.get(module)
         if found is not None and found.supported:
             for block in self.log.records(module):
-                self._tick()
-                yield self.screen(module, block)
+                self._tick(READING * self.log.share_read)
+                screened = self.screen(module, block)
+                self.sums.add(module, screened)
+                yield screened
 
-    def _names(self, ids: npt.NDArray[np.uint64], texts: list[bytes]) -> Rows:
+    def _names(self, block: NameBlock) -> Rows:
         """Template and numbers of each name; JUNK if the file belongs to MPI or the system."""
-        rows = np.zeros(len(ids), NAME)
-        rows["file"] = ids
-        for n, name in enumerate(texts):
-            folder, _, last = name.rpartition(b"/")
-            if name.startswith(b"heatmap:"):
-                self.module_names[int(ids[n])] = name[8:]
-            elif is_junk(name):
-                rows["template"][n] = JUNK
-            elif not (last.isdigit() and folder.rstrip(b"/") in self._mounts):  # obfuscated
-                rows["template"][n], numbers = self.templates.split(name)
-                rows["numbers"][n, : len(numbers)] = numbers
-        return rows[[bool(name) for name in texts]]
+        rows = np.zeros(len(block.ids), NAME)
+        rows["file"] = block.ids
+        for some in alike(block):
+            first = some.first
+            last = first.rpartition(b"/")[2]
+            if first.startswith(b"heatmap:"):
+                for n, name in some.one_by_one():
+                    self.module_names[int(block.ids[n])] = name[8:]
+            elif is_junk(first):
+                rows["template"][some.which] = JUNK
+            elif not last.isdigit():
+                for part in self.templates.parted(some):
+                    template, numbers = self.templates.split_all(part)
+                    rows["template"][part.which], rows["numbers"][part.which] = template, numbers
+            else:
+                for n, name in some.one_by_one():
+                    folder = name.rpartition(b"/")[0]
+                    if not (last.isdigit() and folder.rstrip(b"/") in self._mounts):  # obfuscated
+                        rows["template"][n], found = self.templates.split(name)
+                        rows["numbers"][n, : len(found)] = found
+        named: Rows = rows[block.ends > block.starts]
+        self.junk.add(named["file"][named["template"] == JUNK])
+        return named
 
     # -- which module describes a file --------------------------------------------------------
 
@@ -167,12 +199,16 @@ class Accesses:
         junk = names["file"][names["template"] == JUNK]
         for module in COLUMNS:
             touches = found[module]
-            dropped = np.isin(touches["file"], junk)
-            self.remarks.add("junk", len(np.unique(touches["file"][dropped])))
-            found[module] = touches[~dropped]
-        made = found["operations"][~np.isin(found["operations"]["file"], junk)]
+            if len(junk) and len(touches):
+                dropped = np.isin(touches["file"], junk)
+                self.remarks.add("junk", len(np.unique(touches["file"][dropped])))
+                found[module] = touches[~dropped]
+        made = found["operations"]
+        made = made[~np.isin(made["file"], junk)] if len(junk) else made
         rows = self._combine(found)
         named, place = _lookup(names["file"], rows["file"])
+        self.nameless += int(len(named) - named.sum())
+        self.named += int(named.sum())
         rows["template"][named] = self.templates.meaningful()[names["template"][place[named]]]
         rows["numbers"][named] = names["numbers"][place[named]]
         rows["numbers"][rows["template"] == NAMELESS] = 0
@@ -194,10 +230,13 @@ class Accesses:
         for module, (rows, name, other) in modules.items():
             ids, ranks = rows[name], rows["rank"].astype(np.int64)
             keys = record_keys(ids, ranks)
-            shared = record_keys(ids, np.full(len(ids), ALL_RANKS))  # may have become one rank's
-            both, times = np.unique(keys + rows[other].astype(np.uint64), return_counts=True)
-            if (times > 1).any():
-                again = np.isin(keys + rows[other].astype(np.uint64), both[times > 1])
+            marked = keys + rows[other].astype(np.uint64)
+            both = np.sort(marked)
+            both = both[1:][both[1:] == both[:-1]]
+            if len(both):
+                again = within(marked, both)
+                # a shared record may have become one rank's
+                shared = record_keys(ids, np.full(len(ids), ALL_RANKS))
                 self.repeated.setdefault(module, []).append(
                     np.unique(np.concatenate([keys[again], shared[again]] if module == "H5D"
                                              else [keys[again]]))
@@ -232,9 +271,12 @@ class Accesses:
         mpiio = mpiio[~np.isin(mpiio["file"], rows[0]["file"])]
         rows.append(self._mpiio_rows(mpiio, posix, extents))
         described = np.concatenate([rows[0]["file"], mpiio["file"]])
-        plain = posix[(posix["bytes"] > 0) & ~np.isin(posix["file"], described)]
+        mine = posix["bytes"] > 0
+        if len(described):
+            mine &= ~np.isin(posix["file"], described)
+        plain = posix if mine.all() else posix[mine]
         rows.append(self._rows_of(plain, "posix"))
-        bare = plain[plain["write"] & np.isin(plain["file"], self._of_hdf5)]
+        bare = plain[plain["write"] & self._of_hdf5.has(plain["file"])]
         self.remarks.add("metadata", len(np.unique(bare["file"])), int(bare["bytes"].sum()))
         # No library writes through stdio: what it moved is the application's own in any file.
         rows.append(self._rows_of(stdio[stdio["bytes"] > 0], "stdio"))
@@ -242,7 +284,7 @@ class Accesses:
         self._note_flushes(found["H5F"])
         self._note_growth(found["H5D"])
         self._note_steps(mpiio, posix, stdio, described)
-        merged = np.concatenate(rows)
+        merged = joined(rows)
         written = np.flatnonzero(merged["write"])
         files, first = np.unique(merged["file"][written], return_index=True)
         merged["extent"][written[first]] = extents.of(files)
@@ -273,6 +315,8 @@ class Accesses:
         """Of a file written through stdio and another interface, the bytes of stdio are no part
         of what the other one adds to its own."""
         streamed = rows["write"] & (rows["method"] == METHODS.index("stdio"))
+        if not streamed.any():
+            return
         both = np.intersect1d(rows["file"][streamed], rows["file"][rows["write"] & ~streamed])
         self.remarks.add("two interfaces", len(both))
         for file in both:
@@ -429,9 +473,13 @@ class Accesses:
                 (count - follow, "POSIX_WRITES - POSIX_CONSEC_WRITES", shared & once, True),
                 (touches["count"], f"{module}_WRITES of one size", own & alike, True),
             ):
-                steps, rest = np.divmod(found, each)
-                for n in np.flatnonzero(fit & (steps > 1) & (rest == 0)).tolist():
-                    file, times = int(touches["file"][n]), int(steps[n])
+                several = np.flatnonzero(fit & (found >= 2 * each))
+                steps, rest = np.divmod(found[several], each[several])
+                for n, times in zip(several[rest == 0].tolist(), steps[rest == 0].tolist(),
+                                    strict=True):  # fmt: skip
+                    if len(self.hints) >= MAX_HINTS:  # others are not kept
+                        break
+                    file = int(touches["file"][n])
                     self._hint(file, Hint(times, f"{counter} per rank", weak=weak))
 
     def _hint(self, file: int, hint: Hint) -> None:
@@ -478,10 +526,12 @@ class _Extents:
     """Size on storage of each written file: the largest offset written, plus one."""
 
     def __init__(self, posix: Rows, stdio: Rows) -> None:
-        both = np.concatenate([t[t["write"] & (t["bytes"] > 0)] for t in (posix, stdio)])
-        self._ids, index = np.unique(both["file"], return_inverse=True)
+        mine = [t["write"] & (t["bytes"] > 0) for t in (posix, stdio)]
+        both = [[t[name][m] for t, m in zip((posix, stdio), mine, strict=True)]
+                for name in ("file", "top")]  # fmt: skip
+        self._ids, index = np.unique(np.concatenate(both[0]), return_inverse=True)
         self._sizes = np.zeros(len(self._ids), np.int64)
-        np.maximum.at(self._sizes, index.ravel(), both["top"])
+        np.maximum.at(self._sizes, index.ravel(), np.concatenate(both[1]))
 
     def forget(self, file: int) -> None:
         """Of a file whose records are incomplete, the size is unknown."""

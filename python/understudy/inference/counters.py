@@ -1,6 +1,6 @@
 """From Darshan's counters to rows: one per record and direction, alike for every module."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from understudy.inference.transfers import MAX_TRANSFER, of_average, of_streams,
 MAX_COUNT = (1 << 31) - 1  # calls of one record
 MAX_SPREAD = 1 << 17  # rows of ranks that shared records of a log become at most
 
+Mask = npt.NDArray[np.bool_]
+Common = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # sizes of calls, how often
+
 _SIZED = (("calls", "i4", (len(BINS),)), ("sizes", "f4", (len(BINS),)), ("collectives", "i4"))
 
 # One rank's (or all ranks') use of one file in one direction, as one module saw it.
@@ -25,7 +28,8 @@ TOUCH = np.dtype(
         ("order", "i8", (3,)), ("gap", "i8"), ("gaps", "i8"),
         ("opened_s", "f8"), ("closed_s", "f8"), ("busy_s", "f8"),
         ("by_handle", "?"), ("corrected", "?"), *_SIZED,
-    ]
+    ],
+    align=True,
 )  # fmt: skip
 
 # The same of one HDF5 dataset; points: its elements when it was opened last.
@@ -52,21 +56,31 @@ def flushes(block: Any) -> Rows:
     return rows[rows["flushes"] > 0]
 
 
-def _posix(block: Any, ranks: int, spread: "Spread") -> list[Rows]:
-    touches = []
+def _used(block: Any, module: str, write: bool, needed: Mask | None) -> Any:
+    """The records that moved bytes in a direction, and those whose writes are needed anyway; None:
+    of all."""
+    if write and needed is None:
+        return block
+    used = block[f"{module}_BYTES_{'WRITTEN' if write else 'READ'}"] != 0
+    if write:
+        used |= needed
+    return block if used.all() else block[used]
+
+
+def _posix(block: Any, ranks: int, spread: "Spread", needed: Mask | None) -> Iterator[Rows]:
     for write in (True, False):
-        touch = _touch(block, "POSIX", write, ranks)
-        _size(touch, block, "POSIX", "WRITE" if write else "READ", touch["count"])
-        touch["syncs"] = np.maximum(block["POSIX_FSYNCS"], 0) + np.maximum(
-            block["POSIX_FDSYNCS"], 0
-        )
-        touch["opens"] = block["POSIX_OPENS"]
-        _order(touch, block, "WRITES" if write else "READS")
-        touch["by_handle"] = (block["POSIX_FILENOS"] > 0) & (
-            block["POSIX_FILENOS"] == block["POSIX_OPENS"]
-        )
-        touches.append(_spread(touch, block, "POSIX", ranks, spread))
-    return touches
+        some = _used(block, "POSIX", write, needed)
+        if not len(some):
+            continue
+        common = _common(some, "POSIX")
+        touch = _touch(some, "POSIX", write, ranks, common)
+        _size(touch, some, "POSIX", "WRITE" if write else "READ", touch["count"], common)
+        touch["syncs"] = np.maximum(some["POSIX_FSYNCS"], 0) + np.maximum(some["POSIX_FDSYNCS"], 0)
+        touch["opens"] = some["POSIX_OPENS"]
+        _order(touch, some, "WRITES" if write else "READS")
+        handles = some["POSIX_FILENOS"]
+        touch["by_handle"] = (handles > 0) & (handles == some["POSIX_OPENS"])
+        yield _spread(touch, some, "POSIX", ranks, spread, common)
 
 
 def _order(touch: Rows, block: Any, word: str) -> None:
@@ -75,41 +89,47 @@ def _order(touch: Rows, block: Any, word: str) -> None:
         touch["order"][:, k] = np.clip(block[f"POSIX_{name}"], 0, MAX_COUNT)
     other = block["POSIX_READS" if word == "WRITES" else "POSIX_WRITES"]
     counts = np.column_stack([block[f"POSIX_STRIDE{k}_COUNT"] for k in range(1, 5)])
+    if not counts.any():
+        touch["gap"] = np.where(other > 0, 0, block["POSIX_STRIDE1_STRIDE"])
+        return
     gaps = np.column_stack([block[f"POSIX_STRIDE{k}_STRIDE"] for k in range(1, 5)])
     best = np.argmax(counts, axis=1)[:, None]
     touch["gap"] = np.where(other > 0, 0, np.take_along_axis(gaps, best, axis=1)[:, 0])
     touch["gaps"] = np.clip(np.take_along_axis(counts, best, axis=1)[:, 0], 0, MAX_COUNT)
 
 
-def _mpiio(block: Any, ranks: int, spread: "Spread") -> list[Rows]:
-    touches = []
+def _mpiio(block: Any, ranks: int, spread: "Spread", needed: Mask | None) -> Iterator[Rows]:
     for write in (True, False):
-        touch = _touch(block, "MPIIO", write, ranks)
+        some = _used(block, "MPIIO", write, needed)
+        if not len(some):
+            continue
+        common = _common(some, "MPIIO")
+        touch = _touch(some, "MPIIO", write, ranks, common)
         word = "WRITES" if write else "READS"
-        kinds = [block[f"MPIIO_{k}_{word}"] for k in ("COLL", "INDEP", "SPLIT", "NB")]
+        kinds = [some[f"MPIIO_{k}_{word}"] for k in ("COLL", "INDEP", "SPLIT", "NB")]
         touch["collective"] = (kinds[0] > 0) | (kinds[2] > 0)
         every = sum(np.maximum(k, 0) for k in kinds)
         touch["collectives"] = np.maximum(kinds[0], 0) + np.maximum(kinds[2], 0)
         touch["count"] = np.where(kinds[0] > 0, kinds[0], every)
-        _size(touch, block, "MPI-IO", word[:-1], every)
-        touch["syncs"] = block["MPIIO_SYNCS"]
-        opens = [np.maximum(block[f"MPIIO_{k}_OPENS"], 0) for k in ("COLL", "INDEP")]
+        _size(touch, some, "MPI-IO", word[:-1], every, common)
+        touch["syncs"] = some["MPIIO_SYNCS"]
+        opens = [np.maximum(some[f"MPIIO_{k}_OPENS"], 0) for k in ("COLL", "INDEP")]
         touch["opens"] = opens[0] + opens[1]
-        touches.append(_spread(touch, block, "MPIIO", ranks, spread))
-    return touches
+        yield _spread(touch, some, "MPIIO", ranks, spread, common)
 
 
-def _stdio(block: Any, ranks: int, _: "Spread") -> list[Rows]:
-    touches = []
+def _stdio(block: Any, ranks: int, _: "Spread", needed: Mask | None) -> Iterator[Rows]:
     for write in (True, False):
-        touch = _touch(block, "STDIO", write, ranks)
-        _size(touch, block, "STDIO", "WRITE" if write else "READ", touch["count"])
-        touch["syncs"] = block["STDIO_FLUSHES"]
-        touch["opens"] = block["STDIO_OPENS"]
-        if "STDIO_FDOPENS" in block.dtype.names:
-            _fdopens(touch, block["STDIO_FDOPENS"], ranks)
-        touches.append(touch)
-    return touches
+        some = _used(block, "STDIO", write, needed)
+        if not len(some):
+            continue
+        touch = _touch(some, "STDIO", write, ranks, None)
+        _size(touch, some, "STDIO", "WRITE" if write else "READ", touch["count"], None)
+        touch["syncs"] = some["STDIO_FLUSHES"]
+        touch["opens"] = some["STDIO_OPENS"]
+        if "STDIO_FDOPENS" in some.dtype.names:
+            _fdopens(touch, some["STDIO_FDOPENS"], ranks)
+        yield touch
 
 
 def _fdopens(touch: Rows, fdopens: Any, ranks: int) -> None:
@@ -123,14 +143,23 @@ def _fdopens(touch: Rows, fdopens: Any, ranks: int) -> None:
     touch["top"] = np.where(again, touch["top"] // np.maximum(times, 1), touch["top"])
 
 
-COLUMNS: dict[str, Callable[[Any, int, "Spread"], list[Rows]]] = {
+COLUMNS: dict[str, Callable[[Any, int, "Spread", Mask | None], Iterator[Rows]]] = {
     "POSIX": _posix,
     "MPI-IO": _mpiio,
     "STDIO": _stdio,
 }
+"""By module: the rows of a block for so many ranks. Records that moved no bytes make a row (of
+writes) where they are `needed` (None: all)."""
 
 
-def _touch(block: Any, module: str, write: bool, ranks: int) -> Rows:
+def _common(block: Any, module: str) -> Common:
+    """The four most common sizes of calls, and how often they are: [n, 4] each."""
+    sizes = np.column_stack([block[f"{module}_ACCESS{k}_ACCESS"] for k in range(1, 5)])
+    counts = np.column_stack([block[f"{module}_ACCESS{k}_COUNT"] for k in range(1, 5)])
+    return sizes, counts
+
+
+def _touch(block: Any, module: str, write: bool, ranks: int, common: Common | None) -> Rows:
     """The counters that all modules have."""
     verb, past = ("WRITE", "WRITTEN") if write else ("READ", "READ")
     touch = np.zeros(len(block), TOUCH)
@@ -141,16 +170,16 @@ def _touch(block: Any, module: str, write: bool, ranks: int) -> Rows:
         touch["top"] = np.where(touch["bytes"] > 0, block[f"{module}_MAX_BYTE_{past}"] + 1, 0)
     if f"{module}_{verb}S" in names:
         touch["count"] = block[f"{module}_{verb}S"]
-    start = block[f"{module}_F_{verb}_START_TIMESTAMP"]
-    touch["start_s"] = np.where(start > 0, start, block[f"{module}_F_OPEN_START_TIMESTAMP"])
+    start, opened = (block[f"{module}_F_{w}_START_TIMESTAMP"] for w in (verb, "OPEN"))
+    touch["start_s"] = np.where(start > 0, start, opened)
     touch["end_s"] = np.maximum(block[f"{module}_F_{verb}_END_TIMESTAMP"], touch["start_s"])
-    touch["opened_s"] = block[f"{module}_F_OPEN_START_TIMESTAMP"]
+    touch["opened_s"] = opened
     touch["busy_s"] = block[f"{module}_F_{verb}_TIME"]
     touch["closed_s"] = block[f"{module}_F_CLOSE_END_TIMESTAMP"]
     touch["rank"] = _ranks_of(block, module, ranks)
     variance = block[f"{module}_F_VARIANCE_RANK_BYTES"]
     touch["even"] = (touch["rank"] == ALL_RANKS) & (variance == 0)
-    touch["transfer"], touch["call_bytes"] = _transfers(block, module, touch)
+    touch["transfer"], touch["call_bytes"] = _transfers(touch, common)
     return touch
 
 
@@ -168,39 +197,48 @@ def _ranks_of(block: Any, module: str, ranks: int) -> npt.NDArray[np.int64]:
     return rank
 
 
-def _transfers(block: Any, module: str, touch: Rows) -> tuple[Any, Any]:
+def _transfers(touch: Rows, common: Common | None) -> tuple[Any, Any]:
     """Per record: the call size that moved most bytes, and the only call size (0: several)."""
     average = touch["bytes"] // np.maximum(touch["count"], 1)
-    if f"{module}_ACCESS1_ACCESS" not in block.dtype.names:
-        return np.clip(average, 1, MAX_TRANSFER), np.zeros(len(block), np.int64)
-    sizes = np.column_stack([block[f"{module}_ACCESS{k}_ACCESS"] for k in range(1, 5)])
-    counts = np.column_stack([block[f"{module}_ACCESS{k}_COUNT"] for k in range(1, 5)])
+    if common is None:
+        return np.clip(average, 1, MAX_TRANSFER), np.zeros(len(touch), np.int64)
+    sizes, counts = common
     best = np.argmax(sizes * counts, axis=1)[:, None]
     main = np.take_along_axis(sizes, best, axis=1)[:, 0]
     only = np.where(counts[:, 0] == touch["count"], sizes[:, 0], 0)
     return np.clip(np.where(main > 0, main, average), 1, MAX_TRANSFER), only
 
 
-def _size(rows: Rows, block: Any, module: str, word: str, count: Any) -> None:
+def _size(
+    rows: Rows, block: Any, module: str, word: str, count: Any, common: Common | None
+) -> None:
     """Calls by size; of equal size if the histogram has a different number of calls."""
     moved = np.maximum(rows["bytes"], 0)
-    counted = np.clip(count, 0, MAX_COUNT)
-    if module == "STDIO":
-        opens = np.clip(block["STDIO_OPENS"], 1, np.maximum(counted, 1))
-        rows["calls"], rows["sizes"] = of_streams(counted, opens, moved)
-    else:
-        rows["calls"], rows["sizes"] = of_average(counted, moved)
-    if module in HISTOGRAM:
+    told = np.zeros(len(rows), np.bool_)
+    if module in HISTOGRAM and common is not None:
         prefix, suffix = HISTOGRAM[module]
-        histogram = np.column_stack([block[f"{prefix}_SIZE_{word}{suffix}_{b}"] for b in BINS])
-        values, times = (
-            np.column_stack([block[f"{prefix}_ACCESS{k}_{what}"] for k in range(1, 5)])
-            for what in ("ACCESS", "COUNT")
-        )
+        columns = [block[f"{prefix}_SIZE_{word}{suffix}_{b}"] for b in BINS]
+        used = [k for k, column in enumerate(columns) if column.any()] or [0]
+        histogram = np.column_stack([columns[k] for k in used])
         told = (histogram.sum(axis=1) == count) & (histogram >= 0).all(axis=1)
         told &= count <= MAX_COUNT
-        rows["calls"][told] = histogram[told]
-        rows["sizes"][told] = sizes_of(histogram[told], values[told], times[told], moved[told])
+        if told.all():
+            rows["calls"][:, used] = histogram
+            rows["sizes"][:, used] = sizes_of(histogram, *common, moved, used)
+            return
+        calls, each = np.zeros((2, int(told.sum()), len(BINS)))
+        calls[:, used] = histogram[told]
+        each[:, used] = sizes_of(
+            histogram[told], common[0][told], common[1][told], moved[told], used
+        )
+        rows["calls"][told], rows["sizes"][told] = calls, each
+    rest = ~told
+    counted = np.clip(count, 0, MAX_COUNT)[rest]
+    if module == "STDIO":
+        opens = np.clip(block["STDIO_OPENS"][rest], 1, np.maximum(counted, 1))
+        rows["calls"][rest], rows["sizes"][rest] = of_streams(counted, opens, moved[rest])
+    else:
+        rows["calls"][rest], rows["sizes"][rest] = of_average(counted, moved[rest])
 
 
 @dataclass(slots=True)
@@ -218,16 +256,17 @@ class Spread:
         return fits
 
 
-def _spread(touch: Rows, block: Any, module: str, ranks: int, spread: Spread) -> Rows:
+def _spread(
+    touch: Rows, block: Any, module: str, ranks: int, spread: Spread, common: Common
+) -> Rows:
     """Replace shared records by one per rank if the access sizes determine the bytes of each rank:
     as many calls as ranks, all of the four most common sizes, which add up to the total."""
-    sizes = np.column_stack([block[f"{module}_ACCESS{k}_ACCESS"] for k in range(1, 5)])
-    counts = np.column_stack([block[f"{module}_ACCESS{k}_COUNT"] for k in range(1, 5)])
+    sizes, counts = common
+    uneven = (touch["rank"] == ALL_RANKS) & ~touch["even"]
+    if not uneven.any():
+        return touch
     told = (
-        (touch["rank"] == ALL_RANKS)
-        & ~touch["even"]
-        & (counts.sum(axis=1) == ranks)
-        & ((sizes * counts).sum(axis=1) == touch["bytes"])
+        uneven & (counts.sum(axis=1) == ranks) & ((sizes * counts).sum(axis=1) == touch["bytes"])
     )
     told = spread.some(told, ranks)
     parts = [touch[~told]]
@@ -275,7 +314,8 @@ def datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
         rows["write"], rows["rank"] = write, _ranks_of(used, "H5D", ranks)
         rows["bytes"] = touch["bytes"] = used[f"H5D_BYTES_{past}"]
         touch["count"] = used[f"H5D_{verb}S"]
-        _size(rows, used, "H5D", verb, touch["count"])
+        common = _common(used, "H5D")
+        _size(rows, used, "H5D", verb, touch["count"], common)
         size = used["H5D_DATATYPE_SIZE"]
         whole = np.isin(size, (1, 2, 4, 8)) & (rows["bytes"] % np.maximum(size, 1) == 0)
         rows["element"] = np.where(whole, size, 1)
@@ -283,7 +323,7 @@ def datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
         start = used[f"H5D_F_{verb}_START_TIMESTAMP"]
         rows["start_s"] = np.where(start > 0, start, used["H5D_F_OPEN_START_TIMESTAMP"])
         rows["end_s"] = np.maximum(rows["start_s"], used[f"H5D_F_{verb}_END_TIMESTAMP"])
-        rows["transfer"] = _transfers(used, "H5D", touch)[0]
+        rows["transfer"] = _transfers(touch, common)[0]
         rows["collective"] = used["H5D_USE_MPIIO_COLLECTIVE"] > 0
         rows["collectives"] = np.where(rows["collective"], rows["calls"].sum(axis=1), 0)
         rows["even"] = (rows["rank"] == ALL_RANKS) & (used["H5D_F_VARIANCE_RANK_BYTES"] == 0)

@@ -40,6 +40,8 @@ class Layers:
             ("MPI-IO", mpiio[~np.isin(mpiio["file"], above)]),
         ):
             files = np.unique(rows["file"])
+            if not len(files):
+                continue
             seen = np.isin(files, posix["file"])
             overflowed = np.isin(files, rows["file"][rows["bytes"] < 0])
             for write in (True, False):
@@ -91,6 +93,8 @@ _WHY = {
 def _sums(files: npt.NDArray[np.uint64], rows: Rows) -> npt.NDArray[np.int64]:
     """Bytes of each file; `files` are sorted."""
     total = np.zeros(len(files), np.int64)
+    if not len(files):
+        return total
     rows = rows[np.isin(rows["file"], files)]
     np.add.at(total, np.searchsorted(files, rows["file"]), np.maximum(rows["bytes"], 0))
     return total

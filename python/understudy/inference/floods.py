@@ -28,6 +28,7 @@ DISTINCT = 16  # sizes up to which each is kept
 SAMPLE = 8192  # files whose order is looked at
 RANK_BINS = 4096
 REST = 0.1  # share of the time that lies between dumps, below which they are one
+MAX_LEFT_BYTES = 8 << 20  # of accesses of no flood that are kept
 WHOLE = 0.01  # deviation of the bytes moved from a whole number of times the file
 
 Whole = npt.NDArray[np.int64]
@@ -106,7 +107,9 @@ _FILES = np.dtype(
 
 def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     """The files of one block, of a family each, and which of them each row is of."""
-    order = np.lexsort((rows["file"], family))
+    alike = bool(len(family)) and bool((family == family[0]).all())
+    sort = (rows["file"],) if alike else (rows["file"], family)
+    order = np.lexsort(sort)
     file, kind = rows["file"][order], family[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (file[1:] != file[:-1]) | (kind[1:] != kind[:-1])
@@ -115,6 +118,12 @@ def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     which[order] = np.cumsum(new) - 1
     found = np.zeros(len(begin), _FILES)
     found["file"], found["key"], found["first"] = file[begin], kind[begin], order[begin]
+    if len(begin) == len(order):  # a row of each file
+        for name, source in (("moved", "bytes"), ("size", "size"), ("start_s", "start_s"),
+                             ("last_s", "start_s"), ("end_s", "end_s"),
+                             ("variables", "variable"), ("rank", "rank")):  # fmt: skip
+            found[name] = rows[source][order]
+        return _counted(found), which
     for name, source, merge in (
         ("moved", "bytes", np.add), ("size", "size", np.maximum),
         ("start_s", "start_s", np.minimum),
@@ -125,13 +134,18 @@ def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     ranks = rows["rank"].astype(np.int64)[order]
     low, high = np.minimum.reduceat(ranks, begin), np.maximum.reduceat(ranks, begin)
     found["rank"] = np.where(low == high, low, ALL_RANKS)
+    return _counted(found), which
+
+
+def _counted(found: Rows) -> Rows:
+    """The files, with how often each was moved."""
     size = np.maximum(found["size"], 1)
     times = np.maximum(1, np.round(found["moved"] / size).astype(np.int64))
     again = (np.abs(found["moved"] - times * size) <= WHOLE * found["moved"]) & (
         times <= MAX_EPOCHS
     )
     found["times"] = np.where(again & (found["moved"] % times == 0), times, 1)
-    return found, which
+    return found
 
 
 def _families(rows: Rows) -> Whole:
@@ -157,6 +171,7 @@ class Floods:
         self._found: dict[Key, Flood] = {}
         self._whole: set[int] = set()  # families that are floods as a whole
         self._part: set[int] = set()
+        self._left: list[Rows] | None = None  # what `rest` gives, if it is little
         self._learn()
         if self._found:
             self._add_up()
@@ -168,6 +183,18 @@ class Floods:
 
     def rest(self) -> Iterator[Rows]:
         """The blocks of accesses that are of no flood; can be called again."""
+        if self._left is not None:
+            yield from self._left
+            return
+        left: list[Rows] = []
+        for rows in self._without():
+            if sum(part.nbytes for part in left) <= MAX_LEFT_BYTES:
+                left.append(rows.copy())
+            yield rows
+        if self._found and sum(part.nbytes for part in left) <= MAX_LEFT_BYTES:
+            self._left = left
+
+    def _without(self) -> Iterator[Rows]:
         for rows in self._blocks():
             if self._found:
                 family = _families(rows)
@@ -196,7 +223,7 @@ class Floods:
     def _learn(self) -> None:
         seen: dict[Key, Flood] = {}
         for rows in self._blocks():
-            rows = rows[~rows["bare"]]
+            rows = rows[~rows["bare"]] if rows["bare"].any() else rows
             family = _families(rows)
             files, _ = _files_of(rows, family)
             for key, some in self._groups(files):
@@ -282,9 +309,9 @@ class Floods:
         for rows in self._blocks():
             family = _families(rows)
             mine = np.isin(family, wanted)
-            rows, family = rows[mine], family[mine]
-            if not len(rows):
+            if not mine.any():
                 continue
+            rows, family = (rows, family) if mine.all() else (rows[mine], family[mine])
             files, which = _files_of(rows, family)
             for key, some in self._groups(files):
                 if key in self._found:
@@ -314,23 +341,26 @@ class Floods:
         bins = rank * flood.bins // flood.ranks
         for n in np.unique(dump).tolist():
             home, here = flood.dumps[n], dump == n
-            np.add.at(home.files, (kind[here], bins[here]), 1)
-            np.add.at(home.bytes, (kind[here], bins[here]), size[here])
+            place = kind[here] * flood.bins + bins[here]
+            home.files += np.bincount(place, minlength=home.files.size).reshape(home.files.shape)
+            np.add.at(home.bytes.reshape(-1), place, size[here])
             home.start_s = min(home.start_s, float(files["start_s"][here].min()))
             home.end_s = max(home.end_s, float(files["end_s"][here].max()))
-        flood.calls += int(rows["calls"][mine].sum())
-        flood.empty += int(rows["calls"][mine, 0][rows["sizes"][mine, 0] < 1].sum())
-        flood.made += rows["made"][mine].sum(axis=0)
-        flood.synced = flood.synced or bool(rows["synced"][mine].any())
-        first = rows[files["first"]]
+        own = slice(None) if mine.all() else mine
+        flood.calls += int(rows["calls"][own].sum())
+        flood.empty += int(rows["calls"][own, 0][rows["sizes"][own, 0] < 1].sum())
+        flood.made += rows["made"][own].sum(axis=0)
+        flood.synced = flood.synced or bool(rows["synced"][own].any())
         chosen = files["file"] % np.uint64(flood.step) == 0
-        flood.sample.append(first[["numbers", "rank", "start_s"]][chosen])
+        first = rows[files["first"][chosen]]
+        flood.sample.append(first[["numbers", "rank", "start_s"]])
         name = self._names[max(0, flood.template)]
         above = name.rpartition(b"/")[0].count(b"\x00")
         if flood.template != NAMELESS and above and len(flood.folders) < 1 << 16:
-            flood.folders |= set(
-                map(tuple, np.unique(first["numbers"][:, :above], axis=0).tolist())
-            )
+            numbers = rows["numbers"][files["first"], :above]
+            alike = (numbers == numbers[0]).all()
+            some = numbers[:1] if alike else np.unique(numbers, axis=0)
+            flood.folders |= set(map(tuple, some.tolist()))
 
 
 def _power(size: Whole) -> Whole:

@@ -9,6 +9,7 @@ application's own.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,23 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Dump, Stream
 from understudy.darshanlog import Log
-from understudy.inference.calls import Calls, counters_of, flushes_of, of_stream, opens_of
-from understudy.inference.names import is_junk
+from understudy.inference.calls import (
+    BINS,
+    Calls,
+    counters_of,
+    flushes_of,
+    of_stream,
+    opens_of,
+)
+from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
+from understudy.inference.table import IdSet
 
 Ids = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 READ, WRITE = 0, 1
 WORDS = (("READ", "READ"), ("WRITE", "WRITTEN"))
+_ORDER = ("HDF5", "MPI-IO", "POSIX", "STDIO")
 OF_METHOD = {"posix": "POSIX", "mpiio": "MPI-IO", "hdf5": "HDF5", "stdio": "STDIO"}
 _ABOVE = {"H5D": (), "MPI-IO": ("HDF5",), "POSIX": ("HDF5", "MPI-IO"), "STDIO": ()}
 _OWN = {"H5D": "HDF5", "MPI-IO": "MPI-IO", "POSIX": "POSIX", "STDIO": "STDIO"}
@@ -72,89 +82,165 @@ class Interfaces:
 # -- of a log -------------------------------------------------------------------------------------
 
 
+class Sums:
+    """The sums over the records of a log, a block at a time: those of H5F, H5D, MPI-IO (before or
+    after POSIX), POSIX and STDIO, in this order, without values that no run can have.
+
+    `kept` tells which files count, `made` those that a replica writes only to read them: of these,
+    the writes are left out, but not the opens.
+    """
+
+    def __init__(
+        self, log: Log, kept: Callable[[Ids], Mask], made: Callable[[Ids], Mask] | None = None
+    ) -> None:
+        self._log, self._kept, self._made = log, kept, made
+        self._found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
+        self._hdf5, self._by_handle = IdSet(), IdSet()
+        self._of_hdf5 = [0, 0]  # opens and flushes of its files
+
+    @cached_property
+    def _mpiio(self) -> IdSet:
+        return _set_of(self._log, "MPI-IO", lambda block: block["id"])
+
+    @cached_property
+    def _streamed(self) -> IdSet:
+        """Files that moved bytes through stdio."""
+        return _set_of(self._log, "STDIO", lambda block: block["id"][_moved(block, "STDIO") > 0])
+
+    def add(self, module: str, block: Any) -> None:
+        """Add the records of a block."""
+        ids = block["file_rec_id" if module == "H5D" else "id"]
+        if module in ("H5F", "H5D"):
+            self._hdf5.add(np.unique(ids))
+        if module == "POSIX":  # of C++ streams
+            self._by_handle.add(ids[block["POSIX_FILENOS"] > 0])
+        kept = self._kept(ids)
+        if module == "H5F":
+            sums = _Columns(block if kept.all() else block[kept])
+            self._of_hdf5[0] += sums["H5F_OPENS"]
+            self._of_hdf5[1] += sums["H5F_FLUSHES"]
+            return
+        left = kept.copy()
+        for layer in _ABOVE[module]:
+            mine = left & (self._hdf5 if layer == "HDF5" else self._mpiio).has(ids)
+            if mine.any():
+                totals = self._found.below.setdefault((module, layer), Totals())
+                self._add(totals, block[mine], module, ids[mine])
+                left &= ~mine
+        if module == "STDIO":  # a C++ stream: its bytes are in POSIX, so its open belongs there
+            left &= ~self._twins(block, ids, kept)
+        if module == "POSIX":  # opened, then given to fdopen(): its open is that of STDIO
+            left &= ~self._given(block, ids, kept)
+        if left.any():
+            totals = self._found.own.setdefault(_OWN[module], Totals())
+            every = bool(left.all())
+            self._add(totals, block if every else block[left], module, ids if every else ids[left])
+
+    def done(self) -> Interfaces:
+        """The sums of all blocks."""
+        found = self._found
+        if "HDF5" in found.own:
+            known = _usable(self._log, "H5F")
+            opens, flushes = self._of_hdf5 if known else (None, None)
+            found.own["HDF5"].opens, found.own["HDF5"].flushes = opens, flushes
+        found.own = {name: found.own[name] for name in _ORDER if name in found.own}
+        return found
+
+    def _twins(self, block: Any, ids: Ids, kept: Mask) -> Mask:
+        twins: Mask = kept & (_moved(block, "STDIO") == 0) & self._by_handle.has(ids)
+        if twins.any():
+            posix = self._found.own.setdefault("POSIX", Totals())
+            posix.opens = (posix.opens or 0) + _sum(block[twins], "STDIO_OPENS")
+        return twins
+
+    def _given(self, block: Any, ids: Ids, kept: Mask) -> Mask:
+        given: Mask = kept & (_moved(block, "POSIX") == 0)
+        if given.any():
+            given &= self._streamed.has(ids)
+        if given.any() and (flushed := _flushes(_Columns(block[given]), "POSIX")):
+            totals = self._found.own.setdefault("POSIX", Totals())
+            totals.flushes = (totals.flushes or 0) + flushed
+        return given
+
+    def _add(self, totals: Totals, block: Any, module: str, ids: Ids) -> None:
+        kept = block
+        if self._made is not None:
+            prepared = self._made(ids)
+            kept = block[~prepared] if prepared.any() else block
+        prefix, whole = _PREFIX[module], _Columns(block)
+        of_kept = whole if kept is block else _Columns(kept)
+        for way, (verb, past) in enumerate(WORDS):
+            rows, sums = (kept, of_kept) if way == WRITE else (block, whole)
+            counter = f"{prefix}_BYTES_{past}"
+            if module == "MPI-IO":
+                totals.bytes[way] += int(_bytes(rows, counter).sum())
+            else:
+                totals.bytes[way] += sums[counter]
+            totals.calls[way] += _calls(rows, sums, module, verb)
+            totals.time_s[0] += _time_s(rows, module, verb)
+        totals.time_s[1] += _time_s(block, module, "META")
+        if module in _OPENS and totals.opens is not None:
+            totals.opens += _opens(block, whole, module)
+        if totals.flushes is not None:
+            totals.flushes += _flushes(of_kept, module)
+        if module in ("POSIX", "STDIO"):
+            totals.seeks += whole[f"{module}_SEEKS"]
+        if module == "POSIX" and totals.stats is not None:
+            totals.stats += whole["POSIX_STATS"]
+
+
+class _Columns:
+    """Sums of the counters of a block; what is not known (negative) counts as 0."""
+
+    def __init__(self, block: Any) -> None:
+        self._words = (
+            np.ascontiguousarray(block)
+            .view(np.int64)
+            .reshape(len(block), block.dtype.itemsize // 8)
+        )
+        self._place = {name: k for k, name in enumerate(block.dtype.names)}
+        self._sums = self._words.sum(axis=0)
+        self._low = self._words.min(axis=0, initial=0)
+
+    def __getitem__(self, name: str) -> int:
+        k = self._place[name]
+        if self._low[k] >= 0:
+            return int(self._sums[k])
+        return int(np.maximum(self._words[:, k], 0).sum())
+
+
 def of_log(
     log: Log, kept: Callable[[Ids], Mask] | None = None, made: Callable[[Ids], Mask] | None = None
 ) -> Interfaces:
-    """The sums over the records of a log.
-
-    `kept` tells which files count (without it, all but those of MPI and the system), `made` those
-    that a replica writes only to read them: of these, the writes are left out, but not the opens.
-    """
-    kept = kept or not_junk(log)
-    above = {"HDF5": _files(log, "H5F", "H5D"), "MPI-IO": _files(log, "MPI-IO")}
-    by_handle, streamed = _by_handle(log), _streamed(log)
-    found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
-    for module in _PREFIX:
+    """The sums over the records of a log; see `Sums`. By default, all files count but those of MPI
+    and the system."""
+    sums = Sums(log, kept or not_junk(log), made)
+    for module in ("H5F", *_PREFIX):
         for block in _records(log, module):
-            ids = block["file_rec_id" if module == "H5D" else "id"]
-            mask = kept(ids)
-            block, ids = block[mask], ids[mask]
-            left = np.ones(len(block), np.bool_)
-            for layer in _ABOVE[module]:
-                mine = left & np.isin(ids, above[layer])
-                if mine.any():
-                    totals = found.below.setdefault((module, layer), Totals())
-                    _add(totals, block[mine], module, _mask(made, ids[mine]))
-                left &= ~mine
-            if (
-                module == "STDIO"
-            ):  # a C++ stream: its bytes are in POSIX, so its open belongs there
-                twins = (_moved(block, module) == 0) & np.isin(ids, by_handle)
-                posix = found.own.setdefault("POSIX", Totals()) if twins.any() else Totals()
-                posix.opens = (posix.opens or 0) + _sum(block[twins], "STDIO_OPENS")
-                left &= ~twins
-            if module == "POSIX":  # opened, then given to fdopen(): its open is that of STDIO
-                given = (_moved(block, module) == 0) & np.isin(ids, streamed)
-                if _flushes(block[given], module):
-                    totals = found.own.setdefault("POSIX", Totals())
-                    totals.flushes = (totals.flushes or 0) + _flushes(block[given], module)
-                left &= ~given
-            if left.any():
-                totals = found.own.setdefault(_OWN[module], Totals())
-                _add(totals, block[left], module, _mask(made, ids[left]))
-    _add_files_of_hdf5(log, found, kept)
-    return found
+            sums.add(module, block)
+    return sums.done()
 
 
-def _mask(made: Callable[[Ids], Mask] | None, ids: Ids) -> Mask:
-    return np.zeros(len(ids), np.bool_) if made is None else made(ids)
+def _calls(rows: Any, sums: _Columns, module: str, verb: str) -> Calls:
+    if module == "STDIO":
+        return Calls(count=sums[f"STDIO_{verb}S"])
+    if module == "POSIX":
+        sizes = tuple(sums[f"POSIX_SIZE_{verb}_{name}"] for name in BINS)
+        return Calls(count=sums[f"POSIX_{verb}S"], sizes=sizes)
+    count, collective, *bins = counters_of(rows, module, verb).sum(axis=0).tolist()
+    return Calls(count=count, collective=collective, sizes=tuple(bins))
 
 
-def _add(totals: Totals, block: Any, module: str, prepared: Mask) -> None:
-    prefix = _PREFIX[module]
-    for way, (verb, past) in enumerate(WORDS):
-        rows = block[~prepared] if way == WRITE else block
-        totals.bytes[way] += int(_bytes(rows, f"{prefix}_BYTES_{past}").sum())
-        count, collective, *sizes = counters_of(rows, module, verb).sum(axis=0).tolist()
-        totals.calls[way] += Calls(count=count, collective=collective, sizes=tuple(sizes))
-        totals.time_s[0] += _time_s(rows, module, verb)
-    totals.time_s[1] += _time_s(block, module, "META")
-    if module in _OPENS and totals.opens is not None:
-        opens = sum(np.maximum(block[name], 0) for name in _OPENS[module])
-        if module == "POSIX":  # which counts each fileno() and dup() too
-            other = [np.maximum(block[f"POSIX_{name}"], 0) for name in ("FILENOS", "DUPS")]
-            opens = np.maximum(opens - other[0] - other[1], 0)
-        totals.opens += int(opens.sum())
-    if totals.flushes is not None:
-        totals.flushes += _flushes(block[~prepared], module)
-    if module in ("POSIX", "STDIO"):
-        totals.seeks += _sum(block, f"{module}_SEEKS")
-    if module == "POSIX" and totals.stats is not None:
-        totals.stats += _sum(block, "POSIX_STATS")
+def _opens(block: Any, sums: _Columns, module: str) -> int:
+    if module != "POSIX" or not (sums["POSIX_FILENOS"] or sums["POSIX_DUPS"]):
+        return sum(sums[name] for name in _OPENS[module])
+    # POSIX counts each fileno() and dup() too
+    opens, *other = (np.maximum(block[f"POSIX_{n}"], 0) for n in ("OPENS", "FILENOS", "DUPS"))
+    return int(np.maximum(opens - other[0] - other[1], 0).sum())
 
 
-def _flushes(block: Any, module: str) -> int:
-    return sum(_sum(block, name) for name in _FLUSHES.get(module, ()))
-
-
-def _add_files_of_hdf5(log: Log, found: Interfaces, kept: Callable[[Ids], Mask]) -> None:
-    if "HDF5" in found.own:
-        if not _usable(log, "H5F"):
-            found.own["HDF5"].opens = found.own["HDF5"].flushes = None
-        for block in _records(log, "H5F"):
-            files, totals = block[kept(block["id"])], found.own["HDF5"]
-            totals.opens = (totals.opens or 0) + _sum(files, "H5F_OPENS")
-            totals.flushes = (totals.flushes or 0) + _sum(files, "H5F_FLUSHES")
+def _flushes(sums: _Columns, module: str) -> int:
+    return sum(sums[name] for name in _FLUSHES.get(module, ()))
 
 
 def _usable(log: Log, module: str) -> bool:
@@ -194,36 +280,21 @@ def _time_s(block: Any, module: str, word: str) -> float:
     return float(np.maximum(block[name], 0).sum()) if name in block.dtype.names else 0.0
 
 
-def _files(log: Log, *modules: str) -> Ids:
-    """The files that these modules have."""
-    found = [np.empty(0, np.uint64)]
-    for module in modules:
-        name = "file_rec_id" if module == "H5D" else "id"
-        found += [np.unique(block[name]) for block in _records(log, module)]
-    return np.unique(np.concatenate(found))
-
-
-def _by_handle(log: Log) -> Ids:
-    """Files that POSIX was given by fileno(): C++ streams."""
-    found = [np.empty(0, np.uint64)]
-    found += [block["id"][block["POSIX_FILENOS"] > 0] for block in _records(log, "POSIX")]
-    return np.unique(np.concatenate(found))
-
-
-def _streamed(log: Log) -> Ids:
-    """Files that moved bytes through stdio."""
-    found = [np.empty(0, np.uint64)]
-    found += [block["id"][_moved(block, "STDIO") > 0] for block in _records(log, "STDIO")]
-    return np.unique(np.concatenate(found))
+def _set_of(log: Log, module: str, ids: Callable[[Any], Ids]) -> IdSet:
+    found = IdSet()
+    for block in _records(log, module):
+        found.add(ids(block))
+    return found
 
 
 def not_junk(log: Log) -> Callable[[Ids], Mask]:
     """Which files are the application's."""
-    junk: list[Ids] = [np.empty(0, np.uint64)]
-    for ids, texts in log.names():
-        junk.append(ids[np.fromiter(map(is_junk, texts), np.bool_, len(texts))])
-    left_out = np.unique(np.concatenate(junk))
-    return lambda ids: ~np.isin(ids, left_out)
+    junk = IdSet()
+    for block in log.name_blocks():
+        for some in alike(block):
+            if is_junk(some.first):
+                junk.add(block.ids[some.which])
+    return lambda ids: ~junk.has(ids)
 
 
 # -- of a workload --------------------------------------------------------------------------------

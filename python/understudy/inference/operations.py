@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import equal_ranks
-from understudy.inference.table import ALL_RANKS, METHODS, Rows
+from understudy.inference.table import ALL_RANKS, METHODS, Rows, joined
 
 KINDS = ("open", "stat", "rename")
 CREATE = len(KINDS)  # of files without bytes: opens that may create the file
@@ -29,7 +29,8 @@ OPERATION = np.dtype(
     [
         ("file", "u8"), ("rank", "i4"), ("method", "i1"), ("made", "i8", (len(KINDS),)),
         ("moved", "?"), ("by_handle", "?"), ("creates", "?"), ("first_s", "f8"), ("last_s", "f8"),
-    ]
+    ],
+    align=True,
 )  # fmt: skip
 _METHOD = {"POSIX": "posix", "STDIO": "stdio", "MPI-IO": "mpiio"}
 _PREFIX = {"POSIX": "POSIX", "STDIO": "STDIO", "MPI-IO": "MPIIO"}
@@ -105,15 +106,25 @@ def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
         for where, counts in ((target, mine["made"] - of_reads), (last, of_reads)):
             here = counts.any(axis=1)
             same = here & (rows["rank"][where] == mine["rank"])
-            np.add.at(rows["made"], where[same], counts[same])
+            _add_to(rows["made"], where[same], counts[same])
             other = here & ~same
+            if not other.any():
+                continue
             bare = rows[where[other]]
             bare["rank"], bare["made"] = mine["rank"][other], counts[other]
             bare["bare"] = True
             for name in ("bytes", "extent", "calls", "collectives"):
                 bare[name] = 0
             more.append(bare)
-    return np.concatenate(more), np.concatenate(idle)
+    return joined(more), np.concatenate(idle)
+
+
+def _add_to(made: Whole, where: npt.NDArray[np.intp], counts: Whole) -> None:
+    """Add counts to rows, some of them to the same."""
+    if len(where) and np.bincount(where).max() == 1:
+        made[where] += counts
+    else:
+        np.add.at(made, where, counts)
 
 
 def _rows_of(
@@ -127,14 +138,22 @@ def _rows_of(
         spread = np.uint64(0xD6E8FEB86659FD93)
         return whose + spread * (some["rank"] + 2).astype(np.uint64) if by_rank else whose
 
-    mine = rows[which]
-    order = np.lexsort((mine["variable"], ~mine["write"], keys(mine)))
-    files, first, count = np.unique(keys(mine[order]), return_index=True, return_counts=True)
-    if not len(files) or not len(made):
+    if not len(which) or not len(made):
         return np.zeros((2, len(made)), np.int64), np.zeros(len(made), np.bool_)
-    place = np.minimum(np.searchsorted(files, keys(made)), len(files) - 1)
+    whose = keys(rows)[which]
+    order = np.argsort(whose, kind="stable")
+    files = whose[order]
+    new = np.ones(len(files), np.bool_)
+    new[1:] = files[1:] != files[:-1]
+    if not new.all():
+        variable, write = rows["variable"][which], rows["write"][which]
+        order = np.lexsort((variable, ~write, whose))
+    first = np.flatnonzero(new)
+    count = np.diff(first, append=len(files))
+    files, wanted = files[first], keys(made)
+    place = np.minimum(np.searchsorted(files, wanted), len(files) - 1)
     found = which[order[np.stack([first[place], first[place] + count[place] - 1])]]
-    return found, files[place] == keys(made)
+    return found, files[place] == wanted
 
 
 def add_to(home: Whole | None, rows: Rows, bins: int, ranks: int) -> Whole | None:

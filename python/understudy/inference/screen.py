@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import UnderstudyError
-from understudy.inference.table import Rows
+from understudy.inference.table import ALL_RANKS, Rows
 
 MAX_RANKS = 1 << 24
 MAX_BYTES = 1 << 56  # of a record; 64 PiB
@@ -95,6 +95,8 @@ class Screen:
         columns = _columns(block.dtype.names or ())
         self.records[module] += len(block)
         words = np.ascontiguousarray(block).view(np.int64).reshape(len(block), -1)
+        if len(block) and self._fine(words, columns):
+            return block
         lowest = -MAX_BYTES if module == "MPI-IO" else UNKNOWN  # its counter of bytes overflows
         moved = words[:, columns.bytes]
         good = np.all((moved >= lowest) & (moved <= MAX_BYTES), axis=1)
@@ -110,6 +112,35 @@ class Screen:
             )
         rows: Rows = screened.view(block.dtype)[:, 0]
         return rows
+
+    def _fine(self, words: npt.NDArray[np.int64], columns: _Columns) -> bool:
+        """Whether no record has an impossible or unknown value, by the smallest and the largest of
+        each column; the bytes are then added to the total."""
+        low, high = words.min(axis=0), words.max(axis=0)
+        moved = columns.bytes
+        if low[moved].min(initial=0) < 0 or high[moved].max(initial=0) > MAX_BYTES:
+            return False
+        if low[columns.rank] < ALL_RANKS or high[columns.rank] >= self.ranks:
+            return False
+        # Of numbers that are not negative, the larger one has the larger bits.
+        latest_s = np.where(columns.timers, self.ranks * self.latest_s, self.latest_s)
+        if (
+            low[columns.times].min(initial=0) < 0
+            or (high[columns.times] > latest_s.view(np.int64)).any()
+        ):
+            return False
+        counts = columns.counts
+        if low[counts].min(initial=0) < UNKNOWN or high[counts].max(initial=0) > MAX_COUNT:
+            return False
+        if any(high[counts[k]] >= self.ranks for k in columns.ranks):
+            return False
+        if any(float(high[a]) * float(high[b]) > MAX_MOVED for a, b in columns.common):
+            return False
+        total = self.total + float(words[:, columns.bytes].sum(dtype=np.float64))
+        if total > MAX_TOTAL:
+            return False
+        self.total = total
+        return True
 
     def _known(
         self, module: str, words: npt.NDArray[np.int64], columns: _Columns

@@ -1,14 +1,37 @@
 """Rows sorted by file into buckets, so that memory is bounded whatever the number of files."""
 
+import os
 import tempfile
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.inference.table import Rows
+from understudy.inference.table import Rows, joined
 
-ROWS_AT_ONCE = 16_384  # rows held before they go to a temporary file
+HELD_BYTES = 8 << 20  # rows held before they go to a temporary file
+
+
+Words = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """The words of some rows: their values where all rows have the same, and which others there
+    are."""
+
+    values: Words
+    others: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows in the file: where their other words begin."""
+
+    at: int
+    rows: int
+    same: _Same
 
 
 class Spill:
@@ -16,33 +39,94 @@ class Spill:
 
     def __init__(self, dtype: Any, buckets: int) -> None:
         self._dtype, self._buckets = np.dtype(dtype), buckets
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        self._end = 0  # bytes in the file
         self._held: list[Rows] = []
-        self._edges: list[list[int]] = []  # per write: first row of each bucket in the file
+        self._held_rows = 0
+        self._pieces: list[list[_Piece]] = [[] for _ in range(buckets)]
 
     def add(self, rows: Rows) -> None:
+        """Keep rows of any files."""
+        if not len(rows):
+            return
         self._held.append(rows)
-        if sum(map(len, self._held)) >= ROWS_AT_ONCE:
-            rows = np.concatenate(self._held)
-            buckets = self._bucket_of(rows)
-            order = np.argsort(buckets, kind="stable")
-            begin = self._file.tell() // self._dtype.itemsize
-            edges = np.searchsorted(buckets[order], np.arange(self._buckets + 1))
-            self._edges.append((begin + edges).tolist())
-            self._file.write(rows[order].tobytes())
-            self._held = []
+        self._held_rows += len(rows)
+        if self._held_rows * self._dtype.itemsize >= HELD_BYTES:
+            self._write()
+
+    def add_block(self, bucket: int, rows: Rows) -> None:
+        """Keep rows that are all of one bucket."""
+        if self._buckets == 1:
+            self.add(rows)
+        elif len(rows):
+            self._append(rows, [(bucket, 0, len(rows))], None)
 
     def bucket(self, bucket: int) -> Rows:
         """All rows of one bucket, in the order in which they came."""
-        found = [np.empty(0, self._dtype)]
+        pieces = self._pieces[bucket]
+        held = [rows if self._buckets == 1 else rows[self._bucket_of(rows) == bucket]
+                for rows in self._held]  # fmt: skip
+        if not pieces and len(held) == 1:
+            return held[0]
+        found: Rows = np.empty(sum(p.rows for p in pieces) + sum(map(len, held)), self._dtype)
+        words, done = self._words(found), 0
+        for piece in pieces:
+            mine = words[done : done + piece.rows]
+            mine[:] = piece.same.values
+            if len(piece.same.others):
+                varied = np.empty((piece.rows, len(piece.same.others)), words.dtype)
+                self._read(memoryview(varied.view(np.uint8).reshape(-1).data), piece.at)
+                mine[:, piece.same.others] = varied
+            done += piece.rows
+        for rows in held:
+            found[done : done + len(rows)] = rows
+            done += len(rows)
+        return found
+
+    def _words(self, rows: Rows) -> Words:
+        """Rows as words of 8 bytes, or as bytes where they do not divide: [rows, words]."""
         size = self._dtype.itemsize
-        for edges in self._edges:
-            self._file.seek(edges[bucket] * size)
-            data = self._file.read((edges[bucket + 1] - edges[bucket]) * size)
-            found.append(np.frombuffer(data, self._dtype))
-        self._file.seek(0, 2)
-        found += [rows[self._bucket_of(rows) == bucket] for rows in self._held]
-        return np.concatenate(found)
+        kind = np.uint8 if size % 8 else np.uint64
+        return rows.view(kind).reshape(len(rows), size // np.dtype(kind).itemsize)
+
+    def _write(self) -> None:
+        rows = joined(self._held)
+        self._held, self._held_rows = [], 0
+        if self._buckets == 1:
+            self._append(rows, [(0, 0, len(rows))], None)
+            return
+        buckets = self._bucket_of(rows)
+        order = np.argsort(buckets.astype(np.int16), kind="stable")
+        edges = np.searchsorted(buckets[order], np.arange(self._buckets + 1)).tolist()
+        found = [(n, edges[n], edges[n + 1]) for n in range(self._buckets)]
+        self._append(rows, [piece for piece in found if piece[1] < piece[2]], order)
+
+    def _append(
+        self, rows: Rows, pieces: list[tuple[int, int, int]], order: npt.NDArray[np.intp] | None
+    ) -> None:
+        """Write rows in some order. Most counters are 0: words that are the same in all rows are
+        kept once."""
+        words = self._words(np.ascontiguousarray(rows))
+        differ = words.min(axis=0) != words.max(axis=0)
+        kept = _Same(values=words[0].copy(), others=np.flatnonzero(differ))
+        varied = words.take(kept.others, axis=1)
+        varied = varied if order is None else varied.take(order, axis=0)
+        row_bytes = varied.shape[1] * varied.itemsize
+        for bucket, begin, end in pieces:
+            at = self._end + begin * row_bytes
+            self._pieces[bucket].append(_Piece(at=at, rows=end - begin, same=kept))
+        plain = memoryview(np.ascontiguousarray(varied).view(np.uint8).reshape(-1).data)
+        while len(plain):
+            done = os.pwrite(self._file.fileno(), plain, self._end)
+            self._end += done
+            plain = plain[done:]
+
+    def _read(self, plain: memoryview, at: int) -> None:
+        while len(plain):
+            done = os.preadv(self._file.fileno(), [plain], at)
+            assert done > 0, "the temporary file is shorter than what was written"
+            at += done
+            plain = plain[done:]
 
     def _bucket_of(self, rows: Rows) -> npt.NDArray[np.uint64]:
         bucket: npt.NDArray[np.uint64] = rows["file"] % np.uint64(self._buckets)

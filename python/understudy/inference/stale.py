@@ -63,16 +63,22 @@ def _lasting(rows: Rows) -> dict[int, list[int]]:
         & (rows["rank"] != ALL_RANKS)
         & (rows["template"] != NAMELESS)
     )
-    mine = mine[np.lexsort((rows["start_s"][mine], rows["rank"][mine], rows["template"][mine]))]
-    keys = rows[["template", "rank"]][mine]
+    kind = rows["template"][mine].astype(np.int64) << 32 | rows["rank"][mine]
+    order = np.lexsort((rows["start_s"][mine], kind))
+    mine, kind = mine[order], kind[order]
+    same = kind[1:] == kind[:-1]
+    late = same & (rows["end_s"][mine[:-1]] > rows["start_s"][mine[1:]] + MARGIN_S)
     found: dict[int, list[int]] = {}
-    for group in np.split(mine, np.flatnonzero(keys[1:] != keys[:-1]) + 1):
-        if len(group) < 1 / FEW:
-            continue
-        late = rows["end_s"][group[:-1]] > rows["start_s"][group[1:]] + MARGIN_S
-        if 0 < late.sum() <= FEW * len(group):
-            for k in np.flatnonzero(late).tolist():
-                found[int(group[k])] = group[k + 1 :].tolist()
+    if not late.any():
+        return found
+    edges = np.concatenate([[0], np.flatnonzero(~same) + 1, [len(mine)]])
+    of_late = np.searchsorted(edges, np.flatnonzero(late), "right") - 1
+    for n in np.unique(of_late).tolist():
+        begin, end = int(edges[n]), int(edges[n + 1])
+        places = np.flatnonzero(late[begin : end - 1])
+        if end - begin >= 1 / FEW and len(places) <= FEW * (end - begin):
+            for k in places.tolist():
+                found[int(mine[begin + k])] = mine[begin + k + 1 : end].tolist()
     return found
 
 

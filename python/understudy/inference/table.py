@@ -1,6 +1,8 @@
 """The table of accesses that a reader fills: one row for every rank (or for all ranks together) of
 every variable of every file in one direction."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +14,7 @@ BURST = 0.01  # fraction of the run: where pauses tell nothing, longer ones divi
 LONG = 0.05  # fraction of the run from which on a file is open for more than one dump
 
 Rows = npt.NDArray[np.void]
+Ids = npt.NDArray[np.uint64]
 
 ACCESS = np.dtype(
     [
@@ -46,6 +49,43 @@ ACCESS = np.dtype(
         ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
         ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
         ("bare", "?"),  # the row has nothing but them
-    ]
+    ],
+    align=True,
 )
 METHODS = ("posix", "mpiio", "hdf5", "stdio")
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, not copied where only one has any."""
+    some = [part for part in parts if len(part)] or parts[:1]
+    return some[0] if len(some) == 1 else np.concatenate(some)
+
+
+def within(ids: Ids, known: Ids) -> npt.NDArray[np.bool_]:
+    """Which of the ids are among the known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(ids), np.bool_)
+    place = np.searchsorted(known, ids)
+    place[place == len(known)] = 0
+    found: npt.NDArray[np.bool_] = known[place] == ids
+    return found
+
+
+class IdSet:
+    """Ids that come in blocks: sorted and without repeats when asked for."""
+
+    def __init__(self) -> None:
+        self._parts: list[Ids] = [np.empty(0, np.uint64)]
+
+    def add(self, ids: Ids) -> None:
+        if len(ids):
+            self._parts.append(ids.copy())
+
+    @property
+    def ids(self) -> Ids:
+        if len(self._parts) > 1:
+            self._parts = [np.unique(np.concatenate(self._parts))]
+        return self._parts[0]
+
+    def has(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        return within(ids, self.ids)

@@ -7,6 +7,7 @@ each with calls of one size: rank r makes n_r calls of s bytes. The piece that m
 takes what the others leave, so that the bytes of every rank stay exactly those of the log.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,28 +31,41 @@ Real = npt.NDArray[np.float64]
 
 _LOW = np.array([0, *(end + 1 for end in BIN_BYTES)], np.float64)
 _HIGH = np.array([*BIN_BYTES, 4 << 30], np.float64)
+_ENDS = np.array(BIN_BYTES)
 
 
-def sizes_of(histogram: Whole, values: Whole, times: Whole, moved: Whole) -> Real:
-    """Mean size of the calls in each bin, bytes: [n, 10], of n records.
+def sizes_of(
+    histogram: Whole,
+    values: Whole,
+    times: Whole,
+    moved: Whole,
+    bins: Sequence[int] = range(len(BINS)),
+) -> Real:
+    """Mean size of the calls in each of some bins, bytes: [n, bins], of n records.
 
-    From the calls in each bin (histogram [n, 10]), the common sizes (values, times [n, 4]) and the
-    bytes moved [n]. Calls of no common size are all as far along their bins, from the lower end
-    to the upper, as their bytes need. The common sizes are those of reads and writes together;
-    where they exceed the bytes moved only the bins are believed.
+    From the calls in each bin (histogram [n, bins]), the common sizes (values, times [n, 4]) and
+    the bytes moved [n]; all other bins are empty. Calls of no common size are all as far along
+    their bins, from the lower end to the upper, as their bytes need. The common sizes are those of
+    reads and writes together; where they exceed the bytes moved only the bins are believed.
     """
     rows = np.arange(len(histogram))
     left, known = histogram.astype(np.int64), np.zeros(histogram.shape)
+    some = list(bins)
+    low, high = _LOW[some], _HIGH[some]
+    column = np.full(len(BINS), -1)
+    column[some] = np.arange(len(bins))
     for value, many in zip(values.T, times.T, strict=True):
-        place = np.searchsorted(BIN_BYTES, value)
-        taken = np.clip(many, 0, left[rows, place])
+        if not many.any():
+            continue
+        place = column[np.searchsorted(_ENDS, value)]
+        taken = np.where(place < 0, 0, np.clip(many, 0, left[rows, place]))
         left[rows, place] -= taken
         known[rows, place] += taken * value.astype(np.float64)
     wrong = known.sum(axis=1) > moved
     left[wrong], known[wrong] = histogram[wrong], 0
-    rest = moved - known.sum(axis=1) - left @ _LOW
-    along = np.clip(rest / np.maximum(left @ (_HIGH - _LOW), 1), 0, 1)[:, None]
-    sizes: Real = (known + left * (_LOW + along * (_HIGH - _LOW))) / np.maximum(histogram, 1)
+    rest = moved - known.sum(axis=1) - left @ low
+    along = np.clip(rest / np.maximum(left @ (high - low), 1), 0, 1)[:, None]
+    sizes: Real = (known + left * (low + along * (high - low))) / np.maximum(histogram, 1)
     return sizes
 
 

@@ -20,7 +20,7 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import Log, logs_below, open_joined, open_log
 from understudy.darshanlog.log import BLOCK_RECORDS
-from understudy.darshanlog.names import Names
+from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.records import Block
 from understudy.inference import calls, interfaces
 from understudy.inference.calls import Calls, prepared_opens
@@ -221,9 +221,9 @@ class _PlayedLog(Log):
         self._player, self._files = player, files
         super().__init__(path, path.open("rb", buffering=0))
 
-    def names(self) -> Iterator[Names]:
-        for ids, texts in super().names():
-            yield ids, [self._player.plain(t) for t in texts]
+    def name_blocks(self) -> Iterator[NameBlock]:
+        for block in super().name_blocks():
+            yield NameBlock.of(block.ids, [self._player.plain(t) for t in block.texts()])
 
     def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
         for block in super().records(module, block_records):

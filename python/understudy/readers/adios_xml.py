@@ -59,7 +59,7 @@ def read(
     name: str | None = None,
     keep_names: bool = False,
     partial: bool = False,
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[float], None] = lambda _: None,
     ranks: int | None = None,
     parameters_file: Path | None = None,
     settings: Mapping[str, str] | None = None,
@@ -83,7 +83,7 @@ def read(
     streams = []
     notes = []
     for number, test in enumerate(tests):
-        tick()
+        tick(0.0)
         group = found.group(test.group)
         made = blocks.of_group(found, group, values.groups[group.name], ranks)
         stream, more = _stream(group, made, test, number, keep_names)

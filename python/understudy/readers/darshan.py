@@ -22,7 +22,7 @@ from understudy.inference.crosscheck import Layers
 from understudy.inference.flood_streams import MIXED
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
-from understudy.inference.interfaces import coverage, not_junk, of_log, of_streams
+from understudy.inference.interfaces import Interfaces, coverage, of_streams
 from understudy.inference.passes import Segments
 from understudy.inference.screen import MAX_RANKS, Screen, left_out
 from understudy.inference.series import find_series
@@ -76,7 +76,7 @@ def read(
     name: str | None = None,
     keep_names: bool = False,
     partial: bool = False,
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[float], None] = lambda _: None,
     others: Sequence[Path] = (),
     join_jobs: bool = False,
 ) -> Workload:
@@ -85,11 +85,10 @@ def read(
 
     `name` of the workload (default: made from the log's file name only where names may be kept),
     `keep_names` keeps the source's file names as labels, `partial` accepts a log whose modules ran
-    out of memory, `tick` is called for every block of records.
+    out of memory, `tick` is told now and then which share of the work is done.
     """
     with open_joined([path, *others], several_jobs=join_jobs) as log:
-        made, _ = describe(log, name=name, keep_names=keep_names, partial=partial, tick=tick)
-        raw = of_log(log)
+        made, _, raw = _described(log, name, keep_names, partial, tick)
         covered = coverage(raw, of_streams(made.streams, made.ranks))
     assert made.source is not None
     notes = [*made.source.notes, *(f"Not reproduced: {what}." for what in covered.missing)]
@@ -121,10 +120,17 @@ def describe(
     name: str | None = None,
     keep_names: bool = False,
     partial: bool = False,
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[float], None] = lambda _: None,
 ) -> tuple[Workload, tuple[frozenset[bytes], ...]]:
     """The workload of an open log, as `read` makes it, and for each of its streams the templates
     of its files' names (see `understudy.inference.names.Templates`)."""
+    return _described(log, name, keep_names, partial, tick)[:2]
+
+
+def _described(
+    log: Log, name: str | None, keep_names: bool, partial: bool, tick: Callable[[float], None]
+) -> tuple[Workload, tuple[frozenset[bytes], ...], Interfaces]:
+    """The same, and the sums over the records of the log."""
     _refuse_incomplete(log, partial)
     ranks = _ranks(log)
     accesses = Accesses(log, ranks, tick)
@@ -133,7 +139,7 @@ def describe(
         log.leave_out_repeats({m: np.concatenate(keys) for m, keys in accesses.repeated.items()})
         accesses = Accesses(log, ranks, tick)
     try:
-        return _describe(log, accesses, ranks, name, keep_names)
+        return *_describe(log, accesses, ranks, name, keep_names), accesses.sums.done()
     finally:
         accesses.close()
 
@@ -141,9 +147,8 @@ def describe(
 def _describe(
     log: Log, accesses: Accesses, ranks: int, name: str | None, keep_names: bool
 ) -> tuple[Workload, tuple[frozenset[bytes], ...]]:
-    last_s = max((float(b["end_s"].max(initial=0)) for b in accesses.blocks()), default=0.0)
     runtime_s = log.job.run_time_s if (log.job.run_time_s or 0) > 0 else None
-    span_s = max(last_s, runtime_s or 0.0)
+    span_s = max(accesses.last_s, runtime_s or 0.0)
     waves = log.waves if isinstance(log, JoinedLog) else ()
     floods = Floods(accesses.blocks, accesses.templates, ranks, span_s, waves)
     series = find_series(floods.rest, accesses.templates, ranks, span_s)
@@ -170,7 +175,7 @@ def _describe(
     notes = (
         list(log.notes)
         + _notes(log, accesses.remarks, accesses.layers, runtime_s)
-        + list(tracecheck.notes(log, Screen(str(log.path), ranks, runtime_s), not_junk(log)))
+        + list(tracecheck.notes(log, Screen(str(log.path), ranks, runtime_s), accesses.kept))
         + _screened(log, accesses)
         + composer.notes
     )
@@ -225,6 +230,12 @@ def _of_job(log: Log, how: str) -> tuple[Provenance, Provenance]:
 
 def _screened(log: Log, accesses: Accesses) -> list[str]:
     notes = accesses.screen.notes(m for m in RECORDS if m in log.modules)
+    if accesses.nameless > accesses.named and log.has_names:
+        whole = accesses.nameless + accesses.named
+        notes.append(
+            f"{accesses.nameless} of {whole} accesses are of files that have no name in the log, "
+            "though it has names: it may be damaged."
+        )
     for module in sorted({*log.repeats, *accesses.repeated}):
         left_out = log.repeats.get(module, 0)
         unlike = sum(map(len, accesses.repeated.get(module, ())))

@@ -1,0 +1,138 @@
+"""Names and series in arrays: the same as one by one, and no more work than their number asks."""
+
+import random
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.readers.synthetic import Run
+from understudy import darshanlog
+from understudy.darshanlog.names import NameBlock
+from understudy.darshanlog.synthetic import Synthetic, write
+from understudy.darshanlog.writer import write_log
+from understudy.inference import drafts
+from understudy.inference.accesses import Accesses
+from understudy.inference.names import MAX_FIELDS, Templates, alike
+from understudy.inference.spill import Spill
+from understudy.readers import darshan
+
+FORMS = (
+    b"/s/d%d/f.%03d", b"/s/0.%d/p", b"/g/%d/%d/%d/%d/%d/%d/%d/x.%d", b"/a%db/%d", b"x", b"",
+    b"/%d",
+    b"/s/%d.%d", b"/s/run.%d.h5", b"/s/\xff%d\n",
+)  # fmt: skip
+
+
+def some_names(count: int) -> list[bytes]:
+    rng = random.Random(1)
+    made = []
+    for _ in range(count):
+        form = rng.choice(FORMS)
+        numbers = tuple(rng.choice((0, 7, 12, 4711)) for _ in range(form.count(b"%")))
+        made.append(form % numbers)
+    return made
+
+
+def test_names_are_split_as_one_by_one() -> None:
+    names = some_names(3000)
+    one, many = Templates(), Templates()
+    expected = {n: one.split(name) for n, name in enumerate(names) if name}
+    found = {}
+    for some in alike(NameBlock.of(np.arange(len(names), dtype=np.uint64), names)):
+        for part in many.parted(some):
+            index, numbers = many.split_all(part)
+            found |= {int(n): (index, row) for n, row in zip(part.which, numbers, strict=True)}
+    assert sorted(found) == sorted(expected)
+    for n, (index, numbers) in expected.items():
+        assert many.names[found[n][0]] == one.names[index], names[n]
+        assert found[n][1].tolist() == [*numbers, *[0] * (MAX_FIELDS - len(numbers))], names[n]
+    files = [dict(zip(t.names, t._files, strict=True)) for t in (one, many)]
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("byte_order", ["little", "big"])
+@pytest.mark.parametrize("version", ["3.00", "3.41"])
+def test_ids_may_hold_zero_bytes(tmp_path: Path, version: str, byte_order: str) -> None:
+    """Zero bytes end names, but ids have them, too."""
+    rng = random.Random(2)
+    ids = [*range(300), *(rng.getrandbits(64) & rng.getrandbits(64) << 8 * k for k in range(8)),
+           *(k << 56 for k in range(1, 200))]  # fmt: skip
+    pairs = list(zip(dict.fromkeys(n % (1 << 64) for n in ids), some_names(len(ids)),
+                     strict=False))  # fmt: skip
+    path = write_log(tmp_path / "x", names=pairs, version=version, byte_order=byte_order)
+    with darshanlog.open_log(path) as log:
+        found = [pair for some, texts in log.names()
+                 for pair in zip(some.tolist(), texts, strict=True)]  # fmt: skip
+    assert found == pairs
+    assert struct.calcsize("Q") == 8
+
+
+def test_a_log_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and records of POSIX are inflated once: inflating is most of the cost."""
+    taken: list[str] = []
+    region = darshanlog.Log._region
+
+    def counted(self: darshanlog.Log, name: str, offset: int, length: int) -> object:
+        taken.append(name)
+        return region(self, name, offset, length)
+
+    path = write(tmp_path / "x.darshan", Synthetic(processes=4, files=50))
+    monkeypatch.setattr(darshanlog.Log, "_region", counted)
+    darshan.read(path)
+    assert sorted(taken) == ["module POSIX", "the job record", "the names"]
+
+
+def test_buckets_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows in many buckets and a temporary file give the workload of one bucket in memory."""
+    path = write(tmp_path / "x.darshan", Synthetic(processes=16, files=40, dumps=40))
+    before = darshan.read(path)
+    monkeypatch.setattr("understudy.inference.accesses.FILES_AT_ONCE", 10)
+    monkeypatch.setattr("understudy.inference.spill.HELD_BYTES", 4096)
+    with darshanlog.open_log(path) as log:
+        accesses = Accesses(log, 16)
+        assert len(list(accesses.blocks())) > 10
+        accesses.close()
+    assert darshan.read(path) == before
+
+
+def test_spilled_rows_come_back() -> None:
+    dtype = np.dtype([("file", "u8"), ("a", "i4"), ("b", "f8", (3,))], align=True)
+    rows = np.zeros(5000, dtype)
+    rows["file"], rows["b"][:, 1] = np.arange(5000) * 7919, np.arange(5000)
+    rows["a"][4000:] = 3
+    spill = Spill(dtype, 7)
+    for begin in range(0, 5000, 100):
+        spill.add(rows[begin : begin + 100])
+        if begin == 2500:
+            spill._write()
+    for n in range(7):
+        found, wanted = spill.bucket(n), rows[rows["file"] % np.uint64(7) == n]
+        for name in dtype.names or ():
+            assert found[name].tolist() == wanted[name].tolist()
+    spill.close()
+
+
+@pytest.mark.parametrize("dumps", [1, 4])
+def test_names_of_a_folder_are_not_tried_with_each_other(
+    dumps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand names of one folder, each at its own time."""
+    tried = 0
+    takes = drafts._Home.takes
+
+    def counted(self: drafts._Home, one: drafts._One, burst_s: float) -> bool:
+        nonlocal tried
+        tried += 1
+        return takes(self, one, burst_s)
+
+    monkeypatch.setattr(drafts._Home, "takes", counted)
+    run = Run(nprocs=1, run_time_s=60_000.0)
+    for n in range(1000):
+        word = "".join(chr(ord("a") + n // 26**k % 26) for k in range(3))
+        for dump in range(dumps):
+            at_s = 10.0 + 50 * n + dump * 10.0
+            run.write(f"/s/{word}.{dump:03}", (n + 1) << 12, at_s, rank=0, duration_s=0.5)
+    run.describe(tmp_path)
+    assert tried < 20_000
