@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test build lint bench rehearse clean
+.PHONY: help run test fuzz build lint bench rehearse clean
 
 ENV := source ./setup-env.sh;
 export ARGS ?=
@@ -23,6 +23,10 @@ run:  ## describe, replay, check and show example applications
 test:  ## run all tests; the last line counts them
 	@./setup.sh test
 	@$(ENV) python tests/run.py $(ARGS)
+
+fuzz:  ## describe damaged logs for a minute, others each time
+	@./setup.sh test
+	@$(ENV) python -m tests.fuzz_describe --seconds 60 --seed "$$(date +%s)" $(ARGS)
 
 build:  ## setup only: packages, .venv, the player in build/bin
 	@./setup.sh run

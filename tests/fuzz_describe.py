@@ -5,12 +5,17 @@
 Each case takes a log, inflates its regions, edits headers, records and names with hostile values,
 compresses it again and describes it in this process. A case passes if `describe` exits with one
 line of error, or with JSON that `understudy.contracts.workload` reads. A traceback, a warning,
-more than 20 s of processor time and more than 1 GiB of memory are failures. A number, the seed,
-determines a case: --seed N --cases 1 repeats it, and --keep DIR keeps the logs of failures.
+more than 20 s of processor time and more than 1 GiB of memory are failures. Every fourth case only
+changes a byte of the file, in a region or in the header: then another workload without a note that
+tells of the damage is a failure, too, unless no byte of the log could tell (`may_be_silent`). A
+number, the seed, determines a case: --seed N --cases 1 repeats it, and --keep DIR keeps the logs
+of failures.
 """
 
 import argparse
+import json
 import random
+import re
 import resource
 import signal
 import struct
@@ -36,6 +41,9 @@ from understudy.errors import UnderstudyError
 
 MEMORY_BYTES = 1 << 30
 CASE_S = 20
+DAMAGE = re.compile(
+    "belong to no region|marked incomplete|without any record|have no name|left out, whose"
+)
 TRACES = Path(__file__).resolve().parents[1] / "traces"
 
 INTEGERS = (
@@ -297,6 +305,62 @@ def case(logs: list[bytes], seed: int, path: Path) -> None:
     write_regions(path, parts.header, parts.job, parts.regions, compression, keep=emptied)
 
 
+# -- damage ---------------------------------------------------------------------------------------
+
+
+def may_be_silent(data: bytes, at: int) -> bool:
+    """Whether a changed byte can give another log that is as good: the format has checksums of
+    compressed regions only, not of the header, which states which modules are incomplete and of
+    which version they are."""
+    log_format = layouts.LOG_FORMATS[data[:8].split(b"\0")[0].decode()]
+    if at >= log_format.header_bytes:
+        return data[16] == layouts.COMPRESSIONS.index("none")
+    flags, kind = log_format.partial_flag
+    versions = log_format.versions_offset
+    return flags <= at < flags + int(kind[1:]) or at >= versions
+
+
+def damaged(data: bytes, rng: random.Random) -> tuple[bytes, int]:
+    """The log with another byte, and where."""
+    header_bytes = layouts.LOG_FORMATS[data[:8].split(b"\0")[0].decode()].header_bytes
+    at = rng.randrange(rng.choice((header_bytes, len(data))))
+    byte = rng.choice((0, 0xFF, data[at] ^ 1 << rng.randrange(8), rng.randrange(256)))
+    return data[:at] + bytes([byte]) + data[at + 1 :], at
+
+
+class Damage:
+    """Cases of single bytes, and what the logs are without the damage."""
+
+    def __init__(self, logs: list[bytes], folder: Path) -> None:
+        self._logs, self._path = logs, folder / "whole.darshan"
+        self._whole: dict[int, str] = {}
+
+    def case(self, seed: int, path: Path) -> tuple[str, str]:
+        """Describe a log with another byte; as `verdict`."""
+        rng = random.Random(f"damage {seed}")
+        number = rng.randrange(len(self._logs))
+        data, at = damaged(self._logs[number], rng)
+        path.write_bytes(data)
+        what, why = verdict(path, 1)
+        if what != "described" or may_be_silent(self._logs[number], at):
+            return what, why
+        return ("failed", f"byte {at}: {odd}") if (odd := self.odd(number, path)) else (what, why)
+
+    def odd(self, number: int, path: Path) -> str:
+        """How a workload differs from that of the log without damage, if no note tells why."""
+        if number not in self._whole:
+            self._path.write_bytes(self._logs[number])
+            self._whole[number] = _text(self._path)
+        before, after = (json.loads(text) for text in (self._whole[number], _text(path)))
+        notes = [source.pop("notes") for source in (before["source"], after["source"])]
+        tells = [n for n in notes[1] if n not in notes[0] and DAMAGE.search(n)]
+        return "" if before == after or tells else "another workload, and no note of the damage"
+
+
+def _text(path: Path) -> str:
+    return CliRunner().invoke(understudy, ["describe", str(path), "--partial"]).stdout
+
+
 # -- judgement ------------------------------------------------------------------------------------
 
 
@@ -362,13 +426,17 @@ def run(first: int, cases: int, seconds: float, keep: Path | None, verbose: bool
     with tempfile.TemporaryDirectory() as name, limits():
         folder = Path(name)
         logs = corpus(folder)
+        bytewise = Damage(logs, folder)
         path = folder / "case.darshan"
         for seed in range(first, first + cases):
             if time.monotonic() - begin > seconds:
                 break
-            case(logs, seed, path)
             start = time.process_time()
-            what, why = verdict(path, seed)
+            if seed % 4 == 0:
+                what, why = bytewise.case(seed, path)
+            else:
+                case(logs, seed, path)
+                what, why = verdict(path, seed)
             slowest = max(slowest, (time.process_time() - start, seed))
             counts[what] += 1
             if what == "failed":

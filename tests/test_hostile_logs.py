@@ -12,6 +12,7 @@ from tests import fuzz_describe as fuzz
 from tests.readers.synthetic import Run, rank_bytes, sizes
 from understudy.contracts.workload import Workload, parse
 from understudy.darshanlog import layouts, open_log
+from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log, write_regions
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
@@ -36,6 +37,35 @@ def test_a_few_hundred_edited_logs(tmp_path: Path) -> None:
             assert what != "failed", f"seed {seed}: {why}"
             found[what] += 1
     assert found["described"] > 100 and found["refused"] > 20
+
+
+@pytest.mark.parametrize("release", ["3.0", "3.2", "3.5"])
+@pytest.mark.parametrize("compression", ["zlib", "bzip2", "none"])
+def test_a_byte_is_wrong(release: str, compression: str, tmp_path: Path) -> None:
+    """Bytes 200 to the length of a synthetic log, and each field of its header: an error, the same
+    workload, or a note of the damage."""
+    job = Synthetic(processes=4, files=6, dumps=6, interface="mpiio", darshan=release,
+                    compression=compression)  # fmt: skip
+    data = write(tmp_path / "whole.darshan", job).read_bytes()
+    log_format = layouts.LOG_FORMATS[data[:8].split(b"\0")[0].decode()]
+    header, versions = log_format.header_bytes, log_format.versions_offset
+    places = {*range(header, len(data), max(1, (len(data) - header) // 200)), *range(24)}
+    used = [0, 1, 2, 3]  # the names and the modules that the log has or may have
+    places |= {log_format.name_map_offset + 16 * slot + k for slot in used for k in range(16)}
+    places |= {versions + 4 * slot for slot in used}
+    damage = fuzz.Damage([data], tmp_path)
+    found: Counter[str] = Counter()
+    path = tmp_path / "damaged.darshan"
+    with fuzz.limits():
+        for at in sorted(places):
+            path.write_bytes(data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :])
+            what, why = fuzz.verdict(path, 1)
+            if what == "described" and not fuzz.may_be_silent(data, at):
+                odd = damage.odd(0, path)
+                what, why = ("failed", odd) if odd else (what, why)
+            assert what != "failed", f"byte {at}: {why}"
+            found[what] += 1
+    assert found["refused"] > 40
 
 
 def described(path: Path, **more: Any) -> Workload:
