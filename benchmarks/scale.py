@@ -1,0 +1,144 @@
+"""Describing logs of 10^4 to 10^7 files, beside darshan-parser --total on the same logs.
+
+    PYTHONPATH=python:. python benchmarks/scale.py [--files 10000 1000000 …] [--figure FILE.svg]
+
+The logs are synthetic, of 1,024 files of each process, of a file of each process, and of files
+that all share. Both programs run in turns; CPU is user and system time of the process and its
+children,
+memory the peak of a process. CPU per file is that of the whole run over the number of files.
+darshan-parser is taken from PATH; without it, only our side is measured.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from understudy.darshanlog.synthetic import Synthetic, write
+
+FILES = (10_000, 100_000, 1_048_576)
+LAYOUTS = ("many", "one", "shared")
+DESCRIBE = "from understudy.cli import main; main()"
+
+
+@dataclass(slots=True)
+class Cost:
+    """What the runs of a program took."""
+
+    cpu_s: list[float] = field(default_factory=list)
+    peak_mib: list[float] = field(default_factory=list)
+
+    def run(self, command: Sequence[str | Path]) -> None:
+        """Run it once more."""
+        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)  # fmt: skip
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{command[0]}: exit status {process.returncode}")
+        self.cpu_s.append(usage.ru_utime + usage.ru_stime)
+        self.peak_mib.append(usage.ru_maxrss / 1024)
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.cpu_s)
+
+
+def job_of(layout: str, files: int) -> Synthetic:
+    """A job with about so many files."""
+    if layout == "many":
+        return Synthetic(processes=max(1, files // 1024), files=min(files, 1024))
+    if layout == "one":
+        return Synthetic(processes=files)
+    return Synthetic(processes=1024, files=files, layout="shared")
+
+
+def measure(path: Path, parser: str | None, rounds: int) -> tuple[Cost, Cost]:
+    """Both programs in turns on a log: ours, and darshan-parser."""
+    ours, theirs = Cost(), Cost()
+    for _ in range(rounds):
+        ours.run([sys.executable, "-c", DESCRIBE, "describe", path, "-f", "-o", f"{path}.json"])
+        if parser:
+            theirs.run([parser, "--total", path])
+    return ours, theirs
+
+
+def line(layout: str, job: Synthetic, size: int, ours: Cost, theirs: Cost) -> str:
+    """A row of the table."""
+    cells = [layout, f"{job.records:,}", f"{size / 1e6:.1f}", f"{ours.median_s:.2f}",
+             f"{1e6 * ours.median_s / job.records:.2f}", f"{max(ours.peak_mib):.0f}"]  # fmt: skip
+    if theirs.cpu_s:
+        ratio = ours.median_s / theirs.median_s
+        cells += [f"{theirs.median_s:.2f}", f"{1e6 * theirs.median_s / job.records:.2f}",
+                  f"{max(theirs.peak_mib):.0f}", f"{ratio:.2f}"]  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
+
+
+def draw(path: Path, found: dict[str, list[tuple[int, float, float | None]]]) -> None:
+    """CPU per file over the number of files."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot(xscale="log", xlabel="files in the log", ylabel="CPU per file, µs")
+    for number, (layout, rows) in enumerate(found.items()):
+        files = [row[0] for row in rows]
+        axes.plot(files, [row[1] for row in rows], "o-", color=f"C{number}",
+                  label=f"understudy describe: {NAMES[layout]}")  # fmt: skip
+        if all(row[2] is not None for row in rows):
+            axes.plot(files, [row[2] for row in rows], "s--", color=f"C{number}", mfc="none",
+                      label=f"darshan-parser --total: {NAMES[layout]}")  # fmt: skip
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
+
+
+NAMES = {
+    "many": "1,024 files of each process",
+    "one": "a file of each process",
+    "shared": "shared files",
+}
+
+
+def main() -> None:
+    """All layouts and numbers of files."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--files", type=int, nargs="+", default=FILES, help="files of the logs")
+    options.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=["many"])
+    options.add_argument("--rounds", type=int, default=3, help="runs of each program")
+    options.add_argument("--folder", type=Path, help="where the logs go; default: a temporary one")
+    options.add_argument("--figure", type=Path, help="draw the CPU per file to this file")
+    asked = options.parse_args()
+    parser = shutil.which("darshan-parser")
+    if not parser:
+        print("darshan-parser is not on PATH: left out")
+    print(
+        "| layout | files | log, MB | describe, CPU s | µs per file | peak MiB "
+        "| darshan-parser, CPU s | µs per file | peak MiB | ratio |"
+    )
+    print("|---" * 10 + "|")
+    found: dict[str, list[tuple[int, float, float | None]]] = {}
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        for layout in asked.layouts:
+            for files in asked.files:
+                job = job_of(layout, files)
+                path = write(Path(folder) / "log.darshan", job)
+                ours, theirs = measure(path, parser, asked.rounds)
+                print(line(layout, job, path.stat().st_size, ours, theirs), flush=True)
+                each = [
+                    1e6 * c.median_s / job.records if c.cpu_s else None for c in (ours, theirs)
+                ]
+                found.setdefault(layout, []).append((job.records, each[0] or 0.0, each[1]))
+    if asked.figure:
+        draw(asked.figure, found)
+
+
+if __name__ == "__main__":
+    main()
