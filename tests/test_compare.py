@@ -121,6 +121,7 @@ def test_history_tells_how_far_sessions_differ(site: Path) -> None:
     ("first", "second", "cause"),
     [
         (canary(1), canary(0.5), "storage"),
+        (canary(1), canary(0.8), "storage"),
         (canary(1), canary(1), "library or layout"),
         (canary(1), canary(1, 0.4), "noisy neighbour"),
         ((), (), ""),

@@ -42,7 +42,7 @@ def test_documents_and_what_is_wrong_with_edited_ones(path: Path) -> None:
     if fast(row):
         schema.check(row, str(path))
     else:
-        assert not slow.is_valid(row) or "if" in found
+        assert not slow.is_valid(row)
         return
     rng = random.Random(path.name)
     wrong = 0

@@ -42,6 +42,10 @@ def explaining(schema: dict[str, Any], **more: Any) -> Any:
     return extend(jsonschema.Draft202012Validator, {"pattern": pattern}, **more)(schema)
 
 
+# Belong to properties, to items and to if.
+_OF_OTHERS = ("additionalProperties", "prefixItems", "then", "else")
+
+
 class _UnknownError(Exception):
     """A keyword that is not known here."""
 
@@ -83,8 +87,8 @@ class _Compiler:
             return lambda value: schema
         checks: list[Check] = []
         for word, argument in schema.items():
-            if word in _SILENT or word in ("additionalProperties", "prefixItems"):
-                continue  # the latter two belong to properties and items
+            if word in _SILENT or word in _OF_OTHERS:
+                continue
             make = getattr(self, "_" + word.lstrip("$"), None)
             if make is None:
                 raise _UnknownError(word)
@@ -151,6 +155,18 @@ class _Compiler:
             return all(map(rest, value[len(first) :] if first else value))
 
         return check
+
+    def _if(self, asked: Any, schema: Any) -> Check:
+        """Only questions for texts of keys: there, a False of ours is one of the schema too."""
+        if type(asked) is not dict or not asked.keys() <= {"properties", "required"}:
+            raise _UnknownError("if")
+        for rule in asked.get("properties", {}).values():
+            values = rule.get("enum", [rule.get("const")])
+            if len(rule) != 1 or not all(type(value) is str for value in values):
+                raise _UnknownError("if")
+        met = self.check(asked)
+        then, other = (self.check(schema.get(word, True)) for word in ("then", "else"))
+        return lambda value: then(value) if met(value) else other(value)
 
     def _oneOf(self, schemas: list[Any], _: Any) -> Check:
         checks = [self.check(s) for s in schemas]

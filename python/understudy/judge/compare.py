@@ -401,10 +401,10 @@ def _cause(
         name, found = "IOR", beside.get((place, draft["_operation"]))
     if found is None:
         return UNKNOWN, "no canary and no IOR ran on both sides; -S canary=1 adds one"
-    return _by_canary(name, found, draft["change"])
+    return _by_canary(name, found, draft["change"], rule)
 
 
-def _by_canary(name: str, canary: Change, own: Change) -> tuple[str, str]:
+def _by_canary(name: str, canary: Change, own: Change, rule: Rule) -> tuple[str, str]:
     """Half of the loss (of the logarithm) is the border: a canary that surely lost more moved as
     the replica did, and one that surely lost less did not."""
     half = math.sqrt(own.ratio)
@@ -418,6 +418,8 @@ def _by_canary(name: str, canary: Change, own: Change) -> tuple[str, str]:
         name = f"{name} (of one session)"
     if more:
         return STORAGE, f"{name} {verb} by as much ({fell}): storage"
+    if less and (canary.high < 1 - rule.effect if down else canary.low > 1 / (1 - rule.effect)):
+        return STORAGE, f"{name} {verb} as well ({fell}), but by less: storage, at least in part"
     if less:
         return REPLICA, f"only the replica {verb}, {name} did not ({fell}): library or layout"
     return UNKNOWN, f"{name} ({fell}) does not tell whether it is the storage"
