@@ -57,6 +57,7 @@ EACH = {"repeat": {"count": 5, "period_s": 0.5}}
 ALL: list[dict[str, Any]] = [
     {"files": "rewrite", "names": 2, "dumps": [dump(**EACH)]},
     {"files": "update", "reopen": False, "dumps": [dump(**EACH)]},
+    {"files": "append", "reopen": True, "dumps": [dump(**EACH)]},
     {"layout": "flood", "files_per_directory": 100, "order": {"rule": "shuffled", "seed": 7}},
     {"operation": "read", "files": "update", "layout": "flood", "passes": 3},
     {"order": {"rule": "strided", "step": 4}, "direct": True},
@@ -95,7 +96,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"files": "rewrite", "operation": "read"}, "files: expected new, append or update"),
     ({"names": 2}, "names: expected 1, since the files are new, got 2"),
     ({"names": 0, "files": "update"}, "names: expected at least 1, got 0"),
-    ({"reopen": False}, "reopen: expected true, since the files are new and not update"),
+    ({"reopen": False}, "reopen: expected true, since the files are new"),
     ({"passes": 2}, "passes: expected 1, since the operation is write, got 2"),
     ({"operation": "read", "sync_bytes": 1}, "sync_bytes: expected null, since the operation is"),
     ({"operation": "read", "write_through": True}, "write_through: expected false, since"),

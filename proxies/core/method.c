@@ -57,12 +57,13 @@ const struct und_method *und_method_find(const char *name)
     return NULL;
 }
 
-const char *const und_kind_names[] = {"update", "rewrite", "extends", "flood", "write_through", NULL};
+const char *const und_kind_names[] = {"update", "reopen", "rewrite", "extends", "flood", "write_through", NULL};
 
 bool und_method_plays(const struct und_method *method, enum und_kind_of_stream kind)
 {
     switch (kind) {
-    case UND_KIND_UPDATE: return method->updates;
+    case UND_KIND_UPDATE:
+    case UND_KIND_REOPEN: return method->updates;
     case UND_KIND_REWRITE: return !method->replaces && !method->store;
     case UND_KIND_EXTENDS: return !method->suffix && !method->part && !method->store;
     case UND_KIND_FLOOD: return !method->part && !method->replaces && !method->store;

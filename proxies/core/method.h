@@ -123,7 +123,7 @@ struct und_method {
     const struct und_store *store;
     bool buffers;        /* its library keeps bytes of a time step: appended files are flushed after each one */
     bool collective;     /* the interface has collective data calls; false: -c is refused or meaningless */
-    bool updates;        /* can overwrite datasets of an earlier dump */
+    bool updates;        /* can open a file again, to overwrite datasets of an earlier dump or to let them grow */
     bool writes_through; /* has write_through of struct und_open */
     /* Optional, of a method that uses MPI-IO and can create files: the hints that it asks for by default, as
      * KEY=VALUE, ending with NULL. NULL: the method takes no hints. */
@@ -219,7 +219,14 @@ static inline bool und_runs_next(struct und_runs *runs)
 }
 
 /* What kinds of streams ask of a method. */
-enum und_kind_of_stream { UND_KIND_UPDATE, UND_KIND_REWRITE, UND_KIND_EXTENDS, UND_KIND_FLOOD, UND_KIND_WRITE_THROUGH };
+enum und_kind_of_stream {
+    UND_KIND_UPDATE,
+    UND_KIND_REOPEN, /* append, opened for each dump */
+    UND_KIND_REWRITE,
+    UND_KIND_EXTENDS,
+    UND_KIND_FLOOD,
+    UND_KIND_WRITE_THROUGH
+};
 extern const char *const und_kind_names[]; /* as in the workload contract, ending with NULL */
 
 /* Can the method play streams of that kind? */

@@ -67,8 +67,7 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
     const bool closes = event->restart || und_series_ends(series, event->dump);
     const bool syncs = !reads && run->plan->streams[event->stream].sync;
     /* A dump of operations alone has no files, but where they stay open. */
-    const bool stays = stream->append || (stream->update && !stream->reopen);
-    const bool moves = stays || stream->dumps[event->dump].variable_count > 0;
+    const bool moves = !stream->reopen || stream->dumps[event->dump].variable_count > 0;
     memset(records, 0, UND_PHASES * sizeof *records);
 
     und_watch_dump(stream, event->dump, event->restart);

@@ -207,7 +207,9 @@ static bool check_method(const struct und_workload *workload, int s, const struc
     const struct und_method *method = plans[s].method;
     const bool writes = stream->operation == UND_WRITES, again = stream->dump_count > stream->names;
     const char *cannot =
-        writes && stream->update && again && !und_method_plays(method, UND_KIND_UPDATE)     ? "update files in place"
+        writes && stream->update && again && !und_method_plays(method, UND_KIND_UPDATE) ? "update files in place"
+        : stream->append && stream->reopen && again && !und_method_plays(method, UND_KIND_REOPEN)
+            ? "open appended files again"
         : writes && stream->rewrite && again && !und_method_plays(method, UND_KIND_REWRITE) ? "rewrite files"
         : stream->write_through && !und_method_plays(method, UND_KIND_WRITE_THROUGH)        ? "write through to storage"
         : (stream->extends >= 0 || stream->extended_by >= 0) && !und_method_plays(method, UND_KIND_EXTENDS)
@@ -405,7 +407,7 @@ static bool plan_stream(const struct und_workload *workload, int s, const struct
         return false;
     const bool writes = stream->operation == UND_WRITES;
     plan->lasting = writes && (stream->sync || options->fsync);
-    plan->sync = plan->lasting || (writes && stream->append && plan->method->buffers);
+    plan->sync = plan->lasting || (writes && !stream->reopen && stream->append && plan->method->buffers);
     if (!settle(stream, s, workload->ranks, options, plan, error) || !plan_hints(options, plan, error))
         return false;
     if (options->verify && !plan->method->has_files)

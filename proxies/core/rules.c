@@ -24,7 +24,7 @@ static bool check_turns(struct und_strict *at, const struct und_stream *stream)
 {
     const char *why = stream->layout == UND_FILE_PER_PROCESS ? "no ranks share a file in the layout file-per-process"
                       : stream->layout == UND_FLOOD          ? "no ranks share a file in the layout flood"
-                      : stream->append                       ? "files that are appended to stay open"
+                      : stream->append                       ? "the files are append and not new"
                       : stream->rewrite                      ? "the files are rewrite and not new"
                       : stream->update                       ? "the files are update and not new"
                       : stream->collective                   ? "collective calls are made by all ranks together"
@@ -52,7 +52,7 @@ bool und_rules_check_stream(struct und_strict *at, const struct und_stream *stre
         return fault(at, "files", "new, append or update", "the operation is read");
     if (stream->names > 1 && !again)
         return fault(at, "names", "1", why);
-    if (!stream->reopen && !stream->update)
+    if (!stream->reopen && !stream->update && !stream->append)
         return fault(at, "reopen", "true", why);
     if (stream->own_directories && stream->layout != UND_FILE_PER_PROCESS && stream->layout != UND_GROUPED)
         return fault(at, "own_directories", "false", "the layout is neither file-per-process nor grouped");

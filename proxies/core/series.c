@@ -163,18 +163,12 @@ int64_t und_series_operate(struct und_series *series)
 
 bool und_series_begins(const struct und_series *series, int dump)
 {
-    const struct und_stream *stream = series->stream;
-    if (stream->update && !stream->reopen)
-        return dump < stream->names;
-    return !stream->append || dump == 0;
+    return series->stream->reopen || dump < series->stream->names;
 }
 
 bool und_series_ends(const struct und_series *series, int dump)
 {
-    const struct und_stream *stream = series->stream;
-    if (stream->update && !stream->reopen)
-        return und_series_lasts(series, dump);
-    return !stream->append || dump == stream->dump_count - 1;
+    return series->stream->reopen || dump >= series->stream->dump_count - series->stream->names;
 }
 
 bool und_series_lasts(const struct und_series *series, int dump)
@@ -183,11 +177,11 @@ bool und_series_lasts(const struct und_series *series, int dump)
     return (!stream->rewrite && !stream->update) || dump >= stream->dump_count - stream->names;
 }
 
-/* Does the dump make its files, rather than write to those of a dump before it? */
+/* Does the dump make its files, rather than go on with those of a dump before it? */
 static bool makes_files(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    return (!stream->rewrite && !stream->update) || dump < stream->names;
+    return (!stream->append && !stream->rewrite && !stream->update) || dump < stream->names;
 }
 
 /* Marks the files in which this rank has bytes in the dump. */
@@ -475,6 +469,12 @@ static void agree_on_calls(struct und_series *series)
     }
 }
 
+/* Does the dump go on with files that an earlier one has made, keeping what they hold? */
+static bool continues(const struct und_series *series, int dump)
+{
+    return !makes_files(series, dump) && !series->stream->rewrite;
+}
+
 static bool is_open(const struct und_series *series)
 {
     for (int s = 0; s < series->stream->files; ++s)
@@ -498,7 +498,8 @@ void und_series_prepare(struct und_series *series, int dump)
         series->slots = series->all_slots + (ptrdiff_t)und_stream_set(series->stream, dump) * series->stream->files;
     choose_comms(series, dump);
     /* Another than the first may be all that is read of a set that stays open. */
-    if (und_series_begins(series, dump) || (series->stream->update && !is_open(series)))
+    const bool grows = series->stream->append && dump > 0;
+    if (!grows && (und_series_begins(series, dump) || (series->stream->update && !is_open(series))))
         begin_files(series, dump);
     for (int s = 0; s < series->stream->files && series->stream->update; ++s)
         series->slots[s].payload = 0;
@@ -648,19 +649,18 @@ void und_series_open(struct und_series *series)
         if (slot->comm == MPI_COMM_NULL)
             continue;
         und_watch_enter("open", slot->path, true);
-        const bool made = !makes_files(series, series->dump);
+        const bool goes_on = slot->exists || continues(series, series->dump);
         const bool writes = series->mode == UND_CREATE && series->plan->method->has_files;
-        const bool creates = writes && !slot->exists && !(made && series->stream->update);
-        const bool by_method = creates && series->plan->creates && !made;
+        const bool creates = writes && !goes_on;
+        const bool by_method = creates && series->plan->creates && makes_files(series, series->dump);
         int created = creates && !by_method ? create_file(series, slot) : -1;
         const bool turns = series->stream->turns;
         const struct und_open how = {
             .path = slot->path,
             .comm = turns ? MPI_COMM_SELF : slot->comm,
-            .mode = series->mode != UND_CREATE ? series->mode
-                    : slot->exists || (made && series->stream->update) || (turns && writes && !slot->stands_for_it)
-                        ? UND_EXTEND
-                        : UND_CREATE,
+            .mode = series->mode != UND_CREATE                             ? series->mode
+                    : goes_on || (turns && writes && !slot->stands_for_it) ? UND_EXTEND
+                                                                           : UND_CREATE,
             .write_through = series->stream->write_through,
             .turns = turns,
             .append = series->stream->append,

@@ -459,7 +459,7 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
     static const char *const paces[] = {"burst", "steady", NULL};
     int pace = 0;
     stream->names = stream->passes = 1;
-    stream->reopen = true;
+    stream->reopen = !stream->append;
     const struct {
         const char *key;
         int64_t most, *number;

@@ -78,7 +78,7 @@ struct und_stream {
     enum und_operation operation;
     bool append, rewrite, update; /* one at most; none: each dump has new files */
     int64_t names;                /* rewrite, update: sets of files used in turn */
-    bool reopen;                  /* update: each dump opens and closes its set */
+    bool reopen;                  /* each dump opens and closes its files; append and update may keep them open */
     int extends;                  /* the stream into whose files this one writes; -1: none */
     int extended_by;              /* the one that writes into the files of this; -1: none */
     enum und_layout layout;

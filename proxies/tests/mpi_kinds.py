@@ -87,6 +87,12 @@ AGAIN = {
     "place": {"files": "update", "layout": "file-per-process"},
     "open": {"files": "update", "names": 2, "reopen": False},
 }
+GROWN = {
+    "grows": {"files": "append"},
+    "shared": {"files": "append", "reopen": True},
+    "apart": {"files": "append", "reopen": True, "layout": "file-per-process"},
+    "paired": {"files": "append", "reopen": True, "layout": "grouped", "groups": 2},
+}
 
 
 def rewritten(player: Player, method: str) -> None:
@@ -124,11 +130,44 @@ def rewritten(player: Player, method: str) -> None:
         expect(data == wanted[twin], f"{path} is not the last dump, {twin}")
 
 
+def grown(player: Player, method: str) -> None:
+    """Appended files that each dump opens hold the same as those that stay open."""
+    require(player, method)
+    described = workload(*(stream(k, dumps=SERIES, **v) for k, v in GROWN.items()))
+    for one in described["streams"]:
+        one["method"] = method
+    result, files = kept(player, described, "--verify", "--time-scale", 0)
+    expect(
+        result["verification"] == {"bytes": len(GROWN) * 5 * WHOLE_BYTES, "wrong_bytes": 0},
+        f"verified {result['verification']}, expected all dumps",
+    )
+    for name, keys in GROWN.items():
+        dumps = played(result, name)
+        expect([d["bytes"] for d in dumps] == 5 * [WHOLE_BYTES], f"{name}: {dumps}")
+        again = "reopen" in keys
+        for phase, times in (("open", [True, *(4 * [again])]), ("close", [*(4 * [again]), True])):
+            found = [operations(d, phase) > 0 for d in dumps]
+            expect(found == times, f"{name}: {phase} {found}")
+        if again:
+            expect(not any(operations(d, "sync") for d in dumps), f"{name}: flushed")
+    if method in BYTE_METHODS:
+        _, wanted = kept(player, described | {"streams": [
+            {k: v for k, v in one.items() if k != "reopen"} for one in described["streams"]
+        ]}, "--time-scale", 0)  # fmt: skip
+        expect(files == wanted, "files differ from those that stay open")
+        expect(len(files) == 1 + 1 + RANKS + 2, f"files {sorted(files)}")
+    for one in described["streams"]:
+        one["operation"] = "read"
+    result = player.play(described, "--verify", "--time-scale", 0)
+    expect(result["verification"]["wrong_bytes"] == 0, "wrong bytes in a file that is read")
+
+
 def refused(player: Player) -> None:
     """One line where a method cannot do what a stream asks."""
     for keys, words in (
         ({"files": "rewrite"}, "cannot rewrite files"),
         ({"files": "update"}, "cannot update files in place"),
+        ({"files": "append", "reopen": True}, "cannot open appended files again"),
         ({"write_through": True}, "cannot write through"),
     ):
         path = player.describe(workload(stream("s", dumps=SERIES, **keys)))
@@ -338,6 +377,7 @@ def repeated(player: Player) -> None:
 
 CASES = {
     **{f"rewritten.{m}": partial(rewritten, method=m) for m in METHODS},
+    **{f"grown.{m}": partial(grown, method=m) for m in METHODS if m != "adios"},
     **{f"ordered.{m}": partial(ordered, method=m) for m in METHODS},
     "smaller": smaller,
     "extended": extended,

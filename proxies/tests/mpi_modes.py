@@ -141,7 +141,7 @@ def refuses_turns(player: Player) -> None:
     """Where nobody shares a file, or files stay open, or calls are collective."""
     cases: dict[str, Json] = {
         "file-per-process": LAYOUTS["file-per-process"],
-        "appended": {"files": "append"},
+        "append and not new": {"files": "append"},
         "collective": {"collective": True},
     }
     for words, changes in cases.items():

@@ -312,7 +312,7 @@ static void test_turns(void **state)
         const char *path, *value, *why;
     } cases[] = {
         {"streams/0/turns", "true", NULL},
-        {"streams/0/files", "'append'", "files that are appended to stay open"},
+        {"streams/0/files", "'append'", "the files are append and not new"},
         {"streams/0/collective", "true", "collective calls are made by all ranks together"},
     };
     (void)state;

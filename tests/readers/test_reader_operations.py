@@ -43,8 +43,8 @@ def test_a_file_that_each_time_step_opens(tmp_path: Path) -> None:
     run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
         (n * MIB, MIB, 2.0 + 5 * n, 2.1 + 5 * n) for n in range(20)]})  # fmt: skip
     stream = only(run.describe(tmp_path))
-    assert stream.files == "append"
-    assert made(stream) == [{}] + [{"open": ((1, 1), (3, 0))}] * 19
+    assert (stream.files, stream.stays_open) == ("append", False)
+    assert made(stream) == [{}] * 20
 
 
 def test_files_that_move_no_byte_are_a_stream(tmp_path: Path) -> None:

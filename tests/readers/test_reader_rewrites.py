@@ -39,7 +39,7 @@ def written_again(
 
 
 def kind(stream: Stream) -> tuple[str, int, bool]:
-    return stream.files, stream.names, stream.reopen
+    return stream.files, stream.names, not stream.stays_open
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -172,7 +172,7 @@ def test_quantum_espresso_updates_in_place() -> None:
     written = [s for s in workload.streams if s.operation == "write"]
     assert round(sum(s.bytes for s in written) / 1e6, 1) == 26.4
     waves = next(s for s in written if s.label.endswith("si.wfc*"))
-    assert (waves.files, waves.reopen) == ("update", False)
+    assert (waves.files, waves.stays_open) == ("update", True)
     assert (waves.layout, sizes(waves)) == ("file-per-process", [1_420_288] * 14)
     density = next(s for s in written if s.label.endswith("charge-density.dat"))
     assert (density.files, sizes(density)) == ("rewrite", [308_656] * 5)

@@ -84,7 +84,7 @@ def test_trap_rewrites_in_place(module: str, tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (sizes(stream), stream.dumps[0].overhead_bytes) == ([MIB] * 14, 0)
-    assert (stream.files, stream.reopen) == ("update", False)
+    assert (stream.files, stream.stays_open) == ("update", True)
     assert origin(workload, "/streams/0/dumps/0/variables/0/shape/0") == "assumed"
 
 

@@ -147,7 +147,7 @@ def opens_of(stream: Stream, ranks: int) -> int:
         for each in dump.operations
         if each.operation in ("open", "create")
     )
-    if stream.files == "append" or not stream.reopen:
+    if stream.stays_open:
         whole = tuple(dict.fromkeys(v for d in stream.dumps for v in d.variables))
         return also + sum(mask.total for mask in _opened(whole, ranks).values())
     for dump in stream.dumps:
@@ -161,7 +161,7 @@ def opens_of(stream: Stream, ranks: int) -> int:
 
 def flushes_of(stream: Stream, ranks: int) -> int:
     """How often the ranks flush files, by the stream's own method."""
-    appended = stream.files == "append" and stream.method in ("hdf5", "stdio")
+    appended = stream.files == "append" and stream.stays_open and stream.method in ("hdf5", "stdio")
     each_dump = stream.sync or appended
     if stream.operation != "write" or not (each_dump or stream.sync_bytes):
         return 0

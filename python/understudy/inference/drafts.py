@@ -23,7 +23,7 @@ class Draft:
     series: list[Series]
     files: str = "new"
     names: int = 1  # of files rewritten or updated: sets used in turn
-    reopen: bool = True  # of updated files
+    reopen: bool | None = None  # as in the contract
     removes: bool = False  # files rewritten are created again
     again: str = ""  # how it was found that they are written again
     again_sure: bool = False

@@ -45,7 +45,7 @@ class Metadata:
     def learn(self, draft: Draft, stream: Stream) -> None:
         """Note what the next stream lacks."""
         own = [self._own(draft, k) for k in range(draft.dumps)]
-        if stream.files == "append" or not stream.reopen:
+        if stream.stays_open:
             lacks = self._of_open_files(stream, own)
         else:
             lacks = [

@@ -420,6 +420,8 @@ class Composer:
             entry("/reopen", "reconstructed", draft.again, sure)
         else:
             entry("/files", "reconstructed", "names of the files and when they were open")
+            if draft.files == "append" and draft.reopen:
+                entry("/reopen", "reconstructed", "opened for each time step, by the counters")
         if draft.pace == "steady":
             how = "calls at equal distances in the DXT segments, over which the file rests"
             entry("/pace", "reconstructed", how)

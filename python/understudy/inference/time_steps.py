@@ -40,7 +40,7 @@ from understudy.inference.passes import (
     runs_of,
     some,
 )
-from understudy.inference.rewrites import counted, is_again
+from understudy.inference.rewrites import counted, is_again, opened_each
 from understudy.inference.series import CELLS, Cell, DumpFacts, Series, bin_edges
 from understudy.inference.table import BURST, LONG
 from understudy.inference.transfers import Tally
@@ -177,7 +177,7 @@ class TimeSteps:
             return
         series.dumps = [d for d in series.dumps if d.bytes]
         draft.timing = counted + how
-        draft.files = "append"
+        draft.files, draft.reopen = "append", opened_each(cells, series.dumps)
         for step in series.dumps[:-1]:  # container bytes are counted with the last time step
             step.extent = step.bytes if dump.extent else 0
         series.dumps[-1].extent = dump.extent - sum(d.extent for d in series.dumps[:-1])
@@ -568,8 +568,12 @@ def _share(cell: Cell, k: int, edges: Sequence[int], calls: Bytes | None = None)
     low, high, total = edges[k], edges[k + 1], edges[-1]
     steps, share = len(edges) - 1, (high - low) / total
 
+    even = all(edge * steps == n * total for n, edge in enumerate(edges))
+
     def scaled(size: int) -> int:
         rows = size // cell.element
+        if even:  # the larger ones last: to read files of another size, the player makes them anew
+            return (rows // steps + (k >= steps - rows % steps)) * cell.element
         return (rows * high // total - rows * low // total) * cell.element
 
     def made(tally: Tally) -> Tally:

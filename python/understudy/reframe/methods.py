@@ -41,7 +41,7 @@ def lacks(method: str, program: Path | None = None) -> str | None:
 
 def cannot_play(method: str) -> frozenset[str]:
     """The kinds of streams that the player cannot play with a method, as the contract names them:
-    update, rewrite, extends, flood, write_through."""
+    update, reopen (of append), rewrite, extends, flood, write_through."""
     clauses = _listed(player()).get(method, "").split(", ")
     return frozenset(
         kind

@@ -239,6 +239,7 @@ class Played(Placed):
             kinds = {
                 stream.files: stream.operation == "write" and stream.dump_count > stream.names,
                 stream.layout: True,
+                "reopen": stream.files == "append" and not stream.stays_open,
                 "extends": stream.extends is not None or stream.name in extended,
                 "write_through": stream.write_through,
             }

@@ -80,8 +80,8 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
         yield "files", "expected new, append or update, since the operation is read, got rewrite"
     if stream.names > 1 and not again:
         yield "names", f"expected 1, since the files are {files}, got {stream.names}"
-    if not stream.reopen and files != "update":
-        yield "reopen", f"expected true, since the files are {files} and not update"
+    if stream.stays_open and files not in ("append", "update"):
+        yield "reopen", f"expected true, since the files are {files}"
     if stream.own_directories and stream.layout not in ("file-per-process", "grouped"):
         yield ("own_directories", "expected false, since the layout is neither file-per-process "
                "nor grouped")  # fmt: skip
@@ -194,7 +194,7 @@ def _turns_fault(stream: Stream) -> str:
     if stream.layout in ("file-per-process", "flood"):
         return f"no ranks share a file in the layout {stream.layout}"
     if stream.files == "append":
-        return "files that are appended to stay open"
+        return "the files are append and not new"
     if stream.files != "new":
         return f"the files are {stream.files} and not new"
     return "collective calls are made by all ranks together" if _together(stream) else ""

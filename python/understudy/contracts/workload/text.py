@@ -11,7 +11,7 @@ from understudy.paths import where
 # Optional keys by a key that only their object has; at these values they are omitted.
 _OPTIONAL: dict[str, dict[str, Any]] = {
     "dumps": {
-        "names": 1, "reopen": True, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
+        "names": 1, "reopen": None, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
         "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
         "files_per_directory": None, "removes": False,
         "own_directories": False,

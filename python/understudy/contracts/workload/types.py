@@ -227,7 +227,7 @@ class Stream:
     turns: bool = False
     content: Content = Content()
     names: int = 1
-    reopen: bool = True
+    reopen: bool | None = None  # None: as the files imply; see stays_open
     extends: str | None = None
     order: Order = Order()
     passes: int = 1
@@ -238,6 +238,16 @@ class Stream:
     removes: bool = False
     own_directories: bool = False
     files_per_directory: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.reopen == (self.files != "append"):
+            object.__setattr__(self, "reopen", None)
+
+    @property
+    def stays_open(self) -> bool:
+        """Whether files are open from their first dump to their last: appended ones unless
+        `reopen` is true, updated ones if it is false."""
+        return self.files == "append" if self.reopen is None else not self.reopen
 
     @property
     def bytes(self) -> int:
