@@ -161,7 +161,9 @@ def opens_of(stream: Stream, ranks: int) -> int:
 
 def flushes_of(stream: Stream, ranks: int) -> int:
     """How often the ranks flush files, by the stream's own method."""
-    appended = stream.files == "append" and stream.stays_open and stream.method in ("hdf5", "stdio")
+    appended = (
+        stream.files == "append" and stream.stays_open and stream.method in ("hdf5", "stdio")
+    )
     each_dump = stream.sync or appended
     if stream.operation != "write" or not (each_dump or stream.sync_bytes):
         return 0
