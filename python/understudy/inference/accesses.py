@@ -161,7 +161,7 @@ class Accesses:
             for block in self.log.records(module):
                 self._tick(READING * self.log.share_read)
                 screened = self.screen(module, block)
-                self.sums.add(module, screened)
+                self.sums.add(module, screened, self.screen.low)
                 yield screened
 
     def _names(self, block: NameBlock) -> Rows:

@@ -31,6 +31,7 @@ from understudy.inference.table import IdSet
 
 Ids = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.int64]
 READ, WRITE = 0, 1
 WORDS = (("READ", "READ"), ("WRITE", "WRITTEN"))
 _ORDER = ("HDF5", "MPI-IO", "POSIX", "STDIO")
@@ -96,6 +97,7 @@ class Sums:
         self._log, self._kept, self._made = log, kept, made
         self._found = Interfaces(modules=frozenset(m for m in log.modules if _usable(log, m)))
         self._hdf5, self._by_handle = IdSet(), IdSet()
+        self._low: Words | None = None
         self._of_hdf5 = [0, 0]  # opens and flushes of its files
 
     @cached_property
@@ -107,8 +109,9 @@ class Sums:
         """Files that moved bytes through stdio."""
         return _set_of(self._log, "STDIO", lambda block: block["id"][_moved(block, "STDIO") > 0])
 
-    def add(self, module: str, block: Any) -> None:
-        """Add the records of a block."""
+    def add(self, module: str, block: Any, low: Words | None = None) -> None:
+        """Add the records of a block, of which no word is smaller than `low`, if that is known."""
+        self._low = low
         ids = block["file_rec_id" if module == "H5D" else "id"]
         if module in ("H5F", "H5D"):
             self._hdf5.add(np.unique(ids))
@@ -167,8 +170,8 @@ class Sums:
         if self._made is not None:
             prepared = self._made(ids)
             kept = block[~prepared] if prepared.any() else block
-        prefix, whole = _PREFIX[module], _Columns(block)
-        of_kept = whole if kept is block else _Columns(kept)
+        prefix, whole = _PREFIX[module], _Columns(block, self._low)
+        of_kept = whole if kept is block else _Columns(kept, self._low)
         for way, (verb, past) in enumerate(WORDS):
             rows, sums = (kept, of_kept) if way == WRITE else (block, whole)
             counter = f"{prefix}_BYTES_{past}"
@@ -192,7 +195,7 @@ class Sums:
 class _Columns:
     """Sums of the counters of a block; what is not known (negative) counts as 0."""
 
-    def __init__(self, block: Any) -> None:
+    def __init__(self, block: Any, low: Words | None = None) -> None:
         self._words = (
             np.ascontiguousarray(block)
             .view(np.int64)
@@ -200,7 +203,7 @@ class _Columns:
         )
         self._place = {name: k for k, name in enumerate(block.dtype.names)}
         self._sums = self._words.sum(axis=0)
-        self._low = self._words.min(axis=0, initial=0)
+        self._low = self._words.min(axis=0, initial=0) if low is None else low
 
     def __getitem__(self, name: str) -> int:
         k = self._place[name]

@@ -96,8 +96,10 @@ def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
         place, known = _rows_of(rows, which, mine, by_rank=False)
         idle.append(mine[~known])
         mine, place = mine[known], place[:, known]
-        own, same = _rows_of(rows, which, mine, by_rank=True)
-        target, last = np.where(same, own, place)  # a write, and a read if there is one
+        target, last = place  # a write, and a read if there is one
+        if (target != last).any():  # some file has several rows
+            own, same = _rows_of(rows, which, mine, by_rank=True)
+            target, last = np.where(same, own, place)
         both = rows["write"][target] & ~rows["write"][last]
         each = np.where(mine["rank"] == ALL_RANKS, ranks, 1)
         some = both & (mine["made"][:, 0] >= 2 * each)  # a file is opened once to read it
