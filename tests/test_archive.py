@@ -9,7 +9,9 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from understudy.darshanlog import layouts
 from understudy.darshanlog.archive import ALREADY, LARGER, REPLACED, Options, archive
 from understudy.darshanlog.convert import OF_CONVERT, Source, convert
 from understudy.darshanlog.sizes import log_size
+from understudy.darshanlog.workers import each, stopping
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
@@ -410,6 +413,71 @@ def test_what_is_no_log(what: str, tmp_path: Path) -> None:
     done = run(path)
     assert done.exit_code == 1 and str(path) in done.stderr
     assert "Traceback" not in done.output
+
+
+# -- a process that is ended ----------------------------------------------------------------------
+
+
+def of_session(session: int) -> list[int]:
+    """The processes that a process started, and itself."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(stat.parent.name))
+    return found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120  # only a failure takes so long
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGKILL", "SIGTERM to all"])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_signal_leaves_no_process_and_all_logs(jobs: int, number: str, tmp_path: Path) -> None:
+    names = [f"{n}.darshan" for n in range(4)]
+    log(tmp_path / names[0], 30_000)  # seconds to convert
+    for name in names[1:]:
+        shutil.copy(tmp_path / names[0], tmp_path / name)
+    before = plain(tmp_path / names[0])
+    started = subprocess.Popen(
+        [sys.executable, "-m", "understudy", "archive", "--jobs", str(jobs), tmp_path],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+    )  # fmt: skip
+    until(lambda: any(tmp_path.glob(".*.part")))
+    sent = signal.Signals[number.split()[0]]
+    (os.killpg if "all" in number else os.kill)(started.pid, sent)
+    stdout, stderr = started.communicate(timeout=120)
+    until(lambda: not of_session(started.pid))
+    if sent == signal.SIGKILL:
+        assert started.returncode == -sent
+    else:
+        assert started.returncode == 128 + sent
+        assert stdout == "" and stderr.count("\n") == 1, stderr
+        assert f"stopped by {sent.name} after " in stderr and " of 4 logs; " in stderr
+    left = {path.name for path in tmp_path.iterdir()}
+    if sent == signal.SIGKILL and jobs == 1:  # as the manual says
+        left = {name for name in left if not name.endswith(".part")}
+    assert left == set(names)
+    assert all(plain(tmp_path / name) == before for name in names)
+
+
+def shy(number: int, check: Callable[[], None]) -> int:
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    check()
+    return number
+
+
+def test_killed_worker_costs_its_task_alone() -> None:
+    with stopping() as stop:
+        assert dict(each(range(5), shy, 2, stop)) == {0: 0, 1: None, 2: 2, 3: 3, 4: 4}
 
 
 # -- show -----------------------------------------------------------------------------------------

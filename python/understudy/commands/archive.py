@@ -4,9 +4,7 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import click
@@ -23,9 +21,10 @@ from rich.progress import (
 from understudy.darshanlog import logs_below
 from understudy.darshanlog.archive import ALREADY, LARGER, Archived, Options, archive
 from understudy.darshanlog.convert import COMPRESSIONS
+from understudy.darshanlog.workers import Check, Stop, Stopped, each, stopping
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
-from understudy.messages import tell_some
+from understudy.messages import tell, tell_some
 from understudy.tables import table
 from understudy.units import exact, size
 
@@ -89,9 +88,20 @@ def command(
         compression=compression, into=into, always=always, check=verify,
         threads=max(1, jobs // len(paths)),
     )  # fmt: skip
-    found = _converted(paths, options, jobs)
-    made = [row for row in found if isinstance(row, Archived)]
-    faults = [str(row) for row in found if isinstance(row, UnderstudyError)]
+    found: dict[int, Result] = {}
+    with stopping() as stop:
+        try:
+            for index, row in _converted(paths, options, jobs, stop):
+                found[index] = row
+        except Stopped as signal:
+            tell(
+                f"stopped by {signal} after {len(found)} of {len(paths)} logs; each log is "
+                "whole, converted or as it was; there is no table"
+            )
+            sys.exit(128 + stop.number)
+    rows = [found[index] for index in range(len(paths))]
+    made = [row for row in rows if isinstance(row, Archived)]
+    faults = [str(row) for row in rows if isinstance(row, UnderstudyError)]
     if csv_file is not None:
         write_text(csv_file, _values(made))
     if made:
@@ -115,8 +125,10 @@ def _paths(logs: Sequence[Path]) -> tuple[list[Path], list[str]]:
     return list(dict.fromkeys(paths)), left_out
 
 
-def _converted(paths: Sequence[Path], options: Options, jobs: int) -> list[Result]:
-    """In the order of the paths."""
+def _converted(
+    paths: Sequence[Path], options: Options, jobs: int, stop: Stop
+) -> Iterator[tuple[int, Result]]:
+    """Index and result of each log, as they end."""
     console = Console(file=sys.stderr)
     quiet = not console.is_terminal
     if len(paths) == 1:
@@ -127,33 +139,39 @@ def _converted(paths: Sequence[Path], options: Options, jobs: int) -> list[Resul
         )
         with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
             task = bar.add_task("", total=None)
-            return [_one(paths[0], options, lambda plain: bar.advance(task, plain))]
+            yield 0, _one(paths[0], stop.check, options, lambda plain: bar.advance(task, plain))
+        return
     with Progress(
         TextColumn("converting logs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=console, transient=True, disable=quiet,
     ) as bar:  # fmt: skip
         task = bar.add_task("", total=len(paths))
-        return list(_each(paths, partial(_one, options=options), jobs, lambda: bar.advance(task)))
+        for index, row in _each(paths, partial(_one, options=options), jobs, stop):
+            bar.advance(task)
+            yield index, row
 
 
 def _each(
-    paths: Sequence[Path], convert: Callable[[Path], Result], jobs: int, tick: Callable[[], None]
-) -> Iterator[Result]:
+    paths: Sequence[Path], convert: Callable[[Path, Check], Result], jobs: int, stop: Stop
+) -> Iterator[tuple[int, Result]]:
     if jobs == 1:
-        for path in paths:
-            yield convert(path)
-            tick()
+        for index, path in enumerate(paths):
+            yield index, convert(path, stop.check)
+            stop.check()
         return
-    with ProcessPoolExecutor(min(jobs, len(paths)), get_context("spawn")) as pool:
-        begun = [pool.submit(convert, path) for path in paths]
-        for _ in as_completed(begun):
-            tick()
-        yield from (one.result() for one in begun)
+    for index, row in each(paths, convert, jobs, stop):
+        yield index, row or UnderstudyError(f"{paths[index]}: the process that read it was killed")
 
 
-def _one(path: Path, options: Options, tick: Callable[[int], None] = lambda _: None) -> Result:
+def _one(
+    path: Path, check: Check, options: Options, tick: Callable[[int], None] = lambda _: None
+) -> Result:
+    def checked(plain: int) -> None:
+        check()
+        tick(plain)
+
     try:
-        return archive(path, options, tick)
+        return archive(path, options, checked)
     except UnderstudyError as error:
         return error
 

@@ -54,8 +54,9 @@ def archive(
     """Write a log in another compression and, without `into`, put the result in its place.
 
     The result is written beside its destination under a temporary name, flushed to storage, and
-    renamed. Mode, times, owner and extended attributes are the original's. Raises UnderstudyError;
-    the original is as it was then. A process that is killed leaves the temporary file.
+    renamed. Mode, times, owner and extended attributes are the original's. Raises UnderstudyError,
+    and what `tick` raises; the original is as it was then. A process that is killed leaves the
+    temporary file.
     """
     real = _real(path)
     with Source(real) as source:
@@ -108,7 +109,7 @@ def _archive(
             temporary.unlink()
         else:
             if options.check:
-                verify(temporary, made, source)
+                verify(temporary, made, source, lambda: tick(0))
             if options.into is None:
                 _own_as_original(source, temporary)
             shutil.copystat(source.path, temporary)

@@ -413,9 +413,11 @@ def _header(source: Source, compression: str, places: Mapping[int, tuple[int, in
     return bytes(made)
 
 
-def verify(path: Path, made: Converted, source: Source) -> None:
+def verify(
+    path: Path, made: Converted, source: Source, check: Callable[[], None] = lambda: None
+) -> None:
     """Read the result again: an UnderstudyError unless its header and the plain bytes of all its
-    regions are those of the source."""
+    regions are those of the source. `check` is called for each MiB."""
     with Source(path) as found:
         before, after = source.header, found.header
         kept = [(m.name, m.version, m.partial) for m in after.modules.values()]
@@ -430,6 +432,7 @@ def verify(path: Path, made: Converted, source: Source) -> None:
         for part in found.parts:
             digest = hashlib.sha256()
             for piece in found.region(part).blocks(PIECE_BYTES):
+                check()
                 digest.update(piece)
             if digest.digest() != made.digests[part.name]:
                 raise UnderstudyError(
