@@ -401,6 +401,28 @@ def test_there_and_back_again(tmp_path: Path) -> None:
     assert log_size(path).compression == "zlib" and plain(path) == first
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["logs/many.darshan", "logs/../logs/many.darshan", "link", "hard", "into/many.darshan",
+     "there", "broken", "logs", "none/table.csv"],
+)  # fmt: skip
+def test_table_replaces_no_log_and_no_file(name: str, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "into").mkdir()
+    (tmp_path / "there").write_text("mine")
+    (tmp_path / "link").symlink_to("logs/many.darshan")
+    (tmp_path / "hard").hardlink_to(folder / "many.darshan")
+    (tmp_path / "broken").symlink_to("nowhere")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    for more in ([], ["--into", tmp_path / "into"]):
+        force = [] if name in ("there", "broken") else ["--force"]
+        if name.startswith("into") and not more:
+            continue
+        done = run(folder, "--csv", tmp_path / name, *force, *more)
+        assert done.exit_code == 2, done.output
+        assert "--csv" in done.stderr or "exists already" in done.stderr
+        assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
 @pytest.mark.parametrize("what", ["missing", "folder", "fifo", "text", "empty"])
 def test_what_is_no_log(what: str, tmp_path: Path) -> None:
     path = tmp_path / "a.darshan"

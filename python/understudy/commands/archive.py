@@ -23,7 +23,7 @@ from understudy.darshanlog.archive import ALREADY, LARGER, Archived, Options, ar
 from understudy.darshanlog.convert import COMPRESSIONS
 from understudy.darshanlog.workers import Check, Stop, Stopped, each, stopping
 from understudy.errors import UnderstudyError, one_line
-from understudy.files import write_text
+from understudy.files import expect_new, write_text
 from understudy.messages import tell, tell_some
 from understudy.tables import table
 from understudy.units import exact, size
@@ -59,7 +59,7 @@ Result = Archived | UnderstudyError
     help="Logs to convert at the same time; of a single log, its modules.",
 )  # fmt: skip
 @click.option(
-    "--csv", "csv_file", type=click.Path(path_type=Path), default=None,
+    "--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
     help="Also write the table to this file, as comma-separated values.",
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace the file of --csv.")
@@ -75,15 +75,15 @@ def command(
     touched, and named. A log that would get larger is kept. Mode and times are the original's.
 
     Prints processes, files and sizes of each log, as Table IV of the Darshan 3.0.0 paper. The exit
-    status is 1 if a log cannot be converted; the others are.
+    status is 1 if a log cannot be converted; the others are. It is 2 for invalid options.
 
     \b
     Example: understudy archive --verify --jobs 8 /logs/2025
              understudy archive --to zlib old.darshan      # back again
     """
-    if csv_file is not None and csv_file.exists() and not force:
-        raise UnderstudyError(f"{csv_file}: exists already; choose another name or use --force")
     paths, left_out = _paths(logs)
+    if csv_file is not None:
+        _expect_free(csv_file, paths, into, force)
     options = Options(
         compression=compression, into=into, always=always, check=verify,
         threads=max(1, jobs // len(paths)),
@@ -102,14 +102,30 @@ def command(
     rows = [found[index] for index in range(len(paths))]
     made = [row for row in rows if isinstance(row, Archived)]
     faults = [str(row) for row in rows if isinstance(row, UnderstudyError)]
-    if csv_file is not None:
-        write_text(csv_file, _values(made))
     if made:
         click.echo("\n".join(_lines(made)))
+    if csv_file is not None:
+        write_text(csv_file, _values(made))
     tell_some(left_out, f"{len(left_out)} left out of directories", "they are as they were")
     tell_some(faults, f"{len(faults)} of {len(paths)} logs cannot be converted", "they are kept")
     if faults:
         sys.exit(1)
+
+
+def _expect_free(table: Path, logs: Sequence[Path], into: Path | None, force: bool) -> None:
+    """A usage error where the table would replace a log, a result or, without --force, a file."""
+    real = table.resolve()
+    for log in logs:
+        if log == table or (log.exists() and table.exists() and log.samefile(table)):
+            raise click.UsageError(f"--csv {table} is the log {log}; choose another name")
+        if into is not None and into.resolve() / log.name == real:
+            raise click.UsageError(f"--csv {table} is the result of {log}; choose another name")
+    if not real.parent.is_dir():
+        raise click.UsageError(f"--csv {table}: there is no directory {table.parent}")
+    try:
+        expect_new(table, force)
+    except UnderstudyError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _paths(logs: Sequence[Path]) -> tuple[list[Path], list[str]]:
