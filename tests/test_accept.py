@@ -383,8 +383,19 @@ def test_a_damaged_record_is_named_and_counted(tmp_path: Path) -> None:
     records = keep(tmp_path / "r", seven(tmp_path))
     (records / "0" / "run.json").write_text("{", encoding="utf-8")
     found = accept(marks(tmp_path, {}), records, "-o", tmp_path / "p.html", "--json")
-    assert json.loads(found.stdout)["unread"] == 1 and "left out" in found.stderr
-    assert "1 record could not be read" in (tmp_path / "p.html").read_text()
+    made = json.loads(found.stdout)
+    assert made["unread"] == 1 and "left out" in found.stderr
+    text = (tmp_path / "p.html").read_text()
+    assert "1 record could not be read" in text and str(records / "0" / "run.json") in text
+    assert found.exit_code == 3 and made["verdict"] == "undecided"
+    assert "Not decided: 1 of 1 marks passed, 1 record left out." in text
+
+
+def test_the_page_dates_all_runs(tmp_path: Path) -> None:
+    records = keep(tmp_path / "r", seven(tmp_path))
+    accept(marks(tmp_path, {"method": "hdf5"}), records, "-o", tmp_path / "p.html")
+    text = (tmp_path / "p.html").read_text()
+    assert "By 7 runs from 2026-01-01T00:00:00Z to 2026-01-07T00:00:00Z" in text
 
 
 def test_no_browser_is_said_and_fails_nothing(

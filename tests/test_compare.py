@@ -1,6 +1,7 @@
 """Two sets of sessions: what is compared, what is said of it, and the exit status."""
 
 import copy
+import gzip
 import json
 import random
 from dataclasses import replace
@@ -272,6 +273,35 @@ def test_a_half_written_record_is_left_out_and_stays(site: Path) -> None:
     (line,) = done.stderr.splitlines()
     assert f"left out: {path}: damaged: the file ends early" in line
     assert path.read_bytes() == half and "of 5 after" in done.stdout
+
+
+def test_records_that_cannot_be_read_are_no_pass(site: Path, tmp_path: Path) -> None:
+    nights(site)
+    assert compare("old", "new", "--fail-below", "10%").exit_code == 0
+    keep(site, "lost", 20, 0.3)
+    (path,) = site.glob("lost/*.gz")
+    path.write_bytes(path.read_bytes()[:300])
+    junit = tmp_path / "j.xml"
+    done = compare("old", "new", "--fail-below", "10%", "--junit", junit)
+    assert done.exit_code == 3 and "1 record left out" in done.stdout
+    assert ElementTree.fromstring(junit.read_text()).attrib["errors"] == "1"
+    made = json.loads(compare("old", "new", "--json").stdout)
+    assert made["unread"] == 1 and str(path) in made["unread_records"][0]
+
+
+def test_an_edited_copy_hides_no_loss(site: Path) -> None:
+    nights(site, loss=0.5)
+    for i in range(6):
+        (path,) = site.glob(f"new-{i}/*.gz")
+        lost = json.loads(gzip.decompress(path.read_bytes()))["identity"]["id"]
+
+        def forged(row: dict[str, Any], of: str = lost) -> None:
+            row["identity"]["id"] = of
+
+        keep(site, f"a-{i}", 11 + i, 1.0, change_row=forged)
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 2, done.output
+    assert "left out: 7 more, 12 in all" in done.stderr and "has other content" in done.stderr
 
 
 def test_nights_in_which_a_case_did_not_run_are_no_pass(site: Path) -> None:

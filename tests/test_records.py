@@ -286,8 +286,27 @@ def test_a_copy_hides_no_failure(site: Path) -> None:
         found = index.of_folder().select(("failed",), "run = ?", (run.identity.id,))
         assert (1,) in list(found)
         (site / "index.sqlite").unlink()
-    kept = producers.load_all(producers.find([site]))
-    assert sum(r.failed for _, r in kept if r.identity.id == run.identity.id) == 1
+    told: list[Path] = []
+    kept = producers.load_all(producers.find([site]), unread=lambda path, _: told.append(path))
+    assert [r.failed for _, r in kept if r.identity.id == run.identity.id] == [True]
+    assert [path.parent.name for path in told] == ["aaaa-0"]
+
+
+def test_an_edited_copy_of_a_run_leaves_neither(site: Path) -> None:
+    whole = made(session="aaaa-0", time="2026-01-04T01:00:00Z")
+    other = made(session="bbbb-9", time="2026-01-04T01:00:00Z")
+    store.keep(whole)
+    store.keep(replace(other, identity=replace(other.identity, id=whole.identity.id)))
+    found = index.of_folder()
+    assert not list(found.select(("run",), "time = '2026-01-04T01:00:00Z'"))
+    assert len(list(found.select(("run",), "time = '2026-01-04T01:00:00Z'", copies=True))) == 2
+    told = [message for message in found.unread if "has other content" in message]
+    assert len(told) == 2 and whole.identity.id in told[0] and "aaaa-0" in told[0]
+    by_files: list[str] = []
+    producers.load_all(producers.find([site]), unread=lambda _, e: by_files.append(str(e)))
+    assert sorted(by_files) == sorted(told)
+    with pytest.raises(UnderstudyError, match="has other content; neither counts"):
+        producers.load_all(producers.find([site]))
 
 
 def test_what_is_no_file_is_no_record(site: Path) -> None:

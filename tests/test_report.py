@@ -495,6 +495,7 @@ def test_a_damaged_record_in_a_folder_does_not_block_the_page(tmp_path: Path) ->
     assert line.startswith(f"understudy: {bad}: not a run record")
     text = output.read_text(encoding="utf-8")
     assert "1 record could not be read" in text and "per-process" in text
+    assert f"<li>{bad}: not a run record" in text
     output.unlink()
     assert_one_message(report(tmp_path / "in", bad, "-o", output), "not a run record", str(bad))
     assert not output.exists()

@@ -37,8 +37,8 @@ def command(
 
     FILE is YAML, or the name of a file in a plugin directory acceptance/. Each mark passes, fails
     or is undecided. What was not run is undecided, and a failed run counts against its mark. The
-    exit status is 0 if all marks passed, 1 if one failed, 3 if none failed and one is undecided,
-    and 2 if FILE or RECORDS cannot be used.
+    exit status is 0 if all marks passed, 1 if one failed, 3 if none failed and one is undecided
+    or a record cannot be read, and 2 if FILE or RECORDS cannot be used.
     """
     try:
         state = _accept(marks, records, output, pdf, force, as_json)
@@ -73,12 +73,12 @@ def _accept(
     expect_page(output, force)
     expect_new(pdf, force)
     found = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))
-    verdict = judge(asked, [run for _, run in found])
+    verdict = judge(asked, [run for _, run in found], unread)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnderstudyError(f"{output}: cannot be written: {error.strerror}") from None
-    write_text(output, page.render(verdict, len(unread)))
+    write_text(output, page.render(verdict))
     for reason in unread:
         print_error(UnderstudyError(f"left out: {reason}"))
     if pdf is not None:
@@ -88,7 +88,7 @@ def _accept(
         except UnderstudyError as error:
             print_error(error)
     if as_json:
-        click.echo(json.dumps(page.document(verdict, len(unread)), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(page.document(verdict), indent=1, ensure_ascii=False))
     else:
         for finding in verdict.findings:
             line = (

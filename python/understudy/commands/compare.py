@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -65,7 +65,8 @@ def command(
     files and folders with records. Only equal conditions are compared. What counts is how far
     sessions differ, so that one session on each side decides nothing without --history.
 
-    The exit status is 0 without --fail-below; it is 2 after an error.
+    The exit status is 0 without --fail-below; it is 2 after an error. Records that cannot be
+    read are named and counted; with them it is never 0 with --fail-below.
 
     Example: understudy compare before-upgrade after-upgrade --fail-below 10%
     """
@@ -102,6 +103,7 @@ def compare(
     """The comparison of what the words name."""
     site: list[indexes.Index] = []
     conditions: dict[str, Any] = {}
+    unread: dict[str, None] = {}
 
     def rows(word: str) -> list[Row]:
         if Path(word).exists():
@@ -127,11 +129,13 @@ def compare(
         return found
 
     def tell(index: indexes.Index) -> None:
-        for message in index.unread[:SHOWN]:
+        found = index.unread
+        unread.update(dict.fromkeys(found))
+        for message in found[:SHOWN]:
             print_error(UnderstudyError(f"left out: {message}"))
-        if len(index.unread) > SHOWN:
-            more = len(index.unread) - SHOWN
-            print_error(UnderstudyError(f"left out: {more} more, {len(index.unread)} in all"))
+        if len(found) > SHOWN:
+            more = len(found) - SHOWN
+            print_error(UnderstudyError(f"left out: {more} more, {len(found)} in all"))
 
     def differ(one: str, other: str) -> str:
         texts = [conditions.get(one), conditions.get(other)]
@@ -141,13 +145,13 @@ def compare(
 
     past = rows(history) if history else []
     first, second = rows(before), rows(after)
-    known = {row.key for row in first}
-    if shared := [row.run for row in second if row.key in known]:
+    known = {row.key for row in first} | {row.run for row in first}
+    if shared := [row.run for row in second if {row.key, row.run} & known]:
         raise UnderstudyError(
             f"{before} and {after} share {len(shared)} runs, such as {min(shared)}: "
             "expected two separate sets"
         )
-    return comparing.compare(first, second, past, rule, differ)
+    return replace(comparing.compare(first, second, past, rule, differ), unread=tuple(unread))
 
 
 def shown(value: float, verdict: Verdict) -> str:
@@ -206,7 +210,14 @@ def lines(found: Comparison) -> list[str]:
         f"{', '.join(counts)}, {open_} not compared; failed runs: {lost} of {every} "
         f"before, {lost_after} of {every_after} after"
     )
+    if found.unread:
+        made.append(f"{left_out(found)}, which may hold a loss")
     return made
+
+
+def left_out(found: Comparison) -> str:
+    count = len(found.unread)
+    return f"{count} record{'s' * (count != 1)} left out"
 
 
 def _number(value: float | None) -> float | None:
@@ -237,11 +248,13 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
             asdict(one.subject) | {"state": one.state, "why": one.why} for one in found.skipped
         ],
         "failed_runs": {"before": found.failed[0], "after": found.failed[1]},
+        "unread": len(found.unread), "unread_records": list(found.unread),
     }  # fmt: skip
 
 
 def junit_text(found: Comparison, limit: float) -> str:
-    """JUnit XML: worse is a failure, undecided and not compared are errors, as neither passed."""
+    """JUnit XML: worse is a failure; undecided, not compared and left out are errors, as none
+    passed."""
     cases = []
     for v in found.verdicts:
         text = f"{percent(v.change.ratio)} ({interval(v)}) {v.why} {v.cause_why}".strip()
@@ -255,6 +268,9 @@ def junit_text(found: Comparison, limit: float) -> str:
         kind = "failure" if one.lost else "error"
         inside = f'<{kind} type="{one.state}" message={_attribute(one.why)}/>'
         cases.append((str(one.subject), inside))
+    if found.unread:
+        text = "; ".join([left_out(found), *found.unread])
+        cases.append(("records", f'<error type="left out" message={_attribute(text)}/>'))
     failures = sum("<failure" in inside for _, inside in cases)
     errors = sum("<error" in inside for _, inside in cases)
     body = "".join(

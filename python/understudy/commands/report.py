@@ -93,7 +93,7 @@ def command(
         figures = benchmarks.rows(beside)
         every = [*(one.run for one in measured), *(one.run for one in failed)]
         text = page.render(
-            found, failed, tell, undrawn.append, len(unread), study, figures, full,
+            found, failed, tell, undrawn.append, [*map(str, unread)], study, figures, full,
             claims.judged(every), [*beside, *every],
         )  # fmt: skip
         page.save(text, output)

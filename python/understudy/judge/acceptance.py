@@ -87,17 +87,22 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """All marks of a file. `unclaimed` counts runs of the system that no mark is of."""
+    """All marks of a file. `unclaimed` counts runs of the system that no mark is of, `unread` has
+    a message for each record that does not count: it may be one that failed. `span` are the first
+    and the last start of all runs."""
 
     acceptance: Acceptance
     findings: tuple[Finding, ...]
     runs: int
     failed: int
     unclaimed: int
+    unread: tuple[str, ...] = ()
+    span: tuple[str, str] | None = None
 
     @property
     def state(self) -> str:
-        return next(s for s in STATES if any(f.state == s for f in self.findings))
+        found = {f.state for f in self.findings} | ({UNDECIDED} if self.unread else set())
+        return next(s for s in STATES if s in found)
 
     def count(self, state: str) -> int:
         return sum(finding.state == state for finding in self.findings)
@@ -112,17 +117,20 @@ class Verdict:
         head = {
             PASS: "Accepted", FAIL: "Not accepted", UNDECIDED: "Not decided",
         }[self.state]  # fmt: skip
+        left_out = len(self.unread)
+        if left_out:
+            more.append(f"{left_out} record{'s' * (left_out != 1)} left out")
         return f"{head}: {', '.join([counts, *more])}."
 
     @property
     def first(self) -> Finding | None:
-        """What to look at first; None where all passed."""
+        """The mark to look at first; None where all passed."""
         worst = [f for f in self.findings if f.state == self.state]
-        return worst[0] if self.state != PASS else None
+        return worst[0] if worst and self.state != PASS else None
 
 
-def judge(acceptance: Acceptance, found: Iterable[Run]) -> Verdict:
-    """Every mark by the runs that it is of."""
+def judge(acceptance: Acceptance, found: Iterable[Run], unread: Iterable[str] = ()) -> Verdict:
+    """Every mark by the runs that it is of; `unread`: see `Verdict`."""
     counted = [run for run in found if _counts(run, acceptance)]
     claimed: set[str] = set()
     findings = []
@@ -133,10 +141,12 @@ def judge(acceptance: Acceptance, found: Iterable[Run]) -> Verdict:
         findings.append(
             Finding(mark=mark, state=UNDECIDED, why=lacking) if lacking else _finding(mark, own)
         )
+    times = [run.identity.time for run in counted]
     return Verdict(
         acceptance=acceptance, findings=tuple(findings), runs=len(counted),
         failed=sum(run.failed for run in counted),
-        unclaimed=sum(run.identity.id not in claimed for run in counted),
+        unclaimed=sum(run.identity.id not in claimed for run in counted), unread=tuple(unread),
+        span=(min(times), max(times)) if times else None,
     )  # fmt: skip
 
 

@@ -111,15 +111,17 @@ class Comparison:
     verdicts: tuple[Verdict, ...]
     skipped: tuple[Skipped, ...]
     failed: tuple[tuple[int, int], tuple[int, int]]  # before, after: failed, all
+    unread: tuple[str, ...] = ()  # a message for each record that does not count
 
     def status(self, limit: float) -> int:
         """For cron: 1 where a case is worse and a loss of `limit` is not excluded, or where every
-        run after failed; 3 where something is undecided or not compared, else 0."""
+        run after failed; 3 where something is undecided or not compared, or a record does not
+        count, which may hold a loss; else 0."""
         lost = [v for v in self.verdicts if v.state == WORSE and v.change.low <= 1 - limit]
         if lost or any(one.lost for one in self.skipped):
             return 1
         open_ = any(v.state == UNDECIDED for v in self.verdicts)
-        return 3 if open_ or self.skipped or not self.verdicts else 0
+        return 3 if open_ or self.skipped or self.unread or not self.verdicts else 0
 
 
 def read(

@@ -319,12 +319,14 @@ def load_all(
     unread: Callable[[Path, UnderstudyError], None] | None = None,
 ) -> list[tuple[Path, Run]]:
     """Runs with their files; copies of one run (see `key`) count once, one that failed before one
-    that did not, and a record takes the place of the bare measurement in it.
+    that did not, and a record takes the place of the bare measurement in it. Of runs with one
+    identifier and different content, one was edited: none counts, but for failed ones.
 
     `unread` is told which file cannot be read and why, and the others are loaded; without it that
     is raised.
     """
     loaded: dict[str, tuple[Path, Run]] = {}
+    contents: dict[str, set[str]] = {}
     for path in sorted(paths, key=lambda p: p.name != RECORD_FILE):
         progress(path)
         try:
@@ -335,6 +337,19 @@ def load_all(
             unread(path, error)
             continue
         same = key(run)
+        contents.setdefault(run.identity.id, set()).add(same)
         if same not in loaded or _rank(run) < _rank(loaded[same][1]):
             loaded[same] = (path, run)
+    for same, (path, run) in list(loaded.items()):
+        if len(contents[run.identity.id]) > 1 and not run.failed:
+            different = UnderstudyError(f"{path}: {other_content(run.identity.id)}")
+            if unread is None:
+                raise different
+            del loaded[same]
+            unread(path, different)
     return sorted(loaded.values(), key=lambda pair: pair[0])
+
+
+def other_content(run_id: str) -> str:
+    """Why records of one run with different content do not count."""
+    return f"another record of run {run_id} has other content; neither counts"

@@ -26,7 +26,7 @@ from understudy.errors import UnderstudyError
 from understudy.records import store
 
 FILE = "index.sqlite"
-VERSION = 2
+VERSION = 3
 MEMORY = ":memory:"
 WAIT_S = 20.0  # for another process that writes the index
 BATCH = 500  # records between two commits
@@ -65,13 +65,17 @@ CREATE TABLE files (
 );
 CREATE INDEX by_time ON files (time);
 CREATE INDEX by_key ON files (key, failed, session IS NULL, file);
-CREATE INDEX by_run ON files (run);
+CREATE INDEX by_run ON files (run, key);
 CREATE TABLE samples (number INTEGER, {_typed(SAMPLE_COLUMNS)});
 CREATE INDEX of_file ON samples (number);
 CREATE TABLE conditions (hash TEXT PRIMARY KEY, row TEXT);
-CREATE VIEW runs AS SELECT * FROM files AS a WHERE error IS NULL AND number = (
+CREATE VIEW counted AS SELECT * FROM files AS a WHERE error IS NULL AND number = (
   SELECT number FROM files AS b WHERE b.key = a.key AND error IS NULL
   ORDER BY failed DESC, session IS NULL, file LIMIT 1);
+CREATE VIEW different AS SELECT * FROM counted AS a WHERE failed = 0 AND EXISTS (
+  SELECT 1 FROM files AS b WHERE b.run = a.run AND b.key <> a.key);
+CREATE VIEW runs AS SELECT * FROM counted AS a WHERE failed = 1 OR NOT EXISTS (
+  SELECT 1 FROM files AS b WHERE b.run = a.run AND b.key <> a.key);
 """
 _ADD_FILE = (
     f"INSERT OR REPLACE INTO files (file, bytes, mtime_ns, error, key, {_names(RUN_COLUMNS)}) "
@@ -84,10 +88,11 @@ _ADD_SAMPLE = (
 
 
 class Index:
-    """Runs and their samples. `unread` has a message for each record that cannot be read.
+    """Runs and their samples. `unread` has a message for each record that does not count.
 
     Copies of one run count once, see `producers.key`: one that failed before one that did not, so
-    that a copy cannot hide a failure, then the first that states a session.
+    that a copy cannot hide a failure, then the first that states a session. Runs with one
+    identifier and different content do not count, as one was edited, unless they failed.
     """
 
     def __init__(self, database: Path | None = None) -> None:
@@ -112,7 +117,7 @@ class Index:
         if tables and "meta" not in tables:
             raise sqlite3.OperationalError("it is the database of something else")
         with self.connection:
-            for view in ("runs",):
+            for view in ("runs", "different", "counted"):
                 self.connection.execute(f"DROP VIEW IF EXISTS {view}")
             for table in ("files", "samples", "conditions", "meta"):
                 self.connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -184,7 +189,11 @@ class Index:
     @property
     def unread(self) -> list[str]:
         rows = self.connection.execute("SELECT error FROM files WHERE error IS NOT NULL")
-        return [error for (error,) in rows]
+        errors = [error for (error,) in rows]
+        rows = self.connection.execute("SELECT file, run FROM different ORDER BY file")
+        return errors + [
+            f"{self.base / file}: {producers.other_content(run)}" for file, run in rows
+        ]
 
     def condition(self, digest: str) -> Condition:
         """The condition of a hash that is in the column `condition`."""

@@ -17,17 +17,14 @@ from understudy.report.template import environment
 NOT_RECORDED = "not recorded"
 
 
-def render(verdict: Verdict, unread: int = 0) -> str:
-    """The HTML; `unread` is the number of records that could not be read."""
+def render(verdict: Verdict) -> str:
+    """The HTML."""
     used = evidence(verdict)
-    times = [run.identity.time for run in used]
     made = environment()
     made.filters["condition"] = lambda run: runs.short_hash(runs.condition(run))
     text = made.get_template("acceptance.html").render(
         acceptance=verdict.acceptance,
         verdict=verdict,
-        unread=unread,
-        span=(min(times), max(times)) if times else None,
         origins=origins(used),
         role_colours=colours.ROLE_COLOURS,
         version=__version__,
@@ -63,7 +60,7 @@ def origins(used: list[Run]) -> list[tuple[str, str, str, int]]:
     ]
 
 
-def document(verdict: Verdict, unread: int = 0) -> dict[str, Any]:
+def document(verdict: Verdict) -> dict[str, Any]:
     """The same for programs: a JSON object."""
     acceptance = verdict.acceptance
     return {
@@ -75,7 +72,8 @@ def document(verdict: Verdict, unread: int = 0) -> dict[str, Any]:
         "runs": verdict.runs,
         "failed": verdict.failed,
         "unclaimed": verdict.unclaimed,
-        "unread": unread,
+        "unread": len(verdict.unread),
+        "unread_records": list(verdict.unread),
         "marks": [_mark(finding) for finding in verdict.findings],
         "origins": [
             dict(zip(("what", "name", "value", "runs"), row, strict=True))

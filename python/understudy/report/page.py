@@ -119,7 +119,7 @@ def render(
     failed: Sequence[Failed] = (),
     progress: Callable[[str], None] = lambda _: None,
     undrawn: Callable[[UnderstudyError], None] | None = None,
-    unread: int = 0,
+    unread: Sequence[str] = (),
     study: transfer.Study | None = None,
     beside: Sequence[benchmarks.Row] = (),
     in_full: int = IN_FULL,
@@ -127,11 +127,12 @@ def render(
     others: Sequence[Run] = (),
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
-    be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` is the number
-    of records that could not be read. `study` are the cases of the check transfer, `beside` the
-    figures of IOR and mdtest. `in_full` cases have figures and all tables, those with the worst
-    verdicts; of others the page has the results by condition. `claimed` is what publications say
-    of the systems on the page, `others` the records of all runs, for figures of several."""
+    be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` has a
+    message for each record that could not be read. `study` are the cases of the check transfer,
+    `beside` the figures of IOR and mdtest. `in_full` cases have figures and all tables, those
+    with the worst verdicts; of others the page has the results by condition. `claimed` is what
+    publications say of the systems on the page, `others` the records of all runs, for figures
+    of several."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
