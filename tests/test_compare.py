@@ -289,6 +289,38 @@ def test_records_that_cannot_be_read_are_no_pass(site: Path, tmp_path: Path) -> 
     assert made["unread"] == 1 and str(path) in made["unread_records"][0]
 
 
+def wrong_bytes(row: dict[str, Any]) -> None:
+    row["measurement"]["verification"] = {"bytes": 8192, "wrong_bytes": 4096}
+
+
+def bad_status(row: dict[str, Any]) -> None:
+    row["producer"]["exit_status"] = 1
+
+
+@pytest.mark.parametrize(
+    ("change_row", "why"),
+    [
+        (wrong_bytes, "4,096 B read back differ from what was written"),
+        (bad_status, "it ended with status 1"),
+    ],
+)
+def test_runs_that_did_wrong_have_failed(site: Path, change_row: Any, why: str) -> None:
+    nights(site, change_row=change_row)
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 1, done.output
+    assert f"all 6 runs after failed: {why}" in done.stdout
+    assert "6 of 6 after" in done.stdout
+
+
+def test_the_change_is_the_ratio_of_the_medians_shown(site: Path) -> None:
+    for i in range(8):
+        keep(site, f"old-{i}", 1 + i, (1.0, 100.0)[i % 2])
+        keep(site, f"new-{i}", 11 + i, 30.0)
+    one = verdict()
+    assert one["after"] / one["before"] == pytest.approx(one["ratio"])
+    assert one["ratio"] == pytest.approx(3, rel=0.1)
+
+
 def test_an_edited_copy_hides_no_loss(site: Path) -> None:
     nights(site, loss=0.5)
     for i in range(6):

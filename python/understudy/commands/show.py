@@ -223,8 +223,8 @@ def _run(run: Run, dumps: bool) -> Iterator[str]:
     shown = producers.measured(run)
     name = run.producer.workload.name if run.producer.workload else run.producer.name
     where = run.storage.type or "unknown file system"
-    if run.producer.failure is not None:
-        yield printable(f"{name}: failed: {run.producer.failure}")
+    if run.failure is not None:
+        yield printable(f"{name}: failed: {run.failure}")
     if shown is None:
         return
     here = shown.environment

@@ -12,6 +12,7 @@ from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, write_text
 from understudy.judge import compare as comparing
 from understudy.judge import trend as trends
+from understudy.judge.change import level
 from understudy.judge.compare import Series
 from understudy.judge.trend import Upgrade
 from understudy.records import index as indexes
@@ -100,9 +101,7 @@ def _step(one: Series, own: Sequence[int], at: int) -> str:
     """The ratio of the medians of the parts after and before."""
     ends = [0, *own, len(one.values)]
     k = ends.index(at)
-    before, after = (
-        median(median(v) for v in one.values[ends[j] : ends[j + 1]]) for j in (k - 1, k)
-    )
+    before, after = (level(one.values[ends[j] : ends[j + 1]]) for j in (k - 1, k))
     return f"{100 * (after / before - 1):+.1f} %"
 
 

@@ -126,7 +126,17 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        return self.measurement is None or self.producer.failure is not None
+        return self.failure is not None
+
+    @property
+    def failure(self) -> str | None:
+        """Why the run failed, None where it did not. A status other than 0 is a failure, also
+        where the record states none."""
+        if self.producer.failure is not None:
+            return self.producer.failure
+        if self.producer.exit_status:
+            return f"it ended with status {self.producer.exit_status}"
+        return "it left no measurement" if self.measurement is None else None
 
 
 def load(path: Path) -> Run:

@@ -235,8 +235,7 @@ def _has(run: Run, wanted: Mapping[str, Any]) -> bool:
 def _row(mark: Mark, run: Run) -> RunRow:
     if run.failed:
         return RunRow(
-            run=run, values=(), served=UNKNOWN,
-            failure=run.producer.failure or "it left no measurement",
+            run=run, values=(), served=UNKNOWN, failure=run.failure,
         )  # fmt: skip
     measurement = producers.measured(run)
     assert measurement is not None, "a run that did not fail has a measurement"
@@ -361,7 +360,7 @@ def _finding(mark: Mark, own: Sequence[Run]) -> Finding:
         rows = tuple(sorted((_row(mark, run) for run in own), key=_order))
     except UnderstudyError as error:
         bare = tuple(
-            RunRow(run=run, values=(), failure=run.producer.failure, served=UNKNOWN) for run in own
+            RunRow(run=run, values=(), failure=run.failure, served=UNKNOWN) for run in own
         )
         return Finding(mark=mark, state=UNDECIDED, why=str(error), rows=bare)
     made = _judged(mark, rows)

@@ -59,7 +59,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The ratio of medians, after over before, and how sure it is.
+    """The ratio of medians (see `level`), after over before, and how sure it is.
 
     `low` to `high` is the interval of 95 %. `p` is that of the rank test. `within` and `between`
     are the scatters (standard deviations of logarithms) within and between sessions, None where
@@ -145,6 +145,12 @@ def adjusted(changes: Sequence[Change]) -> list[Change]:
         )
         made.append(replace(one, low=low, high=high, p=max(one.p, float(p)), factor=float(factor)))
     return made
+
+
+def level(sessions: Sessions) -> float:
+    """The median over sessions as `measure` takes it, of logarithms: the ratio of two of them is
+    that of their change."""
+    return math.exp(float(np.median([np.median(np.log(values)) for values in sessions])))
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:

@@ -77,7 +77,7 @@ class Verdict:
     unit: str
     better: str
     stream: str | None
-    before: float  # medians of sessions
+    before: float  # medians of sessions, see change.level
     after: float
     change: Change
     p: float
@@ -326,8 +326,7 @@ def _of_condition(
             {
                 "subject": subject, "condition": digest, "metric": metric, "unit": unit,
                 "better": better, "stream": stream,
-                "before": median(median(s) for s in values[0]),
-                "after": median(median(s) for s in values[1]),
+                "before": change.level(values[0]), "after": change.level(values[1]),
                 "change": change.measure(good[0], good[1], good[2]),
                 "runs": (len(sides[0]), len(sides[1])),
                 "failed": failed, "_rows": sides[:2], "_operation": operation,

@@ -77,7 +77,7 @@ class Failed:
     @property
     def failure(self) -> str:
         name = self.run.producer.name
-        return self.run.producer.failure or f"the page cannot show a measurement of {name}"
+        return self.run.failure or f"the page cannot show a measurement of {name}"
 
 
 def place_of(run: Run) -> str:

@@ -26,7 +26,7 @@ from understudy.errors import UnderstudyError
 from understudy.records import store
 
 FILE = "index.sqlite"
-VERSION = 3
+VERSION = 4
 MEMORY = ":memory:"
 WAIT_S = 20.0  # for another process that writes the index
 BATCH = 500  # records between two commits
@@ -256,7 +256,7 @@ def _read_all(paths: Sequence[Path]) -> Iterator[_Rows]:
 
 
 def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
-    identity, place, producer = run.identity, run.place, run.producer
+    identity, place, producer, failure = run.identity, run.place, run.producer, _failure(run)
     return (
         identity.id, identity.time, identity.session, identity.campaign,
         json.dumps(identity.tags, ensure_ascii=False), identity.case, identity.arm,
@@ -264,7 +264,7 @@ def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
         len(place.nodes) or None, _ranks(run), producer.name,
         producer.workload and producer.workload.name,
         producer.workload and producer.workload.sha256, _text(producer.options.get("method")),
-        condition, int(run.failed), _failure(run), _seconds(run),
+        condition, int(failure is not None), failure, _seconds(run),
         json.dumps(run.canary, ensure_ascii=False) if run.canary else None,
     )  # fmt: skip
 
@@ -274,7 +274,11 @@ def _text(value: Any) -> str | None:
 
 
 def _failure(run: Run) -> str | None:
-    return (run.producer.failure or "no measurement") if run.failed else None
+    """A run that wrote or read wrong bytes failed, however fast it was."""
+    checked = (run.measurement or {}).get("verification") or {}
+    if run.failure is None and (wrong := checked.get("wrong_bytes")):
+        return f"{wrong:,} B read back differ from what was written"
+    return run.failure
 
 
 def _ranks(run: Run) -> int | None:
