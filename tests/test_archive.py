@@ -374,9 +374,21 @@ def test_one_damaged_log_does_not_stop_the_others(folder: Path) -> None:
     data = bytearray(bad.read_bytes())
     data[-40] ^= 1
     bad.write_bytes(data)
-    done = run(folder)
-    assert done.exit_code == 1 and "1 of 4 logs cannot be converted; they are kept" in done.stderr
-    assert str(bad) in done.stderr and "1 of 3 logs converted" in done.stdout
+    (folder / "empty.darshan").write_bytes(b"")
+    gone = folder / "gone.darshan"
+    table = folder.parent / "table.csv"
+    done = run(folder, gone, "--csv", table)
+    rows = {Path(row["log"]).name: row for row in csv.DictReader(table.read_text().splitlines())}
+    assert len(rows) == 6
+    for path, size in ((bad, str(len(data))), (folder / "empty.darshan", "0"), (gone, "0")):
+        row = rows[path.name]
+        assert row["state"] == "failed" and str(path) in row["reason"]
+        assert (row["original_bytes"], row["converted_bytes"], row["files"]) == (size, "", "")
+        line = next(line for line in done.stdout.splitlines() if line.startswith(path.name))
+        assert "kept: cannot be converted" in line
+    assert rows["many.darshan"]["reason"] == ""
+    assert done.exit_code == 1 and "3 of 6 logs cannot be converted; they are kept" in done.stderr
+    assert str(bad) in done.stderr and "1 of 6 logs converted" in done.stdout
     assert bad.read_bytes() == bytes(data)
 
 

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from understudy.darshanlog import logs_below
-from understudy.darshanlog.archive import ALREADY, LARGER, Archived, Options, archive
+from understudy.darshanlog.archive import ALREADY, FAILED, LARGER, Archived, Options, archive
 from understudy.darshanlog.convert import COMPRESSIONS
 from understudy.darshanlog.workers import Check, Stop, Stopped, each, stopping
 from understudy.errors import UnderstudyError, one_line
@@ -28,11 +28,14 @@ from understudy.messages import tell, tell_some
 from understudy.tables import table
 from understudy.units import exact, size
 
-STATES = {LARGER: "kept: the result is larger", ALREADY: "has this compression already"}
+STATES = {
+    LARGER: "kept: the result is larger",
+    ALREADY: "has this compression already",
+    FAILED: "kept: cannot be converted",
+}
+UNREAD = (ALREADY, FAILED)  # whose files are not counted
 COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "decrease_percent",
-           "state")  # fmt: skip
-
-Result = Archived | UnderstudyError
+           "state", "reason")  # fmt: skip
 
 
 @click.command()
@@ -88,7 +91,7 @@ def command(
         compression=compression, into=into, always=always, check=verify,
         threads=max(1, jobs // len(paths)),
     )  # fmt: skip
-    found: dict[int, Result] = {}
+    found: dict[int, Archived] = {}
     with stopping() as stop:
         try:
             for index, row in _converted(paths, options, jobs, stop):
@@ -100,12 +103,10 @@ def command(
             )
             sys.exit(128 + stop.number)
     rows = [found[index] for index in range(len(paths))]
-    made = [row for row in rows if isinstance(row, Archived)]
-    faults = [str(row) for row in rows if isinstance(row, UnderstudyError)]
-    if made:
-        click.echo("\n".join(_lines(made)))
+    click.echo("\n".join(_lines(rows)))
     if csv_file is not None:
-        write_text(csv_file, _values(made))
+        write_text(csv_file, _values(rows))
+    faults = [row.reason for row in rows if row.state == FAILED]
     tell_some(left_out, f"{len(left_out)} left out of directories", "they are as they were")
     tell_some(faults, f"{len(faults)} of {len(paths)} logs cannot be converted", "they are kept")
     if faults:
@@ -143,7 +144,7 @@ def _paths(logs: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 def _converted(
     paths: Sequence[Path], options: Options, jobs: int, stop: Stop
-) -> Iterator[tuple[int, Result]]:
+) -> Iterator[tuple[int, Archived]]:
     """Index and result of each log, as they end."""
     console = Console(file=sys.stderr)
     quiet = not console.is_terminal
@@ -168,20 +169,21 @@ def _converted(
 
 
 def _each(
-    paths: Sequence[Path], convert: Callable[[Path, Check], Result], jobs: int, stop: Stop
-) -> Iterator[tuple[int, Result]]:
+    paths: Sequence[Path], convert: Callable[[Path, Check], Archived], jobs: int, stop: Stop
+) -> Iterator[tuple[int, Archived]]:
     if jobs == 1:
         for index, path in enumerate(paths):
             yield index, convert(path, stop.check)
             stop.check()
         return
     for index, row in each(paths, convert, jobs, stop):
-        yield index, row or UnderstudyError(f"{paths[index]}: the process that read it was killed")
+        path = paths[index]
+        yield index, row or _failed(path, f"{path}: the process that converted it was killed")
 
 
 def _one(
     path: Path, check: Check, options: Options, tick: Callable[[int], None] = lambda _: None
-) -> Result:
+) -> Archived:
     def checked(plain: int) -> None:
         check()
         tick(plain)
@@ -189,43 +191,65 @@ def _one(
     try:
         return archive(path, options, checked)
     except UnderstudyError as error:
-        return error
+        return _failed(path, str(error))
 
 
-def _lines(made: Sequence[Archived]) -> Iterator[str]:
+def _failed(path: Path, reason: str) -> Archived:
+    try:
+        size_bytes = path.stat().st_size
+    except OSError:
+        size_bytes = 0
+    return Archived(
+        path=path, nprocs=0, files=0, before_bytes=size_bytes, after_bytes=size_bytes,
+        state=FAILED, reason=reason,
+    )  # fmt: skip
+
+
+def _lines(rows: Sequence[Archived]) -> Iterator[str]:
     yield from table(
         "",
         ("log", ">processes", ">files", ">original", ">converted", ">decrease", ""),
         [
             (
-                one_line(row.path.name), f"{row.nprocs:,}",
-                "" if row.state == ALREADY else f"{row.files:,}",
-                size(row.before_bytes), size(row.after_bytes), f"{row.saved * 100:.1f} %",
+                one_line(row.path.name),
+                "" if row.state == FAILED else f"{row.nprocs:,}",
+                "" if row.state in UNREAD else f"{row.files:,}",
+                size(row.before_bytes),
+                "" if row.state == FAILED else size(row.after_bytes),
+                "" if row.state == FAILED else f"{row.saved * 100:.1f} %",
                 STATES.get(row.state, ""),
             )
-            for row in made
+            for row in rows
         ],
     )  # fmt: skip
-    done = [row for row in made if row.state not in STATES]
+    done = [row for row in rows if row.state not in STATES]
     before = sum(row.before_bytes for row in done)
     after = sum(row.after_bytes for row in done)
     if done:
         yield (
-            f"\n{len(done):,} of {len(made):,} logs converted: {exact(before)} became "
+            f"\n{len(done):,} of {len(rows):,} logs converted: {exact(before)} became "
             f"{exact(after)}, {(1 - after / before) * 100:.1f} % less"
         )
     else:
-        yield "\nno log was converted"
+        yield f"\n0 of {len(rows):,} logs converted"
 
 
-def _values(made: Sequence[Archived]) -> str:
+def _values(rows: Sequence[Archived]) -> str:
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    for row in made:
-        name = one_line(str(row.path))
-        rows.writerow([
-            f"'{name}" if name[0] in "=+-@\t\r" else name, row.nprocs, row.files,
-            row.before_bytes, row.after_bytes, f"{row.saved * 100:.2f}", row.state,
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        failed = row.state == FAILED
+        writer.writerow([
+            _cell(str(row.path)), "" if failed else row.nprocs,
+            "" if row.state in UNREAD else row.files, row.before_bytes,
+            "" if failed else row.after_bytes, "" if failed else f"{row.saved * 100:.2f}",
+            row.state, _cell(row.reason),
         ])  # fmt: skip
     return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    """Text that no spreadsheet takes for a formula, and no terminal for a command."""
+    line = one_line(text)
+    return f"'{line}" if line[:1] in tuple("=+-@") else line

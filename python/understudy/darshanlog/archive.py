@@ -12,7 +12,9 @@ from pathlib import Path
 from understudy.darshanlog.convert import Source, convert, verify
 from understudy.errors import UnderstudyError
 
-REPLACED, WRITTEN, LARGER, ALREADY = "replaced", "written", "larger", "already"
+REPLACED, WRITTEN, LARGER, ALREADY, FAILED = (
+    "replaced", "written", "larger", "already", "failed",
+)  # fmt: skip
 UNFINISHED = ".part"  # the end of the name of a result that is not whole yet
 
 
@@ -20,7 +22,8 @@ UNFINISHED = ".part"  # the end of the name of a result that is not whole yet
 class Archived:
     """One log: sizes in bytes, processes of the job and number of files, and what became of it:
     replaced; written, elsewhere; larger: the original was kept, as it is the smaller of both;
-    already: it has this compression (sizes are those of the original, `files` is 0)."""
+    already: it has this compression; failed: the original is as it was, for this `reason`. Sizes
+    of the last two are those of the original, and what was not read is 0."""
 
     path: Path
     nprocs: int
@@ -28,11 +31,12 @@ class Archived:
     before_bytes: int
     after_bytes: int
     state: str
+    reason: str = ""
 
     @property
     def saved(self) -> float:
         """As a fraction of the original; below 0 where the result is larger."""
-        return 1 - self.after_bytes / self.before_bytes
+        return 1 - self.after_bytes / self.before_bytes if self.before_bytes else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
