@@ -22,7 +22,15 @@ from tests.support import faulty
 from tests.support.logs import posix_blocks, posix_names
 from understudy.cli import main
 from understudy.darshanlog import layouts
-from understudy.darshanlog.archive import ALREADY, LARGER, REPLACED, Options, archive
+from understudy.darshanlog.archive import (
+    ALREADY,
+    LARGER,
+    LINKED,
+    REPLACED,
+    WRITTEN,
+    Options,
+    archive,
+)
 from understudy.darshanlog.convert import OF_CONVERT, Source, convert
 from understudy.darshanlog.sizes import log_size
 from understudy.darshanlog.workers import each, stopping
@@ -335,6 +343,26 @@ def test_mode_times_and_links_stay(tmp_path: Path) -> None:
     assert link.is_symlink() and status.st_mode & 0o777 == 0o440
     assert status.st_mtime_ns == 1_600_000_000_123_456_789
     assert log_size(path).compression == "bzip2"
+
+
+def test_hard_links_stay(tmp_path: Path) -> None:
+    path = log(tmp_path / "a.darshan")
+    for name in "bcd":
+        (tmp_path / f"{name}.darshan").hardlink_to(path)
+    before, table = path.read_bytes(), tmp_path / "table.csv"
+    done = run(tmp_path, "--csv", table)
+    assert done.exit_code == 0 and "0 of 4 logs converted" in done.stdout
+    assert done.stdout.count("kept: several hard links") == 4
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert {(row["state"], row["reason"][:19]) for row in rows} == {
+        (LINKED, "it has 4 hard links")
+    }
+    assert path.stat().st_nlink == 4 and path.read_bytes() == before
+    (tmp_path / "into").mkdir()
+    assert archive(path, Options(into=tmp_path / "into")).state == WRITTEN
+    assert "1 of 1 logs converted" in run(path, "--break-links").stdout
+    assert path.stat().st_nlink == 1 and log_size(path).compression == "bzip2"
+    assert (tmp_path / "b.darshan").read_bytes() == before
 
 
 # -- the command ----------------------------------------------------------------------------------

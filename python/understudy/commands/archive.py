@@ -19,7 +19,15 @@ from rich.progress import (
 )
 
 from understudy.darshanlog import logs_below
-from understudy.darshanlog.archive import ALREADY, FAILED, LARGER, Archived, Options, archive
+from understudy.darshanlog.archive import (
+    ALREADY,
+    FAILED,
+    LARGER,
+    LINKED,
+    Archived,
+    Options,
+    archive,
+)
 from understudy.darshanlog.convert import COMPRESSIONS
 from understudy.darshanlog.workers import Check, Stop, Stopped, each, stopping
 from understudy.errors import UnderstudyError, one_line
@@ -31,9 +39,10 @@ from understudy.units import exact, size
 STATES = {
     LARGER: "kept: the result is larger",
     ALREADY: "has this compression already",
+    LINKED: "kept: several hard links",
     FAILED: "kept: cannot be converted",
 }
-UNREAD = (ALREADY, FAILED)  # whose files are not counted
+UNREAD = (ALREADY, LINKED, FAILED)  # whose files are not counted
 COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "decrease_percent",
            "state", "reason")  # fmt: skip
 
@@ -54,6 +63,10 @@ COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "de
     help="Convert logs that get larger, too, and those that have the compression already.",
 )  # fmt: skip
 @click.option(
+    "--break-links", is_flag=True,
+    help="Convert logs with several hard links, too: each name given becomes a file of its own.",
+)  # fmt: skip
+@click.option(
     "--verify", is_flag=True,
     help="Read each result again and compare it before it replaces its original.",
 )  # fmt: skip
@@ -67,8 +80,8 @@ COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "de
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace the file of --csv.")
 def command(
-    logs: tuple[Path, ...], compression: str, into: Path | None, always: bool, verify: bool,
-    jobs: int, csv_file: Path | None, force: bool,
+    logs: tuple[Path, ...], compression: str, into: Path | None, always: bool, break_links: bool,
+    verify: bool, jobs: int, csv_file: Path | None, force: bool,
 ) -> None:  # fmt: skip
     """Compress each Darshan LOG, or the logs below a directory, with bzip2 instead of zlib.
 
@@ -88,8 +101,8 @@ def command(
     if csv_file is not None:
         _expect_free(csv_file, paths, into, force)
     options = Options(
-        compression=compression, into=into, always=always, check=verify,
-        threads=max(1, jobs // len(paths)),
+        compression=compression, into=into, always=always, break_links=break_links,
+        check=verify, threads=max(1, jobs // len(paths)),
     )  # fmt: skip
     found: dict[int, Archived] = {}
     with stopping() as stop:

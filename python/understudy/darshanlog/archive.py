@@ -12,8 +12,8 @@ from pathlib import Path
 from understudy.darshanlog.convert import Source, convert, verify
 from understudy.errors import UnderstudyError
 
-REPLACED, WRITTEN, LARGER, ALREADY, FAILED = (
-    "replaced", "written", "larger", "already", "failed",
+REPLACED, WRITTEN, LARGER, ALREADY, LINKED, FAILED = (
+    "replaced", "written", "larger", "already", "linked", "failed",
 )  # fmt: skip
 UNFINISHED = ".part"  # the end of the name of a result that is not whole yet
 
@@ -22,8 +22,9 @@ UNFINISHED = ".part"  # the end of the name of a result that is not whole yet
 class Archived:
     """One log: sizes in bytes, processes of the job and number of files, and what became of it:
     replaced; written, elsewhere; larger: the original was kept, as it is the smaller of both;
-    already: it has this compression; failed: the original is as it was, for this `reason`. Sizes
-    of the last two are those of the original, and what was not read is 0."""
+    already: it has this compression; linked: it has several hard links; failed: the original is as
+    it was. `reason`: of the last two. Sizes of the last three are those of the original, and what
+    was not read is 0."""
 
     path: Path
     nprocs: int
@@ -42,12 +43,14 @@ class Archived:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How to archive. `into`: write the results to this directory and keep the originals;
-    `always`: also where the result is larger, or the log has the compression already; `check`:
-    read every result again before it replaces its original."""
+    `always`: also where the result is larger, or the log has the compression already;
+    `break_links`: also a log with several hard links, of which one is replaced; `check`: read each
+    result again before it replaces its original."""
 
     compression: str = "bzip2"
     into: Path | None = None
     always: bool = False
+    break_links: bool = False
     check: bool = False
     threads: int = 1
 
@@ -64,10 +67,13 @@ def archive(
     """
     real = _real(path)
     with Source(real) as source:
-        if source.header.compression == options.compression and not options.always:
+        same = source.header.compression == options.compression and not options.always
+        links = source.status.st_nlink if options.into is None and not options.break_links else 1
+        if same or links > 1:
             return Archived(
                 path=path, nprocs=source.job.nprocs, files=0, before_bytes=source.bytes,
-                after_bytes=source.bytes, state=ALREADY,
+                after_bytes=source.bytes, state=ALREADY if same else LINKED,
+                reason="" if same else f"it has {links} hard links, and one would be replaced",
             )  # fmt: skip
         target = real if options.into is None else options.into / path.name
         if options.into is not None and os.path.lexists(target):
