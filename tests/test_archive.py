@@ -437,8 +437,12 @@ def test_there_and_back_again(tmp_path: Path) -> None:
     path = log(tmp_path / "a.darshan")
     assert run(path, "--jobs", 2).exit_code == 0
     first = plain(path)
-    assert run(path, "--to", "zlib", "--always").exit_code == 0
+    small = path.stat().st_size
+    done = run(path, "--to", "zlib")
+    assert done.exit_code == 0 and "1 of 1 logs converted" in done.stdout
     assert log_size(path).compression == "zlib" and plain(path) == first
+    assert path.stat().st_size > small  # what --to bzip2 would keep
+    assert "more" in done.stdout and "less" not in done.stdout
 
 
 @pytest.mark.parametrize(

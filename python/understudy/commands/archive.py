@@ -21,6 +21,7 @@ from rich.progress import (
 from understudy.darshanlog import logs_below
 from understudy.darshanlog.archive import (
     ALREADY,
+    DENSE,
     FAILED,
     LARGER,
     LINKED,
@@ -51,8 +52,9 @@ COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "de
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
 @click.option(
-    "--to", "compression", type=click.Choice(COMPRESSIONS), default="bzip2", show_default=True,
-    help="The compression of the results. The PyPI package darshan reads no bzip2.",
+    "--to", "compression", type=click.Choice(COMPRESSIONS), default=DENSE, show_default=True,
+    help="The compression of the results. The PyPI package darshan reads no bzip2. With "
+    "zlib, logs that get larger are converted, too.",
 )  # fmt: skip
 @click.option(
     "--into", type=click.Path(path_type=Path, file_okay=False, exists=True), default=None,
@@ -60,7 +62,7 @@ COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "de
 )  # fmt: skip
 @click.option(
     "--always", is_flag=True,
-    help="Convert logs that get larger, too, and those that have the compression already.",
+    help="Convert logs that bzip2 makes larger, too, and those that have the compression already.",
 )  # fmt: skip
 @click.option(
     "--break-links", is_flag=True,
@@ -88,7 +90,7 @@ def command(
     Each module becomes one compressed stream; nothing else changes. A log of Darshan 3.4.1 to 3.5
     becomes what darshan-convert makes of it, byte for byte. Older formats are kept as they are.
     The result replaces its original only when it is complete and on storage; a damaged log is not
-    touched, and named. A log that would get larger is kept. Mode and times are the original's.
+    touched, and named. A log that bzip2 would make larger is kept. Mode and times stay.
 
     Prints processes, files and sizes of each log, as Table IV of the Darshan 3.0.0 paper. The exit
     status is 1 if a log cannot be converted; the others are. It is 2 for invalid options.
@@ -241,7 +243,8 @@ def _lines(rows: Sequence[Archived]) -> Iterator[str]:
     if done:
         yield (
             f"\n{len(done):,} of {len(rows):,} logs converted: {exact(before)} became "
-            f"{exact(after)}, {(1 - after / before) * 100:.1f} % less"
+            f"{exact(after)}, {abs(1 - after / before) * 100:.1f} % "
+            f"{'less' if after <= before else 'more'}"
         )
     else:
         yield f"\n0 of {len(rows):,} logs converted"

@@ -15,6 +15,7 @@ from understudy.errors import UnderstudyError
 REPLACED, WRITTEN, LARGER, ALREADY, LINKED, FAILED = (
     "replaced", "written", "larger", "already", "linked", "failed",
 )  # fmt: skip
+DENSE = "bzip2"  # for which a log is archived; any other compression is for its readers
 UNFINISHED = ".part"  # the end of the name of a result that is not whole yet
 
 
@@ -43,11 +44,11 @@ class Archived:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How to archive. `into`: write the results to this directory and keep the originals;
-    `always`: also where the result is larger, or the log has the compression already;
+    `always`: also where bzip2 makes the result larger, or the log has the compression already;
     `break_links`: also a log with several hard links, of which one is replaced; `check`: read each
     result again before it replaces its original."""
 
-    compression: str = "bzip2"
+    compression: str = DENSE
     into: Path | None = None
     always: bool = False
     break_links: bool = False
@@ -109,7 +110,8 @@ def _archive(
                 digest=options.check, tick=tick, folder=target.parent,
             )  # fmt: skip
             state = REPLACED if options.into is None else WRITTEN
-            if made.after_bytes >= made.before_bytes and not options.always:
+            keep_smaller = options.compression == DENSE and not options.always
+            if keep_smaller and made.after_bytes >= made.before_bytes:
                 state = LARGER
             else:
                 os.fsync(handle)
