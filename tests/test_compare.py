@@ -441,3 +441,14 @@ def test_the_plan_is_printed(site: Path) -> None:
     nights(site)
     done = CliRunner().invoke(main, ["plan", "old", "--detect", "10%"])
     assert done.exit_code == 0 and "1 figure of 1 case;" in done.stdout
+    need = plan.need([[1.0], [1.1], [1.2]], 0.1, 1)
+    assert need is not None and need.within is None
+    assert "  0.0 %" not in done.stdout, "one repetition does not tell the scatter within"
+
+
+def test_a_plan_without_an_end_takes_no_time(site: Path) -> None:
+    for i in range(8):
+        keep(site, f"old-{i}", 1 + i, (1.0, 100.0)[i % 2])
+    done = CliRunner().invoke(main, ["plan", "old"])
+    assert done.exit_code == 0 and "over 40" in done.stdout
+    assert "take" not in done.stdout and "the time of 1 case is not known" in done.stdout

@@ -276,6 +276,31 @@ def test_prune_lists_first_and_removes_what_the_store_made_only(
     assert done.exit_code == 2 and "--older-than TIME or --session" in done.stderr
 
 
+def test_prune_takes_what_both_options_select(site: Path) -> None:
+    done = cli("records", "prune", "--older-than", "2026-01-02T01:30Z", "--session", "bbbb-2")
+    assert "1 records of" in done.stdout and "aaaa-1" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "before", "after", "-f", "--junit"],
+        ["trend", "--system", "star", "-f", "-o"],
+        ["records", "table", "-f", "-o"],
+        ["report", "kept", "-f", "-o"],
+        ["references", "--system", "star", "-f", "-o"],
+    ],
+)
+def test_no_record_is_written_over(site: Path, words: list[str]) -> None:
+    index.of_folder()
+    words = [str(site) if word == "kept" else word for word in words]
+    for target in (next(site.glob("aaaa-1/*.gz")), site / "index.sqlite"):
+        before = target.read_bytes()
+        done = cli(*words, target)
+        assert done.exit_code != 0 and "is read by this command" in done.stderr, done.output
+        assert target.read_bytes() == before
+
+
 def test_a_copy_hides_no_failure(site: Path) -> None:
     run = failed(session="cccc-3", time="2026-01-03T02:00:00Z", case="Replay")
     whole = made(session="aaaa-0", time="2020-01-01T01:00:00Z")

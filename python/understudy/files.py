@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,18 @@ def expect_new(path: Path | None, force: bool = False) -> None:
     """An UnderstudyError for a file that is to be written and exists, without --force."""
     if path is not None and not force and (path.exists() or path.is_symlink()):
         raise UnderstudyError(f"{path}: exists already; choose another name or use --force")
+
+
+def expect_not_read(
+    path: Path | None, files: Iterable[Path] = (), folder: Path | None = None
+) -> None:
+    """An UnderstudyError for a file that is to be written and is one of `files`, which are read,
+    or lies in the `folder` of records: --force does not replace these."""
+    if path is None or not path.exists():
+        return
+    kept = folder is not None and folder.resolve() in path.resolve().parents
+    if kept or any(file.exists() and path.samefile(file) for file in files):
+        raise UnderstudyError(f"{path}: is read by this command; expected another output file")
 
 
 def expect_page(path: Path, force: bool = False) -> None:

@@ -54,7 +54,7 @@ def _accept(
 ) -> str:  # fmt: skip
     from understudy import producers
     from understudy.contracts import acceptance
-    from understudy.files import expect_new, expect_page, write_text
+    from understudy.files import expect_new, expect_not_read, expect_page, write_text
     from understudy.judge.acceptance import judge
     from understudy.records import store
     from understudy.report import acceptance as page
@@ -68,8 +68,7 @@ def _accept(
         raise UnderstudyError(f"{kept}: no records; run checks first, or name records")
     files = producers.find(records or (kept,))
     for made in filter(None, (output, pdf)):
-        if made.exists() and any(made.samefile(read) for read in (file, *files)):
-            raise UnderstudyError(f"{made}: is read by this command; expected another output file")
+        expect_not_read(made, (file, *files), kept)
     expect_page(output, force)
     expect_new(pdf, force)
     found = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))

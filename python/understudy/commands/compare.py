@@ -9,16 +9,17 @@ from xml.sax.saxutils import quoteattr
 
 import click
 
+from understudy import producers
 from understudy.cli import print_error
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
-from understudy.files import expect_new, write_text
+from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge import compare as comparing
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
 from understudy.judge.compare import Comparison, Row, Verdict
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.records import index as indexes
-from understudy.records import select
+from understudy.records import select, store
 from understudy.tables import table
 from understudy.units import rate, seconds
 
@@ -71,6 +72,11 @@ def command(
     Example: understudy compare before-upgrade after-upgrade --fail-below 10%
     """
     try:
+        if junit is not None:
+            words = filter(None, (before, after, history))
+            named = [path for path in map(Path, words) if path.exists()]
+            read = producers.find(named) if named else []
+            expect_not_read(junit, read, folder or store.folder())
         expect_new(junit, force)
         limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
         rule = Rule() if limit is None else Rule(limit=limit, effect=limit / 2)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from understudy.errors import UnderstudyError, one_line
-from understudy.files import expect_new, write_text
+from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure
@@ -54,6 +54,7 @@ def command(
     Example: understudy fidelity app.darshan replica.darshan --time-scale 0.1
     """
     try:
+        expect_not_read(output, (original, replica))
         expect_new(output, force)
         first = observe(original, partial=partial)
         made = compare(

@@ -53,6 +53,7 @@ def command(
         raise UnderstudyError("no run with a rate or a time; run checks first")
     lines, notes = [], []
     timed: dict[object, float] = {}
+    open_: set[object] = set()  # subjects with a figure of which the number is not known
     subjects = {one.subject for one in series}
     factor = planning.factor([one.values for one in series])
     for one in series:
@@ -60,15 +61,18 @@ def command(
         if found is None:
             notes.append(f"{one.name}: one session does not tell how far sessions differ")
             lines.append((one.name, "1", "", "", "", "", ""))
+            open_.add(one.subject)
             continue
         took = one.repetition_s and found.sessions and (
             2 * found.sessions * found.repetitions * one.repetition_s
         )  # fmt: skip
-        if took:
+        if not took:
+            open_.add(one.subject)
+        else:
             timed[one.subject] = max(timed.get(one.subject, 0.0), took)
         lines.append((
             one.name, str(found.known_sessions), f"{100 * found.between:.1f} %",
-            f"{100 * found.within:.1f} %",
+            "" if found.within is None else f"{100 * found.within:.1f} %",
             str(found.sessions or f"over {planning.MOST_SESSIONS}"), str(found.repetitions),
             seconds(took) if took else "",
         ))  # fmt: skip
@@ -84,6 +88,7 @@ def command(
         click.echo(printable(line))
     for note in notes:
         click.echo(printable(note))
+    timed = {subject: took for subject, took in timed.items() if subject not in open_}
     text = f"{_count(len(series), 'figure')} of {_count(len(subjects), 'case')}"
     if timed:
         text += (

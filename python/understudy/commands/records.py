@@ -11,7 +11,7 @@ from understudy import paths, producers
 from understudy.cli import print_error
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
-from understudy.files import expect_new
+from understudy.files import expect_new, expect_not_read
 from understudy.records import index, select, store
 from understudy.tables import table
 from understudy.units import size
@@ -164,7 +164,8 @@ def import_(files: tuple[Path, ...], folder: Path | None) -> None:
 def prune(
     folder: Path | None, older_than: str | None, sessions: tuple[str, ...], yes: bool
 ) -> None:
-    """Remove old records: those of runs that began before a time, and of sessions.
+    """Remove old records: those of runs that began before a time, or of sessions; with both
+    options, only those of the sessions that began before the time.
 
     Without --yes nothing is removed: what would be is listed. Files that the store did not write,
     such as records of versions that kept them as run.json, and links, are never removed.
@@ -172,10 +173,11 @@ def prune(
     if older_than is None and not sessions:
         raise click.UsageError("name what to remove: --older-than TIME or --session SESSION")
     found = index.of_folder(folder)
-    parts = [select.session(name, found) for name in sessions]
+    chosen = select.any_of([select.session(name, found) for name in sessions])
     if older_than is not None:
-        parts.append(("time < ?", (select.start(older_than, "--older-than "),)))
-    rows = list(found.select(("file", "run", "bytes"), *select.any_of(parts), copies=True))
+        old = ("time < ?", (select.start(older_than, "--older-than "),))
+        chosen = select.both(chosen, old)
+    rows = list(found.select(("file", "run", "bytes"), *chosen, copies=True))
     rows = [row for row in rows if row[0].endswith(producers.KEPT_SUFFIX)]
     freed = sum(row[2] for row in rows)
     if not yes:
@@ -211,6 +213,7 @@ def table_(which: tuple[str, ...], folder: Path | None, output: Path, force: boo
     """Write all samples of the runs that WHICH selects (as of list) as one tidy table."""
     from understudy.records import table as tables
 
+    expect_not_read(output, folder=folder or store.folder())
     expect_new(output, force)
     found = index.of_folder(folder)
     wanted = select.any_of([select.parse(word, found) for word in which])

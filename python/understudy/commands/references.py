@@ -8,7 +8,7 @@ import click
 from understudy import paths, producers
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError, printable
-from understudy.files import expect_new, write_text
+from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge import promises
 from understudy.records import select
 
@@ -38,14 +38,16 @@ def command(
     nothing. Put the file into references/SYSTEM.yaml of a directory in UNDERSTUDY_PATH. Runs that
     failed or are dated in the future do not count; stderr names them.
     """
-    expect_new(output, force)
     kept = paths.records()
     if not runs and not kept.is_dir():
         raise UnderstudyError(f"{kept}: no records; run checks first, or name records")
     start = None if since is None else select.start(since, "--since ")
     damaged: list[str] = []
+    files = producers.find(runs or [kept])
+    expect_not_read(output, files, kept)
+    expect_new(output, force)
     found = producers.load_all(
-        producers.find(runs or [kept]),
+        files,
         unread=lambda path, error: damaged.append(str(error)),
     )
     now = datetime.now(timezone.utc).strftime(STAMP)

@@ -7,7 +7,7 @@ import click
 from understudy import paths
 from understudy.cli import print_error
 from understudy.errors import UnderstudyError
-from understudy.files import expect_page
+from understudy.files import expect_not_read, expect_page
 
 
 @click.command("report")
@@ -46,8 +46,11 @@ def command(
     from understudy import producers
     from understudy.contracts.run import Run
     from understudy.judge import benchmarks, claims, conditions, pooling, transfer
+    from understudy.records import store
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
+    records = producers.find(runs)
+    expect_not_read(output, records, store.folder())
     expect_page(output, force)
     console = Console(stderr=True)
     with Progress(
@@ -62,7 +65,6 @@ def command(
         def tell(what: object) -> None:
             progress.update(task, description=str(what))
 
-        records = producers.find(runs)
         named = {path.resolve() for path in runs}
         unread: list[UnderstudyError] = []
 

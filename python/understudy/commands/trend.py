@@ -9,14 +9,14 @@ import click
 
 from understudy.cli import print_error
 from understudy.errors import UnderstudyError, printable
-from understudy.files import expect_new, write_text
+from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge import compare as comparing
 from understudy.judge import trend as trends
 from understudy.judge.change import level
 from understudy.judge.compare import Series
 from understudy.judge.trend import Upgrade
 from understudy.records import index as indexes
-from understudy.records import select
+from understudy.records import select, store
 
 WIDTH, HEIGHT, EDGE = 900, 160, 12
 STYLE = """
@@ -49,6 +49,7 @@ def command(
 
     Example: understudy trend --system archer2 -o trend.html
     """
+    expect_not_read(output, folder=folder or store.folder())
     expect_new(output, force)
     index = indexes.of_folder(folder)
     for message in index.unread:

@@ -30,7 +30,7 @@ class Need:
     known_sessions: int
     repetitions: int
     sessions: int | None
-    within: float
+    within: float | None  # None of sessions of one repetition
     between: float
     scale: int | None = None
 
@@ -67,7 +67,7 @@ def need(
                 break
     return Need(
         known_sessions=len(sessions), repetitions=wanted, sessions=found,
-        within=math.sqrt(within), between=math.sqrt(between), scale=scale,
+        within=math.sqrt(within) if inside else None, between=math.sqrt(between), scale=scale,
     )  # fmt: skip
 
 
