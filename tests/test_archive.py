@@ -420,6 +420,20 @@ def test_one_damaged_log_does_not_stop_the_others(folder: Path) -> None:
     assert bad.read_bytes() == bytes(data)
 
 
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_log_in_several_spellings_is_one(jobs: int, folder: Path, tmp_path: Path) -> None:
+    one = folder / "many.darshan"
+    (tmp_path / "link.darshan").symlink_to(one)
+    (tmp_path / "linked").symlink_to(folder)
+    gone = tmp_path / "gone.darshan"
+    names = (one, f"{folder}/../logs/many.darshan", tmp_path / "link.darshan", folder,
+             tmp_path / "linked" / one.name, one)  # fmt: skip
+    done = run(*names, "--jobs", jobs, "--always")
+    assert done.exit_code == 0 and "4 of 4 logs converted" in done.stdout, done.stderr
+    done = run(gone, gone, "--jobs", jobs)
+    assert done.exit_code == 1 and "1 of 1 logs cannot be converted" in done.stderr
+
+
 def test_results_elsewhere(folder: Path, tmp_path: Path) -> None:
     into = tmp_path / "into"
     into.mkdir()

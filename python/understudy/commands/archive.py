@@ -2,6 +2,8 @@
 
 import csv
 import io
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -128,16 +130,25 @@ def command(
         sys.exit(1)
 
 
+def _status(path: Path) -> os.stat_result | None:
+    """None where it cannot be opened either."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
 def _expect_free(table: Path, logs: Sequence[Path], into: Path | None, force: bool) -> None:
     """A usage error where the table would replace a log, a result or, without --force, a file."""
-    real = table.resolve()
+    if not table.parent.is_dir():
+        raise click.UsageError(f"--csv {table}: there is no directory {table.parent}")
+    real, there = table.parent.resolve() / table.name, _status(table)
     for log in logs:
-        if log == table or (log.exists() and table.exists() and log.samefile(table)):
+        status = _status(log)
+        if log == table or (there and status and os.path.samestat(there, status)):
             raise click.UsageError(f"--csv {table} is the log {log}; choose another name")
         if into is not None and into.resolve() / log.name == real:
             raise click.UsageError(f"--csv {table} is the result of {log}; choose another name")
-    if not real.parent.is_dir():
-        raise click.UsageError(f"--csv {table}: there is no directory {table.parent}")
     try:
         expect_new(table, force)
     except UnderstudyError as error:
@@ -145,16 +156,30 @@ def _expect_free(table: Path, logs: Sequence[Path], into: Path | None, force: bo
 
 
 def _paths(logs: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The logs, each once, and what was left out of directories."""
     paths: list[Path] = []
     left_out: list[str] = []
     for log in logs:
-        if log.is_dir():
+        status = _status(log)
+        if status and stat.S_ISDIR(status.st_mode):
             below = logs_below(log)
             paths += below.logs
             left_out += below.left_out
         else:
             paths.append(log)
-    return list(dict.fromkeys(paths)), left_out
+    found: dict[object, Path] = {}
+    for path in paths:
+        found.setdefault(_identity(path), path)
+    return list(found.values()), left_out
+
+
+def _identity(path: Path) -> object:
+    """Of a file, whatever it is called; hard links are apart, as each is a name to replace."""
+    status = _status(path)
+    if status is None:
+        return path
+    links = path.resolve() if status.st_nlink > 1 else None
+    return status.st_dev, status.st_ino, links
 
 
 def _converted(
