@@ -22,11 +22,12 @@ from understudy.report import page
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "result-1").glob("*.json"))
 GOLDEN = json.loads((ROOT / "tests/golden/result-1-page-values.json").read_text())
 STREAM = ("name", "bytes", "container", "error", "bandwidth")
+ADDED = ("condition", "cached")  # fields that the old page did not show
 
 
 def plain(value: Any) -> Any:
     if is_dataclass(value):
-        names = (f.name for f in fields(value) if f.name != "condition")
+        names = (f.name for f in fields(value) if f.name not in ADDED)
         return {name: plain(getattr(value, name)) for name in names}
     return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
