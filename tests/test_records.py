@@ -325,6 +325,7 @@ def test_an_edited_copy_of_a_run_leaves_neither(site: Path) -> None:
     found = index.of_folder()
     assert not list(found.select(("run",), "time = '2026-01-04T01:00:00Z'"))
     assert len(list(found.select(("run",), "time = '2026-01-04T01:00:00Z'", copies=True))) == 2
+    assert json.loads(cli("records", "show", whole.identity.id).stdout)
     told = [message for message in found.unread if "has other content" in message]
     assert len(told) == 2 and whole.identity.id in told[0] and "aaaa-0" in told[0]
     by_files: list[str] = []

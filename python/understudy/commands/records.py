@@ -121,7 +121,8 @@ def show(run: str, folder: Path | None) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_.-]{4,100}", run):
         raise UnderstudyError(f"{run!r}: expected an identifier of a run, of at least 4 digits")
     found = index.of_folder(folder)
-    rows = list(found.select(("run", "file"), *select.begins(run=run)))
+    of_run = (("run", "file"), *select.begins(run=run))
+    rows = list(found.select(*of_run)) or list(found.select(*of_run, copies=True))
     if not rows:
         raise UnderstudyError(f"{run}: no record of such a run is kept in {found.base}")
     if len({name for name, _ in rows}) > 1:

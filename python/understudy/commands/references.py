@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from understudy import paths, producers
-from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge import promises
@@ -61,7 +60,7 @@ def command(
         _say(f"left out: dated in the future: {'; '.join(future)}")
     made = promises.cases(chosen)
     for run in (run for run in chosen if run.failed):
-        _say(f"left out: failed: {run.identity.case} of {run.identity.time}: {_reason(run)}")
+        _say(f"left out: failed: {run.identity.case} of {run.identity.time}: {run.failure}")
     if not made:
         known = sorted({run.place.system for _, run in found if run.place.system})
         raise UnderstudyError(
@@ -94,7 +93,3 @@ def command(
 
 def _say(text: str) -> None:
     click.echo(f"understudy: {printable(' '.join(text.split()))}", err=True)
-
-
-def _reason(run: Run) -> str:
-    return run.producer.failure or "no measurement"
