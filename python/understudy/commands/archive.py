@@ -34,7 +34,7 @@ from understudy.darshanlog.archive import (
 from understudy.darshanlog.convert import COMPRESSIONS
 from understudy.darshanlog.workers import Check, Stop, Stopped, each, stopping
 from understudy.errors import UnderstudyError, one_line
-from understudy.files import expect_new, write_text
+from understudy.files import expect_new, expect_not_read, write_text
 from understudy.messages import tell, tell_some
 from understudy.tables import table
 from understudy.units import exact, size
@@ -142,14 +142,15 @@ def _expect_free(table: Path, logs: Sequence[Path], into: Path | None, force: bo
     """A usage error where the table would replace a log, a result or, without --force, a file."""
     if not table.parent.is_dir():
         raise click.UsageError(f"--csv {table}: there is no directory {table.parent}")
-    real, there = table.parent.resolve() / table.name, _status(table)
-    for log in logs:
-        status = _status(log)
-        if log == table or (there and status and os.path.samestat(there, status)):
-            raise click.UsageError(f"--csv {table} is the log {log}; choose another name")
-        if into is not None and into.resolve() / log.name == real:
-            raise click.UsageError(f"--csv {table} is the result of {log}; choose another name")
+    real = table.parent.resolve() / table.name
+    if into is not None and real.parent == into.resolve():
+        for log in logs:
+            if log.name == real.name:
+                raise click.UsageError(
+                    f"--csv {table} is the result of {log}; choose another name"
+                )
     try:
+        expect_not_read(table, filter(_status, logs))
         expect_new(table, force)
     except UnderstudyError as error:
         raise click.UsageError(str(error)) from None
