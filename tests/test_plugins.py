@@ -102,6 +102,7 @@ def test_every_check_is_listed_for_a_system(path: Path, tmp_path: Path) -> None:
 def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> None:
     every = path.stem in ("localhost", "titan")  # of the others, every check on fewer workloads
     names = "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%|^Ior%|^Mdtest%|^Claims"
+    names += "|^Overhead|^Shutdown"
     names += "|^Sweep.*=(default|aggregators=.*|stripe_count=cores)$|^Scaling.*=(default|nodes=4)$"
     some = [] if every else ["-n", names]
     done = reframe(tmp_path, "--dry-run", f"--system={path.stem}", *some)
@@ -128,7 +129,7 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     scripts = [path.read_text() for path in made if path.name == "rfm_job.sh"]
     starts = re.compile(
         r"understudy-replay -w workload\.json |/build/\w+_write -c |SKELETON_OPTIONS=| ior -a |"
-        " mdtest -n |\ntrue"
+        " mdtest -n | understudy-darshan-shutdown |\ntrue"
     )
     assert all(starts.search(script) for script in scripts)
 
