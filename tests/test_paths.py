@@ -1,5 +1,6 @@
 """Plugin directories: ours and users', found by one function, and the output of a session."""
 
+import json
 import os
 import re
 import subprocess
@@ -177,10 +178,12 @@ def test_the_reason_of_a_skipped_case_is_given(
 
 def test_run_shows_what_passed_and_what_failed(tmp_path: Path) -> None:
     """The page of `understudy run` holds the records of ReFrame's output and stage directories."""
-    record = ROOT / "tests" / "golden" / "measurements" / "player.run.json"
+    golden = ROOT / "tests" / "golden" / "measurements"
+    record = json.loads((golden / "player.run.json").read_text(encoding="utf-8"))
+    record["measurement"] = json.loads((golden / "player.json").read_text(encoding="utf-8"))
     for name in ("output", "stage"):
         (tmp_path / name).mkdir()
-    (tmp_path / "output" / "run.json").write_bytes(record.read_bytes())
+    (tmp_path / "output" / "run.json").write_text(json.dumps(record), encoding="utf-8")
     page = tmp_path / "index.html"
     with click.Context(run.command):
         run._show(tmp_path, page)

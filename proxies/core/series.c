@@ -835,9 +835,13 @@ void und_series_note_layouts(const struct und_series *series)
         return;
     }
     struct und_striped *striped = series->run->striped;
+    /* Appended files that stay open are closed by another dump than the one that made them. */
+    const bool stays = series->stream->append && !series->stream->reopen;
+    if (!stays && !makes_files(series, series->dump))
+        return;
     for (int s = 0; s < series->stream->files && series->mode == UND_CREATE && series->plan->method->has_files; ++s) {
         const struct und_slot *slot = &series->slots[s];
-        if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists || !makes_files(series, series->dump))
+        if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists)
             continue;
         if (slot->stands_for_it)
             und_striped_note_layout(striped, series->index, slot->path);

@@ -92,6 +92,19 @@ def applies(player: Player, kind: str, method: str) -> None:
         expect(result["storage"]["type"] == BACKENDS[kind], str(result["storage"]))
 
 
+def applies_to_appended(player: Player, kind: str) -> None:
+    """Files that several dumps write to are looked at once, whether they stay open or not."""
+    for keys in ({"files": "append"}, {"files": "append", "reopen": True}):
+        described = workload()
+        described["streams"][0] |= keys
+        result = on(player, kind).play(described, "-i", 2, *LAYOUT)
+        _, applied = only(result)
+        expect(applied["stripe_count"] == 4, f"{keys}: {applied}")
+        files = len({v["file"] for v in described["streams"][0]["dumps"][0]["variables"]})
+        on_targets = sum(applied["files_per_target"].values())
+        expect(on_targets == 2 * files * 4, f"{keys}: {files} files: {applied}")
+
+
 def all_methods(player: Player, kind: str) -> None:
     """The layout reaches the files of every method."""
     for method in player.methods(list(METHODS)):
@@ -247,6 +260,7 @@ for _kind in KINDS:
     CASES[f"applies-nothing.{_kind}"] = partial(applies_nothing, kind=_kind)
 for _kind in ("lustre", "lustre-ioctl", "ceph", "beegfs"):  # a composite one is never asked for
     CASES[f"applies.{_kind}"] = partial(all_methods, kind=_kind)
+    CASES[f"applies-to-appended.{_kind}"] = partial(applies_to_appended, kind=_kind)
 for _kind in ("lustre", "ceph", "beegfs"):
     CASES[f"finds-lies.{_kind}"] = partial(finds_lies, kind=_kind)
 for _method in ("mpiio", "hdf5"):
