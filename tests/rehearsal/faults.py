@@ -13,8 +13,10 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 from tests.rehearsal.slurm import SELF
 
@@ -84,9 +86,28 @@ def stop_a_rank(job: Job) -> None:
 
 
 def fill_the_storage(job: Job) -> None:
-    free = os.statvfs(job.directory)
-    with (job.directory.parent / "other").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - (1 << 20))
+    """Room that other jobs leave when they end is taken as well, until the file is removed."""
+    shared = job.directory.parent
+    file = (shared / "other").open("wb")
+    taken = 0
+
+    def fill() -> None:
+        nonlocal taken
+        free = os.statvfs(shared)
+        room = free.f_bavail * free.f_frsize - (1 << 20)
+        if room > 0:
+            os.posix_fallocate(file.fileno(), taken, room)
+            taken += room
+
+    def keep_full() -> None:
+        with file:
+            while os.fstat(file.fileno()).st_nlink:
+                with suppress(OSError):  # another took it meanwhile
+                    fill()
+                time.sleep(0.1)
+
+    fill()
+    Thread(target=keep_full, daemon=True).start()
 
 
 WATCHED = ("-S", "watchdog=10")
