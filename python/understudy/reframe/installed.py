@@ -11,7 +11,7 @@ from reframe.core.exceptions import SanityError
 
 from understudy.reframe import spack
 
-_installed: set[Path] = set()  # environments, in this session
+_installed: set[Path] = set()  # environments that this process has installed
 
 
 class InstalledBySpack(rfm.CompileOnlyRegressionTest):
