@@ -13,7 +13,7 @@ from understudy.contracts.workload import Repeat, Stream, Workload, load, parse,
 from understudy.contracts.workload.rules import check
 from understudy.errors import UnderstudyError
 from understudy.export import expected
-from understudy.inference.calls import of_stream
+from understudy.inference.calls import of_stream, opens_of, prepared_opens
 from understudy.model.scaling import scale
 from understudy.paths import ROOT, where
 
@@ -67,6 +67,17 @@ ALL: list[dict[str, Any]] = [
     {"layout": "file-per-process", "own_directories": True},
     {"dumps": [dump(duration_s=2, compute_s=1.5)]},
     {"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}])]},
+    {
+        "files": "rewrite",
+        "dumps": [
+            dump(),
+            dump(
+                time_s=1,
+                continues=True,
+                variables=[VARIABLE | {"at": "v"}, VARIABLE | {"name": "w"}],
+            ),
+        ],
+    },
     {"dumps": [dump(variables=[], operations=[{"operation": "stat", "runs": [[1, 9], [3, 0]]}])]},
 ]
 
@@ -83,8 +94,9 @@ def test_what_is_the_default_is_not_written() -> None:
     given = {
         "names": 1, "reopen": True, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
         "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
-        "files_per_directory": None, "removes": False, "own_directories": False,
-        "dumps": [dump(operations=[], compute_s=0)],
+        "files_per_directory": None, "removes": False, "own_directories": False, "reads": None,
+        "dumps": [dump(operations=[], compute_s=0, continues=False,
+                       variables=[VARIABLE | {"at": None}])],
     }  # fmt: skip
     assert made(stream(**given)) == made(stream())
     assert set(json.loads(made(stream(**given)).to_text())["streams"][0]) == set(stream())
@@ -165,6 +177,71 @@ def test_an_extension_fits_its_stream(keys: dict[str, Any], message: str) -> Non
     with pytest.raises(UnderstudyError) as error:
         made(BASE, stream(name="more", **({"extends": "base"} | keys)))
     assert str(error.value).startswith(f"w.json: streams[1].{message}"), error.value
+
+
+TURN = {"time_s": 1.0, "continues": True}
+AT = VARIABLE | {"at": "v"}
+UNCONTINUED: list[tuple[dict[str, Any], str]] = [
+    ({"dumps": [dump(continues=True)]}, "dumps[0].continues: expected false, since there is no"),
+    ({"operation": "read"}, "dumps[1].continues: expected false, since the operation is read"),
+    ({"files": "append"}, "dumps[1].continues: expected false, since the files are append"),
+    ({"files": "update", "reopen": False}, "dumps[1].continues: expected false, since the files"),
+    ({"turns": True}, "dumps[1].continues: expected false, since the ranks of the stream take"),
+    ({"layout": "flood"}, "dumps[1].continues: expected false, since the layout is flood"),
+    ({"dumps": [dump(variables=[AT])]}, "dumps[0].variables[0].at: expected a variable in"),
+    ({"dumps": [dump(), dump(time_s=1.0, variables=[AT])]}, "dumps[1].variables[0].at: expected"),
+    ({"dumps": [dump(), dump(variables=[AT | {"shape": [4, 3]}], **TURN)]},
+     "dumps[1].variables[0].at: expected a variable in the files with the same count"),
+    ({"dumps": [dump(), dump(variables=[AT | {"at": "v w"}], **TURN)]},
+     "dumps[1].variables[0].at: expected letters, digits"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "message"), UNCONTINUED, ids=range(len(UNCONTINUED)))
+def test_dumps_continue_where_files_can_stay_open(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnderstudyError) as error:
+        made(stream(**({"dumps": [dump(), dump(**TURN)]} | keys)))
+    assert str(error.value).startswith(f"w.json: streams[0].{message}"), error.value
+
+
+READER = {"operation": "read", "files": "update", "reads": "base"}
+READERS: list[tuple[dict[str, Any], str]] = [
+    ({"reads": "other"}, "reads: expected the name of a stream before it, got 'other'"),
+    ({"operation": "write"}, "reads: expected null, since the operation is write"),
+    ({"files": "new"}, "files: expected update, since it reads the files of a stream"),
+    ({"names": 2}, "names: expected 1, since it reads"),
+    ({"reopen": False}, "reopen: expected true, since it reads"),
+    ({"collective": True}, "collective: expected false, since it reads"),
+    ({"layout": "file-per-process"}, "layout: expected that of the stream base"),
+    ({"method": "mpiio"}, "method: expected posix, since it reads"),
+    ({"dumps": [dump(variables=[VARIABLE | {"file": 1}])]}, "dumps: expected file indices below"),
+    ({"dumps": [dump(variables=[VARIABLE | {"shape": [41, 3]}])]},
+     "dumps[0].variables: expected at most 960 bytes of file 0, which it has by then, got 984"),
+    ({"dumps": [dump(variables=[VARIABLE | {"at": "w"}])]}, "dumps[0].variables[0].at: expected"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "message"), READERS, ids=range(len(READERS)))
+def test_a_reader_fits_its_stream(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnderstudyError) as error:
+        made(BASE, stream(name="more", **(READER | keys)))
+    assert str(error.value).startswith(f"w.json: streams[1].{message}"), error.value
+
+
+def test_what_is_read_and_written_in_turn_is_opened_and_stored_once() -> None:
+    again = {"variables": [AT, VARIABLE | {"name": "w"}]}
+    base, reader = made(
+        stream(
+            name="base", files="rewrite", dumps=[dump(), dump(**TURN, **again), dump(time_s=2)]
+        ),
+        stream(name="more", dumps=[dump(time_s=t, variables=[AT]) for t in (0.5, 1.5)], **READER),
+    ).streams
+    assert (base.bytes, base.stored_bytes, reader.stored_bytes) == (4 * 960, 2 * 960, 0)
+    assert base.open_at([0.5, 1.5]) == [True, False]
+    assert (opens_of(base, 4), opens_of(reader, 4, base)) == (8, 4)
+    assert prepared_opens(reader, 4) == (0, 0)
+    scaled = scale(made(BASE, stream(name="more", **READER)), 8, "weak")
+    assert parse(scaled.to_text(), "scaled").streams[1].reads == "base"
 
 
 def test_a_stream_is_extended_once() -> None:

@@ -57,7 +57,8 @@ const struct und_method *und_method_find(const char *name)
     return NULL;
 }
 
-const char *const und_kind_names[] = {"update", "reopen", "rewrite", "extends", "flood", "write_through", NULL};
+const char *const und_kind_names[] = {"update",    "reopen", "rewrite",       "extends", "reads",
+                                      "continues", "flood",  "write_through", NULL};
 
 bool und_method_plays(const struct und_method *method, enum und_kind_of_stream kind)
 {
@@ -65,6 +66,8 @@ bool und_method_plays(const struct und_method *method, enum und_kind_of_stream k
     case UND_KIND_UPDATE:
     case UND_KIND_REOPEN: return method->updates;
     case UND_KIND_REWRITE: return !method->replaces && !method->store;
+    case UND_KIND_CONTINUES: return method->reads_back && !method->suffix && !method->part && !method->store;
+    case UND_KIND_READS:
     case UND_KIND_EXTENDS: return !method->suffix && !method->part && !method->store;
     case UND_KIND_FLOOD: return !method->part && !method->replaces && !method->store;
     case UND_KIND_WRITE_THROUGH: break;

@@ -123,6 +123,7 @@ struct und_method {
     const struct und_store *store;
     bool buffers;        /* its library keeps bytes of a time step: appended files are flushed after each one */
     bool collective;     /* the interface has collective data calls; false: -c is refused or meaningless */
+    bool reads_back;     /* can read from a file that it has open to write */
     bool updates;        /* can open a file again, to overwrite datasets of an earlier dump or to let them grow */
     bool writes_through; /* has write_through of struct und_open */
     /* Optional, of a method that uses MPI-IO and can create files: the hints that it asks for by default, as
@@ -224,6 +225,8 @@ enum und_kind_of_stream {
     UND_KIND_REOPEN, /* append, opened for each dump */
     UND_KIND_REWRITE,
     UND_KIND_EXTENDS,
+    UND_KIND_READS,     /* reads files of another stream */
+    UND_KIND_CONTINUES, /* has files open for several dumps, which are read in between */
     UND_KIND_FLOOD,
     UND_KIND_WRITE_THROUGH
 };

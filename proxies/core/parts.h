@@ -23,6 +23,7 @@ struct und_slot {
     char *part;                   /* that holds this rank's bytes */
     bool in_parts;                /* the file has subfiles */
     bool makes;                   /* this rank makes `part` */
+    bool borrowed;                /* `file` is open for the stream that writes it */
     struct und_identity identity; /* of the file, once it is there */
     struct und_file *file;
     int64_t payload;                      /* bytes of all ranks up to the prepared dump */
@@ -49,6 +50,14 @@ struct und_piece {
     char name[UND_NAME_BYTES];
 };
 
+/* Where the files of the prepared dump have a variable. */
+struct und_place {
+    const struct und_variable *variable;
+    int64_t offset;   /* of the first of equals */
+    int64_t identity; /* likewise */
+    int dump;         /* that wrote it first */
+};
+
 /* A dataset of an appended file: what further time steps can join. */
 struct und_lineage {
     struct und_dataset dataset; /* of the last time step */
@@ -73,6 +82,9 @@ struct und_series {
     int dump;                           /* prepared */
     int sets;                           /* of slots: more than one where several sets of files are open at a time */
     struct und_slot *all_slots, *slots; /* of all sets, and of the one of the prepared dump */
+    struct und_series *base;            /* that writes the files which this one reads; NULL: it reads its own */
+    struct und_place *places;           /* of the content of the prepared dump; none if no variable asks for one */
+    int place_count, place_capacity;
     struct und_piece *pieces;
     int piece_count;
     struct und_lineage *lineages;

@@ -43,8 +43,9 @@ static void play_flood(struct und_flood *flood, struct und_series *series, doubl
 /* A restart reads a dump of files that are complete: it opens and closes them around it. */
 void und_phase_prepare(const struct und_run *run, struct und_series *series, const struct und_event *event)
 {
-    const bool appended = run->workload->streams[event->stream].append;
-    for (int dump = event->restart && appended ? 0 : event->dump; dump <= event->dump; ++dump)
+    const struct und_stream *stream = &run->workload->streams[event->stream];
+    const int first = stream->append ? 0 : stream->dumps[event->dump].first;
+    for (int dump = event->restart ? first : event->dump; dump <= event->dump; ++dump)
         und_series_prepare(series, dump);
 }
 

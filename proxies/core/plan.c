@@ -171,11 +171,13 @@ static int64_t count_files(const struct und_stream *stream, const struct und_str
         return files_of_set(stream, plan, ranks, 0, stream->dump_count);
     if (stream->rewrite || stream->update)
         return files_of_set(stream, plan, ranks, 0, stream->dump_count) *
-               (stream->names < stream->dump_count ? stream->names : stream->dump_count);
+               (stream->names < und_stream_contents(stream) ? stream->names : und_stream_contents(stream));
     int64_t files = 0, of_dump = 0;
-    for (int d = 0; d < stream->dump_count; ++d) {
-        if (!stream->dumps[d].repeats)
-            of_dump = files_of_set(stream, plan, ranks, d, d + 1);
+    for (int d = 0, end; d < stream->dump_count; d = end) {
+        for (end = d + 1; end < stream->dump_count && stream->dumps[end].first == d;)
+            ++end;
+        if (!stream->dumps[d].repeats || end > d + 1 || stream->dumps[d - 1].first < d - 1)
+            of_dump = files_of_set(stream, plan, ranks, d, end);
         files += of_dump;
     }
     return files;
@@ -184,17 +186,17 @@ static int64_t count_files(const struct und_stream *stream, const struct und_str
 /* Bytes in the files when everything is written: sets of files that are written again hold the largest dump. */
 static int64_t count_stored(const struct und_stream *stream)
 {
-    int64_t bytes = 0;
+    int64_t bytes = 0, content = 0, largest[UND_MAX_NAMES] = {0};
     const bool again = stream->rewrite || stream->update;
-    for (int d = 0; d < stream->dump_count && (!again || d < stream->names); ++d) {
-        int64_t largest = 0;
-        for (int same = d; same < stream->dump_count; same += (int)stream->names) {
-            const int64_t here = und_dump_bytes(&stream->dumps[same]);
-            largest = here > largest ? here : largest;
-            if (!again)
-                break;
+    for (int d = 0; d < stream->dump_count; ++d) {
+        const int64_t added = und_dump_new_bytes(&stream->dumps[d]);
+        content = stream->dumps[d].first < d ? content + added : added;
+        if (!again) {
+            bytes += added;
+        } else if (content > largest[und_stream_set(stream, d)]) {
+            bytes += content - largest[und_stream_set(stream, d)];
+            largest[und_stream_set(stream, d)] = content;
         }
-        bytes += largest;
     }
     return bytes;
 }
@@ -205,7 +207,10 @@ static bool check_method(const struct und_workload *workload, int s, const struc
 {
     const struct und_stream *stream = &workload->streams[s];
     const struct und_method *method = plans[s].method;
-    const bool writes = stream->operation == UND_WRITES, again = stream->dump_count > stream->names;
+    const bool writes = stream->operation == UND_WRITES, again = und_stream_contents(stream) > stream->names;
+    const struct und_stream *base = stream->reads >= 0 ? &workload->streams[stream->reads] : NULL;
+    const bool stays = !stream->reopen || und_stream_contents(stream) < stream->dump_count;
+    const bool base_stays = base && (!base->reopen || und_stream_contents(base) < base->dump_count);
     const char *cannot =
         writes && stream->update && again && !und_method_plays(method, UND_KIND_UPDATE) ? "update files in place"
         : stream->append && stream->reopen && again && !und_method_plays(method, UND_KIND_REOPEN)
@@ -214,6 +219,10 @@ static bool check_method(const struct und_workload *workload, int s, const struc
         : stream->write_through && !und_method_plays(method, UND_KIND_WRITE_THROUGH)        ? "write through to storage"
         : (stream->extends >= 0 || stream->extended_by >= 0) && !und_method_plays(method, UND_KIND_EXTENDS)
             ? "share a file with another method"
+        : base && !und_method_plays(method, UND_KIND_READS)           ? "read the files of another stream"
+        : base_stays && !und_method_plays(method, UND_KIND_CONTINUES) ? "read files that another stream has open"
+        : ((stays && stream->reopen) || stream->notes_places) && !und_method_plays(method, UND_KIND_CONTINUES)
+            ? "go on with the files of a dump"
             : NULL;
     if (cannot)
         return und_fail(error, "%s: streams[%d] (%s): the method %s cannot %s: play it by another (--method)", file, s,
@@ -258,10 +267,14 @@ static bool check_one_restart(const struct und_workload *workload, const struct 
     if (options->restart_dump >= 0 && stream->dumps[options->restart_dump].variable_count == 0)
         return und_fail(error, "--restart-dump %" PRId64 ": that dump of streams[%d] (%s) has no data",
                         options->restart_dump, s, stream->name);
-    if ((stream->rewrite || stream->update) && plans[s].restart_dump < stream->dump_count - stream->names)
-        return und_fail(
-            error, "--restart-dump %d: streams[%d] (%s) overwrites that dump later, expected %" PRId64 " to %d",
-            plans[s].restart_dump, s, stream->name, stream->dump_count - stream->names, stream->dump_count - 1);
+    const int64_t kept = und_stream_contents(stream) - stream->names;
+    if ((stream->rewrite || stream->update) && stream->dumps[plans[s].restart_dump].content < kept) {
+        int first = plans[s].restart_dump;
+        while (stream->dumps[first].content < kept)
+            ++first;
+        return und_fail(error, "--restart-dump %d: streams[%d] (%s) overwrites that dump later, expected %d to %d",
+                        plans[s].restart_dump, s, stream->name, first, stream->dump_count - 1);
+    }
     if (options->restart_from && !plans[s].method->has_files)
         return und_fail(error, "--restart-from: the method %s of streams[%d] has no files", plans[s].method->name, s);
     if (options->restart_from && stream->turns && workload->scaled)
@@ -388,7 +401,7 @@ static bool count_storage(const struct und_stream *stream, int s, int64_t ranks,
     plan->files = plan->other_inodes = plan->stored_bytes = 0;
     if (flood && !und_flood_check(stream, s, plan, file, error))
         return false;
-    if (!plan->method->has_files)
+    if (!plan->method->has_files || stream->reads >= 0)
         return true;
     plan->files = flood ? und_flood_files(stream) : stream->extends >= 0 ? 0 : count_files(stream, plan, ranks);
     plan->other_inodes = und_metadata_files(stream, ranks) + (flood ? und_flood_directories(stream) : 0);

@@ -106,6 +106,11 @@ static bool differs(struct und_strict *at, const char *key, const struct und_str
     return und_strict_fail(at, "expected that of the stream %s that it extends", base->name);
 }
 
+static bool has_contents_of_dumps(const struct und_stream *stream)
+{
+    return und_stream_contents(stream) < stream->dump_count;
+}
+
 bool und_rules_check_extension(struct und_strict *at, struct und_workload *workload, int s)
 {
     struct und_stream *stream = &workload->streams[s], *base = &workload->streams[stream->extends];
@@ -129,6 +134,8 @@ bool und_rules_check_extension(struct und_strict *at, struct und_workload *workl
         return fault(at, "turns", "false", "the stream extends another");
     if (base->turns)
         return fault(at, "extends", "a stream without turns", "ranks that take turns fill their files");
+    if (has_contents_of_dumps(stream) || has_contents_of_dumps(base))
+        return fault(at, "extends", "streams whose dumps do not continue", "two would write to one place");
     und_strict_key(at, "dumps");
     if (stream->dump_count != base->dump_count)
         return und_strict_fail(at, "expected %d, as the stream %s that it extends, found %d", base->dump_count,
@@ -142,4 +149,168 @@ bool und_rules_check_extension(struct und_strict *at, struct und_workload *workl
                                    base->dumps[d].time_s, base->name);
     base->extended_by = s;
     return true;
+}
+
+bool und_rules_check_contents(struct und_strict *at, const struct und_stream *stream)
+{
+    char why[64];
+    snprintf(why, sizeof why, "the files are %s", files_of(stream));
+    for (int d = 0; d < stream->dump_count; ++d) {
+        if (!stream->dumps[d].continues)
+            continue;
+        und_strict_key(at, "dumps");
+        und_strict_element(at, (size_t)d);
+        if (d == 0)
+            return fault(at, "continues", "false", "there is no dump before the first");
+        if (stream->operation == UND_READS)
+            return fault(at, "continues", "false", "the operation is read");
+        if (stream->append)
+            return fault(at, "continues", "false", why);
+        if (!stream->reopen)
+            return fault(at, "continues", "false", "the files stay open for all dumps");
+        if (stream->layout == UND_FLOOD)
+            return fault(at, "continues", "false", "the layout is flood");
+        return !stream->turns || fault(at, "continues", "false", "the ranks of the stream take turns");
+    }
+    return true;
+}
+
+/* The last variable of that name among those before number `v` of the dump, and of the dumps before it that have the
+ * same content. */
+static const struct und_variable *find_place(const struct und_stream *stream, int dump, int v, const char *name)
+{
+    for (int d = dump; d >= stream->dumps[dump].first; --d) {
+        const struct und_dump *here = &stream->dumps[d];
+        for (int i = (d == dump ? v : here->variable_count) - 1; i >= 0 && (d == dump || !here[1].repeats); --i)
+            if (strcmp(here->variables[i].name, name) == 0)
+                return &here->variables[i];
+    }
+    return NULL;
+}
+
+static bool same_rule(const struct und_variable *a, const struct und_variable *b)
+{
+    if (a->rule != b->rule || a->block != b->block || a->run_count != b->run_count ||
+        memcmp(a->grid, b->grid, sizeof a->grid) != 0)
+        return false;
+    for (int i = 0; i < a->run_count; ++i)
+        if (a->runs[i].ranks != b->runs[i].ranks || a->runs[i].rows != b->runs[i].rows)
+            return false;
+    return true;
+}
+
+static bool same_place(const struct und_variable *a, const struct und_variable *b)
+{
+    return a->file == b->file && a->count == b->count && a->type == b->type && a->ndims == b->ndims &&
+           memcmp(a->shape, b->shape, sizeof a->shape) == 0 && same_rule(a, b);
+}
+
+/* Each variable with a place of another has one like it, in `base` up to its dump `of` (before its variable `before`;
+ * -1: in all of it). */
+static bool check_places(struct und_strict *at, const struct und_dump *dump, const struct und_stream *base, int of,
+                         bool own, bool *any)
+{
+    const size_t mark = und_strict_key(at, "variables");
+    for (int v = 0; v < dump->variable_count; ++v) {
+        const struct und_variable *variable = &dump->variables[v];
+        if (!variable->at)
+            continue;
+        *any = true;
+        const int before = own ? v : base->dumps[of].variable_count;
+        const struct und_variable *place = find_place(base, of, before, variable->at);
+        const size_t here = und_strict_element(at, (size_t)v);
+        und_strict_key(at, "at");
+        if (!place)
+            return und_strict_fail(at, "expected a variable that the files of the stream %s have by then, found \"%s\"",
+                                   base->name, variable->at);
+        if (!same_place(variable, place))
+            return und_strict_fail(at,
+                                   "expected a variable of the same count, type, shape, decomposition and file, found "
+                                   "\"%s\"",
+                                   variable->at);
+        und_strict_up(at, here);
+    }
+    und_strict_up(at, mark);
+    return true;
+}
+
+bool und_rules_check_places(struct und_strict *at, struct und_workload *workload, int s)
+{
+    struct und_stream *stream = &workload->streams[s];
+    const size_t mark = und_strict_key(at, "dumps");
+    for (int d = 0; d < stream->dump_count; ++d) {
+        const struct und_dump *dump = &stream->dumps[d];
+        const size_t here = und_strict_element(at, (size_t)d);
+        /* What repeats the dump before finds what that one has. */
+        if (!(d > dump->first && dump->repeats) && !check_places(at, dump, stream, d, true, &stream->notes_places))
+            return false;
+        und_strict_up(at, here);
+    }
+    und_strict_up(at, mark);
+    if (stream->notes_places && (stream->layout == UND_FLOOD || stream->turns || stream->operation == UND_READS))
+        return fault(at, "dumps", "no variable with the key \"at\"",
+                     stream->layout == UND_FLOOD ? "the layout is flood"
+                     : stream->turns             ? "the ranks of the stream take turns"
+                                                 : "the stream reads the files of no other");
+    return true;
+}
+
+static bool check_reading(struct und_strict *at, struct und_stream *stream, struct und_stream *base)
+{
+    const size_t mark = und_strict_key(at, "dumps");
+    int of = 0; /* the last dump of the base */
+    for (int d = 0; d < stream->dump_count; ++d) {
+        const struct und_dump *dump = &stream->dumps[d];
+        const size_t here = und_strict_element(at, (size_t)d);
+        while (of + 1 < base->dump_count && base->dumps[of + 1].time_s <= dump->time_s)
+            ++of;
+        if (dump->time_s < base->dumps[of].time_s)
+            return und_strict_fail(at, "expected time_s of at least %g, when the stream %s that it reads begins",
+                                   base->dumps[of].time_s, base->name);
+        if (!check_places(at, dump, base, of, false, &base->notes_places))
+            return false;
+        und_strict_up(at, here);
+    }
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool calls_together(const struct und_stream *stream)
+{
+    bool together = stream->collective;
+    for (int d = 0; d < stream->dump_count; ++d)
+        for (int v = 0; v < stream->dumps[d].variable_count; ++v)
+            together = together || stream->dumps[d].variables[v].collective;
+    return together;
+}
+
+bool und_rules_check_reader(struct und_strict *at, struct und_workload *workload, int s)
+{
+    static const char why[] = "the stream reads the files of another";
+    struct und_stream *stream = &workload->streams[s], *base = &workload->streams[stream->reads];
+    if (stream->operation != UND_READS)
+        return fault(at, "reads", "null", "the operation is write");
+    if (!stream->update)
+        return fault(at, "files", "update", why);
+    if (stream->names > 1)
+        return fault(at, "names", "1", why);
+    if (!stream->reopen)
+        return fault(at, "reopen", "true", why);
+    if (stream->own_directories)
+        return fault(at, "own_directories", "false", why);
+    if (calls_together(stream))
+        return fault(at, "collective", "false", why);
+    if (stream->layout == UND_FLOOD)
+        return fault(at, "layout", "shared, file-per-process or grouped", why);
+    if (base->operation != UND_WRITES)
+        return fault(at, "reads", "a stream of the operation write", why);
+    if (base->turns)
+        return fault(at, "reads", "a stream without turns", why);
+    if (strcmp(layout_of(stream), layout_of(base)) != 0 || stream->groups != base->groups)
+        return fault(at, "layout", "that of the stream that it reads", why);
+    if (strcmp(stream->method, base->method) != 0)
+        return fault(at, "method", "that of the stream that it reads", why);
+    if (stream->files > base->files)
+        return fault(at, "dumps", "no more files than the stream that it reads has", why);
+    return check_reading(at, stream, base);
 }

@@ -21,7 +21,16 @@ bool und_rules_check_variable(struct und_strict *at, const struct und_stream *st
 /* Of a stream with its dumps. */
 bool und_rules_check_directories(struct und_strict *at, const struct und_stream *stream);
 
+/* Of a stream with its dumps: those that continue. */
+bool und_rules_check_contents(struct und_strict *at, const struct und_stream *stream);
+
 /* Of a stream that extends another, both read; sets extended_by of the other. */
 bool und_rules_check_extension(struct und_strict *at, struct und_workload *workload, int s);
+
+/* Of a stream that reads the files of another, both read; sets notes_places of both. */
+bool und_rules_check_reader(struct und_strict *at, struct und_workload *workload, int s);
+
+/* Of a stream that reads no other: the places of its variables; sets notes_places. */
+bool und_rules_check_places(struct und_strict *at, struct und_workload *workload, int s);
 
 #endif

@@ -54,7 +54,8 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
             und_series_check(series, again || und_series_begins(series, dump));
             und_series_take_turn(series);
         }
-        if (again || und_series_begins(series, dump))
+        const bool each = again && !what->reopen;
+        if (each || und_series_begins(series, dump))
             und_series_open(series);
         if (mode == UND_CREATE) {
             und_series_write(series);
@@ -62,7 +63,7 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
         } else {
             und_series_compare(series, verification);
         }
-        if (again || und_series_ends(series, dump))
+        if (each || und_series_ends(series, dump))
             und_series_close(series);
         if (mode == UND_CREATE) {
             und_series_pass_turn(series);
@@ -134,7 +135,8 @@ static void verify(const struct und_run *run, struct und_verification *verificat
     if (run->plan->only_restarts)
         verify_restarts(run, as, here);
     for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
-        pass_over(run, s, as, UND_READ, here);
+        if (run->workload->streams[s].reads < 0)
+            pass_over(run, s, as, UND_READ, here);
     gather_verification(run, here, verification);
     free(here);
 }
@@ -164,11 +166,13 @@ static struct und_series **series_new_all(const struct und_run *run)
             series[streams + s] = und_series_new(run, s, shifted_rank(run), UND_READ);
         if (run->plan->only_restarts)
             continue;
-        if (stream->operation == UND_READS && run->plan->streams[s].method->has_files)
+        if (stream->operation == UND_READS && stream->reads < 0 && run->plan->streams[s].method->has_files)
             pass_over(run, s, run->rank, UND_CREATE, NULL);
         if (stream->operation == UND_READS && stream->layout == UND_FLOOD && run->plan->streams[s].method->has_files)
             settle(run);
         series[s] = und_series_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
+        if (stream->reads >= 0)
+            und_series_read_from(series[s], series[stream->reads]);
         und_series_take_operations(series[s]);
     }
     return series;

@@ -134,6 +134,7 @@ void und_series_free(struct und_series *series)
         MPI_Comm_free(&series->group_comm);
     free(series->all_slots);
     free(series->pieces);
+    free(series->places);
     free(series->lineages);
     free(series->directory);
     free(series->calls);
@@ -161,27 +162,36 @@ int64_t und_series_operate(struct und_series *series)
     return und_metadata_play(series->metadata, series);
 }
 
+void und_series_read_from(struct und_series *series, struct und_series *base)
+{
+    series->base = base;
+}
+
 bool und_series_begins(const struct und_series *series, int dump)
 {
-    return series->stream->reopen || dump < series->stream->names;
+    const struct und_stream *stream = series->stream;
+    return stream->reopen ? stream->dumps[dump].first == dump : dump < stream->names;
 }
 
 bool und_series_ends(const struct und_series *series, int dump)
 {
-    return series->stream->reopen || dump >= series->stream->dump_count - series->stream->names;
+    const struct und_stream *stream = series->stream;
+    return stream->reopen ? dump + 1 == stream->dump_count || stream->dumps[dump + 1].first > dump
+                          : dump >= stream->dump_count - stream->names;
 }
 
 bool und_series_lasts(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    return (!stream->rewrite && !stream->update) || dump >= stream->dump_count - stream->names;
+    return (!stream->rewrite && !stream->update) ||
+           stream->dumps[dump].content >= und_stream_contents(stream) - stream->names;
 }
 
 /* Does the dump make its files, rather than go on with those of a dump before it? */
 static bool makes_files(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    return (!stream->append && !stream->rewrite && !stream->update) || dump < stream->names;
+    return (!stream->append && !stream->rewrite && !stream->update) || stream->dumps[dump].content < stream->names;
 }
 
 /* Marks the files in which this rank has bytes in the dump. */
@@ -204,9 +214,12 @@ static void choose_comms(struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
     const int count = stream->files;
-    const bool all = und_series_shares_files(stream);
-    const int from = all ? 0 : dump, to = all ? stream->dump_count : dump + 1;
-    if (series->slots[0].comms_for == stream->dumps[from].variables)
+    const bool all = und_series_shares_files(stream) && !series->base;
+    const int from = all ? 0 : dump;
+    int to = all ? stream->dump_count : dump + 1;
+    while (!all && to < stream->dump_count && stream->dumps[to].first == dump)
+        ++to;
+    if (series->slots[0].comms_for == stream->dumps[from].variables && (all || to == dump + 1))
         return;
     series->slots[0].comms_for = stream->dumps[from].variables;
 
@@ -406,6 +419,31 @@ static void name_piece(const struct und_series *series, const struct und_variabl
         snprintf(piece->name + length, capacity, "%s", variable->name);
 }
 
+static struct und_place *find_place(const struct und_series *series, const char *name)
+{
+    for (int i = series->place_count - 1; i >= 0; --i)
+        if (strcmp(series->places[i].variable->name, name) == 0)
+            return &series->places[i];
+    return NULL;
+}
+
+/* Notes where the variable begins that is added next; under a name that has been used before it is that place anew. */
+static void note_place(struct und_series *series, const struct und_variable *variable, int64_t identity)
+{
+    struct und_place place = {variable, series->slots[variable->file].payload, identity, series->dump};
+    const struct und_place *other = variable->at ? find_place(series, variable->at) : NULL;
+    if (other)
+        place = (struct und_place){variable, other->offset, other->identity, other->dump};
+    struct und_place *old = find_place(series, variable->name);
+    if (!old && series->place_count == series->place_capacity) {
+        series->place_capacity = 2 * series->place_capacity + 8;
+        series->places = realloc(series->places, (size_t)series->place_capacity * sizeof *series->places);
+        UND_CHECK(series->places, "no memory for %d places of the stream %s", series->place_capacity,
+                  series->stream->name);
+    }
+    *(old ? old : &series->places[series->place_count++]) = place;
+}
+
 /* Adds the variable to the dump's pieces, if its file has bytes of it and this rank is one of the file's. */
 static void add_piece(struct und_series *series, const struct und_variable *variable, int64_t number, int64_t identity)
 {
@@ -414,9 +452,20 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     const struct und_group own = alone(series->as);
     if (slot->comm == MPI_COMM_NULL)
         return;
+    const struct und_place *place = NULL;
+    const int64_t payload = slot->payload;
     place_piece(series, variable, piece);
-    if (und_dataset_elements(&piece->dataset) == 0)
+    const int64_t elements = und_dataset_elements(&piece->dataset);
+    if (variable->at) {
+        place = find_place(series->base ? series->base : series, variable->at);
+        slot->payload = payload;
+        piece->dataset.file_offset =
+            place ? place->offset + number * elements * und_type_bytes(variable->type) : payload;
+    }
+    if (elements == 0)
         return;
+    if (variable->at && !place)
+        UND_DIE("%s has no place of the variable %s", slot->path, variable->at);
     name_piece(series, variable, number, piece);
     piece->slot = variable->file;
     piece->base = base_of(series, variable->type);
@@ -424,7 +473,8 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     const struct und_stream *stream = series->stream;
     const bool reads_again = stream->update && stream->operation == UND_READS;
     const int dump = reads_again ? und_stream_set(stream, series->dump) : series->dump;
-    piece->identity = und_pattern_identity(series->run->plan->seed, series->index, dump, identity);
+    piece->identity = und_pattern_identity(series->run->plan->seed, series->index, place ? place->dump : dump,
+                                           place ? place->identity + number : identity);
     piece->order = und_order_key(&stream->order, series->dump, identity, series->as);
     piece->dataset.name = piece->name;
     piece->dataset.first_row = 0;
@@ -483,6 +533,25 @@ static bool is_open(const struct und_series *series)
     return false;
 }
 
+/* Files that the stream which writes them has open: read through the same open, where all its ranks do so. */
+static void borrow_files(struct und_series *series)
+{
+    for (int s = 0; s < series->stream->files; ++s) {
+        struct und_slot *slot = &series->slots[s], *base = &series->base->slots[s];
+        int mine, its = 0, borrows;
+        slot->borrowed = false;
+        if (slot->comm == MPI_COMM_NULL)
+            continue;
+        MPI_Comm_size(slot->comm, &mine);
+        if (base->file)
+            MPI_Comm_size(base->comm, &its);
+        borrows = its == mine;
+        UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &borrows, 1, MPI_INT, MPI_MIN, slot->comm), "cannot agree on who reads %s",
+                slot->path);
+        slot->borrowed = borrows;
+    }
+}
+
 void und_series_prepare(struct und_series *series, int dump)
 {
     if (series->metadata)
@@ -494,21 +563,30 @@ void und_series_prepare(struct und_series *series, int dump)
     const struct und_dump *what = &series->stream->dumps[dump];
     int64_t identity = 0;
     series->dump = dump;
+    const bool goes_on = what->first < dump;
     if (series->sets > 1)
         series->slots = series->all_slots + (ptrdiff_t)und_stream_set(series->stream, dump) * series->stream->files;
-    choose_comms(series, dump);
+    if (!goes_on)
+        choose_comms(series, dump);
     /* Another than the first may be all that is read of a set that stays open. */
     const bool grows = series->stream->append && dump > 0;
     if (!grows && (und_series_begins(series, dump) || (series->stream->update && !is_open(series))))
         begin_files(series, dump);
-    for (int s = 0; s < series->stream->files && series->stream->update; ++s)
+    for (int s = 0; s < series->stream->files && series->stream->update && !goes_on; ++s)
         series->slots[s].payload = 0;
+    if (series->base)
+        borrow_files(series);
     series->piece_count = 0;
+    if (!goes_on && !series->stream->append)
+        series->place_count = 0;
     if (series->stream->turns)
         begin_turns(series, what);
-    for (int v = 0; v < what->variable_count; ++v)
+    for (int v = 0; v < what->variable_count; ++v) {
+        if (series->stream->notes_places && !series->base)
+            note_place(series, &what->variables[v], identity);
         for (int64_t number = 0; number < what->variables[v].count; ++number)
             add_piece(series, &what->variables[v], number, identity++);
+    }
     agree_on_calls(series);
     for (int p = 0; p < series->piece_count && series->mode == UND_CREATE; ++p)
         und_base_continue(series->pieces[p].base);
@@ -648,6 +726,10 @@ void und_series_open(struct und_series *series)
         struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL)
             continue;
+        if (slot->borrowed) {
+            slot->file = series->base->slots[s].file;
+            continue;
+        }
         und_watch_enter("open", slot->path, true);
         const bool goes_on = slot->exists || continues(series, series->dump);
         const bool writes = series->mode == UND_CREATE && series->plan->method->has_files;
@@ -749,7 +831,8 @@ void und_series_close(struct und_series *series)
     for (int s = 0; s < series->stream->files; ++s)
         if (series->slots[s].comm != MPI_COMM_NULL) {
             und_watch_enter("close", series->slots[s].path, true);
-            series->plan->method->close(series->slots[s].file);
+            if (!series->slots[s].borrowed)
+                series->plan->method->close(series->slots[s].file);
             series->slots[s].file = NULL;
         }
     und_watch_leave();
@@ -757,6 +840,11 @@ void und_series_close(struct und_series *series)
 
 void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operations, double *waited_s)
 {
+    /* Calls through an open of another stream are counted there. */
+    if (series->base) {
+        series->operations += series->base->operations;
+        series->base->operations = 0;
+    }
     *bytes = series->bytes;
     *operations = series->operations;
     *waited_s = series->pace.waited_s;

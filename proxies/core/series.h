@@ -63,6 +63,9 @@ void und_series_drop_cache(struct und_series *series, int dump);
  * an error message. For each file, the rank that stands for it looks. */
 bool und_series_find(const struct und_series *series, struct und_error *error);
 
+/* A series that reads the files of another, as they are when a dump is played. */
+void und_series_read_from(struct und_series *series, struct und_series *base);
+
 /* Reads the dump and compares it. */
 void und_series_compare(struct und_series *series, struct und_verification *verification);
 

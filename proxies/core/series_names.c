@@ -40,6 +40,10 @@ static int name_directory(const struct und_series *series, char *path)
 /* DIR/[<directory>/]<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
 void und_series_name_file(const struct und_series *series, int dump, int file, char *path)
 {
+    if (series->base) {
+        und_series_name_file(series->base, series->base->dump, file, path);
+        return;
+    }
     const struct und_stream *stream = root_of(series);
     const size_t capacity = (size_t)und_series_path_capacity(series);
     int length = has_directory(series) ? name_directory(series, path)

@@ -46,9 +46,23 @@ int64_t und_dump_bytes(const struct und_dump *dump)
     return sum;
 }
 
+int64_t und_dump_new_bytes(const struct und_dump *dump)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < dump->variable_count; ++v)
+        sum += dump->variables[v].at ? 0 : variable_bytes(&dump->variables[v]);
+    return sum;
+}
+
 int und_stream_set(const struct und_stream *stream, int dump)
 {
-    return stream->rewrite || stream->update ? (int)(dump % stream->names) : dump;
+    const int content = stream->dumps[dump].content;
+    return stream->rewrite || stream->update ? (int)(content % stream->names) : content;
+}
+
+int und_stream_contents(const struct und_stream *stream)
+{
+    return stream->dumps[stream->dump_count - 1].content + 1;
 }
 
 static bool no_memory(struct und_strict *at)
@@ -177,8 +191,8 @@ static bool read_variable(struct und_strict *at, const json_t *value, int64_t ra
                           struct und_variable *variable)
 {
     static const char *const keys[] = {"name", "label", "count", "type", "shape", "decomposition", "file", NULL};
-    static const char *const optional[] = {"transfer_bytes", "collective", NULL};
-    const char *name, *label;
+    static const char *const optional[] = {"transfer_bytes", "collective", "at", NULL};
+    const char *name, *label, *place = NULL;
     int64_t file;
     int type;
     size_t ndims;
@@ -187,10 +201,13 @@ static bool read_variable(struct und_strict *at, const json_t *value, int64_t ra
         !und_strict_integer(at, value, "count", 1, INT64_MAX, &variable->count) ||
         !und_strict_choice(at, value, "type", type_names, &type) ||
         !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
-        !und_strict_integer(at, value, "file", 0, 1023, &file) || !read_calls(at, value, stream, variable))
+        !und_strict_integer(at, value, "file", 0, 1023, &file) || !read_calls(at, value, stream, variable) ||
+        (json_object_get(value, "at") && !json_is_null(json_object_get(value, "at")) &&
+         !und_strict_identifier(at, value, "at", &place)))
         return false;
     variable->name = copy(name);
-    if (!variable->name)
+    variable->at = place ? copy(place) : NULL;
+    if (!variable->name || (place && !variable->at))
         return no_memory(at);
     variable->type = (enum und_type)type;
     variable->ndims = (int)ndims;
@@ -302,7 +319,7 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
                       const struct und_stream *stream, struct und_dump *dump)
 {
     static const char *const keys[] = {"time_s", "duration_s", "overhead_bytes", "variables", NULL};
-    static const char *const optional[] = {"repeat", "operations", "compute_s", NULL};
+    static const char *const optional[] = {"repeat", "operations", "compute_s", "continues", NULL};
     const json_t *array, *operations = json_object_get(value, "operations");
     int64_t ignored;
     dump->duration_s = -1;
@@ -310,6 +327,7 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
         (!json_is_null(json_object_get(value, "duration_s")) &&
          !und_strict_seconds(at, value, "duration_s", &dump->duration_s)) ||
         (json_object_get(value, "compute_s") && !und_strict_seconds(at, value, "compute_s", &dump->compute_s)) ||
+        (json_object_get(value, "continues") && !und_strict_flag(at, value, "continues", &dump->continues)) ||
         !und_strict_integer_or_null(at, value, "overhead_bytes", INT64_MIN, &ignored) ||
         (operations && !und_strict_array(at, value, "operations", 0, 4096, &operations)) ||
         !und_strict_array(at, value, "variables", json_array_size(operations) > 0 ? 0 : 1, SIZE_MAX, &array))
@@ -349,6 +367,16 @@ static bool has_space(struct und_strict *at, struct und_stream *stream, int64_t 
     return true;
 }
 
+/* Which content of the files the last dump has. */
+static void count_content(struct und_stream *stream)
+{
+    const int last = stream->dump_count - 1;
+    struct und_dump *dump = &stream->dumps[last];
+    const bool goes_on = last > 0 && dump->continues;
+    dump->first = goes_on ? dump[-1].first : last;
+    dump->content = goes_on ? dump[-1].content : last > 0 ? dump[-1].content + 1 : 0;
+}
+
 /* The dumps of an entry: all share what the first one has. */
 static bool read_entry(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
                        struct und_stream *stream, int64_t *bytes)
@@ -364,6 +392,7 @@ static bool read_entry(struct und_strict *at, const json_t *value, const json_t 
     ++stream->dump_count;
     if (!read_dump(at, value, before, ranks, stream, dump) || !und_rules_check_dump(at, stream, dump))
         return false;
+    count_content(stream);
     if (before && dump->time_s < dump[-1].time_s)
         return und_strict_fail(at, "time_s is %g, expected at least the %g of the dump before", dump->time_s,
                                dump[-1].time_s);
@@ -374,8 +403,9 @@ static bool read_entry(struct und_strict *at, const json_t *value, const json_t 
         dump[k] = dump[0];
         dump[k].time_s = dump[0].time_s + (double)k * period_s;
         dump[k].repeats = dump[k].repeats_operations = true;
+        ++stream->dump_count;
+        count_content(stream);
     }
-    stream->dump_count += (int)count - 1;
     return isfinite(stream->dumps[stream->dump_count - 1].time_s) ||
            und_strict_fail(at, "the last repetition has no finite time");
 }
@@ -492,10 +522,13 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     static const char *const keys[] = {"name",   "label",  "role",    "operation",      "files",
                                        "layout", "groups", "method",  "transfer_bytes", "collective",
                                        "sync",   "turns",  "content", "dumps",          NULL};
-    static const char *const optional[] = {
-        "names",   "reopen",          "extends",    "order",         "passes",
-        "pace",    "direct",          "sync_bytes", "write_through", "files_per_directory",
-        "removes", "own_directories", NULL};
+    static const char *const optional[] = {"names",         "reopen",
+                                           "extends",       "order",
+                                           "passes",        "pace",
+                                           "direct",        "sync_bytes",
+                                           "write_through", "files_per_directory",
+                                           "removes",       "own_directories",
+                                           "reads",         NULL};
     static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
     static const char *const operations[] = {"write", "read", NULL}, *const files[] = {"new", "append", "rewrite",
                                                                                        "update", NULL};
@@ -531,28 +564,40 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     if (!read_dumps(at, dumps, ranks, stream))
         return false;
     und_strict_up(at, mark);
-    return und_rules_check_directories(at, stream);
+    return und_rules_check_directories(at, stream) && und_rules_check_contents(at, stream);
 }
 
-/* The stream before this one into whose files it writes. */
-static bool read_extends(struct und_strict *at, const json_t *value, const json_t *places,
-                         struct und_workload *workload, int s)
+/* The stream before this one that a key names; -1: none. */
+static bool read_base(struct und_strict *at, const json_t *value, const char *key, const json_t *places, int s,
+                      int *base)
 {
-    struct und_stream *stream = &workload->streams[s];
-    const json_t *extends = json_object_get(value, "extends");
-    stream->extends = stream->extended_by = -1;
-    if (!extends || json_is_null(extends))
+    const json_t *named = json_object_get(value, key);
+    *base = -1;
+    if (!named || json_is_null(named))
         return true;
     const char *name;
-    if (!und_strict_text(at, value, "extends", &name))
+    if (!und_strict_text(at, value, key, &name))
         return false;
     const json_t *place = json_object_get(places, name);
     if (place && json_integer_value(place) < s) {
-        stream->extends = (int)json_integer_value(place);
-        return und_rules_check_extension(at, workload, s);
+        *base = (int)json_integer_value(place);
+        return true;
     }
-    und_strict_key(at, "extends");
+    und_strict_key(at, key);
     return und_strict_fail(at, "expected the name of a stream before it, found \"%.100s\"", name);
+}
+
+/* The streams into whose files this one writes, or whose files it reads. */
+static bool read_bases(struct und_strict *at, const json_t *value, const json_t *places, struct und_workload *workload,
+                       int s)
+{
+    struct und_stream *stream = &workload->streams[s];
+    stream->extended_by = -1;
+    return read_base(at, value, "extends", places, s, &stream->extends) &&
+           read_base(at, value, "reads", places, s, &stream->reads) &&
+           (stream->extends < 0 || und_rules_check_extension(at, workload, s)) &&
+           (stream->reads < 0 || und_rules_check_reader(at, workload, s)) &&
+           (stream->reads >= 0 || und_rules_check_places(at, workload, s));
 }
 
 /* Before any memory is taken for them. What is no valid count is found later. */
@@ -584,7 +629,7 @@ static bool read_streams_at(struct und_strict *at, const json_t *array, json_t *
             return und_strict_fail(at, "the name %s is taken by streams[%d]", name, (int)json_integer_value(taken));
         if (json_object_set_new(places, name, json_integer(s)) != 0)
             return no_memory(at);
-        if (!read_extends(at, json_array_get(array, (size_t)s), places, workload, s))
+        if (!read_bases(at, json_array_get(array, (size_t)s), places, workload, s))
             return false;
         und_strict_up(at, here);
     }
@@ -819,6 +864,7 @@ static void free_dump(struct und_dump *dump)
 {
     for (int v = 0; !dump->repeats && v < dump->variable_count; ++v) {
         free(dump->variables[v].name);
+        free(dump->variables[v].at);
         free(dump->variables[v].runs);
     }
     if (!dump->repeats)

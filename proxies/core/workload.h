@@ -51,6 +51,7 @@ struct und_variable {
     int file;
     int64_t transfer_bytes; /* the stream's, unless the variable has its own */
     bool collective;        /* likewise */
+    char *at;               /* the variable whose place in the file it has; NULL: a place of its own */
 };
 
 struct und_operations {
@@ -63,6 +64,9 @@ struct und_dump {
     double time_s;
     double duration_s;       /* negative: not known */
     double compute_s;        /* by each rank, between its transfers */
+    bool continues;          /* with the open files of the dump before */
+    int first;               /* dump that opened its files, where each dump does unless it continues */
+    int content;             /* number of that dump among those that do */
     int64_t described_bytes; /* of the descriptor and all passes, before any scale */
     int variable_count;
     struct und_variable *variables;
@@ -81,6 +85,8 @@ struct und_stream {
     bool reopen;                  /* each dump opens and closes its files; append and update may keep them open */
     int extends;                  /* the stream into whose files this one writes; -1: none */
     int extended_by;              /* the one that writes into the files of this; -1: none */
+    int reads;                    /* reads: the stream whose files it reads; -1: files made beforehand */
+    bool notes_places;            /* variables of this stream, or of one that reads its files, have places of others */
     enum und_layout layout;
     int64_t groups; /* files per file index: 1, ranks (also of a flood), or the groups of the layout grouped */
     char *method;
@@ -114,8 +120,14 @@ struct und_workload {
 /* Reads the descriptor from text; `file` is its name for messages. NULL with the error message. */
 struct und_workload *und_workload_read(const char *text, size_t bytes, const char *file, struct und_error *error);
 
-/* The set of files of a dump: 0 … names-1 where files are written again, else the dump. */
+/* The set of files of a dump: 0 … names-1 where files are written again, else its content. */
 int und_stream_set(const struct und_stream *stream, int dump);
+
+/* Contents that its sets of files have one after the other: dumps, but for those that continue. */
+int und_stream_contents(const struct und_stream *stream);
+
+/* Bytes of a dump that do not go over others of its files. */
+int64_t und_dump_new_bytes(const struct und_dump *dump);
 
 /* Multiplies the longest dimension of every variable (the first of equals) by the factor and rounds
  * it to the nearest whole number, at least 1; unequal slabs are rounded run by run, and where nothing would

@@ -199,6 +199,7 @@ const struct und_method und_method_mpiio = {
     .has_files = true,
     .collective = true,
     .hints = default_hints,
+    .reads_back = true,
     .updates = true,
     .open = open_file,
     .hints_in_force = hints_in_force,

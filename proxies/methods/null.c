@@ -49,6 +49,7 @@ const struct und_method und_method_null = {
     .name = "null",
     .has_files = false,
     .collective = true,
+    .reads_back = true,
     .updates = true,
     .open = null_open,
     .write = null_write,

@@ -238,6 +238,7 @@ const struct und_method und_method_posix = {
     .settings = settings,
     .memory = posix_memory,
     .probe = posix_probe,
+    .reads_back = true,
     .updates = true,
     .writes_through = true,
     .open = posix_open,

@@ -122,11 +122,13 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
                : plan->some_collective ? ", collective and independent"
                : stream->turns         ? ", in turns"
                                        : "");
-        printf("    dumps           %d%s\n", stream->dump_count,
-               stream->append    ? ", appended"
-               : stream->rewrite ? ", rewritten"
-               : stream->update  ? ", updated"
-                                 : "");
+        printf("    dumps           %d%s%s\n", stream->dump_count,
+               stream->append       ? ", appended"
+               : stream->rewrite    ? ", rewritten"
+               : stream->reads >= 0 ? ", of the files of "
+               : stream->update     ? ", updated"
+                                    : "",
+               stream->reads >= 0 ? workload->streams[stream->reads].name : "");
         printf("    files           %" PRId64 "\n", plan->files);
         printf("    bytes           %" PRId64 "\n", plan->bytes);
         printf("    transfer_bytes  %" PRId64, plan->least_transfer_bytes);

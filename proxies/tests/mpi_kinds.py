@@ -44,7 +44,7 @@ def plain(described: Json) -> Json:
     """The same bytes in new files, in even blocks, one transfer after the other."""
     made = copy.deepcopy(described)
     for one in made["streams"]:
-        for key in ("names", "reopen", "extends", "order", "passes", "pace", "direct",
+        for key in ("names", "reopen", "extends", "order", "passes", "pace", "direct", "reads",
                     "sync_bytes", "write_through", "removes", "own_directories"):  # fmt: skip
             one.pop(key, None)
         one["files"] = "new"
@@ -360,6 +360,89 @@ def direct(player: Player) -> None:
     expect("no whole pages" in outcome.message(), outcome.err)
 
 
+def pieces(*names: str, rows: int = 30, again: tuple[str, ...] = ()) -> list[Json]:
+    """Variables of these names; those of `again` have the place of one before."""
+    (one,) = dump(rows=rows)["variables"]
+    return [one | {"name": name} | ({"at": name} if name in again else {}) for name in names]
+
+
+def in_turn(player: Player, method: str) -> None:
+    """Files are read and written in turn in one open: records at their places, new ones behind."""
+    require(player, method)
+    old = ("a", "b")
+    life = [
+        dump(0.0, variables=pieces(*old)),
+        dump(0.2, variables=pieces("a", "b", "c", again=old), continues=True),
+        dump(0.4, variables=pieces("c", again=("c",)), continues=True),
+    ]
+    later = [row | {"time_s": row["time_s"] + 1.0} for row in life]
+    reads = [
+        dump(0.1, variables=pieces(*old, again=old)),
+        dump(0.3, variables=pieces("c", again=("c",))),
+        dump(0.5, rows=90),  # the files are closed
+        dump(1.1, variables=pieces("b", again=old)),
+    ]
+    kinds: dict[str, Json] = {
+        "anew": {"files": "rewrite", "removes": True},
+        "apart": {"files": "rewrite", "layout": "file-per-process", "own_directories": True},
+        "place": {"files": "update", "layout": "grouped", "groups": 2},
+        "turn": {"files": "rewrite", "names": 2},
+        "new": {},
+    }
+    streams = []
+    for name, keys in kinds.items():
+        base = stream(name, dumps=[*life, *later], method=method, **keys)
+        layout = {k: base[k] for k in ("layout", "groups", "method")}
+        streams += [base, stream(f"{name}-read", operation="read", files="update", reads=name,
+                                 dumps=reads, **layout)]  # fmt: skip
+    result, files = kept(player, workload(*streams), "--verify", "--time-scale", 0)
+    lasting = sum(2 if name in ("turn", "new") else 1 for name in kinds)
+    expect(
+        result["verification"] == {"bytes": lasting * 6 * WHOLE_BYTES, "wrong_bytes": 0},
+        f"verified {result['verification']}, expected six records of {lasting} contents",
+    )
+    sizes = sum(len(data) for data in files.values())
+    expect(sizes == lasting * 3 * WHOLE_BYTES, f"{sizes} B in files of three records each")
+    for name in kinds:
+        opens = [operations(d, "open") > 0 for d in played(result, name)]
+        expect(opens == 2 * [True, False, False], f"{name} opens {opens}")
+        found = played(result, f"{name}-read")
+        opens = [operations(d, "open") > 0 for d in found]
+        expect(opens == [False, False, True, False], f"{name}-read opens {opens}")
+        expect(all(operations(d, "read") > 0 for d in found), f"{name}-read: {found}")
+        moved = [d["bytes"] for d in found]
+        expect(moved == [n * WHOLE_BYTES for n in (2, 1, 3, 1)], f"{name}-read: {moved}")
+
+
+def in_turn_restart(player: Player) -> None:
+    """A restart reads a dump that continues where it is."""
+    old = ("a",)
+    dumps = [dump(0.0, variables=pieces("a", "b")),
+             dump(0.1, variables=pieces("a", "c", again=old), continues=True)]  # fmt: skip
+    result = player.play(
+        workload(stream("s", role="checkpoint", files="rewrite", dumps=dumps)), "--restart",
+        "--verify", "--time-scale", 0,
+    )  # fmt: skip
+    moved = [d["bytes"] for d in played(result, "s-restart")]
+    expect(moved == [2 * WHOLE_BYTES], f"restart: {moved}")
+
+
+def in_turn_refused(player: Player) -> None:
+    """Methods that cannot read what they write, or have no bytes to address, say so."""
+    described = workload(
+        stream("s", files="rewrite", dumps=[dump(), dump(0.2, continues=True)]),
+        stream("r", operation="read", files="update", reads="s", dumps=[dump(0.1)]),
+    )
+    path = player.describe(described)
+    for method in player.methods(["stdio", "hdf5", "adios"]):
+        outcome = player.run(RANKS, "-w", path, "-o", "data", "-a", method)
+        expect(f"the method {method} cannot" in outcome.message(), outcome.err)
+    beyond = copy.deepcopy(described)
+    beyond["streams"][1]["dumps"] = [dump(0.1, rows=60)]
+    outcome = player.run(RANKS, "-w", player.describe(beyond), "-o", "data", "--time-scale", 0)
+    expect("the file ends before" in outcome.message(), outcome.err)
+
+
 def repeated(player: Player) -> None:
     """A rule stands for its dumps; space is counted for what lasts."""
     described = workload(
@@ -379,6 +462,9 @@ CASES = {
     **{f"rewritten.{m}": partial(rewritten, method=m) for m in METHODS},
     **{f"grown.{m}": partial(grown, method=m) for m in METHODS if m != "adios"},
     **{f"ordered.{m}": partial(ordered, method=m) for m in METHODS},
+    **{f"in-turn.{m}": partial(in_turn, method=m) for m in ("posix", "mpiio")},
+    "in-turn-restart": in_turn_restart,
+    "in-turn-refused": in_turn_refused,
     "smaller": smaller,
     "extended": extended,
     "calls": calls,

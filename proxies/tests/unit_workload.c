@@ -258,7 +258,7 @@ static void test_invalid_input(void **state)
         {VARIABLE "collective", "1", IN_VARIABLE ".collective: expected true or false, found 1"},
         {VARIABLE "transfer", "1",
          IN_VARIABLE ": unknown key \"transfer\", expected name, label, count, type, shape, decomposition, file, "
-                     "transfer_bytes or collective"},
+                     "transfer_bytes, collective or at"},
         {VARIABLE "file", "1024", IN_VARIABLE ".file: expected an integer from 0 to 1023, found 1024"},
         {VARIABLE "name", "'b'",
          "w.json: streams[0].dumps[0].variables[1]: the name b is taken by a variable before it"},
@@ -363,6 +363,18 @@ static void test_kinds(void **state)
         {"streams/1/layout", "'flood'", "files: expected new or update, since the layout is flood"},
         {"streams/0/extends", "'input'", "extends: expected the name of a stream before it, found \"input\""},
         {"streams/1/extends", "'state'", "files: expected new or rewrite, since the stream extends another"},
+        {"streams/0/reads", "'input'", "reads: expected the name of a stream before it, found \"input\""},
+        {"streams/1/reads", "'state'", "files: expected update, since the stream reads the files of another"},
+        {"streams/0/dumps/0/continues", "true",
+         "dumps[0].continues: expected false, since there is no dump before the first"},
+        {"streams/0/dumps/0/continues", "1", "dumps[0].continues: expected true or false, found 1"},
+        {"streams/0/dumps/1/variables/0/at", "'b'",
+         "dumps[1].variables[0].at: expected a variable that the files of the stream state have by then, found \"b\""},
+        {"streams/0/dumps/0/variables/1/at", "'a'",
+         "dumps[0].variables[1].at: expected a variable of the same count, type, shape, decomposition and file, found "
+         "\"a\""},
+        {"streams/1/dumps/0/variables/0/at", "'c'",
+         "dumps[0].variables[0].at: expected a variable that the files of the stream input have by then, found \"c\""},
         {"streams/0/dumps/0/repeat", "{'count': 1, 'period_s': 1}",
          "dumps[0].repeat.count: expected an integer from 2 to 10000000, found 1"},
         {"streams/0/dumps/0/repeat", "{'count': 2, 'period_s': 0}", "dumps[0].repeat.period_s: expected more than 0"},
@@ -387,7 +399,8 @@ static void test_kinds(void **state)
     }
 }
 
-/* Where all ranks share a file, none has a directory of its own; where transfers are paced, there is no time left. */
+/* Where all ranks share a file, none has a directory of its own; where transfers are paced, there is no time left;
+ * what takes turns closes its files. */
 static void test_keys_that_exclude_each_other(void **state)
 {
     static const struct {
@@ -398,6 +411,10 @@ static void test_keys_that_exclude_each_other(void **state)
          "grouped"},
         {{{"streams/0/pace", "'steady'"}, {"streams/0/dumps/0/compute_s", "1"}},
          "w.json: streams[0].dumps[0].compute_s: expected 0, since the pace of the stream is steady"},
+        {{{"streams/0/turns", "true"}, {"streams/0/dumps/1/continues", "true"}},
+         "w.json: streams[0].dumps[1].continues: expected false, since the ranks of the stream take turns"},
+        {{{"streams/1/files", "'update'"}, {"streams/1/reads", "'state'"}},
+         "w.json: streams[1].collective: expected false, since the stream reads the files of another"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {

@@ -122,7 +122,8 @@ def _of_stream(
         count = sum(of_stream(s, made.ranks).count for s in mine)
         yield Measure(stream=key, quantity="calls", truth=entry["calls"], described=count,
                       noted=note("calls") or _missing(made, "data calls"))  # fmt: skip
-        opens = sum(opens_of(s, made.ranks) for s in mine or _idle(made))
+        named = {s.name: s for s in made.streams}
+        opens = sum(opens_of(s, made.ranks, named.get(s.reads or "")) for s in mine or _idle(made))
         opens = opens if mine else min(opens, entry["opens"])  # of files without a byte
         yield Measure(stream=key, quantity="opens", truth=entry["opens"], described=opens,
                       noted=_missing(made, "opens"))  # fmt: skip

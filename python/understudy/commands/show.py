@@ -104,7 +104,7 @@ def _shape(stream: Stream) -> tuple[Any, ...]:
     return (
         stream.role, stream.operation, stream.files, stream.names, stream.layout, stream.groups,
         stream.method, stream.collective, stream.sync, stream.transfer_bytes, stream.dump_count,
-        largest.bit_length(), stream.removes, stream.own_directories,
+        largest.bit_length(), stream.removes, stream.own_directories, stream.reads,
     )  # fmt: skip
 
 
@@ -131,6 +131,8 @@ def _stream_row(streams: Sequence[Stream]) -> tuple[str, ...]:
 
 def _kind(stream: Stream) -> str:
     """What a stream does; one without a byte writes nothing, whatever its operation."""
+    if stream.reads is not None:
+        return f"read of {stream.reads}"
     if stream.bytes:
         return f"{stream.operation} {stream.files}"
     return (

@@ -138,9 +138,10 @@ def of_stream(stream: Stream, ranks: int) -> Calls:
     return Calls(count=sum(bins), collective=collectives, sizes=tuple(bins))
 
 
-def opens_of(stream: Stream, ranks: int) -> int:
+def opens_of(stream: Stream, ranks: int, base: Stream | None = None) -> int:
     """How often the ranks open files: each those that it has bytes in, once for files that stay
-    open, else in every dump, and besides where operations say so."""
+    open, else in every dump that does not continue, and besides where operations say so. Those of
+    `base`, the stream whose files it reads, are not opened where they are open."""
     also = sum(
         dump.count * each.count
         for dump in stream.dumps
@@ -150,7 +151,12 @@ def opens_of(stream: Stream, ranks: int) -> int:
     if stream.stays_open:
         whole = tuple(dict.fromkeys(v for d in stream.dumps for v in d.variables))
         return also + sum(mask.total for mask in _opened(whole, ranks).values())
-    for dump in stream.dumps:
+    opened_again = [not d.continues for d in stream.dumps]
+    if base is not None:
+        opened_again = [not o for o in base.open_at([d.time_s for d in stream.dumps])]
+    for dump, opens in zip(stream.dumps, opened_again, strict=True):
+        if not opens:
+            continue
         if stream.layout == "flood":
             also += dump.count * sum(v.shape[0] * v.count for v in dump.variables)
         else:
@@ -180,7 +186,7 @@ def prepared_opens(stream: Stream, ranks: int) -> tuple[int, int]:
     stream's method, and those that its operations need and do not create, by POSIX."""
     plain = replace(stream, dumps=tuple(replace(d, operations=()) for d in stream.dumps))
     reads = 0
-    if stream.operation == "read":
+    if stream.operation == "read" and stream.reads is None:
         if stream.files == "update" and stream.layout == "flood":
             sets = [d for d in plain.dumps for _ in range(min(d.count, stream.names))]
             first = tuple(replace(d, repeat=None) for d in sets[: stream.names])

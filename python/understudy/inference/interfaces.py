@@ -305,14 +305,16 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 
 def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
     """What the player makes of a workload, each stream by its own method."""
-    made = Interfaces()
+    made, streams = Interfaces(), tuple(streams)
+    named = {s.name: s for s in streams}
     for stream in streams:
         name = OF_METHOD.get(stream.method, stream.method)
         totals = made.own.setdefault(name, Totals(stats=None, flushes=None))
         way = ("read", "write").index(stream.operation)
         totals.bytes[way] += stream.bytes
         totals.calls[way] += of_stream(stream, ranks)
-        totals.opens = (totals.opens or 0) + opens_of(stream, ranks)
+        base = named.get(stream.reads or "")
+        totals.opens = (totals.opens or 0) + opens_of(stream, ranks, base)
         totals.played_flushes += flushes_of(stream, ranks)
         if stream.method == "stdio" and stream.sync:  # fflush() and fsync()
             below = made.own.setdefault("POSIX", Totals(stats=None, flushes=None))

@@ -235,9 +235,16 @@ class Played(Placed):
     @run_after("setup")
     def skip_kinds_that_the_method_lacks(self) -> None:
         extended = {s.extends for s in self.described.streams}
+        bases = {s.name: s for s in self.described.streams}
         for stream in self.described.streams:
+            base = bases.get(stream.reads or "", stream)
+            placed = any(v.at for d in stream.dumps for v in d.variables)
             kinds = {
-                stream.files: stream.operation == "write" and stream.dump_count > stream.names,
+                stream.files: stream.operation == "write" and stream.content_count > stream.names,
+                "reads": base is not stream,
+                "continues": placed
+                or any(d.continues for d in (*stream.dumps, *base.dumps))
+                or (base is not stream and base.stays_open),
                 stream.layout: True,
                 "reopen": stream.files == "append" and not stream.stays_open,
                 "extends": stream.extends is not None or stream.name in extended,

@@ -45,6 +45,8 @@ def _faults(workload: Workload) -> Iterator[Fault]:
             yield f"streams[{i}].{key}", message
         for key, message in _extension_faults(workload.streams, i):
             yield f"streams[{i}].{key}", message
+        for key, message in _place_faults(workload.streams, i):
+            yield f"streams[{i}].{key}", message
 
 
 def _stream_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
@@ -178,6 +180,146 @@ def _extension_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
         if own.time_s < its_dump.time_s:
             yield ("dumps", f"expected dump {k} at {its_dump.time_s} or later, as that of the "
                    f"stream {base.name} that it extends, got {own.time_s}")  # fmt: skip
+
+
+def _continues_fault(stream: Stream, j: int) -> str:
+    """Why dump j cannot continue; empty if it can."""
+    if j == 0:
+        return "there is no dump before the first"
+    if stream.operation == "read":
+        return "the operation is read"
+    if stream.files == "append":
+        return "the files are append"
+    if stream.stays_open:
+        return "the files stay open for all dumps"
+    if stream.layout == "flood":
+        return "the layout is flood"
+    if stream.turns:
+        return "the ranks of the stream take turns"
+    return "the stream extends another" if stream.extends is not None else ""
+
+
+def _reader_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
+    """Of a stream that reads the files of another."""
+    why = "since it reads the files of a stream"
+    for key, wrong, expected in (
+        ("reads", stream.operation != "read", "null, since the operation is write"),
+        ("files", stream.files != "update", f"update, {why}"),
+        ("names", stream.names > 1, f"1, {why}"),
+        ("reopen", stream.stays_open, f"true, {why}"),
+        ("own_directories", stream.own_directories, f"false, {why}"),
+        ("collective", _together(stream), f"false, {why}"),
+        ("layout", stream.layout == "flood", f"shared, file-per-process or grouped, {why}"),
+        ("reads", base.operation != "write", "a stream of the operation write"),
+        ("reads", base.turns, "a stream without turns"),
+        ("layout", (stream.layout, stream.groups) != (base.layout, base.groups),
+         f"that of the stream {base.name}, {why}"),
+        ("method", stream.method != base.method, f"{base.method}, {why}"),
+        ("dumps", _files(stream) > _files(base), f"file indices below {_files(base)}, {why}"),
+        ("dumps", stream.first_s < base.first_s,
+         f"times of {base.first_s} or later, when the stream that it reads begins"),
+    ):  # fmt: skip
+        if wrong:
+            yield key, f"expected {expected}"
+
+
+def _place_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
+    """Of dumps that continue, and of variables in the places of others."""
+    stream = streams[i]
+    for j, dump in enumerate(stream.dumps):
+        why = dump.continues and _continues_fault(stream, j)
+        if why:
+            yield f"dumps[{j}].continues", f"expected false, since {why}"
+            return
+    extended = next((s for s in streams[i + 1 :] if s.extends == stream.name), None)
+    if extended is not None and any(d.continues for d in stream.dumps):
+        yield "dumps", f"expected dumps that do not continue, since {extended.name} extends it"
+    base = stream
+    if stream.reads is not None:
+        found = next((s for s in streams[:i] if s.name == stream.reads), None)
+        if found is None:
+            yield "reads", f"expected the name of a stream before it, got {stream.reads!r}"
+            return
+        base = found
+        wrong = list(_reader_faults(stream, base))
+        yield from wrong
+        if wrong:
+            return
+    placed = any(v.at is not None for d in stream.dumps for v in d.variables)
+    if base is stream and not placed:
+        return
+    if base is stream and (stream.layout == "flood" or stream.turns or stream.operation == "read"):
+        yield "dumps", "expected no variable with the key 'at' in such a stream"
+        return
+    yield from _unplaced(stream, base)
+
+
+def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
+    """Variables without the place that they name, and reads beyond the end of the files."""
+    files = Contents(base)
+    upto = list(base.expanded()) if base is not stream else []
+    at = 0
+    for j, dump in enumerate(stream.dumps):
+        while at < len(upto) and upto[at].time_s <= dump.time_s:
+            files.write(upto[at].dump)
+            at += 1
+        if base is stream:
+            files.begin(dump)
+        for k, variable in enumerate(dump.variables):
+            place = files.places.get(variable.at) if variable.at is not None else variable
+            if place is None or not variable.has_place_of(place):
+                like = "the same count, type, shape, decomposition and file"
+                yield (f"dumps[{j}].variables[{k}].at",
+                       f"expected a variable in the files with {like}")  # fmt: skip
+                return
+            if base is stream:
+                files.add(variable)
+        if base is not stream and (wrong := files.beyond(dump)):
+            yield f"dumps[{j}].variables", wrong
+            return
+
+
+class Contents:
+    """What the files of a stream hold, dump after dump; of sets used in turn, the last one."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._keeps = stream.files in ("update", "append")
+        self._grows = stream.files == "append"
+        self.places: dict[str, Variable] = {}
+        self._bytes: dict[int, int] = {}  # of a file, in the dumps with these contents
+        self._sizes: dict[int, int] = {}
+
+    def begin(self, dump: Dump) -> None:
+        """A dump is written."""
+        if not dump.continues and not self._grows:
+            self.places, self._bytes = {}, {}
+            if not self._keeps:
+                self._sizes = {}
+
+    def add(self, variable: Variable) -> None:
+        """And one of its variables."""
+        self.places[variable.name] = variable
+        if variable.at is None:
+            file = variable.file
+            self._bytes[file] = self._bytes.get(file, 0) + variable.bytes
+            self._sizes[file] = max(self._sizes.get(file, 0), self._bytes[file])
+
+    def write(self, dump: Dump) -> None:
+        """A whole dump is written."""
+        self.begin(dump)
+        for variable in dump.variables:
+            self.add(variable)
+
+    def beyond(self, dump: Dump) -> str:
+        """Which file a dump that is read would need to be larger; empty if none."""
+        needed: dict[int, int] = {}
+        for v in dump.variables:
+            needed[v.file] = needed.get(v.file, 0) + (v.bytes if v.at is None else 0)
+        for file, size in needed.items():
+            if size > self._sizes.get(file, 0):
+                return (f"expected at most {self._sizes.get(file, 0)} bytes of file {file}, which "
+                        f"it has by then, got {size}")  # fmt: skip
+        return ""
 
 
 def _files(stream: Stream) -> int:

@@ -14,10 +14,10 @@ _OPTIONAL: dict[str, dict[str, Any]] = {
         "names": 1, "reopen": None, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
         "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
         "files_per_directory": None, "removes": False,
-        "own_directories": False,
+        "own_directories": False, "reads": None,
     },
-    "overhead_bytes": {"repeat": None, "compute_s": 0, "operations": []},
-    "decomposition": {"transfer_bytes": None, "collective": None},
+    "overhead_bytes": {"repeat": None, "compute_s": 0, "operations": [], "continues": False},
+    "decomposition": {"transfer_bytes": None, "collective": None, "at": None},
     "rule": {"grid": [], "runs": [], "block": 0},
 }  # fmt: skip
 _ORDERS = {"strided": "step", "shuffled": "seed"}  # the one number that each has

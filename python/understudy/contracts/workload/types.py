@@ -5,6 +5,7 @@ Sizes are bytes, times are seconds since the start of the application.
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -81,6 +82,14 @@ class Variable:
     file: int = 0
     transfer_bytes: int | None = None  # None: the stream's
     collective: bool | None = None  # None: the stream's
+    at: str | None = None  # a variable in the same place
+
+    def has_place_of(self, other: "Variable") -> bool:
+        """Whether it can have the place of another variable."""
+        return all(
+            getattr(self, key) == getattr(other, key)
+            for key in ("count", "type", "shape", "decomposition", "file")
+        )
 
     @property
     def row_bytes(self) -> int:
@@ -155,6 +164,12 @@ class Dump:
     overhead_bytes: int | None = None
     repeat: Repeat | None = None
     operations: tuple[Operation, ...] = ()
+    continues: bool = False
+
+    @property
+    def new_bytes(self) -> int:
+        """Of these, what does not go over others of its files."""
+        return sum(v.bytes for v in self.variables if v.at is None)
 
     @property
     def bytes(self) -> int:
@@ -238,6 +253,7 @@ class Stream:
     removes: bool = False
     own_directories: bool = False
     files_per_directory: int | None = None
+    reads: str | None = None
 
     def __post_init__(self) -> None:
         if self.reopen == (self.files != "append"):
@@ -257,15 +273,28 @@ class Stream:
     @property
     def stored_bytes(self) -> int:
         """Payload in its files when all dumps are written: what is written again counts once."""
+        if self.reads is not None:
+            return 0
         if self.files not in ("rewrite", "update"):
-            return sum(d.count * d.bytes for d in self.dumps)
+            return sum(d.count * d.new_bytes for d in self.dumps)
         sets: dict[int, int] = {}
-        first = 0
+        first = content = 0
         for dump in self.dumps:
+            if dump.continues:
+                content += dump.count * dump.new_bytes
+                last = (first - 1) % self.names
+                sets[last] = max(sets.get(last, 0), content)
+                continue
+            content = dump.new_bytes
             for k in range(first, first + min(dump.count, self.names)):
-                sets[k % self.names] = max(sets.get(k % self.names, 0), dump.bytes)
+                sets[k % self.names] = max(sets.get(k % self.names, 0), content)
             first += dump.count
         return sum(sets.values())
+
+    @property
+    def content_count(self) -> int:
+        """Contents that its files have one after the other: dumps that do not continue."""
+        return sum(d.count for d in self.dumps if not d.continues)
 
     @property
     def dump_count(self) -> int:
@@ -281,6 +310,13 @@ class Stream:
     def last_s(self) -> float:
         """When the last dump starts."""
         return self.dumps[-1].last_s
+
+    def open_at(self, times: Sequence[float]) -> list[bool]:
+        """Whether its files are open at these times, behind dumps of the same time."""
+        dumps = [e.dump for e in self.expanded()]
+        starts = [e.time_s for e in self.expanded()]
+        ends = [bisect_right(starts, time) for time in times]
+        return [0 < end < len(dumps) and (self.stays_open or dumps[end].continues) for end in ends]
 
     def expanded(self) -> Iterator[Occurrence]:
         """Every dump in order, one after the other, with repetitions."""
