@@ -58,6 +58,23 @@ IDLE = 0.9  # if the file rests for this share of the time
 Bytes = npt.NDArray[np.int64]
 
 
+class Edges:
+    """Where the time steps of a dump begin and end, in bytes of the whole.
+
+    Attributes:
+        at: their borders; step k lies between the k-th and the one after it. A range, from 0,
+            where a rule has any number of equal ones.
+        even: whether all are of one size.
+    """
+
+    def __init__(self, at: Sequence[int]) -> None:
+        self.at = at
+        steps = len(at) - 1
+        self.even = isinstance(at, range) or all(
+            edge * steps == n * at[-1] for n, edge in enumerate(at)
+        )
+
+
 @dataclass(slots=True)
 class TimeSteps:
     """Splits drafts of one dump into time steps, if the trace separates them."""
@@ -392,8 +409,9 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
                 ends = list(range(spans + 1))
                 assumed.append((_bytes(cell), slice(first, last + 1)))
         grew = grew or spans > 1
+        edges = Edges(ends)
         for k in range(spans):
-            made[first + k].cells[key] = _share(cell, k, ends)
+            made[first + k].cells[key] = _share(cell, k, edges)
     if any(size > NOISE * sum(step.bytes for step in made[span]) for size, span in assumed):
         return []
     return made if grew and all(step.bytes for step in made) else []
@@ -475,7 +493,7 @@ def _rule(
     dump: DumpFacts, start_s: float, period_s: float, length_s: float, steps: int
 ) -> list[DumpFacts]:
     """So many equal time steps as a rule; the last one, with what is left, alone."""
-    edges = range(steps + 1)
+    edges = Edges(range(steps + 1))
     period_s = max(period_s, SHORTEST_S)
     last_s = start_s + (steps - 1) * period_s
     rule = DumpFacts(
@@ -493,7 +511,7 @@ def _rule(
 
 def _rest(cell: Cell, each: Cell, times: int) -> Cell:
     """What so many equal time steps leave of a cell for the last one."""
-    left = _share(cell, times, range(times + 2))
+    left = _share(cell, times, Edges(range(times + 2)))
     left.shared_bytes = cell.shared_bytes - times * each.shared_bytes
     if cell.rank_bytes is not None and each.rank_bytes is not None:
         left.rank_bytes = cell.rank_bytes - times * each.rank_bytes
@@ -527,7 +545,7 @@ def _dump_of(cells: list[tuple[int, Cell]], whole: DumpFacts) -> DumpFacts:
 
 def _divide(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     """Divide the dump among the bursts; the bytes of each rank in proportion to theirs."""
-    edges = [0, *accumulate(b.bytes for b in bursts)]
+    edges = Edges([0, *accumulate(b.bytes for b in bursts)])
     known = [b.calls for b in bursts if b.calls is not None]
     told = len(known) == len(bursts) and any((k != known[0]).any() for k in known)
     calls = np.cumsum([0 * known[0], *known], axis=0) if told else None
@@ -562,17 +580,15 @@ def _coarser(dump: DumpFacts, steps: int) -> DumpFacts:
     return replace(dump, cells=cells)
 
 
-def _share(cell: Cell, k: int, edges: Sequence[int], calls: Bytes | None = None) -> Cell:
+def _share(cell: Cell, k: int, edges: Edges, calls: Bytes | None = None) -> Cell:
     """Time step k of a cell: its bytes in proportion to the distance of edges k and k + 1; the
     calls in that of `calls`, or equally many in each."""
-    low, high, total = edges[k], edges[k + 1], edges[-1]
-    steps, share = len(edges) - 1, (high - low) / total
-
-    even = all(edge * steps == n * total for n, edge in enumerate(edges))
+    low, high, total = edges.at[k], edges.at[k + 1], edges.at[-1]
+    steps, share = len(edges.at) - 1, (high - low) / total
 
     def scaled(size: int) -> int:
         rows = size // cell.element
-        if even:  # the larger ones last: to read files of another size, the player makes them anew
+        if edges.even:  # the larger ones last: to read files of another size, they are made anew
             return (rows // steps + (k >= steps - rows % steps)) * cell.element
         return (rows * high // total - rows * low // total) * cell.element
 
