@@ -1,7 +1,7 @@
 /*
  * What a series consists of: its files, and the pieces of the prepared dump. Shared by series.c,
- * which finds and opens files, series_names.c, which names them, and transfers.c, which moves and
- * compares bytes; nobody else's.
+ * which prepares a dump, series_names.c, which names files, series_files.c, which opens, checks and
+ * closes them, and transfers.c, which moves and compares bytes; nobody else's.
  */
 #ifndef UND_PARTS_H
 #define UND_PARTS_H
@@ -109,6 +109,19 @@ void und_series_make_directory(struct und_series *series);
 static inline bool und_series_shares_files(const struct und_stream *stream)
 {
     return stream->append || stream->rewrite || stream->update;
+}
+
+/* Does the dump make its files, rather than go on with those of a dump before it? */
+static inline bool und_series_makes_files(const struct und_series *series, int dump)
+{
+    const struct und_stream *stream = series->stream;
+    return (!stream->append && !stream->rewrite && !stream->update) || stream->dumps[dump].content < stream->names;
+}
+
+/* Does the dump go on with files that an earlier one has made, keeping what they hold? */
+static inline bool und_series_continues(const struct und_series *series, int dump)
+{
+    return !und_series_makes_files(series, dump) && !series->stream->rewrite;
 }
 
 #endif

@@ -1,0 +1,326 @@
+/* The files of a prepared dump: created, opened, in turns rank after rank, checked, closed and looked at. */
+#include "core/die.h"
+#include "core/flood.h"
+#include "core/parts.h"
+#include "core/space.h"
+#include "core/stop.h"
+#include "core/storage.h"
+#include "core/striped.h"
+#include "core/watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void create_part(const struct und_series *series, const struct und_slot *slot)
+{
+    struct und_error error;
+    int created;
+    if (!und_storage_share(slot->folder, &error) ||
+        !und_storage_create(slot->part, und_striped_request(series->run->striped), &created, &error))
+        UND_DIE("%s: %s", series->plan->method->name, error.text);
+    UND_CHECK(created < 0 || close(created) == 0, "%s: cannot create %s", series->plan->method->name, slot->part);
+}
+
+/* From the rank that created the file to all that open it. */
+static void share_identity(const struct und_series *series, struct und_slot *slot)
+{
+    int size;
+    if (slot->stands_for_it)
+        und_storage_find(slot->path, &slot->identity);
+    MPI_Comm_size(slot->comm, &size);
+    if (size > 1 && !series->stream->turns)
+        UND_MPI(MPI_Bcast(&slot->identity, sizeof slot->identity, MPI_BYTE, 0, slot->comm),
+                "cannot agree on the creation of %s", slot->path);
+}
+
+/* One rank creates the file and all of the file's ranks wait for it, because some MPI libraries
+ * hang in an open that fails on one rank. A rank that fails ends the run, the others with it. */
+static int create_file(const struct und_series *series, struct und_slot *slot)
+{
+    int created = -1;
+    struct und_error error;
+    if (slot->stands_for_it && !und_series_makes_files(series, series->dump)) {
+        if (!(series->stream->removes
+                  ? und_storage_replace(slot->path, und_striped_request(series->run->striped), &created, &error)
+                  : und_storage_truncate(slot->path, &created, &error)))
+            UND_DIE("%s: %s", series->plan->method->name, error.text);
+    } else if (slot->stands_for_it &&
+               (!und_storage_create(slot->path, und_striped_request(series->run->striped), &created, &error) ||
+                (slot->in_parts && !und_storage_create_directory(slot->folder, &error))))
+        UND_DIE("%s: %s", series->plan->method->name, error.text);
+    share_identity(series, slot);
+    if (slot->makes)
+        create_part(series, slot);
+    return created;
+}
+
+/* Bytes of this rank in the file, of the prepared dump. */
+static int64_t bytes_in_slot(const struct und_series *series, int s)
+{
+    int64_t bytes = 0;
+    for (int p = 0; p < series->piece_count; ++p)
+        if (series->pieces[p].slot == s)
+            bytes += series->pieces[p].cut.elements * und_type_bytes(series->pieces[p].dataset.type);
+    return bytes;
+}
+
+/* The baton is a message along the ranks of the group: the identities of the files that are there. */
+static int begin_baton(const struct und_series *series, int *rank, int *size)
+{
+    MPI_Comm_rank(series->group_comm, rank);
+    MPI_Comm_size(series->group_comm, size);
+    for (int s = 0; s < series->stream->files; ++s)
+        series->identities[s] = series->slots[s].identity;
+    return series->stream->files * (int)sizeof *series->identities;
+}
+
+void und_series_take_turn(struct und_series *series)
+{
+    int rank, size;
+    if (!series->stream->turns)
+        return;
+    const int bytes = begin_baton(series, &rank, &size);
+    if (rank > 0)
+        UND_MPI(MPI_Recv(series->identities, bytes, MPI_BYTE, rank - 1, 0, series->group_comm, MPI_STATUS_IGNORE),
+                "cannot wait for the turn of this rank in the stream %s", series->stream->name);
+    for (int s = 0; s < series->stream->files; ++s)
+        series->slots[s].identity = series->identities[s];
+}
+
+void und_series_pass_turn(struct und_series *series)
+{
+    int rank, size;
+    if (!series->stream->turns)
+        return;
+    const int bytes = begin_baton(series, &rank, &size);
+    if (rank < size - 1)
+        UND_MPI(MPI_Send(series->identities, bytes, MPI_BYTE, rank + 1, 0, series->group_comm),
+                "cannot pass the turn to the next rank in the stream %s", series->stream->name);
+}
+
+static _Noreturn void die_of_another(const struct und_series *series, const struct und_slot *slot)
+{
+    UND_DIE("%s: %s is no longer the file that this run created", series->plan->method->name, slot->path);
+}
+
+/* Files that are there: the rank that has created one looks whether it still is, and tells the others. */
+void und_series_check(struct und_series *series, bool opens)
+{
+    const bool made = !series->flood && !und_series_makes_files(series, series->dump);
+    bool any = made;
+    if (series->flood)
+        und_flood_check_directories(series->flood);
+    for (int s = 0; s < series->stream->files && !series->flood; ++s)
+        any = any || series->slots[s].exists;
+    if (series->flood || !opens || !any || series->mode != UND_CREATE || !series->plan->method->has_files)
+        return;
+    for (int s = 0; s < series->stream->files; ++s) {
+        const struct und_slot *slot = &series->slots[s];
+        memset(&series->identities[s], 0, sizeof series->identities[s]);
+        if ((made || slot->exists) && und_storage_find(slot->path, &series->identities[s]) &&
+            !und_storage_is_it(-1, slot->path, &series->identities[s]))
+            die_of_another(series, slot);
+    }
+    /* Those that have not created it have zeros. */
+    const int words = (int)(sizeof *series->identities / sizeof(uint64_t));
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->identities, series->stream->files * words, MPI_UINT64_T, MPI_MAX,
+                          series->group_comm),
+            "cannot agree on the files of the stream %s", series->stream->name);
+    for (int s = 0; s < series->stream->files; ++s)
+        series->slots[s].identity = series->identities[s];
+}
+
+/* An interface that opens a file by its name may find another by now. */
+static void check_file(const struct und_series *series, const struct und_slot *slot, int descriptor)
+{
+    const struct und_method *method = series->plan->method;
+    if (series->mode == UND_CREATE && method->has_files && !method->store && !method->replaces &&
+        !und_storage_is_it(descriptor, slot->path, &slot->identity))
+        die_of_another(series, slot);
+}
+
+void und_series_open(struct und_series *series)
+{
+    for (int s = 0; s < series->stream->files; ++s) {
+        struct und_slot *slot = &series->slots[s];
+        if (slot->comm == MPI_COMM_NULL)
+            continue;
+        if (slot->borrowed) {
+            slot->file = series->base->slots[s].file;
+            continue;
+        }
+        und_watch_enter("open", slot->path, true);
+        const bool goes_on = slot->exists || und_series_continues(series, series->dump);
+        const bool writes = series->mode == UND_CREATE && series->plan->method->has_files;
+        const bool creates = writes && !goes_on;
+        const bool by_method = creates && series->plan->creates && und_series_makes_files(series, series->dump);
+        int created = creates && !by_method ? create_file(series, slot) : -1;
+        const bool turns = series->stream->turns;
+        const struct und_open how = {
+            .path = slot->path,
+            .comm = turns ? MPI_COMM_SELF : slot->comm,
+            .mode = series->mode != UND_CREATE                             ? series->mode
+                    : goes_on || (turns && writes && !slot->stands_for_it) ? UND_EXTEND
+                                                                           : UND_CREATE,
+            .write_through = series->stream->write_through,
+            .turns = turns,
+            .append = series->stream->append,
+            .lasting = series->plan->lasting || series->stream->sync_bytes > 0,
+            .transfer_bytes = series->plan->most_transfer_bytes,
+            .bytes = bytes_in_slot(series, s),
+            .part = slot->makes ? slot->part : NULL,
+            .settings = series->plan->settings,
+            .creates = by_method && (!turns || slot->stands_for_it),
+            .hints = und_striped_hints(series->run->striped, series->index),
+            .created = &created,
+            .operations = &series->operations,
+        };
+        /* A file that a method creates is this rank's to remove as soon as it is there. */
+        const bool adopts = how.creates && slot->stands_for_it;
+        const struct und_method *method = series->plan->method;
+        if (adopts)
+            und_stop_hold();
+        else if (!method->descriptor)
+            check_file(series, slot, -1);
+        if (series->directory)
+            und_storage_enter_parent(slot->path);
+        slot->file = method->open(&how);
+        if (series->directory)
+            und_storage_leave_parent(slot->path);
+        if (adopts) {
+            und_storage_adopt(slot->path, method->descriptor ? method->descriptor(slot->file) : -1);
+            und_stop_release();
+        }
+        if (by_method)
+            share_identity(series, slot);
+        if (!adopts)
+            check_file(series, slot, method->descriptor ? method->descriptor(slot->file) : -1);
+        if (created >= 0)
+            UND_CHECK(close(created) == 0, "%s: cannot close %s", series->plan->method->name, slot->path);
+    }
+    und_watch_leave();
+}
+
+bool und_series_find(const struct und_series *series, struct und_error *error)
+{
+    if (series->flood)
+        return und_flood_find(series->flood, error);
+    const struct und_stream *stream = series->stream;
+    const bool exact = !series->plan->method->suffix;
+    const bool append = stream->append || stream->update || stream->extended_by >= 0;
+    for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
+        const struct und_slot *slot = &series->slots[s];
+        struct stat status;
+        if (slot->comm == MPI_COMM_NULL || !slot->stands_for_it)
+            continue;
+        if (stat(und_storage_name(slot->path), &status) != 0)
+            return und_fail(error, "--restart-from: cannot find %s: %s", slot->path, strerror(errno));
+        const int64_t bytes = (int64_t)status.st_size;
+        if (exact && (append ? bytes < slot->payload : bytes != slot->payload))
+            return und_fail(error,
+                            "--restart-from: %s has %" PRId64 " bytes, expected %" PRId64 " for %d ranks; another "
+                            "number of ranks can read only files that all ranks share",
+                            slot->path, bytes, slot->payload, series->run->ranks);
+    }
+    return true;
+}
+
+void und_series_close(struct und_series *series)
+{
+    for (int s = 0; s < series->stream->files; ++s)
+        if (series->slots[s].comm != MPI_COMM_NULL) {
+            und_watch_enter("close", series->slots[s].path, true);
+            if (!series->slots[s].borrowed)
+                series->plan->method->close(series->slots[s].file);
+            series->slots[s].file = NULL;
+        }
+    und_watch_leave();
+}
+
+/* Size of a file that this rank has made; once it is closed, it must be whole. */
+static int64_t look_at(const struct und_series *series, const char *path, bool closed)
+{
+    const struct und_method *method = series->plan->method;
+    struct und_error error;
+    int64_t bytes;
+    struct stat status;
+    if (series->stream->extends >= 0 && stat(und_storage_name(path), &status) == 0)
+        bytes = (int64_t)status.st_size; /* a rank of another stream has created it */
+    else if (!und_storage_look(path, &bytes, &error))
+        UND_DIE("%s: %s", method->name, error.text);
+    if (closed && method->whole && !method->whole(path, &error)) {
+        const int refusal = und_space_refusal(path, UND_FULL_BYTES);
+        UND_DIE("%s: cannot write all of %s: %s", method->name, path, refusal ? strerror(refusal) : error.text);
+    }
+    return bytes;
+}
+
+void und_series_look(struct und_series *series, int64_t *files, int64_t *file_bytes)
+{
+    if (series->flood) {
+        und_flood_look(series->flood, files, file_bytes);
+        return;
+    }
+    *files = 0;
+    *file_bytes = 0;
+    for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
+        struct und_slot *slot = &series->slots[s];
+        int64_t stored = 0, all = 0;
+        if (slot->comm == MPI_COMM_NULL)
+            continue;
+        *files += slot->stands_for_it + slot->makes;
+        if (series->mode == UND_READ)
+            continue;
+        /* Not every method's close waits for the other ranks. */
+        UND_MPI(MPI_Barrier(slot->comm), "cannot wait for the ranks of %s", slot->path);
+        if (slot->stands_for_it)
+            stored += look_at(series, slot->path, !slot->file);
+        if (slot->makes)
+            stored += look_at(series, slot->part, !slot->file);
+        *file_bytes += stored - slot->stored;
+        all = slot->stored = stored;
+        if (slot->in_parts)
+            UND_MPI(MPI_Reduce(&stored, &all, 1, MPI_INT64_T, MPI_SUM, 0, slot->comm), "cannot add up the parts of %s",
+                    slot->path);
+        /* A full disk that the interface did not report shows here at the latest. */
+        if (slot->stands_for_it && !slot->file && !series->plan->packs && all < slot->payload)
+            UND_DIE("%s: %s has %" PRId64 " bytes on storage, less than the %" PRId64 " written to it",
+                    series->plan->method->name, slot->path, all, slot->payload);
+    }
+}
+
+bool und_series_note_hints(const struct und_series *series)
+{
+    if (series->flood)
+        return false;
+    const struct und_run *run = series->run;
+    for (int s = 0; s < series->stream->files; ++s)
+        if (series->slots[s].file && series->slots[s].stands_for_it)
+            return und_striped_note_hints(run->striped, series->index, series->plan->method, series->slots[s].file);
+    return false;
+}
+
+void und_series_note_layouts(const struct und_series *series)
+{
+    if (series->flood) {
+        und_flood_note_layouts(series->flood);
+        return;
+    }
+    struct und_striped *striped = series->run->striped;
+    /* Appended files that stay open are closed by another dump than the one that made them. */
+    const bool stays = series->stream->append && !series->stream->reopen;
+    if (!stays && !und_series_makes_files(series, series->dump))
+        return;
+    for (int s = 0; s < series->stream->files && series->mode == UND_CREATE && series->plan->method->has_files; ++s) {
+        const struct und_slot *slot = &series->slots[s];
+        if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists)
+            continue;
+        if (slot->stands_for_it)
+            und_striped_note_layout(striped, series->index, slot->path);
+        if (slot->makes)
+            und_striped_note_layout(striped, series->index, slot->part);
+    }
+}
