@@ -4,9 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from understudy.inference.division import divide
 from understudy.inference.heatmap import Burst
 from understudy.inference.series import Cell, DumpFacts
-from understudy.inference.time_steps import _by_growth, _divide, _lasting, _without_tiny
+from understudy.inference.time_steps import _by_growth, _lasting, _without_tiny
 
 SHAPE = 100  # elements of 8 bytes of one time step
 
@@ -61,7 +62,7 @@ def test_what_does_not_divide_equally_changes_its_size_once() -> None:
     """The player makes a file that it reads anew for each dump of another size."""
     whole = DumpFacts(cells={((), 0): Cell(shared_bytes=10_179_552, end_s=19.0)})
     moments = [Burst(start_s=float(at), end_s=float(at), bytes=1) for at in range(20)]
-    found = [step.bytes for step in _divide(whole, moments)]
+    found = [step.bytes for step in divide(whole, moments)]
     assert sum(found) == 10_179_552
     assert found == sorted(found)
     assert sum(a != b for a, b in pairwise(found)) == 1

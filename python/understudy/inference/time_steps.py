@@ -7,7 +7,7 @@ of other files in the same time, or, if only a counter gives their number, by an
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,16 @@ from understudy.contracts.workload.types import MAX_DUMPS
 from understudy.inference import orders, pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.calls import BIN_BYTES, BINS
+from understudy.inference.division import (
+    RULE_STEPS,
+    Bytes,
+    Edges,
+    as_rule,
+    coarser,
+    divide,
+    evenly,
+    share,
+)
 from understudy.inference.drafts import Draft
 from understudy.inference.heatmap import (
     FROM_HEAT,
@@ -28,7 +38,6 @@ from understudy.inference.heatmap import (
     crowded,
     from_heat,
 )
-from understudy.inference.operations import share_of, together
 from understudy.inference.passes import (
     Segments,
     grows,
@@ -41,38 +50,16 @@ from understudy.inference.passes import (
     some,
 )
 from understudy.inference.rewrites import counted, is_again, opened_each
-from understudy.inference.series import CELLS, Cell, DumpFacts, Series, bin_edges
+from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
-from understudy.inference.transfers import Tally
 
 MAX_STEPS = 10_000  # irregular ones
-RULE_STEPS = 1000  # regular ones from which on they are held as a rule
-SHORTEST_S = 1e-6  # between two of them
 PLACED = 0.005  # share of the run by which a rule may misplace a time step
 FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
 SINGLE = 1.25  # calls of such a time step on average, at most
 MANY = 10  # time steps that show themselves in a shorter time too
 TINY = 1e-4  # share of the largest time step below which accesses are none
 IDLE = 0.9  # if the file rests for this share of the time
-
-Bytes = npt.NDArray[np.int64]
-
-
-class Edges:
-    """Where the time steps of a dump begin and end, in bytes of the whole.
-
-    Attributes:
-        at: their borders; step k lies between the k-th and the one after it. A range, from 0,
-            where a rule has any number of equal ones.
-        even: whether all are of one size.
-    """
-
-    def __init__(self, at: Sequence[int]) -> None:
-        self.at = at
-        steps = len(at) - 1
-        self.even = isinstance(at, range) or all(
-            edge * steps == n * at[-1] for n, edge in enumerate(at)
-        )
 
 
 @dataclass(slots=True)
@@ -178,7 +165,7 @@ class TimeSteps:
             draft.unclear = crowded(series, dump, others)
             if bursts[0].bytes == 1:
                 how, draft.assumed, draft.unclear = SHARED_HEAT, True, False
-            series.dumps = _divide(dump, self._equal(hint, bursts))
+            series.dumps = divide(dump, self._equal(hint, bursts))
         elif hint and steps:
             how = "equal sizes, spread evenly from the first write to the last, are assumed"
             draft.assumed = True
@@ -187,7 +174,7 @@ class TimeSteps:
                     f"no trace shows its time steps; that there are {steps} is a guess from "
                     f"{hint.counter}"
                 )
-            series.dumps = _evenly(dump, min(steps, MAX_DUMPS))
+            series.dumps = evenly(dump, min(steps, MAX_DUMPS))
             if steps > MAX_DUMPS:
                 draft.remarks.append(_lost(steps, MAX_DUMPS, dump.bytes))
         else:
@@ -264,7 +251,7 @@ class TimeSteps:
         if len(bursts) < 2:
             how = "equal sizes, spread evenly from the first write to the last, are assumed"
             draft.assumed = True
-            series.dumps = _evenly(dump, found.times)
+            series.dumps = evenly(dump, found.times)
         else:
             series.dumps, many = self._held(dump, bursts, segments)
             draft.remarks += many
@@ -309,7 +296,7 @@ class TimeSteps:
         that are not, neighbours are put together."""
         count = len(bursts)
         if count <= RULE_STEPS:
-            return _divide(dump, bursts), []
+            return divide(dump, bursts), []
         start_s = np.array([b.start_s for b in bursts])
         sizes = np.array([b.bytes for b in bursts[:-1]])
         period_s = float(start_s[-1] - start_s[0]) / (count - 1)
@@ -317,12 +304,12 @@ class TimeSteps:
         mean = float(sizes.mean())
         if late_s <= PLACED * self.runtime_s and np.abs(sizes - mean).max() <= NOISE * mean:
             length_s = float(np.median([b.end_s - b.start_s for b in bursts]))
-            return _rule(dump, bursts[0].start_s, period_s, length_s, count), []
+            return as_rule(dump, bursts[0].start_s, period_s, length_s, count), []
         if count > MAX_STEPS and segments is not None:
             gaps = pauses.pauses_of(segments.start_s, segments.end_s)
             bursts = _bursts(segments, pauses.cut_into(gaps, MAX_STEPS).at)
-            return _divide(dump, bursts), [_lost(count, len(bursts), dump.bytes)]
-        return _divide(dump, bursts), []
+            return divide(dump, bursts), [_lost(count, len(bursts), dump.bytes)]
+        return divide(dump, bursts), []
 
     def _traced(self, file: int, series: Series, payload: int) -> Segments | None:
         """The trace of a file in order of time, without a library's own accesses where the
@@ -396,7 +383,7 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
     made = [DumpFacts(cells={}, start_s=b.start_s, end_s=b.end_s) for b in bursts]
     grew = False
     assumed: list[tuple[int, slice]] = []
-    for key, cell in _coarser(dump, len(made)).cells.items() if made else ():
+    for key, cell in coarser(dump, len(made)).cells.items() if made else ():
         if _grew(cell, len(made)):  # it is in every time step, wherever the gaps are
             first, last = 0, len(made) - 1
         else:
@@ -411,7 +398,7 @@ def _by_growth(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
         grew = grew or spans > 1
         edges = Edges(ends)
         for k in range(spans):
-            made[first + k].cells[key] = _share(cell, k, edges)
+            made[first + k].cells[key] = share(cell, k, edges)
     if any(size > NOISE * sum(step.bytes for step in made[span]) for size, span in assumed):
         return []
     return made if grew and all(step.bytes for step in made) else []
@@ -480,51 +467,6 @@ def _burst(segments: Segments, which: Any) -> Burst:
     )
 
 
-def _evenly(dump: DumpFacts, steps: int) -> list[DumpFacts]:
-    """Equal time steps, spread evenly from the first write to the last."""
-    period_s = (dump.end_s - dump.start_s) / max(1, steps - 1)
-    if steps > RULE_STEPS:
-        return _rule(dump, dump.start_s, period_s, 0.0, steps)
-    times = [dump.start_s + k * period_s for k in range(steps)]
-    return _divide(dump, [Burst(start_s=t, end_s=t, bytes=1) for t in times])
-
-
-def _rule(
-    dump: DumpFacts, start_s: float, period_s: float, length_s: float, steps: int
-) -> list[DumpFacts]:
-    """So many equal time steps as a rule; the last one, with what is left, alone."""
-    edges = Edges(range(steps + 1))
-    period_s = max(period_s, SHORTEST_S)
-    last_s = start_s + (steps - 1) * period_s
-    rule = DumpFacts(
-        cells={key: _share(cell, 0, edges) for key, cell in dump.cells.items()},
-        start_s=start_s, end_s=start_s + length_s, count=steps - 1, period_s=period_s,
-    )  # fmt: skip
-    last = DumpFacts(
-        cells={
-            key: _rest(cell, rule.cells[key], steps - 1) for key, cell in dump.cells.items()
-        },
-        start_s=last_s, end_s=last_s + length_s,
-    )  # fmt: skip
-    return [rule, last] if rule.bytes else _divide(dump, [_whole(dump)])
-
-
-def _rest(cell: Cell, each: Cell, times: int) -> Cell:
-    """What so many equal time steps leave of a cell for the last one."""
-    left = _share(cell, times, Edges(range(times + 2)))
-    left.shared_bytes = cell.shared_bytes - times * each.shared_bytes
-    if cell.rank_bytes is not None and each.rank_bytes is not None:
-        left.rank_bytes = cell.rank_bytes - times * each.rank_bytes
-    if cell.made is not None and each.made is not None:
-        whole = cell.made if cell.made.shape == each.made.shape else together(cell.made)
-        left.made = whole - times * each.made
-    return left
-
-
-def _whole(dump: DumpFacts) -> Burst:
-    return Burst(start_s=dump.start_s, end_s=dump.end_s, bytes=1)
-
-
 def _lost(found: int, kept: int, size: int) -> str:
     """A remark on time steps that were put together."""
     held = "one dump" if kept < 2 else f"{kept} dumps"
@@ -540,76 +482,4 @@ def _dump_of(cells: list[tuple[int, Cell]], whole: DumpFacts) -> DumpFacts:
         start_s=start_s,
         end_s=max(c.end_s for _, c in cells),
         extent=0,
-    )
-
-
-def _divide(dump: DumpFacts, bursts: Sequence[Burst]) -> list[DumpFacts]:
-    """Divide the dump among the bursts; the bytes of each rank in proportion to theirs."""
-    edges = Edges([0, *accumulate(b.bytes for b in bursts)])
-    known = [b.calls for b in bursts if b.calls is not None]
-    told = len(known) == len(bursts) and any((k != known[0]).any() for k in known)
-    calls = np.cumsum([0 * known[0], *known], axis=0) if told else None
-    dump = _coarser(dump, len(bursts))
-    return [
-        DumpFacts(
-            cells={key: _share(cell, k, edges, calls) for key, cell in dump.cells.items()},
-            start_s=burst.start_s,
-            end_s=burst.end_s,
-        )
-        for k, burst in enumerate(bursts)
-    ]
-
-
-def _coarser(dump: DumpFacts, steps: int) -> DumpFacts:
-    """The same with blocks of ranks, as small as memory allows for so many time steps; the calls
-    of all ranks together where those of each block would be too many."""
-    cells = {}
-    numbers = CELLS // (steps * max(1, len(dump.cells)))  # of a cell, at most
-    for key, cell in dump.cells.items():
-        whole = bins = 0 if cell.rank_bytes is None else len(cell.rank_bytes)
-        while bins > max(2, numbers):  # two are noted as blocks
-            bins = (bins + 1) // 2
-        if cell.rank_bytes is not None and bins < whole:
-            first, calls = bin_edges(whole, bins)[:-1], cell.rank_calls
-            if calls.bins > 1:
-                many = 2 * len(calls.kinds) * bins > numbers
-                calls = calls.blocks(np.zeros(1, np.int64) if many else first)
-            moved = np.add.reduceat(cell.rank_bytes, first)
-            cell = replace(cell, rank_bytes=moved, rank_calls=calls)
-        cells[key] = cell
-    return replace(dump, cells=cells)
-
-
-def _share(cell: Cell, k: int, edges: Edges, calls: Bytes | None = None) -> Cell:
-    """Time step k of a cell: its bytes in proportion to the distance of edges k and k + 1; the
-    calls in that of `calls`, or equally many in each."""
-    low, high, total = edges.at[k], edges.at[k + 1], edges.at[-1]
-    steps, share = len(edges.at) - 1, (high - low) / total
-
-    def scaled(size: int) -> int:
-        rows = size // cell.element
-        if edges.even:  # the larger ones last: to read files of another size, they are made anew
-            return (rows // steps + (k >= steps - rows % steps)) * cell.element
-        return (rows * high // total - rows * low // total) * cell.element
-
-    def made(tally: Tally) -> Tally:
-        if calls is None:
-            return tally.step(k, steps, share)
-        return tally.portion(calls[k], calls[k + 1], calls[-1])
-
-    ranks = cell.rank_bytes
-    return Cell(
-        rank_bytes=None
-        if ranks is None
-        else np.array([scaled(n) for n in ranks.tolist()], np.int64),
-        rank_calls=made(cell.rank_calls),
-        shared_bytes=scaled(cell.shared_bytes),
-        shared_calls=made(cell.shared_calls),
-        even=cell.even,
-        element=cell.element,
-        start_s=cell.start_s,
-        end_s=cell.end_s,
-        file=cell.file,
-        busy_s=cell.busy_s * share,
-        made=share_of(cell.made, k, steps),
     )
