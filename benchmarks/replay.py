@@ -6,7 +6,8 @@ transfer sizes and layout, in files made anew ("fresh", with a read-back) and in
 meets both. Overwriting is for POSIX only: IOR truncates through MPI-IO, and HDF5 creates its
 datasets anew. A ratio above 1 in bandwidth, and below 1 in CPU, speaks for the player. CPU is
 user and system time of all processes, less what the same command takes with one transfer per
-rank, divided by the data calls.
+rank, divided by the data calls. With --fsync, the file systems are synced before each run, so that
+no run pays for what an earlier one removed.
 """
 
 import argparse
@@ -48,6 +49,8 @@ class Bench:
 
     def run(self, ranks: int, command: Sequence[str | Path]) -> sides.Usage:
         """A command on so many ranks."""
+        if self.flush:
+            os.sync()
         return sides.run(self.folder, [*sides.on_ranks(self.mpiexec, ranks), *command])
 
     def play(self, pattern: Pattern, method: str, read: bool = True) -> Cost:
@@ -118,8 +121,8 @@ def null_overhead(bench: Bench, rounds: int, operations: int) -> None:
     print(f"  CPU per operation      {sides.spread([s * 1e9 for s in cpu], 0)} ns")
 
 
-def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int) -> None:
-    """The player and IOR in turn."""
+def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int, metered: bool) -> None:
+    """The player and IOR in turn; `metered` adds the runs that CPU needs."""
     rewrites = method == "posix" and not bench.flush
     ratios: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
@@ -140,6 +143,8 @@ def beside_ior(bench: Bench, pattern: Pattern, method: str, rounds: int) -> None
         )
         note("fresh write", ours.write_s, theirs.write_s)
         note("read", ours.read_s, theirs.read_s)
+        if not metered:
+            continue
         note_cpu("write and read", ours.cpu_s - bench.play(one, method).cpu_s, 2)
         note_cpu("IOR write and read", theirs.cpu_s - bench.play_ior(one, method).cpu_s, 2)
         if not rewrites:
@@ -183,6 +188,12 @@ def arguments() -> argparse.Namespace:
         help="the file system to write to",
     )
     parser.add_argument("--only", default="", help="patterns whose title has this text")
+    parser.add_argument("--methods", default="", help="these only, with commas")
+    parser.add_argument(
+        "--fresh-only",
+        action="store_true",
+        help="fresh files beside IOR alone: no overwrites, no CPU time, no null overhead",
+    )
     parser.add_argument(
         "--fsync", action="store_true",
         help="flush each file, within the time of the write; without overwrites",
@@ -220,7 +231,8 @@ def main() -> None:
             replay=replay, rewrite=rewrite, ior=found, mpiexec=mpiexec, folder=folder,
             flush=asked.fsync,
         )  # fmt: skip
-        null_overhead(bench, asked.rounds, asked.operations)
+        if not asked.fresh_only:
+            null_overhead(bench, asked.rounds, asked.operations)
         if not found:
             print(f"SKIPPED: every method beside IOR: {ior.MISSING}")
             return
@@ -229,7 +241,8 @@ def main() -> None:
             flushed = ", flushed" if asked.fsync else ""
             print(f"{title}, {asked.directory}{flushed}, {asked.rounds} rounds")
             for method in ior.methods(found, replay):
-                beside_ior(bench, pattern, method, asked.rounds)
+                if method in (asked.methods or method).split(","):
+                    beside_ior(bench, pattern, method, asked.rounds, not asked.fresh_only)
 
 
 if __name__ == "__main__":
