@@ -21,7 +21,7 @@ from understudy.contracts import run as runs
 from understudy.contracts import workload
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
-from understudy.judge import claims, promises
+from understudy.judge import accuracy, claim_sides, claims, promises
 from understudy.paths import where
 from understudy.reframe import canary
 
@@ -53,8 +53,12 @@ def loaded(folder: Path) -> list[Run]:
 
 
 def claim_in(folder: Path, **changes: Any) -> claims.Claim:
+    return one_claim(folder, CLAIM | changes)
+
+
+def one_claim(folder: Path, row: dict[str, Any]) -> claims.Claim:
     path = folder / "sample.yaml"
-    path.write_text(yaml.safe_dump({"Claims": [CLAIM | changes]}))
+    path.write_text(yaml.safe_dump({"Claims": [row]}))
     [made] = claims.load(path)
     return made
 
@@ -174,6 +178,10 @@ def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
     ({"of": {"ranks": 1.5}}, "Claims[0]: of: ranks: expected a number above 0, got 1.5"),
     ({"to": {"dump": "last"}}, "Claims[0]: to: dump: expected first or largest, got 'last'"),
     ({"more": 1}, "Claims[0]: expected the keys name, of, ratio, says"),
+    ({"seconds": [1, 2]}, "Claims[0]: expected one of the keys ratio, seconds, share"),
+    ({"of": {"time": "waiting"}}, "Claims[0]: of: time: expected communication or io or total"),
+    ({"of": {"processes": "all"}}, "Claims[0]: of: processes: expected the key time beside it"),
+    ({"of": {"time": "io"}}, "Claims[0]: to: expected the key time on both sides, or on neither"),
 ])  # fmt: skip
 def test_a_claim_that_is_none_is_one_message(
     changes: dict[str, Any], fault: str, tmp_path: Path
@@ -181,6 +189,40 @@ def test_a_claim_that_is_none_is_one_message(
     text = re.escape(fault).replace("name,\\ of", ".*")
     with pytest.raises(UnderstudyError, match=text):
         claim_in(tmp_path, **changes)
+
+
+SHARE: dict[str, Any] = {
+    **{key: CLAIM[key] for key in ("name", "source", "says")}, "workload": "star",
+    "stream": "restart", "error": 0.1, "share": [0.7, None],
+    "cases": [
+        {"method": "POSIX", "stripe_count": "default"},
+        {"method": "MPI_LUSTRE", "stripe_count": "default"},
+        {"method": "MPI_AMR", "stripe_count": "default", "ranks_per_aggregator": 4},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "fault"), [
+    ({"cases": []}, "cases: expected a list, at least one entry"),
+    ({"cases": [{"osts": 4}]}, "cases[0]: expected the keys system, stripe_count, method"),
+    ({"cases": [{"ranks": 4}]}, "cases[0]: ranks: expected a list, got 4"),
+    ({"cases": [{"ranks": [0]}]}, "cases[0]: expected ranks above 0, got 0"),
+    ({"cases": [{"ranks_per_aggregator": "x"}]}, "cases[0]: expected ranks above 0, got 'x'"),
+    ({"error": 10}, "error: expected a fraction, got 10"),
+    ({"share": [None, None]}, "share: expected [low, high], of which one may be null"),
+    ({"of": {}}, "expected the keys cases, error, name, says, share, source, stream, workload"),
+])  # fmt: skip
+def test_a_share_that_is_none_is_one_message(
+    changes: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UnderstudyError, match=re.escape(f"sample.yaml: Claims[0]: {fault}")):
+        one_claim(tmp_path, SHARE | changes)
+
+
+def test_seconds_are_of_a_time(tmp_path: Path) -> None:
+    row = {key: CLAIM[key] for key in CLAIM if key not in ("to", "ratio")} | {"seconds": [1, 2]}
+    with pytest.raises(UnderstudyError, match="of: expected the key time, of which seconds"):
+        one_claim(tmp_path, row)
 
 
 def test_a_file_that_is_no_yaml_is_one_message(tmp_path: Path) -> None:
@@ -445,6 +487,140 @@ def test_a_run_that_left_no_measurement_fails_its_side(tmp_path: Path) -> None:
 def _is(run: Run, arm: str, method: str, ranks: int) -> bool:
     case = f"%method={method} %ranks={ranks} "
     return run.identity.arm == arm and case in str(run.identity.case)
+
+
+def study(
+    folder: Path,
+    gains: dict[tuple[str, int], float],
+    *,
+    collective_s: float = 0,
+    sessions: int = 6,
+) -> list[Run]:
+    """Sessions of an application and its skeleton in turn, which writes faster by the factor of
+    its method and ranks, and spends so much longer in communication."""
+    for session in range(sessions):
+        for (method, ranks), gain in gains.items():
+            text = f"num_aggregators={max(1, ranks // 4)};x=1" if method == "MPI_AMR" else None
+            for arm in ("application", "skeleton"):
+                row = results.program_result(
+                    name="kernel-star" if arm == "application" else "star-restart", kind=arm,
+                    ranks=ranks, method=method, parameters=text,
+                    speeds=[1e8 * (gain if arm == "skeleton" else 1) * (1 + 0.001 * session)] * 2,
+                    started=f"2026-01-{session + 1:02d}T00:00:00Z",
+                    collective_s=collective_s if arm == "skeleton" else 0,
+                )  # fmt: skip
+                row["program"] |= {"config": f"<{arm}/>", "extra_collective_bytes": 0}
+                results.write_record(
+                    row, folder / f"{session}-{method}-{ranks}-{arm}", partition="disk",
+                    session=f"s{session}", arm=arm, round=0,
+                    case=f"Skel %method={method} %ranks={ranks} %stripe_count=default "
+                    "%built.application=star",
+                )  # fmt: skip
+    return loaded(folder)
+
+
+WITHIN = {(method, ranks): 1.02 for method in ("POSIX", "MPI_AMR") for ranks in (4, 16)}
+
+
+@pytest.mark.parametrize(("gain", "states"), [
+    (1.02, (claims.HOLDS, claims.HOLDS)), (1.3, (claims.HOLDS, claims.FAILS)),
+])  # fmt: skip
+def test_a_share_counts_every_case_and_statistic(
+    gain: float, states: tuple[str, str], tmp_path: Path
+) -> None:
+    found_runs = study(tmp_path, WITHIN | {("MPI_LUSTRE", 4): gain})
+    for share, state in zip((0.7, 0.9), states, strict=True):
+        found = claims.judge(one_claim(tmp_path, SHARE | {"share": [share, None]}), found_runs)
+        assert found.state == state, found
+    outside = 2 * (gain > 1.1)
+    assert found.why == (
+        f"of 10 cases of star {10 - outside} are within 10%, {outside} outside and 0 undecided: "
+        f"{100 - 10 * outside}% to {100 - 10 * outside}%, claimed at least 90% of the cases"
+    )
+    assert found.value is not None and found.value.value == 1 - outside / 10
+
+
+def test_cases_that_are_not_measured_may_lie_on_either_side(tmp_path: Path) -> None:
+    """Two of the three cases of each method are within; the third was never run."""
+    found_runs = study(tmp_path, WITHIN)
+    cases = [
+        {"method": "POSIX", "stripe_count": "default", "ranks": [4, 16, 64]},
+        {"method": "MPI_AMR", "stripe_count": "default", "ranks": [4, 16, 64],
+         "ranks_per_aggregator": 4},
+    ]  # fmt: skip
+    for share, state in (([0.6, None], claims.HOLDS), ([0.7, None], claims.UNDECIDED),
+                         ([None, 0.5], claims.FAILS)):  # fmt: skip
+        found = claims.judge(
+            one_claim(tmp_path, SHARE | {"share": share, "cases": cases}), found_runs
+        )
+        assert (found.state, found.value) == (state, None)
+    assert found.why == (
+        "of 12 cases of star 8 are within 10%, 0 outside and 4 undecided: 66.7% to 100%, claimed "
+        "at most 50% of the cases; 4 are not measured, the first: 0 runs of star with "
+        "stripe_count default, method POSIX, arm application, ranks 64, expected at least 3"
+    )
+    found = claims.judge(one_claim(tmp_path, SHARE | {"workload": "other"}), found_runs)
+    assert found.why == "no runs of other by an application and its skeleton"
+
+
+def test_a_run_without_its_counterpart_leaves_the_case_open(tmp_path: Path) -> None:
+    found_runs = study(tmp_path, {("POSIX", 4): 1.02})
+    lost = next(run for run in found_runs if run.identity.arm == "application")
+    cases = [{"method": "POSIX", "stripe_count": "default", "ranks": [4]}]
+    claim = one_claim(tmp_path, SHARE | {"cases": cases})
+    assert claims.judge(claim, found_runs).state == claims.HOLDS
+    found = claims.judge(claim, [run for run in found_runs if run is not lost])
+    assert found.state == claims.UNDECIDED and found.why.endswith(
+        "the runs of star with stripe_count default, method POSIX, ranks 4 are not in pairs"
+    )
+
+
+def test_times_of_processes_are_claimed_in_seconds(tmp_path: Path) -> None:
+    """A step of 4 ranks takes 0.4 s, of which a tenth is communication, and 55 s more."""
+    found_runs = study(tmp_path, {("MPI_LUSTRE", 4): 1.0}, collective_s=55)
+    row = {key: CLAIM[key] for key in ("name", "source", "says")}
+    row |= {"workload": "star", "stream": "restart"}
+    side = {"method": "MPI_LUSTRE", "arm": "skeleton", "time": "communication"}
+    slowest = side | {"processes": "slowest"}
+    for bounds, state in (([49.5, 60.5], claims.HOLDS), ([None, 50], claims.FAILS)):
+        claim = one_claim(tmp_path, row | {"of": slowest, "seconds": bounds})
+        found = claims.judge(claim, found_runs)
+        assert found.state == state and found.value is not None
+        assert found.value.value == pytest.approx(55, abs=0.1)
+    assert found.why.endswith(" s, claimed at most 50 s")
+    other = one_claim(
+        tmp_path, row | {"of": slowest, "to": slowest | {"arm": "application"}, "ratio": [1, None]}
+    )
+    found = claims.judge(other, found_runs)
+    assert found.state == claims.HOLDS and found.value is not None and found.value.value > 500
+    same = one_claim(
+        tmp_path, row | {"of": slowest, "to": side | {"processes": "all"}, "ratio": [0.9, 1.1]}
+    )
+    assert claims.judge(same, found_runs).state == claims.HOLDS  # all communicate as long
+
+
+def test_the_slowest_processes_are_those_with_the_longest_total_times(tmp_path: Path) -> None:
+    row = results.program_result(ranks=20, slow_rank=(7, 30.0), speeds=[1e8])
+    results.write_record(row, tmp_path / "one", partition="disk", arm="application")
+    [run] = loaded(tmp_path)
+    sides = {
+        many: claim_sides.Side(time="io", processes=many)
+        for many in claim_sides.CHOICES["processes"]
+    }
+    found = {many: claim_sides.values(run, "restart", side)[0] for many, side in sides.items()}
+    io_s = 0.5 * 20 * 10 * 2**20 / 1e8
+    assert found == pytest.approx(
+        {"slowest": io_s + 30, "slowest-tenth": io_s + 15, "all": io_s + 1.5}
+    )
+
+
+def test_the_study_counts_56_of_its_60_cases_within_10_percent() -> None:
+    """The errors of Fig. 2 outside of the limit, of all that its text lists."""
+    [claim] = [c for c in claims.load(where("references") / "sith.yaml")
+               if c.name == "chimera-skeleton-is-accurate"]  # fmt: skip
+    cases = sum(len(case.ranks or ()) for case in claim.cases) * len(accuracy.STATISTICS)
+    outside = (-15.586524, 22.9848149, 25.8798844, 19.0632635)
+    assert cases == 60 and claim.low == pytest.approx((cases - len(outside)) / cases, abs=0.005)
 
 
 def test_claims_are_of_workloads_and_streams_that_exist() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from understudy.judge.claims import stripe_count
+from understudy.judge.claim_sides import stripe_count
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import total_bandwidth
 from understudy.report.axes import state_cuts

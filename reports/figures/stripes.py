@@ -8,7 +8,7 @@ file system has no stripes, there is no figure.
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.judge.claims import stripe_count
+from understudy.judge.claim_sides import stripe_count
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import total_bandwidth
 from understudy.report.axes import state_cuts

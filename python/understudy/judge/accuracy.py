@@ -90,6 +90,12 @@ def ratio(first: Runs, second: Runs) -> Estimate:
     )  # fmt: skip
 
 
+def average(runs: Runs) -> Estimate:
+    """The mean of the runs, of which some are drawn anew."""
+    table = _table(runs)
+    return _estimate(lambda drawn: STATISTICS[AVERAGE](table[drawn]), len(table))
+
+
 def median_change(before: Sequence[float], after: Sequence[float]) -> Estimate:
     """Median over the pairs of after / before - 1; pairs are drawn with replacement."""
     if len(before) != len(after) or not len(before):

@@ -1,12 +1,12 @@
 """What publications claim of a system, held against the records of a sweep.
 
-A claim is a ratio of two mean bandwidths with its bounds: an ordering has one bound, 1. It stands
-in configs/references/<system>.yaml under `Claims`, with its source.
+A claim stands in configs/references/<system>.yaml under `Claims`, with its source. It is a ratio
+of two means with its bounds (an ordering has one bound, 1), a mean time with its bounds, or the
+share of cases in which a skeleton predicts its application.
 """
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,16 @@ import yaml
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
-from understudy.judge import accuracy, labels
+from understudy.judge import accuracy, claim_sides
 from understudy.judge.accuracy import Estimate
+from understudy.judge.claim_sides import Side, selected, values
 from understudy.judge.conditions import OF_THE_ARM
+from understudy.judge.programs import AGGREGATORS, APPLICATION, SKELETON
 from understudy.paths import files
 
 KEY = "Claims"
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 RUNS = 3  # fewer say nothing of the scatter
-AS_DESCRIBED = "described"
-FIRST, LARGEST = "first", "largest"
-NUMBERS = ("nodes", "ranks")  # keys of a side
 # Options in which two sides differ that differ in a key.
 OF_A_SIDE = {
     "method": ("method", "parameters"),
@@ -33,34 +32,38 @@ OF_A_SIDE = {
     "stripe_count": ("parameters",),
     "arm": OF_THE_ARM,
 }
-BANDWIDTH, DUMP_BANDWIDTH = "bandwidth_bytes_per_s", "dump_bandwidth_bytes_per_s"
+TEXTS = ("name", "source", "says", "workload", "stream")
+KINDS = {"ratio": ("of", "to"), "seconds": ("of",), "share": ("cases", "error")}
+CASE_KEYS = ("system", "stripe_count", "method", "parameters", "nodes")
+OF_CASES = (*CASE_KEYS, "ranks", "ranks_per_aggregator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """Which runs of the workload; None: any. `dump` is the first or the largest of the stream.
-    `method` is by default what a publication measured: that of each stream as described. `arm` is
-    the application or its skeleton; a run must have the `parameters` of its ADIOS method.
-    """
+class Cases:
+    """An application and its skeleton, on each number of ranks; None: on all that were run."""
 
-    system: str | None = None
-    stripe_count: str | None = None
-    method: str | None = None
-    arm: str | None = None
-    parameters: str | None = None
-    nodes: int | None = None
-    ranks: int | None = None
-    dump: str | None = None
+    side: Side
+    ranks: tuple[int, ...] | None
+    ranks_per_aggregator: int | None
 
-    def __str__(self) -> str:
-        named = {key: getattr(self, key) for key in self.__slots__}
-        return ", ".join(f"{key} {v}" for key, v in named.items() if v is not None) or "all runs"
+    def on(self, ranks: int) -> Side:
+        """The runs of both on so many ranks."""
+        made = replace(self.side, ranks=ranks)
+        if self.ranks_per_aggregator is None:
+            return made
+        many = f"{AGGREGATORS}={max(1, ranks // self.ranks_per_aggregator)}"
+        given = [made.parameters] if made.parameters else []
+        return replace(made, parameters=";".join([*given, many]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """`of` over `to` lies between `low` and `high`; None: unbounded. Of programs that write by
-    themselves, the workload is the name of the application."""
+    """A value that lies between `low` and `high`; None: unbounded.
+
+    The value is `of` over `to`; without `to`, it is `of` itself, in seconds; with `cases`, the
+    share of them in which the error of the skeleton is at most `error`. Of programs that write by
+    themselves, the workload is the name of the application.
+    """
 
     name: str
     source: str
@@ -69,9 +72,11 @@ class Claim:
     workload: str
     stream: str
     of: Side
-    to: Side
     low: float | None
     high: float | None
+    to: Side | None = None
+    cases: tuple[Cases, ...] = ()
+    error: float = accuracy.LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +84,7 @@ class Finding:
     claim: Claim
     state: str
     why: str
-    ratio: Estimate | None = None
+    value: Estimate | None = None
 
     def __str__(self) -> str:
         return f"{self.claim.name}: {self.state}: {self.why} ({self.claim.source})"
@@ -98,42 +103,65 @@ def load(path: Path) -> list[Claim]:
 
 
 def _claim(row: Any, where: str, system: str) -> Claim:
-    texts = ("name", "source", "says", "workload", "stream")
-    wanted = {*texts, "of", "to", "ratio"}
-    if not isinstance(row, dict) or set(row) != wanted:
-        raise UnderstudyError(f"{where}: expected the keys {', '.join(sorted(wanted))}")
-    for key in texts:
+    kinds = [kind for kind in KINDS if isinstance(row, dict) and kind in row]
+    if len(kinds) != 1:
+        raise UnderstudyError(f"{where}: expected one of the keys {', '.join(KINDS)}")
+    [kind] = kinds
+    wanted = {*TEXTS, *KINDS[kind], kind}
+    if set(row) != wanted:
+        raise UnderstudyError(
+            f"{where}: expected the keys {', '.join(sorted(wanted))}, got {', '.join(sorted(row))}"
+        )
+    for key in TEXTS:
         if not isinstance(row[key], str) or not row[key]:
             raise UnderstudyError(f"{where}: {key}: expected text, got {row[key]!r}")
-    bounds = row["ratio"]
+    low, high = _bounds(row[kind], f"{where}: {kind}")
+    parts: dict[str, Any] = {"of": Side()} | {
+        key: claim_sides.side(row[key], f"{where}: {key}") for key in ("of", "to") if key in row
+    }
+    if kind == "seconds" and not parts["of"].time:
+        raise UnderstudyError(f"{where}: of: expected the key time, of which seconds are the unit")
+    if kind == "ratio" and bool(parts["of"].time) != bool(parts["to"].time):
+        raise UnderstudyError(f"{where}: to: expected the key time on both sides, or on neither")
+    if kind == "share":
+        parts["cases"] = tuple(_cases(row["cases"], f"{where}: cases"))
+        parts["error"] = row["error"]
+        if not _is_number(row["error"]) or not 0 < row["error"] < 1:
+            raise UnderstudyError(f"{where}: error: expected a fraction, got {row['error']!r}")
+    return Claim(**{key: row[key] for key in TEXTS}, system=system, low=low, high=high, **parts)
+
+
+def _bounds(row: Any, where: str) -> list[float | None]:
     if (
-        not isinstance(bounds, list) or len(bounds) != 2 or bounds == [None, None]
-        or not all(b is None or (_is_number(b) and b > 0) for b in bounds)
+        not isinstance(row, list) or len(row) != 2 or row == [None, None]
+        or not all(b is None or (_is_number(b) and b > 0) for b in row)
     ):  # fmt: skip
-        raise UnderstudyError(f"{where}: ratio: expected [low, high], of which one may be null")
-    return Claim(
-        **{key: row[key] for key in texts}, system=system, low=bounds[0], high=bounds[1],
-        of=_side(row["of"], f"{where}: of"), to=_side(row["to"], f"{where}: to"),
-    )  # fmt: skip
+        raise UnderstudyError(f"{where}: expected [low, high], of which one may be null")
+    return row
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _side(row: Any, where: str) -> Side:
-    if not isinstance(row, dict) or set(row) - set(Side.__slots__):
-        raise UnderstudyError(f"{where}: expected the keys {', '.join(Side.__slots__)}")
-    for key in NUMBERS:
-        number = row.get(key)
-        if number is not None and (type(number) is not int or number < 1):
-            raise UnderstudyError(f"{where}: {key}: expected a number above 0, got {number!r}")
-    dump = row.get("dump")
-    if dump not in (None, FIRST, LARGEST):
-        raise UnderstudyError(f"{where}: dump: expected {FIRST} or {LARGEST}, got {dump!r}")
-    texts = [key for key in Side.__slots__ if key not in (*NUMBERS, "dump")]
-    named: dict[str, Any] = {key: str(row[key]) for key in texts if row.get(key) is not None}
-    return Side(**named, **{key: row.get(key) for key in NUMBERS}, dump=dump)
+def _cases(rows: Any, where: str) -> Iterator[Cases]:
+    if not isinstance(rows, list) or not rows:
+        raise UnderstudyError(f"{where}: expected a list, at least one entry")
+    for i, row in enumerate(rows):
+        here = f"{where}[{i}]"
+        if not isinstance(row, dict) or set(row) - set(OF_CASES):
+            raise UnderstudyError(f"{here}: expected the keys {', '.join(OF_CASES)}")
+        ranks, share = row.get("ranks"), row.get("ranks_per_aggregator")
+        if ranks is not None and (not isinstance(ranks, list) or not ranks):
+            raise UnderstudyError(f"{here}: ranks: expected a list, got {ranks!r}")
+        for number in (*(ranks or ()), *([] if share is None else [share])):
+            if type(number) is not int or number < 1:
+                raise UnderstudyError(f"{here}: expected ranks above 0, got {number!r}")
+        side = {key: row[key] for key in CASE_KEYS if key in row}
+        yield Cases(
+            side=claim_sides.side(side, here), ranks=ranks and tuple(ranks),
+            ranks_per_aggregator=share,
+        )  # fmt: skip
 
 
 def judged(found_runs: Sequence[Run]) -> list[Finding]:
@@ -144,158 +172,157 @@ def judged(found_runs: Sequence[Run]) -> list[Finding]:
 
 
 def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
-    """By the interval of the ratio, over the runs of both sides. A side needs runs of at least
-    RUNS sessions. Where runs of a side failed, those that are left may be the lucky ones: nothing
-    is decided, nor where their options differ, such as the method or whether they flushed."""
+    """By the interval of the value, over the runs that the claim selects."""
     every = list(found_runs)
-    for side in (claim.of, claim.to):
-        of_side = [run for run in every if _belongs(run, claim, side)]
-        if failed := sum(run.failed for run in of_side):
-            why = f"{failed} of {len(of_side)} runs of {claim.workload} with {side} failed"
-            return Finding(claim=claim, state=UNDECIDED, why=why)
-    sides = [_values(claim, side, every) for side in (claim.of, claim.to)]
-    for side, found in zip((claim.of, claim.to), sides, strict=True):
-        if len(found) < RUNS:
-            why = f"{len(found)} runs of {claim.workload} with {side}, expected at least {RUNS}"
-            return Finding(claim=claim, state=UNDECIDED, why=why)
-        used = [run for run in every if _belongs(run, claim, side)]
-        if (sessions := len({run.identity.session for run in used})) < RUNS:
-            why = (
-                f"the runs of {claim.workload} with {side} are of {sessions} "
-                f"session{'s' * (sessions > 1)}, expected at least {RUNS}"
-            )
-            return Finding(claim=claim, state=UNDECIDED, why=why)
-    if differing := _differing(claim, every):
-        why = f"the runs of {claim.workload} differ in their options: {', '.join(differing)}"
+    if claim.cases:
+        return _judge_share(claim, every)
+    sides = [claim.of, *([claim.to] if claim.to else [])]
+    if why := _obstacle(claim, sides, every):
         return Finding(claim=claim, state=UNDECIDED, why=why)
-    ratio = accuracy.ratio(*([[value] for value in found] for found in sides))
-    why = (
-        f"{claim.of} over {claim.to}: {ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g}), "
-        f"claimed {bounds(claim)}"
+    means = [_means(claim, side, every) for side in sides]
+    for side, found in zip(sides, means, strict=True):
+        if min(found) <= 0:
+            why = f"a run of {claim.workload} with {side} took 0 s"
+            return Finding(claim=claim, state=UNDECIDED, why=why)
+    value = (accuracy.ratio if claim.to else accuracy.average)(
+        *([[value] for value in found] for found in means)
     )
-    return Finding(claim=claim, state=_state(claim, ratio), why=why, ratio=ratio)
+    why = (
+        f"{' over '.join(map(str, sides))}: {value.value:.3g} ({value.low:.3g} to "
+        f"{value.high:.3g}){'' if claim.to else ' s'}, claimed {bounds(claim)}"
+    )
+    return Finding(claim=claim, state=_state(claim, value), why=why, value=value)
 
 
 def bounds(claim: Claim) -> str:
     """at least 1.1"""
-    if claim.low is None:
-        return f"at most {claim.high:g}"
-    return f"at least {claim.low:g}" if claim.high is None else f"{claim.low:g} to {claim.high:g}"
+    unit = " of the cases" if claim.cases else " s" if claim.to is None else ""
+    low, high = (None if b is None else text(claim, b) for b in (claim.low, claim.high))
+    if low is None:
+        return f"at most {high}{unit}"
+    return f"at least {low}{unit}" if high is None else f"{low} to {high}{unit}"
 
 
-def _state(claim: Claim, ratio: Estimate) -> str:
+def text(claim: Claim, value: float) -> str:
+    """A value of the claim, without its unit; a share is a percentage."""
+    return f"{100 * value:.3g}%" if claim.cases else f"{value:.3g}"
+
+
+def subject(claim: Claim) -> str:
+    """What the value is of, and over what it is taken, for a table."""
+    if claim.cases:
+        return f"share of cases whose skeleton errs by at most {claim.error:.0%}"
+    return f"{claim.of} over {claim.to}" if claim.to else str(claim.of)
+
+
+def _state(claim: Claim, value: Estimate) -> str:
     low = claim.low if claim.low is not None else float("-inf")
     high = claim.high if claim.high is not None else float("inf")
-    if low <= ratio.low and ratio.high <= high:
+    if low <= value.low and value.high <= high:
         return HOLDS
-    return FAILS if ratio.high < low or ratio.low > high else UNDECIDED
+    return FAILS if value.high < low or value.low > high else UNDECIDED
 
 
-def _values(claim: Claim, side: Side, every: Sequence[Run]) -> list[float]:
-    """The mean bandwidth of each run of a side."""
-    found = []
-    for run in every:
-        if _belongs(run, claim, side) and (values := _bandwidths(run, claim.stream, side.dump)):
-            found.append(sum(values) / len(values))
-    return found
+def _obstacle(claim: Claim, sides: Sequence[Side], every: Sequence[Run]) -> str:
+    """Why nothing is decided; empty where something is. A side needs runs of at least RUNS
+    sessions. Where runs of a side failed, those that are left may be the lucky ones: nothing is
+    decided, nor where their options differ, such as the method or whether they flushed."""
+    of_sides = [selected(claim, side, every) for side in sides]
+    for side, used in zip(sides, of_sides, strict=True):
+        if failed := sum(run.failed for run in used):
+            return f"{failed} of {len(used)} runs of {claim.workload} with {side} failed"
+    for side, used in zip(sides, of_sides, strict=True):
+        if (n := len(_means(claim, side, used))) < RUNS:
+            return f"{n} runs of {claim.workload} with {side}, expected at least {RUNS}"
+        if (sessions := len({run.identity.session for run in used})) < RUNS:
+            return (
+                f"the runs of {claim.workload} with {side} are of {sessions} "
+                f"session{'s' * (sessions > 1)}, expected at least {RUNS}"
+            )
+    if differing := _differing(sides, of_sides):
+        return f"the runs of {claim.workload} differ in their options: {', '.join(differing)}"
+    return ""
 
 
-def _differing(claim: Claim, every: Sequence[Run]) -> list[str]:
+def _means(claim: Claim, side: Side, every: Sequence[Run]) -> list[float]:
+    """The mean of each run of a side that has a value."""
+    found = [values(run, claim.stream, side) for run in selected(claim, side, every)]
+    return [sum(of_run) / len(of_run) for of_run in found if of_run]
+
+
+def _differing(sides: Sequence[Side], of_sides: Sequence[Sequence[Run]]) -> list[str]:
     """Options in which runs of one side differ, or those of both, but for what the sides name."""
-    named = {key for key in OF_A_SIDE if getattr(claim.of, key) != getattr(claim.to, key)}
+    named = {key for key in OF_A_SIDE if len({getattr(side, key) for side in sides}) > 1}
     apart = {option for key in named for option in OF_A_SIDE[key]}
-    sides = [
-        [run.producer.options for run in every if _belongs(run, claim, side)]
-        for side in (claim.of, claim.to)
-    ]
+    each = [[run.producer.options for run in used] for used in of_sides]
     common = [
         {key: value for key, value in options.items() if key not in apart}
-        for side in sides
-        for options in side
+        for rows in each
+        for options in rows
     ]
-    groups = (*sides, common)
+    groups = (*each, common)
     return sorted({key for rows in groups if rows for key in runs.differences(rows)[0]})
 
 
-def _belongs(run: Run, claim: Claim, side: Side) -> bool:
-    options, case = run.producer.options, _case(run)
-    name = _name(run)
-    scaled = side.nodes is not None or side.ranks is not None
-    method = options.get("method") or (case.get("method") if run.measurement is None else None)
-    given = labels.parameters(options.get("parameters"))
-    return (
-        (name == claim.workload or (scaled and name.startswith(f"{claim.workload}-weak-")))
-        and run.place.system == (side.system or claim.system)
-        and side.nodes in (None, len(run.place.nodes))
-        and side.ranks in (None, _ranks(run))
-        and side.arm in (None, run.identity.arm)
-        and side.stripe_count in (None, stripe_count(run))
-        and (side.method or AS_DESCRIBED) == (method or AS_DESCRIBED)
-        and (
-            run.measurement is None
-            or labels.parameters(side.parameters).items() <= given.items()
-        )
-    )  # fmt: skip
+def _judge_share(claim: Claim, every: Sequence[Run]) -> Finding:
+    """Every case counts, by each statistic of its throughput: one that is not measured, or whose
+    interval crosses the limit, may lie within as well as outside."""
+    states: list[str] = []
+    missing: list[str] = []
+    inside = 0
+    for case in _each_case(claim, every):
+        errors, why = _errors(claim, case, every)
+        if why:
+            missing.append(why)
+            states += [UNDECIDED] * len(accuracy.STATISTICS)
+        states += [accuracy.state(error, claim.error) for error in errors]
+        inside += sum(abs(error.value) <= claim.error for error in errors)
+    if not states:
+        why = f"no runs of {claim.workload} by an application and its skeleton"
+        return Finding(claim=claim, state=UNDECIDED, why=why)
+    n, outside = len(states), states.count("outside")
+    value = Estimate(value=inside / n, low=states.count("within") / n, high=(n - outside) / n)
+    why = (
+        f"of {n} cases of {claim.workload} {states.count('within')} are within {claim.error:.0%}, "
+        f"{outside} outside and {states.count(UNDECIDED)} undecided: {text(claim, value.low)} to "
+        f"{text(claim, value.high)}, claimed {bounds(claim)}"
+    )
+    if missing:
+        why += f"; {len(accuracy.STATISTICS) * len(missing)} are not measured, the first: "
+        why += missing[0]
+    state = _state(claim, value)
+    return Finding(claim=claim, state=state, why=why, value=None if missing else value)
 
 
-def _case(run: Run) -> dict[str, str]:
-    """The parameters of the check's case, of itself and of its fixtures."""
-    return dict(re.findall(r"%(?:\w*\.)*(\w+)=(\S+)", run.identity.case or ""))
-
-
-def _name(run: Run) -> str:
-    """The workload or the application; of a run that left no measurement, as its case has it."""
-    if "application" in run.producer.options:
-        return str(run.producer.options["application"])
-    if run.producer.workload is not None:
-        return run.producer.workload.name
-    case = _case(run)
-    return case.get("workload") or case.get("application") or ""
-
-
-def _ranks(run: Run) -> int | None:
-    if run.measurement is not None:
-        return int(run.measurement["environment"]["ranks"])
-    ranks = _case(run).get("ranks", "")
-    return int(ranks) if ranks.isdecimal() else None
-
-
-def stripe_count(run: Run) -> str:
-    """What the case asked for, in its words: default, nodes, cores or a number."""
-    case = run.identity.case or ""
-    for pattern in (r"%point=\S*?\bstripe_count=(\w+)", r"%\.?stripe_count=(\S+)"):
-        if found := re.search(pattern, case):
-            return found[1]
-    count = run.storage.asked.get("stripe_count")
-    return "default" if count is None else str(count)
-
-
-def _bandwidths(run: Run, stream: str, dump: str | None) -> list[float]:
-    """Of every repetition."""
-    if dump is None:
-        return [
-            s.value for s in run.samples
-            if (s.metric, s.stream) == (BANDWIDTH, stream) and s.value > 0
-        ]  # fmt: skip
-    found = []
-    for number in sorted({s.repetition for s in run.samples if s.repetition is not None}):
-        speeds = [
-            s.value for s in run.samples
-            if (s.metric, s.stream, s.repetition) == (DUMP_BANDWIDTH, stream, number)
-        ]  # fmt: skip
-        if not speeds:
+def _each_case(claim: Claim, every: Sequence[Run]) -> Iterator[Side]:
+    for cases in claim.cases:
+        if cases.ranks is not None:
+            yield from map(cases.on, cases.ranks)
             continue
-        at = 0 if dump == FIRST else _largest(run, stream, number)
-        if at < len(speeds) and speeds[at] > 0:
-            found.append(speeds[at])
-    return found
+        scales = {claim_sides.ranks(run) for run in every}
+        for ranks in sorted(n for n in scales if n is not None):
+            if selected(claim, cases.on(ranks), every):
+                yield cases.on(ranks)
 
 
-def _largest(run: Run, stream: str, repetition: int) -> int:
-    """The dump with the highest payload, of which the measurement tells."""
-    for played in (run.measurement or {})["repetitions"]:
-        if played["repetition"] == repetition:
-            [one] = [s for s in played["streams"] if s["name"] == stream]
-            sizes = [d["bytes"] for d in one["dumps"]]
-            return sizes.index(max(sizes))
-    return 0
+def _errors(claim: Claim, case: Side, every: Sequence[Run]) -> tuple[list[Estimate], str]:
+    """The error of each statistic, of runs of one round in pairs; or why there is none."""
+    sides = [replace(case, arm=arm) for arm in (APPLICATION, SKELETON)]
+    if why := _obstacle(claim, sides, every):
+        return [], why
+    rounds = [
+        {_round(run): values(run, claim.stream, side) for run in selected(claim, side, every)}
+        for side in sides
+    ]
+    if rounds[0].keys() != rounds[1].keys() or any(key[-1] is None for key in rounds[0]):
+        return [], f"the runs of {claim.workload} with {case} are not in pairs"
+    try:
+        found = accuracy.errors(*([of_arm[key] for key in rounds[0]] for of_arm in rounds))
+    except UnderstudyError as error:
+        return [], f"{claim.workload} with {case}: {error}"
+    return list(found.values()), ""
+
+
+def _round(run: Run) -> tuple[str | None, str | None, str | None, int | None]:
+    identity = run.identity
+    return identity.session, run.place.job_id, identity.case, identity.round
