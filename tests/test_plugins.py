@@ -132,6 +132,45 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
         " mdtest -n | understudy-darshan-shutdown |\ntrue"
     )
     assert all(starts.search(script) for script in scripts)
+    [row] = [s for s in systems.load([path.parent])[0] if s["name"] == path.stem]
+    parts = {part["name"]: part for part in row["partitions"]}
+    jobs = {p: parts[p.relative_to(stage).parts[1]] for p in made if p.name == "rfm_job.sh"}
+    assert [fault for p, part in jobs.items() for fault in job_faults(p.read_text(), part)] == []
+
+
+# What a job asks of the batch system and of the launcher: nodes, ranks, ranks on each node.
+ASKED = {
+    "torque": r"(?m)^#PBS -l nodes=(?P<nodes>\d+):ppn=(?P<each>\d+)$",
+    "pbs": r"(?m)^#PBS -l select=(?P<nodes>\d+):mpiprocs=(?P<each>\d+):ncpus=(?P=each)$",
+    "slurm": r"(?m)^#SBATCH --ntasks=(?P<ranks>\d+)\n#SBATCH --ntasks-per-node=(?P<each>\d+)$",
+}
+STARTED = {
+    "alps": r"(?m)^aprun -n (?P<ranks>\d+) -N (?P<each>\d+) ",
+    "mpirun": r"(?m)^mpirun -np (?P<ranks>\d+) ",
+    "mpiexec": r"(?m)^mpiexec -n (?P<ranks>\d+) ",
+    "srun": r"(?m)^srun --kill-on-bad-exit=1 ",
+}
+
+
+def job_faults(script: str, partition: dict[str, Any]) -> Iterator[str]:
+    """Where the lines of a job do not fit each other or the nodes; one that starts nothing, as it
+    only reads records, has none and runs on this host."""
+    if partition["scheduler"] == "local" or re.search(r"\ntrue\n*$", script):
+        return
+    found = re.search(ASKED[partition["scheduler"]], script)
+    started = list(re.finditer(STARTED[partition["launcher"]], script))
+    if found is None or not started:
+        yield f"no batch line or no launcher:\n{script}"
+        return
+    each = int(found["each"])
+    if each > partition["extras"][systems.RANKS_PER_NODE]:
+        yield f"{each} ranks on a node:\n{script}"
+    for line in started:
+        words = found.groupdict() | line.groupdict()
+        nodes = int(words.get("nodes") or -(-int(words["ranks"]) // each))
+        ranks = int(words["ranks"])
+        if (nodes - 1) * each >= ranks or ranks > nodes * each or int(words["each"]) != each:
+            yield f"{ranks} ranks on {nodes} nodes:\n{script}"
 
 
 def test_the_example_of_the_how_to_is_a_check(tmp_path: Path) -> None:
