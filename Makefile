@@ -42,7 +42,7 @@ bench:  ## compare the speed with other programs
 
 rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph
 	@$(if $(or $(filter ceph,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))
-	@./setup.sh test
+	@./setup.sh rehearse-$(if $(FS),ceph,slurm)
 	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS) $(ARGS),slurm "$$SYSTEM" --more "$$ARGS")
 
 clean:  ## remove build/ and .venv/

@@ -72,12 +72,15 @@ def test_pre_commit_runs_the_pinned_linters(tool: str) -> None:
     assert re.search(rf"{tool}(-pre-commit)?\n    rev: v{re.escape(version)}\n", text)
 
 
+NEEDS = {"run", "test", "more", "more-test", "more-rehearse-slurm", "more-rehearse-ceph"}
+
+
 def test_debian_packages_have_a_need_and_a_probe() -> None:
     found = rows("requirements-debian.txt")
     assert len(found) >= 9
     for row in found:
         need, what, packages, probe = (part.strip() for part in row.split("|", maxsplit=3))
-        assert need in {"run", "test", "more", "more-test"}, row
+        assert need in NEEDS, row
         assert what and probe, row
         assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) for name in packages.split()), row
 
@@ -171,6 +174,28 @@ def test_apt_is_not_asked_again_for_what_it_does_not_have(bare: tuple[Path, Path
     assert len(called) == 1 and called[0].endswith(" update"), called
 
 
+@pytest.mark.parametrize(("verb", "ci", "found"), [
+    ("test", "", []), ("test", "true", ["slurmd", "ceph-osd"]), ("rehearse-slurm", "", ["slurmd"]),
+    ("rehearse-ceph", "", ["ceph-osd"]),
+])  # fmt: skip
+def test_rehearsals_and_ci_get_slurm_and_ceph(
+    verb: str, ci: str, found: list[str], bare: tuple[Path, Path]
+) -> None:
+    tree, programs = bare
+    script(programs / "id", "echo 0")
+    for there in ("cc", "make", "cmake", "mpicc", "mpirun", "pkg-config"):
+        script(programs / there, "exit 0")
+    script(programs / "apt-get", f'echo "$@" >>"{tree}/apt"')
+    script(programs / "apt-cache", 'echo "Package: ${@: -1}"')
+    script(programs / "good-python", 'case "$*" in *ensurepip*) exit 0 ;; *) exit 3 ;; esac')
+    rows = (tree / "requirements-debian.txt").read_text(encoding="utf-8")
+    rows = rows.replace("/usr/sbin:/sbin", str(programs)).replace("/usr/bin/python3", "false")
+    (tree / "requirements-debian.txt").write_text(rows, encoding="utf-8")
+    shell(tree, programs, "bash", "./setup.sh", verb, PYTHON="good-python", CI=ci)
+    installed = (tree / "apt").read_text(encoding="utf-8").splitlines()[-1].split()
+    assert [name for name in ("slurmd", "ceph-osd") if name in installed] == found
+
+
 def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) -> None:
     tree, programs = bare
     script(programs / "id", "echo 1000")
@@ -186,7 +211,7 @@ def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) ->
 def test_setup_says_what_it_expects(bare: tuple[Path, Path], arguments: list[str]) -> None:
     done = shell(*bare, "bash", "./setup.sh", *arguments)
     assert done.returncode == 1
-    assert "expected 'run' or 'test'" in done.stderr
+    assert "expected 'run', 'test', 'rehearse-slurm' or 'rehearse-ceph', got" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh"])

@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Thread
 
 from tests.rehearsal.slurm import SELF
+from understudy.reframe.methods import lacks
 
 SCRATCH = Path("/scratch1/scratchdirs")  # of edison
 PLAYER = "understudy-replay"
@@ -117,7 +118,11 @@ FAULTS = (
     Fault(name="rank", do=kill_a_rank),
     Fault(name="hang", do=stop_a_rank, options=WATCHED),
     Fault(name="space", do=fill_the_storage, options=WATCHED),
-    Fault(name="space-hdf5", do=fill_the_storage, method="hdf5", options=WATCHED),
+    *(
+        Fault(name=f"space-{method}", do=fill_the_storage, method=method, options=WATCHED)
+        for method in ("mpiio", "hdf5", "stdio", "adios")
+        if not lacks(method)
+    ),
 )
 LIMIT = Fault(name="limit", do=wait_for_its_limit, options=("-J", "time=1"))
 

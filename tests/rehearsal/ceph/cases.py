@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from tests.rehearsal.ceph import faults, layouts, sweep
+from tests.rehearsal.ceph import faults, layouts, lies, sweep
 from tests.rehearsal.ceph.cluster import Failure
 from tests.rehearsal.ceph.stage import Skip, Stage
 
@@ -17,6 +17,7 @@ CASES: dict[str, Callable[[Stage], str]] = {
     "straggler": sweep.straggler,
     "adios": sweep.adios,
     "checks": sweep.checks,
+    "lies": lies.lies,
     "osd-restarted": faults.osd_restarted,
     "osd-lost": faults.osd_lost,
     "full": faults.file_system_full,

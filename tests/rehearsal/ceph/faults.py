@@ -25,7 +25,7 @@ IMPATIENT_MBIT = 20.0  # within its time limit
 SIZE = 4 * MIB  # of a dump
 DUMPS = 12
 QUOTA_BYTES = 32 * MIB
-METHODS = ("posix", "mpiio", "hdf5")
+METHODS = ("posix", "mpiio", "hdf5", "stdio", "adios")
 FULL = "No space left on device"
 QUOTA = "Disk quota exceeded"
 LOST = "Connection timed out"
@@ -38,7 +38,8 @@ def begin(stage: Stage, directory: Path, *options: str) -> subprocess.Popen[str]
     stage.result.unlink(missing_ok=True)
     before = sum(stage.cluster.written())
     workload = stage.workload("faults", "shared", SIZE, DUMPS)
-    words = stage.player(workload, directory, "-e", "--stripe-count", "4", *options)
+    striped = () if "adios" in options else ("--stripe-count", "4")  # it creates files itself
+    words = stage.player(workload, directory, "-e", *striped, *options)
     process = stage.start(words)
     try:
         until(

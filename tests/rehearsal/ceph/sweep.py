@@ -219,7 +219,9 @@ def by_adios(stage: Stage, workload: Path, count: int, preload: Mapping[str, str
 def checks(stage: Stage) -> str:
     """ReFrame's check Replay, with records, on what `understudy system new` writes."""
     log = stage.base / "placement.log"
-    environment = site(stage, log)
+    # The directory that the check makes is ahead of the file.
+    module = f"PYTHONPATH={stage.root} {sys.executable} -B -m {placement.__name__}"
+    environment = site(stage, "cephfs", f"{module} {stage.mount} 1 {log}")
     stage.workload("striped", "shared", SIZE)
     counts = ",".join(map(str, COUNTS))
     words = [
@@ -256,38 +258,43 @@ def checks(stage: Stage) -> str:
 
 def read_record(output: Path, job: str) -> Any:
     """Of the job with that stage directory."""
-    found = [p for p in output.rglob("run.json") if job in p.parts and "output" in p.parts]
+    found = read_records(output, job)
     expect(len(found) == 1, f"{output}: records of {job}: {len(found)}, expected 1")
-    return json.loads(found[0].read_text())
+    return found[0]
 
 
-def site(stage: Stage, log: Path) -> dict[str, str]:
-    """A site with the file system as a system; its variables. Jobs look for a good inode first."""
+def read_records(output: Path, job: str | None = None) -> list[Any]:
+    """Those that ReFrame kept, of all jobs or of one."""
+    paths = [path for path in output.rglob("run.json") if "output" in path.parts]
+    return [json.loads(p.read_text()) for p in paths if job is None or job in p.parts]
+
+
+def site(stage: Stage, name: str, first: str = "") -> dict[str, str]:
+    """The file system as a system of that name, of which jobs start with a command; the variables
+    of its sessions."""
     here = stage.base / "site" / "systems"
     here.mkdir(parents=True, exist_ok=True)
-    tools = stage.base / "bin"  # of this host alone: it may have a batch system
+    tools = stage.base / f"bin-{name}"  # of this host alone: it may have a batch system
     tools.mkdir()
-    for name in ("mpirun", "ceph", "bash"):
-        if found := shutil.which(name):
-            (tools / name).symlink_to(found)
+    for program in ("mpirun", "ceph", "bash"):
+        if found := shutil.which(program):
+            (tools / program).symlink_to(found)
     command = shutil.which("understudy")
     assert command is not None
-    path = here / "cephfs.py"
+    path = here / f"{name}.py"
     stage.succeed(
-        command, "system", "new", "cephfs", "--scratch", str(stage.mount), "-o", path,
+        command, "system", "new", name, "--scratch", str(stage.mount), "-o", path,
         environment={"PATH": str(tools)},
     )  # fmt: skip
     text = path.read_text()
     for word in ("STRIPING", '"fuse.ceph-fuse"'):
         expect(word in text, f"understudy system new: no {word} in\n{text}")
-    # The directory that the check makes is ahead of the file.
-    module = f"PYTHONPATH={stage.root} {sys.executable} -B -m {placement.__name__}"
-    first = f"{module} {stage.mount} 1 {log}"
-    path.write_text(f'{text}\nfor _one in partitions:\n    _one["prepare_cmds"] = [{first!r}]\n')
-    output = stage.base / "out"
+    if first:
+        text += f'\nfor _one in partitions:\n    _one["prepare_cmds"] = [{first!r}]\n'
+        path.write_text(text)
     return {
         "UNDERSTUDY_PATH": str(here.parent),
-        "UNDERSTUDY_OUTPUT": str(output),
+        "UNDERSTUDY_OUTPUT": str(stage.base / f"out-{name}"),
         "RFM_CONFIG_FILES": str(stage.root / "configs" / "settings.py"),
         "RFM_COLORIZE": "0",
     }
