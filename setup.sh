@@ -2,7 +2,7 @@
 # Set up what `make run` or `make test` needs. Repeated calls take little time.
 #
 #   ./setup.sh run     system packages, .venv with the package understudy, the player in build/bin
-#   ./setup.sh test    the same, and what the tests and the linters need; in CI also what rehearsals need
+#   ./setup.sh test    the same, and what the tests and the linters need
 #   ./setup.sh rehearse-slurm, rehearse-ceph    the same, and what these rehearsals need (see docs/how-to/rehearse.md)
 #
 # System packages come from apt where it exists (as root or through sudo); elsewhere the compilers and libraries
@@ -144,9 +144,7 @@ if command -v flock >/dev/null; then  # two calls at once in one checkout wait f
 fi
 case ${1-} in
   run) needs="run more" requirements=requirements.txt ;;
-  test)
-    needs="run more test more-test ${CI:+more-rehearse-slurm more-rehearse-ceph}"
-    requirements=requirements-test.txt ;;
+  test) needs="run more test more-test" requirements=requirements-test.txt ;;
   rehearse-slurm | rehearse-ceph) needs="run more test more-test more-$1" requirements=requirements-test.txt ;;
   *) die "setup.sh: expected 'run', 'test', 'rehearse-slurm' or 'rehearse-ceph', got '${1-}'" ;;
 esac
