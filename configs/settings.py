@@ -74,7 +74,7 @@ site_configuration = {
                 {
                     "type": "file",
                     "name": str(OUT / "reframe.log"),
-                    "level": "debug2",
+                    "level": "debug",
                     "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
                 }
             ],
