@@ -15,7 +15,6 @@
 struct und_file {
     MPI_File handle;
     MPI_Comm comm;
-    int64_t transfer_bytes;
     int64_t *operations;
     bool writing;
     bool viewed;                  /* the view is not the default one */
@@ -25,22 +24,57 @@ struct und_file {
     char path[];
 };
 
-/* A full disk may come as success with fewer bytes, so the count is compared as well. */
-static void check_moved(int code, const MPI_Status *status, int bytes, const struct und_file *file, const char *doing,
-                        int64_t offset)
+/* How one call tells its bytes: the count is an int, so more than that are counted in larger elements, as an
+ * application does; with a rest behind them they are one element. */
+struct unit {
+    MPI_Datatype type;
+    int count;
+    int64_t bytes; /* of the call */
+};
+
+static struct unit begin_call(int64_t bytes)
 {
-    int moved = 0; /* ROMIO leaves the status of a call that moves nothing undefined */
+    struct unit unit = {.type = MPI_BYTE, .count = (int)bytes, .bytes = bytes};
+    int64_t each = 1;
+    if (bytes <= INT_MAX)
+        return unit;
+    while (bytes / each > INT_MAX)
+        each *= 2;
+    unit.count = (int)(bytes / each);
+    MPI_Type_contiguous((int)each, MPI_BYTE, &unit.type);
+    if (bytes % each != 0) {
+        MPI_Datatype types[] = {unit.type, MPI_BYTE}, all;
+        const int counts[] = {unit.count, (int)(bytes % each)};
+        const MPI_Aint begins[] = {0, bytes - bytes % each};
+        MPI_Type_create_struct(2, counts, begins, types, &all);
+        MPI_Type_free(&unit.type);
+        unit.type = all;
+        unit.count = 1;
+    }
+    MPI_Type_commit(&unit.type);
+    return unit;
+}
+
+/* A full disk may come as success with fewer bytes, so the count is compared as well. */
+static void end_call(int code, const MPI_Status *status, struct unit *unit, const struct und_file *file,
+                     const char *doing, int64_t offset)
+{
+    const long long bytes = unit->bytes;
+    MPI_Count moved = 0; /* ROMIO leaves the status of a call that moves nothing undefined */
     if (code == MPI_SUCCESS && bytes > 0)
-        MPI_Get_count(status, MPI_BYTE, &moved);
+        MPI_Get_elements_x(status, unit->type, &moved);
+    if (unit->type != MPI_BYTE)
+        MPI_Type_free(&unit->type);
+    ++*file->operations;
     if (code == MPI_SUCCESS && moved == bytes)
         return;
     const int refusal = file->writing ? und_space_refusal(file->path, bytes) : 0;
     if (refusal != 0)
-        UND_DIE("mpiio: cannot %s %d bytes at byte %lld of %s: %s", doing, bytes, (long long)offset, file->path,
+        UND_DIE("mpiio: cannot %s %lld bytes at byte %lld of %s: %s", doing, bytes, (long long)offset, file->path,
                 strerror(refusal));
-    UND_MPI(code, "mpiio: cannot %s %d bytes at byte %lld of %s", doing, bytes, (long long)offset, file->path);
-    UND_DIE("mpiio: cannot %s %d bytes at byte %lld of %s: only %d were moved, which MPI reports as success", doing,
-            bytes, (long long)offset, file->path, moved);
+    UND_MPI(code, "mpiio: cannot %s %lld bytes at byte %lld of %s", doing, bytes, (long long)offset, file->path);
+    UND_DIE("mpiio: cannot %s %lld bytes at byte %lld of %s: only %lld were moved, which MPI reports as success", doing,
+            bytes, (long long)offset, file->path, (long long)moved);
 }
 
 static struct und_file *open_file(const struct und_open *how)
@@ -51,7 +85,6 @@ static struct und_file *open_file(const struct und_open *how)
     memcpy(file->path, how->path, length);
     file->comm = how->comm;
     file->writing = how->mode != UND_READ;
-    file->transfer_bytes = how->transfer_bytes;
     file->operations = how->operations;
 
     const int access = how->mode == UND_READ ? MPI_MODE_RDONLY
@@ -106,12 +139,7 @@ static void set_view(struct und_file *file, int64_t first_byte, MPI_Datatype typ
 /* The view is collective, so all ranks of the file set one as soon as one of them needs it. */
 static void define(struct und_file *file, const struct und_dataset *dataset, const struct und_box *block)
 {
-    int64_t bytes = und_box_bytes(dataset, block);
-    if (bytes > INT_MAX && file->transfer_bytes > INT_MAX)
-        UND_DIE("mpiio: a transfer of %lld bytes to %s is more than the %d of one MPI call: give a smaller transfer "
-                "size with -t",
-                (long long)(bytes < file->transfer_bytes ? bytes : file->transfer_bytes), file->path, INT_MAX);
-
+    const int64_t bytes = und_box_bytes(dataset, block);
     int view = !dataset->slabs && is_strided(dataset, block);
     if (!dataset->slabs)
         MPI_Allreduce(MPI_IN_PLACE, &view, 1, MPI_INT, MPI_MAX, file->comm);
@@ -144,24 +172,22 @@ static int64_t view_offset(const struct und_file *file, int ndims, const struct 
 static void write_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
                       const void *data)
 {
-    int bytes = (int)und_box_bytes(dataset, box);
-    int64_t offset = bytes > 0 ? view_offset(file, dataset->ndims, box) : 0;
+    struct unit unit = begin_call(und_box_bytes(dataset, box));
+    const int64_t offset = unit.count > 0 ? view_offset(file, dataset->ndims, box) : 0;
     MPI_Status status;
-    int code = dataset->collective ? MPI_File_write_at_all(file->handle, offset, data, bytes, MPI_BYTE, &status)
-                                   : MPI_File_write_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
-    check_moved(code, &status, bytes, file, "write", offset);
-    ++*file->operations;
+    int code = dataset->collective ? MPI_File_write_at_all(file->handle, offset, data, unit.count, unit.type, &status)
+                                   : MPI_File_write_at(file->handle, offset, data, unit.count, unit.type, &status);
+    end_call(code, &status, &unit, file, "write", offset);
 }
 
 static void read_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data)
 {
-    int bytes = (int)und_box_bytes(dataset, box);
-    int64_t offset = bytes > 0 ? view_offset(file, dataset->ndims, box) : 0;
+    struct unit unit = begin_call(und_box_bytes(dataset, box));
+    const int64_t offset = unit.count > 0 ? view_offset(file, dataset->ndims, box) : 0;
     MPI_Status status;
-    int code = dataset->collective ? MPI_File_read_at_all(file->handle, offset, data, bytes, MPI_BYTE, &status)
-                                   : MPI_File_read_at(file->handle, offset, data, bytes, MPI_BYTE, &status);
-    check_moved(code, &status, bytes, file, "read", offset);
-    ++*file->operations;
+    int code = dataset->collective ? MPI_File_read_at_all(file->handle, offset, data, unit.count, unit.type, &status)
+                                   : MPI_File_read_at(file->handle, offset, data, unit.count, unit.type, &status);
+    end_call(code, &status, &unit, file, "read", offset);
 }
 
 /* What a flush or a close has to say: MPI-IO may know no class for it. */
