@@ -402,7 +402,7 @@ class Composer:
             if main.method != "stdio"
             else f"{size} / STDIO_{verb}S"
         )
-        entry("/transfer_bytes", "derived", f"{how}, at most 1 GiB")
+        entry("/transfer_bytes", "derived", f"{how}, at most 4 GiB")
         if sized:
             how = (
                 f"{size} over {module}_{verb}S, all calls alike"

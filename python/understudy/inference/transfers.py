@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from understudy.inference.calls import BIN_BYTES, BINS, bin_of
 
-MAX_TRANSFER = 1 << 30  # bytes
+MAX_TRANSFER = 1 << 32  # bytes; a replica holds them in memory
 MAX_PIECES = 6  # of a variable of the log in one file
 BUFFER_BYTES = 4096  # of standard I/O, as a rule
 ITEM_BYTES = 8  # a scalar
