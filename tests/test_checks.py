@@ -596,6 +596,17 @@ def test_a_file_that_another_rank_removed_is_not_the_cause(here: Session) -> Non
     )
 
 
+def test_the_rank_that_others_wait_for_is_told(here: Session) -> None:
+    waits, hangs = (
+        f"understudy: rank {rank} on n1: no progress for 9 s: stream field, dump 1, {where}"
+        for rank, where in ((1, "waits for other ranks"), (0, "write, call 1"))
+    )
+    here.program("mpirun", f"printf '%s\\n' '{waits}' '{hangs}' >&2; exit 1")
+    done = replay_here(here)
+    told = f"{hangs}; nothing from ranks 2, 3, 4, 5 and 10 more"
+    assert f": the job ended with status 1: {told}\n" in done.stdout
+
+
 def test_a_measurement_that_proves_no_work_is_recorded_as_failed(here: Session) -> None:
     row = played(here.text, "posix", 0.1, "tmpfs")
     lose_bytes(row)

@@ -256,6 +256,13 @@ def test_of_many_nodes_some_are_named() -> None:
     assert found == "job 7 on n0, n1, n2, n3 and 5 more reached its time limit"
 
 
+def test_ranks_that_do_not_say_where_they_are_are_named() -> None:
+    said = [f"understudy: rank {rank} on n1: no progress for 9 s: waits" for rank in (0, 2, 3)]
+    assert endings.silent(said, 4) == "; nothing from rank 1"
+    assert endings.silent(said[:1], 3) == "; nothing from ranks 1, 2"
+    assert endings.silent([*said, said[0].replace("0", "1", 1)], 4) == endings.silent([], 4) == ""
+
+
 def test_a_rank_that_was_killed_is_told_from_one_that_exits() -> None:
     for line in (
         "srun: error: n2: task 3: Killed",

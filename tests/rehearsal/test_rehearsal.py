@@ -163,7 +163,10 @@ FAULTS: Mapping[str, str] = {
     "space": FULL,
     **{f"space-{method}": FULL for method in ("mpiio", "hdf5", "stdio", "adios")},
 }
-ALSO = {"rank": ": Killed", "hang": ": no progress for ", "space-hdf5": "understudy: "}
+ALSO = {
+    "rank": ": Killed", "hang": "waits for other ranks; nothing from rank ",
+    "space-hdf5": "understudy: ",
+}  # fmt: skip
 PLAYER = ROOT / "build" / "bin" / "understudy-replay"
 
 

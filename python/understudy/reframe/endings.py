@@ -1,9 +1,12 @@
-"""How a batch system ended a job that did not end by itself: time limit, cancellation, lost node.
+"""Why a job did not end well: what its programs say, and how a batch system ended it, as at a time
+limit, a cancellation or a lost node.
 
 Slurm states it as the state of the job. Torque and PBS, and what stands in for them on Slurm,
 write it to the job's error output or keep it with the job, so all three are read.
 """
 
+import errno
+import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -41,6 +44,12 @@ KILLED_RANK = re.compile(
     r"srun: error: \S+: tasks? .*: (?!Exited)|noticed that process rank .* exited on signal"
 )
 
+STOPPED = "stopped by signal"  # what the player says when others end it
+GONE, FULL = os.strerror(errno.ENOENT), os.strerror(errno.ENOSPC)
+# A line of the watchdog about a rank; one that is stopped prints none.
+STUCK = re.compile(r"understudy: rank (\d+) on \S+: no progress for ")
+WAITS = "waits for other ranks"
+
 
 def told(
     scheduler: str, job_id: str, state: str | None, nodes: Sequence[str], stderr: str
@@ -60,6 +69,38 @@ def told(
         limit=f" of {limit}" if limit else "", node=f"the node {lost}" if lost else "a node"
     )
     return f"job {job_id}{_on(nodes)} {words}"
+
+
+def message(stderr: str, programs: Sequence[str], ranks: int) -> str:
+    """The first error message of one of the programs, else what the launcher says of a rank that
+    was killed, else the last line."""
+    # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
+    lines = [line for line in stderr.replace("\0", "").splitlines() if re.search(r"\w", line)]
+    own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
+    # The other ranks of one that was killed are stopped, and say so.
+    reasons = [line for line in own if STOPPED not in line]
+    # A rank that fails removes its files, which those of other nodes then miss; a rank that is
+    # stuck has others wait.
+    reasons.sort(key=lambda line: GONE in line or WAITS in line)
+    killed = [line for line in lines if KILLED_RANK.search(line)]
+    found = next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
+    if not STUCK.match(found):
+        return found
+    # Libraries whose ranks wait for each other for ever on a full disk print the reason alone.
+    reason = f"; {FULL}" if FULL in stderr else ""
+    return f"{found}{reason}{silent(own, ranks)}"
+
+
+def silent(lines: Sequence[str], ranks: int) -> str:
+    """The ranks of a stuck run that did not say where they are, in words; empty if all did."""
+    said = {int(found[1]) for line in lines if (found := STUCK.match(line))}
+    missing = sorted(set(range(ranks)) - said)
+    if not said or not missing:
+        return ""
+    more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+    return (
+        f"; nothing from rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing[:4]))}{more}"
+    )
 
 
 def cut_short(state: str | None) -> bool:

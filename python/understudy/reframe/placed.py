@@ -3,8 +3,6 @@
 # ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
 """Base class of all checks: a job in a run directory of its own on a partition's file system."""
 
-import errno
-import os
 import re
 import shutil
 import sys
@@ -64,9 +62,6 @@ from understudy.units import parse_size
 MIB = 1 << 20
 STRIPE_COUNTS = ("default", "nodes", "cores")
 STORAGE = "understudy-storage"
-FULL = os.strerror(errno.ENOSPC)
-STOPPED = "stopped by signal"  # what the player says when others end it
-GONE = os.strerror(errno.ENOENT)
 SLOWEST_BYTES_PER_S = 20e6  # of a file system that does not state it, for time limits
 # Options of understudy-storage and the player, by the key of the record.
 LAYOUT_OPTIONS = {"stripe_count": "--stripe-count", "stripe_size_bytes": "--stripe-size"}
@@ -481,9 +476,9 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         scheduler = self.current_partition.scheduler.registered_name
         nodes = list(self.job.nodelist or ())
         how = endings.told(scheduler, str(self.job.jobid), self.job.state, nodes, text)
-        message = self._error_message(*self.programs)
+        message = endings.message(text, self.programs, self.num_tasks)
         if how:
-            says_more = message.startswith("understudy: ") and STOPPED not in message
+            says_more = message.startswith("understudy: ") and endings.STOPPED not in message
             return f"{how}: {message}" if says_more else how
         if status:
             return f"the job ended with status {status}: {message}"
@@ -534,22 +529,6 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
             launcher=self.current_partition.launcher_type.registered_name,
             nodes=tuple(Node(name=name, ranks=self.num_tasks_per_node) for name in names),
         )
-
-    def _error_message(self, *programs: str) -> str:
-        """The first error message of one of the programs, else what the launcher says of a rank
-        that was killed, else the last line on stderr."""
-        # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
-        text = self._printed_errors().replace("\0", "")
-        lines = [line for line in text.splitlines() if re.search(r"\w", line)]
-        own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
-        # The other ranks of one that was killed are stopped, and say so.
-        reasons = [line for line in own if STOPPED not in line]
-        # A rank that fails removes its files, which those of other nodes then miss.
-        reasons.sort(key=lambda line: GONE in line)
-        killed = [line for line in lines if endings.KILLED_RANK.search(line)]
-        found = next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
-        # Libraries whose ranks wait for each other for ever on a full disk print the reason alone.
-        return f"{found}; {FULL}" if "no progress for" in found and FULL in text else found
 
     def _references(self) -> dict[str, Any]:
         """The references of promised values that there are."""
