@@ -216,7 +216,7 @@ READERS: list[tuple[dict[str, Any], str]] = [
     ({"method": "mpiio"}, "method: expected posix, since it reads"),
     ({"dumps": [dump(variables=[VARIABLE | {"file": 1}])]}, "dumps: expected file indices below"),
     ({"dumps": [dump(variables=[VARIABLE | {"shape": [41, 3]}])]},
-     "dumps[0].variables: expected at most 960 bytes of file 0, which it has by then, got 984"),
+     "dumps[0].variables: expected at most 960 bytes of file 0 by then, got 984"),
     ({"dumps": [dump(variables=[VARIABLE | {"at": "w"}])]}, "dumps[0].variables[0].at: expected"),
 ]  # fmt: skip
 

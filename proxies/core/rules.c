@@ -223,7 +223,9 @@ static bool check_places(struct und_strict *at, const struct und_dump *dump, con
         if (!place)
             return und_strict_fail(at, "expected a variable that the files of the stream %s have by then, found \"%s\"",
                                    base->name, variable->at);
-        if (!same_place(variable, place))
+        if (!own && variable->file != place->file)
+            return und_strict_fail(at, "expected a variable of file %d, found \"%s\"", variable->file, variable->at);
+        if (own && !same_place(variable, place))
             return und_strict_fail(at,
                                    "expected a variable of the same count, type, shape, decomposition and file, found "
                                    "\"%s\"",

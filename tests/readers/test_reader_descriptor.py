@@ -57,6 +57,9 @@ def test_origins_say_a_counter_an_equation_or_a_reason(described: Workload) -> N
         assert transfer.origin == "derived"
         if stream.layout == "flood":
             assert {time.origin, size.origin} == {"derived"}
+        elif stream.reads is not None or any(d.continues for d in stream.dumps):
+            told = {"assumed"} if "assumed" in time.how else {"read", "derived"}
+            assert {time.origin, size.origin} <= told
         elif stream.files in ("append", "rewrite", "update"):
             assert {time.origin, size.origin} == {
                 "assumed" if "assumed" in time.how else "derived"

@@ -177,7 +177,10 @@ def test_quantum_espresso_updates_in_place() -> None:
     density = next(s for s in written if s.label.endswith("charge-density.dat"))
     assert (density.files, sizes(density)) == ("rewrite", [308_656] * 5)
     mixing = next(s for s in written if s.label.endswith("si.mix*"))
-    assert (mixing.files, len(mixing.dumps), mixing.bytes) == ("update", 5, 3_173_472)
+    assert (mixing.files, len(mixing.dumps), mixing.bytes) == ("new", 5, 3_173_472)
+    assert [d.continues for d in mixing.dumps] == [False, True, True, True, True]
+    turns = next(s for s in workload.streams if s.reads == mixing.name)
+    assert (len(turns.dumps), turns.bytes) == (4, 3_526_080)
 
 
 @pytest.mark.parametrize("top", [511, (1 << 50) - 1])

@@ -1,15 +1,17 @@
 """Which series belong together: streams in the making."""
 
-from bisect import bisect, bisect_left
+from bisect import bisect, bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from understudy.contracts.workload import Order
 from understudy.inference.series import NEXT, Series
 from understudy.inference.table import LONG
+from understudy.inference.turns import Turn
 
 MAX_FILES = 1024
 ALIKE = 8  # names from which on files that are alike are one stream
@@ -41,6 +43,8 @@ class Draft:
     syncs: float = 0.0  # of a file by a rank in all dumps
     sync_every: float = 0.0  # bytes
     folded: frozenset[bytes] = frozenset()  # templates of the series that were put together
+    turned: list[Turn] = field(default_factory=list)  # dumps of files read and written in turn
+    shares: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))  # of each rank
 
     @property
     def templates(self) -> frozenset[bytes]:
@@ -78,6 +82,8 @@ class Draft:
         return (
             len(self.series) == len(other.series) == 1
             and self.files == other.files == "new"
+            and not self.turned
+            and not other.turned
             and same_files(self.series[0], other.series[0])
         )
 
@@ -259,7 +265,8 @@ def gather(drafts: Sequence[Draft], runtime_s: float) -> list[Draft]:
         span = tuple(round(t / (LONG * runtime_s)) for t in (draft.start_s(0), draft.end_s(-1)))
         folder = _folder(draft.series[0])
         key = (draft.write, draft.method, draft.files, draft.dumps, draft.spans, folder, power)
-        groups.setdefault((*key, span), []).append(draft)
+        alone = id(draft) if draft.turned else 0
+        groups.setdefault((*key, span, alone), []).append(draft)
     made = []
     for group in groups.values():
         whole = len(group) >= ALIKE and all(file_count(s) == 1 for d in group for s in d.series)
@@ -296,3 +303,20 @@ def _single_rank(series: Series) -> bool:
                 return False
             who.update(np.flatnonzero(cell.rank_bytes).tolist())
     return len(who) == 1
+
+
+def wrote(written: Draft, read: Draft) -> bool:
+    """Whether the one has written the files that the other reads, before each of its dumps."""
+    if not written.write or len(written.series) != 1:
+        return False
+    one, other = written.series[0], read.series[0]
+    same = one.template == other.template and one.method == other.method
+    if not same or not one.template or written.spans != read.spans:
+        return False
+    if written.files != "new" or written.turned or len(one.key) == 1:
+        return written.files != "new" or one.key == other.key or bool(written.turned)
+    starts = [written.start_s(k) for k in range(written.dumps)]
+    last = [bisect_right(starts, read.start_s(k)) - 1 for k in range(read.dumps)]
+    return len(other.key) == read.dumps and all(
+        n >= 0 and one.key[n] == other.key[k] for k, n in enumerate(last)
+    )

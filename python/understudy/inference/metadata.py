@@ -42,15 +42,18 @@ class Metadata:
     made: list[list[Whole | None]] = field(default_factory=list)  # by stream and dump
     over: dict[str, Whole] = field(default_factory=dict)  # opens that the player has too many of
 
-    def learn(self, draft: Draft, stream: Stream) -> None:
-        """Note what the next stream lacks."""
+    def learn(self, draft: Draft, stream: Stream, base: Stream | None = None) -> None:
+        """Note what the next stream lacks, which reads the files of `base` if there is one."""
         own = [self._own(draft, k) for k in range(draft.dumps)]
-        if stream.stays_open:
+        if stream.stays_open or any(d.continues for d in stream.dumps):
             lacks = self._of_open_files(stream, own)
         else:
+            there = [False] * len(own)
+            if base is not None:
+                there = base.open_at([d.time_s for d in stream.dumps])
             lacks = [
-                self._beyond(stream.method, mine, set(dump.variables), dump.count)
-                for dump, mine in zip(stream.dumps, own, strict=True)
+                self._beyond(stream.method, mine, set(dump.variables), dump.count, 1 - is_open)
+                for dump, mine, is_open in zip(stream.dumps, own, there, strict=True)
             ]
         self.made.append(lacks)
 
@@ -62,7 +65,8 @@ class Metadata:
             told = [(together(mine), n) for mine, n in told]
         whole = sum((mine * n for mine, n in told[1:]), told[0][0] * told[0][1]) if told else None
         parts = {v for d in stream.dumps for v in d.variables}
-        more = self._beyond(stream.method, whole, parts, 1)
+        opens = 1 if stream.stays_open else stream.content_count
+        more = self._beyond(stream.method, whole, parts, 1, opens)
         if more is None:
             return [None] * len(times)
         last = np.cumsum(times)
@@ -74,16 +78,16 @@ class Metadata:
         return [share if share.any() else None for share in shares]
 
     def _beyond(
-        self, method: str, own: Whole | None, variables: set[Variable], times: int
+        self, method: str, own: Whole | None, variables: set[Variable], times: int, count: int = 1
     ) -> Whole | None:
-        """What each rank does beside opening the files of these variables once, `times` times:
-        [kinds, ranks]."""
+        """What each rank does beside opening the files of these variables `count` times, `times`
+        times: [kinds, ranks]."""
         over = self.over.setdefault(method, np.zeros(_width(self.ranks), np.int64))
         opens = opened(tuple(sorted(variables, key=repr)), self.ranks)
-        if own is not None and int(own[0].sum()) == opens.total and not own[1:].any():
+        if own is not None and int(own[0].sum()) == count * opens.total and not own[1:].any():
             return None
         alike = self.ranks > MAX_RANKS
-        played = np.array([opens.total]) if alike else opens.by_rank(self.ranks)
+        played = count * (np.array([opens.total]) if alike else opens.by_rank(self.ranks))
         if own is None:
             over += times * played
             return None

@@ -168,7 +168,7 @@ def in_turn(drafts: Sequence[Draft]) -> list[Draft]:
         groups.setdefault(key, []).append(draft)
     gone: dict[int, Draft | None] = {}
     for group in groups.values():
-        mine = [d for d in group if d.write and len(d.series) == 1 and _single(d)]
+        mine = [d for d in group if d.write and len(d.series) == 1 and not d.turned and _single(d)]
         mine.sort(key=lambda d: d.start_s(0))
         for first, draft in enumerate(mine):
             if id(draft) in gone or draft.files not in ("rewrite", "update"):

@@ -23,7 +23,8 @@ from understudy.contracts.workload import (
     Variable,
     runs_at_most,
 )
-from understudy.inference import flood_streams, orders, pace
+from understudy.contracts.workload.rules import can_read
+from understudy.inference import flood_streams, orders, pace, turns
 from understudy.inference.calls import BY_RUNS
 from understudy.inference.drafts import (
     MAX_FILES,
@@ -33,6 +34,7 @@ from understudy.inference.drafts import (
     gather,
     merge,
     two_interfaces,
+    wrote,
 )
 from understudy.inference.floods import Flood
 from understudy.inference.metadata import Metadata, of_idle, prove_idle, with_flushes
@@ -91,6 +93,7 @@ class Composer:
         flushes: list[list[int]] = []
         twins = two_interfaces(drafts)
         where = {id(draft): k for k, draft in enumerate(drafts)}
+        before: list[tuple[Draft, Stream]] = []
         for draft in drafts:
             others = twins.get(id(draft), [])
             role = roles.of(max([draft, *others], key=lambda d: d.bytes))
@@ -99,8 +102,11 @@ class Composer:
             self.provenance.append(role.provenance(len(made)))
             stream = self._stream(draft, f"{role.name}-{number}", role.name, len(made))
             bases = [made[k] for d in others if (k := where[id(d)]) < len(made)]
-            made.append(self._extending(stream, bases, len(made)))
-            metadata.learn(draft, stream)
+            stream = self._extending(stream, bases, len(made))
+            stream, base = self._reading(draft, stream, before, len(made))
+            made.append(stream)
+            before.append((draft, stream))
+            metadata.learn(draft, stream, base)
             flushes.append(orders.lacking(draft, stream, self.ranks))
         bursts = of_idle(idle, self.ranks, self.runtime_s) if idle is not None else []
         metadata.balance(made, bursts)
@@ -150,10 +156,38 @@ class Composer:
             )
         return stream
 
+    def _reading(
+        self, draft: Draft, stream: Stream, before: Sequence[tuple[Draft, Stream]], index: int
+    ) -> tuple[Stream, Stream | None]:
+        """The stream, of the files that an earlier one has written if that is possible, and that
+        one."""
+        if stream.operation != "read" or len(draft.series) != 1 or not draft.series[0].template:
+            return stream, None
+        own = replace(stream, files="update", names=1, reopen=None, own_directories=False)
+        for written, base in before:
+            if wrote(written, draft) and can_read(own, base):
+                open_at = base.open_at([e.time_s for e in own.expanded()])
+                if base.method == "stdio" and any(open_at):
+                    continue
+                how = f"files that {base.name} has written before"
+                self.provenance.append(
+                    Provenance(path=f"/streams/{index}/reads", origin="derived", how=how)
+                )
+                return replace(own, reads=base.name), base
+        if draft.turned:  # without the places
+            own = replace(stream, dumps=tuple(map(turns.without_places, stream.dumps)))
+            return own, None
+        return stream, None
+
     def _fold_small(self, drafts: list[Draft]) -> list[Draft]:
         """Put single small inputs into one stream, so that the streams that matter can be seen."""
         total = sum(d.bytes for d in drafts)
-        small = [d for d in drafts if not d.write and d.dumps == 1 and d.bytes < SMALL * total]
+        written = {(s.template, d.method) for d in drafts if d.write for s in d.series}
+        small = [
+            d for d in drafts
+            if not d.write and d.dumps == 1 and d.bytes < SMALL * total
+            and not any((s.template, d.method) in written for s in d.series)
+        ]  # fmt: skip
         small.sort(key=lambda d: d.start_s(0))
         left = set(map(id, small))
         kept = [d for d in drafts if id(d) not in left]
@@ -287,6 +321,14 @@ class Composer:
         return "grouped", count
 
     def _dump(self, draft: Draft, k: int, limit: int, defaults: "_Defaults") -> Dump:
+        if draft.turned:
+            return Dump(
+                time_s=round(draft.start_s(k), 6),
+                duration_s=round(max(0.0, draft.end_s(k) - draft.start_s(k)), 6),
+                compute_s=round(pace.compute_s(draft, k, self.ranks, self.runtime_s), 6),
+                variables=turns.variables(draft.turned[k], draft.shares),
+                continues=draft.turned[k].continues,
+            )
         files: dict[tuple[int, tuple[int, ...]], list[list[Variable]]] = {}
         for n, series in enumerate(draft.series):
             cells = series.dumps[k].cells

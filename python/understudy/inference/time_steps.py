@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.contracts.workload import Order
 from understudy.contracts.workload.types import MAX_DUMPS
-from understudy.inference import orders, pace, pauses
+from understudy.inference import in_turn, orders, pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.division import (
@@ -74,8 +75,10 @@ class TimeSteps:
 
     def split(self, drafts: Sequence[Draft]) -> None:
         """Turn every draft that is one long-open file into a stream of time steps."""
+        for written, read in _both_directions(drafts):
+            self._take_turns(written, read)
         for draft in drafts:
-            if draft.files != "new":
+            if draft.files != "new" or draft.turned:
                 continue
             series = draft.series[0]
             items = {item for item, _ in series.dumps[0].cells}
@@ -88,10 +91,61 @@ class TimeSteps:
                     draft.remarks.append(remark)
                 else:
                     self._split_again(draft, _others(drafts, draft))
-        for draft in drafts:
+        others = [d for d in drafts if not d.turned]
+        for draft in others:
             orders.traced(draft, self.trace)
-        align(drafts, self.heat)
-        pace.learn(drafts, self.trace, self.runtime_s)
+        align(others, self.heat)
+        pace.learn(others, self.trace, self.runtime_s)
+
+    def _take_turns(self, written: Draft, read: Draft) -> None:
+        """A file that is read and written in turn, if its traces show that."""
+        both = [
+            (draft, draft.series[0].dumps[0], next(iter(draft.series[0].dumps[0].cells.values())))
+            for draft in (written, read)
+        ]
+        traces = []
+        shares = []
+        for draft, _, cell in both:
+            segments = self._traced(cell.file, draft.series[0], 0)
+            own = cell.rank_bytes
+            if segments is None or own is None or len(own) != self.ranks or cell.shared_bytes:
+                return
+            segments = some(segments, np.flatnonzero(segments.bytes))
+            traced = int(segments.rank[0])
+            if not own[traced] or abs(segments.bytes.sum() - own[traced]) > NOISE * own[traced]:
+                return
+            traces.append(segments)
+            shares.append(own / own[traced])
+        if both[0][2].file != both[1][2].file or np.abs(shares[0] - shares[1]).max() > NOISE:
+            return
+        opens = max(cell.opens for _, _, cell in both)
+        found = in_turn.find(traces[0], traces[1], opens, BURST * self.runtime_s)
+        if found is None:
+            return
+        for (draft, dump, _), segments, dumps in zip(
+            both, traces, (found.written, found.read), strict=True
+        ):
+            bursts = [_burst(segments, slice(t.first, t.last)) for t in dumps]
+            draft.series[0].dumps = divide(dump, bursts)
+            draft.series[0].key = tuple((k,) for k in range(len(dumps)))
+            draft.turned, draft.shares = dumps, shares[0]
+            draft.order, draft.ordered, draft.block, draft.remarks = Order(), "", 0, []
+            draft.timing = "times, sizes and places from the DXT segments of both directions"
+            if self.ranks > 1 and np.count_nonzero(shares[0]) > 1:
+                draft.timing += ", of the file of one rank; those of the others are alike"
+        read.files = "update"
+        again = found.contents > 1
+        written.files, written.removes = ("rewrite" if again else "new"), again
+        written.again = (
+            f"of {opens} opens per rank, {found.contents} behind which nothing was read that "
+            "was written before"
+        )
+        written.again_sure = found.sure
+        if again:
+            written.remarks.append(
+                f"that its files were removed and created again {found.contents - 1} times is "
+                "assumed, since nothing was read any more of what was written before"
+            )
 
     def _split(self, draft: Draft, others: Sequence[Draft]) -> None:
         series = draft.series[0]
@@ -359,6 +413,24 @@ class TimeSteps:
         if hint is None or "NPOINTS" not in hint.counter:
             return bursts
         return [Burst(start_s=b.start_s, end_s=b.end_s, bytes=1) for b in bursts]
+
+
+def _both_directions(drafts: Sequence[Draft]) -> list[tuple[Draft, Draft]]:
+    """The drafts of single files that are written, and the same files that are read."""
+    alone = [
+        d for d in drafts
+        if d.files == "new" and d.dumps == 1 and len(d.series) == 1
+        and len(d.series[0].dumps[0].cells) == 1 and d.series[0].template
+    ]  # fmt: skip
+    named: dict[object, list[Draft]] = {}
+    for draft in alone:
+        key = (draft.series[0].template, draft.method, draft.spans)
+        named.setdefault(key, []).append(draft)
+    return [
+        (both[0], both[1]) if both[0].write else (both[1], both[0])
+        for both in named.values()
+        if len(both) == 2 and both[0].write != both[1].write
+    ]
 
 
 def _others(drafts: Sequence[Draft], draft: Draft) -> list[Draft]:

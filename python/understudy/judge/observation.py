@@ -285,8 +285,10 @@ def prepared(path: Path, streams: Sequence[Stream]) -> set[int]:
 def _written_by(seen: Stream, streams: Sequence[Stream], k: int) -> Stream:
     """Which stream these files stand for: stream k, whose name they have, or the one of the
     interface that was seen among those that extend it."""
-    several = [streams[k], *(s for s in streams if s.extends == streams[k].name)]
-    return next((s for s in several if s.method == seen.method), streams[k])
+    name = streams[k].name
+    several = [streams[k], *(s for s in streams if name in (s.extends, s.reads))]
+    alike = (s for s in several if (s.method, s.operation) == (seen.method, seen.operation))
+    return next(alike, streams[k])
 
 
 def _others(log: Log, files: _Lookup) -> Iterator[str]:

@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from understudy.contracts.workload.types import (
@@ -254,6 +255,12 @@ def _place_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
     yield from _unplaced(stream, base)
 
 
+def can_read(stream: Stream, base: Stream) -> bool:
+    """Whether a stream can read the files of an earlier one."""
+    own = replace(stream, reads=base.name)
+    return next(_place_faults((base, own), 1), None) is None
+
+
 def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
     """Variables without the place that they name, and reads beyond the end of the files."""
     files = Contents(base)
@@ -266,11 +273,20 @@ def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
         if base is stream:
             files.begin(dump)
         for k, variable in enumerate(dump.variables):
-            place = files.places.get(variable.at) if variable.at is not None else variable
-            if place is None or not variable.has_place_of(place):
+            place = files.places.get(variable.at or "")
+            if variable.at is None:
+                fits = True
+            elif base is stream:
+                fits = place is not None and variable.has_place_of(place.variable)
+            else:
+                fits = place is not None and variable.file == place.variable.file
+            if not fits:
                 like = "the same count, type, shape, decomposition and file"
-                yield (f"dumps[{j}].variables[{k}].at",
-                       f"expected a variable in the files with {like}")  # fmt: skip
+                like = like if base is stream else "the same file"
+                yield (
+                    f"dumps[{j}].variables[{k}].at",
+                    (f"expected a variable in the files with {like}, got {variable.at!r}"),
+                )
                 return
             if base is stream:
                 files.add(variable)
@@ -279,13 +295,21 @@ def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
             return
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the files have a variable; bytes before it over all ranks."""
+
+    variable: Variable
+    offset: int
+
+
 class Contents:
     """What the files of a stream hold, dump after dump; of sets used in turn, the last one."""
 
     def __init__(self, stream: Stream) -> None:
         self._keeps = stream.files in ("update", "append")
         self._grows = stream.files == "append"
-        self.places: dict[str, Variable] = {}
+        self.places: dict[str, Place] = {}
         self._bytes: dict[int, int] = {}  # of a file, in the dumps with these contents
         self._sizes: dict[int, int] = {}
 
@@ -298,11 +322,14 @@ class Contents:
 
     def add(self, variable: Variable) -> None:
         """And one of its variables."""
-        self.places[variable.name] = variable
+        file = variable.file
+        begin = self._bytes.get(file, 0)
         if variable.at is None:
-            file = variable.file
-            self._bytes[file] = self._bytes.get(file, 0) + variable.bytes
+            self._bytes[file] = begin + variable.bytes
             self._sizes[file] = max(self._sizes.get(file, 0), self._bytes[file])
+        else:
+            begin = self.places[variable.at].offset
+        self.places[variable.name] = Place(variable, begin)
 
     def write(self, dump: Dump) -> None:
         """A whole dump is written."""
@@ -312,13 +339,15 @@ class Contents:
 
     def beyond(self, dump: Dump) -> str:
         """Which file a dump that is read would need to be larger; empty if none."""
-        needed: dict[int, int] = {}
+        behind: dict[int, int] = {}
         for v in dump.variables:
-            needed[v.file] = needed.get(v.file, 0) + (v.bytes if v.at is None else 0)
-        for file, size in needed.items():
-            if size > self._sizes.get(file, 0):
-                return (f"expected at most {self._sizes.get(file, 0)} bytes of file {file}, which "
-                        f"it has by then, got {size}")  # fmt: skip
+            begin = behind.get(v.file, 0) if v.at is None else self.places[v.at].offset
+            if v.at is None:
+                behind[v.file] = begin + v.bytes
+            size = self._sizes.get(v.file, 0)
+            if begin + v.bytes > size:
+                end = begin + v.bytes
+                return f"expected at most {size} bytes of file {v.file} by then, got {end}"
         return ""
 
 
