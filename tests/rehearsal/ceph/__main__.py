@@ -31,6 +31,7 @@ PACKAGES = "ceph-mon ceph-mgr ceph-osd ceph-mds ceph-fuse python3-rados iproute2
 SPACE_BYTES = 4 << 30
 OSDS = (8, 64)  # the largest stripe count of the cases; addresses
 STOP_S = 20.0
+LIMIT_S = 1800.0  # of all cases, also where the file system lets go of nobody
 INSIDE = "UND_REHEARSAL_BASE"
 
 
@@ -83,9 +84,11 @@ def outside(words: list[str]) -> int:
             ],
             env={**os.environ, INSIDE: base, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"},
         )  # fmt: skip
-        return process.wait()
+        return process.wait(LIMIT_S)
     except KeyboardInterrupt:
         return 130
+    except subprocess.TimeoutExpired:
+        sys.exit(f"understudy: rehearsal on CephFS: not ended after {LIMIT_S:g} s")
     finally:
         # A second Ctrl-C must not leave anything behind.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

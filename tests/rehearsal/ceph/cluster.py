@@ -161,8 +161,11 @@ class Cluster:
             if process.wait():
                 raise Failure(f"ceph-osd --mkfs: OSD {osd}: exit status {process.returncode}")
             self.start_osd(osd)
-        for pool, groups in ((METADATA_POOL, 8), (DATA_POOL, PLACEMENT_GROUPS)):
-            self.command(prefix="osd pool create", pool=pool, pg_num=groups, pgp_num=groups)
+        # Two copies of the metadata: the metadata server outlives any OSD.
+        for pool, groups, copies in ((METADATA_POOL, 8, 2), (DATA_POOL, PLACEMENT_GROUPS, 1)):
+            self.command(
+                prefix="osd pool create", pool=pool, pg_num=groups, pgp_num=groups, size=copies
+            )
         self.command(prefix="fs new", fs_name="rehearsal", metadata=METADATA_POOL, data=DATA_POOL)
         (self.base / "mds").mkdir()
         self._daemon("ceph-mds", "a")

@@ -132,9 +132,9 @@ def osd_lost(stage: Stage) -> str:
                 take_down(stage, osd)
                 return ends(stage, process, LOST, f"{name}/")
         finally:
-            stage.cluster.unmount(mount)
             if osd is not None:
                 bring_back(stage, osd)
+            stage.cluster.unmount(mount)
 
     return each(stage, one)
 
