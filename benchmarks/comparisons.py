@@ -13,12 +13,15 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from understudy.judge import change
+from understudy.judge import change, plan
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Change
 
 WITHIN, BETWEEN = 0.05, 0.03  # standard deviations of logarithms
 REPETITIONS = 5
+COMPARED = 24  # sessions of which one is bad
+PLANNED_LOSS = 0.1
 Level = NDArray[np.float64]
 Dice = np.random.Generator
 Make = Callable[[Dice, int, int], Level]
@@ -102,15 +105,32 @@ def campaign(
     return changes, [state for state, _ in change.decide(changes)]
 
 
+def planned(dice: Dice, make: Make, loss: float, cases: int, pilot: int) -> int | None:
+    """Sessions on each side that `understudy plan` asks for, for all cases; None where it says
+    that no practical number suffices. The pilot has a bad night as often as a comparison."""
+    bad = int(dice.integers(COMPARED))
+    series = [np.exp(make(dice, pilot, bad if bad < pilot else -1)).tolist() for _ in range(cases)]
+    factor = plan.factor(series)
+    needs = [plan.need(one, loss, cases, REPETITIONS, factor) for one in series]
+    counts = [need.sessions if need else None for need in needs]
+    return None if None in counts else max(n for n in counts if n)
+
+
 def row(name: str, args: argparse.Namespace, seed: int) -> str:
     make, loss = SCENARIOS[name]
     dice = np.random.default_rng(seed)
     states: Counter[str] = Counter()
     alarms = held = silent = total = 0
+    sizes: list[int] = []
     for _ in range(args.campaigns):
-        changes, found = campaign(
-            dice, make, loss, args.cases, args.sessions, args.after or args.sessions, args.history
-        )
+        before, after = args.sessions, args.after or args.sessions
+        if args.pilot and loss:
+            wanted = planned(dice, make, PLANNED_LOSS, args.cases, args.pilot)
+            if wanted is None:
+                continue
+            before = after = wanted
+        sizes.append(before)
+        changes, found = campaign(dice, make, loss, args.cases, before, after, args.history)
         states.update(found)
         wrong = (BETTER,) if loss else (WORSE, BETTER)
         alarms += any(state in wrong for state in found)
@@ -119,9 +139,13 @@ def row(name: str, args: argparse.Namespace, seed: int) -> str:
             held += inside
             total += 1
             silent += state == NO_CHANGE and not inside
+    if not sizes:
+        return f"| {name} | no campaign could be planned |"
     cells = [f"{100 * states[s] / total:.1f}" for s in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
+    bound = 100 * float(stats.binomtest(alarms, len(sizes), alternative="less").proportion_ci().high)
     return (
-        f"| {name} | {' | '.join(cells)} | {100 * alarms / args.campaigns:.1f} | "
+        f"| {name} | {min(sizes)} to {max(sizes)} | {' | '.join(cells)} | "
+        f"{alarms} of {len(sizes)} ({100 * alarms / len(sizes):.1f} %, at most {bound:.1f} %) | "
         f"{100 * silent / total:.2f} | {100 * held / total:.1f} |"
     ).replace("-", "\N{MINUS SIGN}")
 
@@ -133,13 +157,18 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=8)
     parser.add_argument("--after", type=int, default=0, help="sessions after, if other")
     parser.add_argument("--history", type=int, default=0)
+    parser.add_argument(
+        "--pilot", type=int, default=0,
+        help="rows with a loss: as many sessions as `understudy plan` asks for to find 10 %% after "
+        "a pilot of so many",
+    )
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=0, help="of the first scenario")
     args = parser.parse_args()
-    print("| truth | worse | better | no change | undecided | campaigns with a false alarm | "
+    print("| truth | sessions on a side | worse | better | no change | undecided | campaigns with a false alarm | "
           "\N{LEFT DOUBLE QUOTATION MARK}no change\N{RIGHT DOUBLE QUOTATION MARK} and truth "
           "outside the interval | truth inside the interval |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     for seed, name in enumerate(SCENARIOS):
         if args.only in name:
             print(row(name, args, args.seed + seed), flush=True)

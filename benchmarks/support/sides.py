@@ -1,6 +1,7 @@
 """Two programs side by side: run in turn, metered, compared as ratios with their interval."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -33,12 +34,21 @@ class Usage:
     peak_bytes: int
 
 
+def environment() -> dict[str, str]:
+    """That of children in any folder: a PYTHONPATH of relative paths begins at ours."""
+    found = dict(os.environ)
+    if listed := found.get("PYTHONPATH"):
+        found["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in listed.split(":"))
+    return found
+
+
 def run(folder: Path, command: Sequence[str | Path]) -> Usage:
     """Runs a command in `folder`; ends the benchmark where it fails."""
     cost = folder / "usage.json"
     done = subprocess.run(
         [sys.executable, "-I", "-S", METER, cost, *command],
         cwd=folder,
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -137,7 +137,7 @@ def adjusted(changes: Sequence[Change]) -> list[Change]:
             made.append(one)
             continue
         factor = dependence.factor(together[: len(one.lags)], one.sessions)
-        wider, ratio = math.sqrt(float(factor)), math.log(one.ratio)
+        wider, ratio = float(dependence.wider(factor, one.sessions)), math.log(one.ratio)
         p = dependence.step_p(np.array(one.step), factor, one.sessions) if wider > 1 else 0.0
         low, high = (
             math.exp(ratio + wider * (math.log(end) - ratio)) if 0 < end < math.inf else end
@@ -161,7 +161,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
     count = len(values)
     series = np.array(values, np.float64)
-    factor = float(dependence.factor(dependence.lags([series]), count))
+    factor = float(dependence.factor(dependence.lags([series]), count, sides=1))
     fewer = int(count / factor)
     below = special.bdtr(np.arange(fewer), fewer, 0.5)  # that so many lie below the median
     rank = int((below <= 1 - CONFIDENCE).sum())
@@ -181,7 +181,7 @@ def variability(values: Sequence[float]) -> tuple[float, float, float]:
     series = np.array(values, np.float64)
     mean = float(series.mean())
     found = float(np.std(series, ddof=1)) / mean if mean else math.inf
-    factor = float(dependence.factor(dependence.lags([series]), len(values)))
+    factor = float(dependence.factor(dependence.lags([series]), len(values), sides=1))
     free = len(values) / factor - 1
     low, high = (
         found * math.sqrt(free / float(special.chdtri(free, p)))

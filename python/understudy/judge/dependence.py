@@ -6,6 +6,9 @@ autocorrelations of the deviations from the median of their side, up to the firs
 positive (Geyer, Practical Markov Chain Monte Carlo, 1992). They are of ranks, so that one bad
 night moves them little, and are averaged over all figures of a comparison, which share their
 sessions.
+
+The deviations of few sessions from their own middle are smaller than those from the true one, by
+the share f / n of the variance, and look less alike by as much; both are corrected.
 """
 
 import math
@@ -15,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+STEPS = 20  # until the factor and its correction agree
 FEWEST = 10  # sessions in all; fewer tell nothing of it
 NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its median deviation
 OF_MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median over that of a mean
 
 
 def lags(sides: Sequence[Floats]) -> Floats:
-    """float64[..., lags] of sides float64[..., sessions], by time; none of too few sessions."""
+    """float64[..., lags] of sides float64[..., sessions], by time; none of too few sessions.
+    `factor` corrects them: those of independent sessions are a bit below 0."""
     from scipy import stats  # 0.5 s to import: only who judges pays
 
     counts = [side.shape[-1] for side in sides]
@@ -38,17 +43,27 @@ def lags(sides: Sequence[Floats]) -> Floats:
         products = sum((p[..., :-lag] * p[..., lag:]).sum(axis=-1) for p in parts)
         pairs = sum(max(0, count - lag) for count in counts)
         with np.errstate(divide="ignore", invalid="ignore"):
-            one = np.where(power > 0, products / pairs / power + len(sides) / total, 0.0)
-        found.append(one)  # without 1/n, independent sessions would look opposed to each other
+            found.append(np.where(power > 0, products / pairs / power, -len(sides) / total))
     return np.stack(found, axis=-1)
 
 
-def factor(of: Floats, sessions: int) -> Floats:
+def factor(of: Floats, sessions: int, sides: int = 2) -> Floats:
     """f of autocorrelations float64[..., lags]; at least 1, at most a third of the sessions."""
+    found = np.ones(of.shape[:-1])
     if not of.shape[-1]:
-        return np.ones(of.shape[:-1])
-    positive = np.cumprod(of > 0, axis=-1)
-    return np.asarray(np.clip(1 + 2 * (of * positive).sum(axis=-1), 1, max(1.0, sessions / 3)))
+        return found
+    for _ in range(STEPS):  # f tells how much too small the autocorrelations are, and they tell f
+        lost = (found * sides / sessions)[..., None]
+        whole = of * (1 - lost) + lost
+        positive = np.cumprod(whole > 0, axis=-1)
+        found = np.clip(1 + 2 * (whole * positive).sum(axis=-1), 1, max(1.0, sessions / 3))
+    return np.asarray(found)
+
+
+def wider(factors: Floats, sessions: int, sides: int = 2) -> Floats:
+    """How many times wider than that of independent sessions an interval is."""
+    left = (sessions - sides * factors) / max(1, sessions - sides)
+    return np.asarray(np.sqrt(factors / np.maximum(left, 1e-9)))
 
 
 def pooled(every: Sequence[Sequence[float]], sessions: Sequence[int]) -> Floats:
@@ -81,7 +96,7 @@ def step_p(of: Floats, factors: Floats, sessions: int) -> Floats:
     from scipy import special
 
     freedom = sessions / factors - 2
-    p = 2 * special.stdtr(np.maximum(freedom, 1), -of / np.sqrt(factors))
+    p = 2 * special.stdtr(np.maximum(freedom, 1), -of / wider(factors, sessions))
     return np.asarray(np.where(freedom >= 1, p, 1.0))
 
 

@@ -13,7 +13,7 @@ POWER = 0.95
 SIMULATIONS = 400
 MOST_SESSIONS = 40
 ENOUGH_SESSIONS = 20  # more take too long: a larger workload is proposed
-FEW = 5  # sessions of a pilot; of fewer, the scatter is taken larger than it looks
+FEW = 5  # sessions of a pilot; of fewer, the distribution is taken for a normal one
 MOST_REPETITIONS = 25
 MEDIAN_VARIANCE = math.pi / 2  # of the median of n normal values, in units of variance / n
 SEED = 2015
@@ -76,16 +76,18 @@ def factor(every: Sequence[Sessions]) -> float:
     medians = [np.log([np.median(values) for values in sessions]) for sessions in every]
     found = [dependence.lags([one]).tolist() if len(one) else [] for one in medians]
     counts = [len(one) for one in medians]
-    return float(dependence.factor(dependence.pooled(found, counts), max(counts, default=0)))
+    return float(
+        dependence.factor(dependence.pooled(found, counts), max(counts, default=1), sides=1)
+    )
 
 
 def _caution(sessions: int) -> float:
-    """By how much the scatter of few sessions may be too small, in variance: its upper limit of
-    80 %."""
+    """By how much the scatter of these sessions may be too small, in variance: its upper limit of
+    80 %. Half of all pilots see less than there is."""
     from scipy import special
 
     freedom = sessions - 1
-    return float(freedom / special.chdtri(freedom, 0.8)) if sessions <= FEW else 1.0
+    return float(freedom / special.chdtri(freedom, 0.8))
 
 
 def _repetitions(within: float, between: float, now: int) -> int:

@@ -3,7 +3,9 @@
 A change point is the split with the smallest p of the rank test, at least FEWEST sessions from
 either end, if p times the number of splits is at most `change.ALPHA` and the medians differ by the
 effect of `change.Rule`; both parts are then split again. One bad night moves no rank test of so
-many sessions. Sessions are assumed independent, see docs/statistics.md.
+many sessions. Sessions are assumed independent: where they are not, change points are false more
+often, and `resemblance` tells so. (What two steps leave on either side of one split looks like
+dependence, so that counting sessions as fewer would hide them.)
 """
 
 import math
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from understudy.contracts import run as runs
-from understudy.judge import change
+from understudy.judge import change, dependence
 from understudy.records.index import Index
 from understudy.records.select import Where
 
@@ -31,6 +33,25 @@ class Upgrade:
 def change_points(values: Sequence[Sequence[float]]) -> list[int]:
     """The first session of each part but the first; values of each session, by time, above 0."""
     return _split([math.log(median(session)) for session in values], 0)
+
+
+def resemblance(
+    every: Sequence[Sequence[Sequence[float]]], points: Sequence[Sequence[int]]
+) -> float:
+    """How many sessions count as one between the change points of all figures, see
+    `judge.dependence`; 1 where they are independent."""
+    import numpy as np
+
+    found, counts, parts = [], [], []
+    for values, own in zip(every, points, strict=True):
+        levels = np.array([math.log(median(session)) for session in values])
+        split = np.split(levels, list(own))
+        found.append(dependence.lags(split).tolist())
+        counts.append(len(levels))
+        parts.append(len(split))
+    most = max(counts, default=1)
+    sides = round(median(parts)) if parts else 1
+    return float(dependence.factor(dependence.pooled(found, counts), most, sides))
 
 
 def _split(levels: Sequence[float], offset: int) -> list[int]:
