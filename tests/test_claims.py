@@ -317,7 +317,7 @@ def test_failed_and_older_runs_and_other_systems_do_not_count(tmp_path: Path) ->
     late = references(tmp_path, "--since", "2026-01-04")
     assert "of too few sessions: 3" in late.stdout
     done = references(tmp_path, "--since", "14d")
-    assert done.exit_code == 1 and "no measured run of a check on sample since 20" in done.stderr
+    assert done.exit_code == 2 and "no measured run of a check on sample since 20" in done.stderr
     assert references(tmp_path, "--since", "soon").stderr == (
         "understudy: --since soon: expected 14d, 36h, 8w or a date such as 2026-01-31\n"
     )

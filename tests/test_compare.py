@@ -289,6 +289,34 @@ def test_records_that_cannot_be_read_are_no_pass(site: Path, tmp_path: Path) -> 
     assert made["unread"] == 1 and str(path) in made["unread_records"][0]
 
 
+def test_a_site_gets_on_after_a_record_that_cannot_be_read(site: Path) -> None:
+    nights(site)
+    keep(site, "old-9", 9, 1.0)
+    (path,) = site.glob("old-9/*.gz")
+    path.write_bytes(path.read_bytes()[:300])
+    assert compare("old", "new", "--fail-below", "10%").exit_code == 3
+    path.rename(site / "old-0" / path.name)  # of a session of which the campaign is known
+    assert compare("old", "new", "--fail-below", "10%").exit_code == 3
+    keep(site, "other-0", 9, 1.0)
+    (site / "old-0" / path.name).rename(site / "other-0" / path.name)
+    assert compare("old", "new", "--fail-below", "10%").exit_code == 0
+    (site / "other-0" / path.name).rename(site / "old-0" / path.name)
+    done = CliRunner().invoke(main, ["records", "set-aside", "--yes"])
+    assert done.exit_code == 0
+    assert compare("old", "new", "--fail-below", "10%").exit_code == 0
+
+
+def test_the_change_of_a_time_is_that_of_the_values_shown(site: Path) -> None:
+    """Twice the time is +100 %, and worse."""
+    nights(site, loss=0.5)
+    one = verdict("--metric", "write_s")
+    assert one["better"] == "lower" and one["state"] == WORSE
+    assert one["ratio"] == pytest.approx(one["after"] / one["before"]) and one["ratio"] > 1
+    assert 1 < one["low"] < one["ratio"] < one["high"]
+    done = compare("old", "new", "--metric", "write_s", "--fail-below", "10%")
+    assert done.exit_code == 1 and " +" in done.stdout
+
+
 def wrong_bytes(row: dict[str, Any]) -> None:
     row["measurement"]["verification"] = {"bytes": 8192, "wrong_bytes": 4096}
 

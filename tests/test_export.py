@@ -89,7 +89,7 @@ def test_a_label_is_refused_by_its_key(tmp_path: Path) -> None:
     path = tmp_path / "named.json"
     path.write_text(labelled("secret_field").to_text())
     status, out, wrong = run(str(path), "-o", str(tmp_path / "a"))
-    assert status == 1 and out == "" and not (tmp_path / "a").exists()
+    assert status == 2 and out == "" and not (tmp_path / "a").exists()
     assert wrong == (
         "understudy: n-1: streams[0].dumps[1].variables[0].label: 'secret_field' is a name of the "
         "source, expected none; describe it without --keep-names, or let names out with "
@@ -115,7 +115,7 @@ def test_a_person_sees_every_string_that_leaves(tmp_path: Path) -> None:
 def test_an_archive_is_not_replaced_unasked(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("mine")
     status, _, wrong = run(str(N_1), "-o", str(tmp_path / "a"))
-    assert status == 1 and (tmp_path / "a").read_text() == "mine"
+    assert status == 2 and (tmp_path / "a").read_text() == "mine"
     assert wrong == (
         f"understudy: {tmp_path}/a: exists already; choose another name or use --force\n"
     )

@@ -45,7 +45,7 @@ def test_commands_refuse_hostile_json_alike(
     path.write_text(text.replace(old, new, 1))
     more = ["-o", str(tmp_path / "x.html")] if command == "report" else []
     done = CliRunner().invoke(main, [command, str(path), *more])
-    assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
+    assert done.exit_code == 2 and isinstance(done.exception, SystemExit)
     assert message in done.output and str(path) in done.output
 
 
@@ -96,7 +96,7 @@ def test_a_figure_that_fails_while_drawing_is_one_message_and_the_page_is_made(
     monkeypatch.setenv("UNDERSTUDY_PATH", str(tmp_path / "mine"))
     output = tmp_path / "x.html"
     done = CliRunner().invoke(main, ["report", str(PLAYER), "-o", str(output)])
-    assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
+    assert done.exit_code == 2 and isinstance(done.exception, SystemExit)
     (message,) = [line for line in done.stderr.splitlines() if "zz.py" in line]
     assert (
         message.startswith(f"understudy: {figure}: ") and "the page lacks this figure" in message

@@ -217,7 +217,7 @@ def test_what_is_not_installed_is_an_error(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, script, "where", "checks"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert done.returncode == 1 and done.stdout == ""
+    assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith(f"understudy: {tmp_path}/lib/checks: not found; ")
     assert done.stderr.count("\n") == 1
     code = "from understudy.contracts import workload; print(workload.names())"

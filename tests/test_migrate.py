@@ -65,7 +65,7 @@ def test_a_damaged_file_is_reported_and_the_others_are_migrated(tmp_path: Path) 
     text = bad.read_text()[:-200]
     bad.write_text(text)
     done = migrate(folder)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert f"{len(FIXTURES) - 1} migrated, 0 up to date, 1 failed" in done.output
     assert done.stderr.count("understudy: ") == 1 and str(bad) in done.stderr
     assert bad.read_text() == text and not bad.with_name("run.json").exists()
@@ -84,7 +84,7 @@ def test_a_link_to_nothing_is_not_replaced(tmp_path: Path) -> None:
     shutil.copy(FIXTURES[0], tmp_path / "result.json")
     (tmp_path / "run.json").symlink_to("elsewhere.json")
     done = migrate(tmp_path / "result.json")
-    assert done.exit_code == 1 and done.stderr.count("\n") == 1
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1
     assert "run.json: is a symbolic link to nothing" in done.stderr
     assert (tmp_path / "run.json").is_symlink()
 
@@ -94,7 +94,7 @@ def test_a_record_of_another_run_is_never_replaced(tmp_path: Path) -> None:
     runs.write(tmp_path / "run.json", producers.record(FIXTURES[1]))
     before = (tmp_path / "run.json").read_bytes()
     done = migrate(tmp_path / "result.json")
-    assert done.exit_code == 1 and "exists already and is the record of another run" in done.stderr
+    assert done.exit_code == 2 and "exists already and is the record of another run" in done.stderr
     assert (tmp_path / "run.json").read_bytes() == before
 
 
@@ -102,12 +102,12 @@ def test_what_stands_in_the_way_is_one_message(tmp_path: Path) -> None:
     shutil.copy(FIXTURES[0], tmp_path / "result.json")
     (tmp_path / "run.json").mkdir()
     done = migrate(tmp_path / "result.json")
-    assert done.exit_code == 1 and done.stderr.count("\n") == 1
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1
     assert "run.json: cannot read the run record" in done.stderr
 
 
 def test_what_is_no_measurement_says_what_is_expected(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"schema": "understudy/player/7"}')
     done = migrate(tmp_path)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "player/7 is newer than understudy/player/1" in done.stderr and "upgrade" in done.stderr

@@ -378,7 +378,7 @@ def test_a_specification_of_one_s_own(tmp_path: Path) -> None:
     assert sizes(read.streams[0]) == [1_000_001, 1_500_002, 3_000_003]
     assert {v.shape[0] for v in read.streams[0].dumps[0].variables if v.type != "byte"} == {4}
     again = compose(json.dumps(small()), tmp_path, "-o", str(tmp_path / "small.json"))
-    assert again.exit_code == 1 and "exists already" in again.stderr
+    assert again.exit_code == 2 and "exists already" in again.stderr
 
 
 def test_the_example_of_the_how_to_is_a_specification(tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ def test_a_wrong_specification_is_one_message(
     row = small()
     change(row)
     done = compose(json.dumps(row), tmp_path)
-    assert done.exit_code == 1 and done.stdout == ""
+    assert done.exit_code == 2 and done.stdout == ""
     assert done.stderr.startswith("understudy: ") and done.stderr.count("\n") == 1
     assert message in done.stderr
     assert f"{tmp_path / 'spec.json'}: " in done.stderr
@@ -452,7 +452,7 @@ def test_a_wrong_specification_is_one_message(
 ])  # fmt: skip
 def test_what_is_no_specification_is_one_message(text: str, message: str, tmp_path: Path) -> None:
     done = compose(text, tmp_path)
-    assert done.exit_code == 1 and message in done.stderr and done.stderr.count("\n") == 1
+    assert done.exit_code == 2 and message in done.stderr and done.stderr.count("\n") == 1
     with pytest.raises(UnderstudyError, match="cannot be read: No such file"):
         strict.load(Simulation, tmp_path / "nowhere.json")
 

@@ -85,7 +85,7 @@ def test_every_kind_is_there(kind: str) -> None:
 
 def test_an_unknown_kind_lists_those_known() -> None:
     done = CliRunner().invoke(cli.main, ["where", "nothing"])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr == (
         f"understudy: kind 'nothing': expected one of {', '.join(paths.kinds())}\n"
     )

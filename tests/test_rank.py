@@ -117,13 +117,13 @@ def test_a_log_without_processes_is_counted(nprocs: int, folder: Path) -> None:
 
 def test_a_directory_without_a_log_that_can_be_read(tmp_path: Path) -> None:
     done = ranked(tmp_path)
-    assert done.exit_code == 1 and "expected at least one file *.darshan" in done.stderr
+    assert done.exit_code == 2 and "expected at least one file *.darshan" in done.stderr
     (tmp_path / "a.darshan").write_bytes(b"")
     done = ranked(tmp_path)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr.splitlines()[-1].endswith("none of the 1 logs can be read")
     done = ranked(tmp_path / "gone")
-    assert done.exit_code == 1 and "No such file" in done.stderr
+    assert done.exit_code == 2 and "No such file" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_files_of_the_user_are_replaced_only_if_asked(folder: Path, tmp_path: Pa
         mine = tmp_path / "mine"
         mine.write_text("mine")
         done = ranked(folder, option, mine)
-        assert done.exit_code == 1 and mine.read_text() == "mine"
+        assert done.exit_code == 2 and mine.read_text() == "mine"
         assert done.stderr == (
             f"understudy: {mine}: exists already; choose another name or use --force\n"
         )

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -245,13 +246,13 @@ def test_words_select_runs(site: Path, word: str, count: int) -> None:
 )
 def test_words_that_select_nothing(site: Path, word: str, message: str) -> None:
     done = cli("records", "list", word)
-    assert done.exit_code == 1 and message in done.stderr and "Traceback" not in done.output
+    assert done.exit_code == 2 and message in done.stderr and "Traceback" not in done.output
 
 
 def test_a_word_of_two_meanings_is_refused(site: Path) -> None:
     store.keep(made(session="dddd", tags=("before",), time="2026-01-03T01:00:00Z"))
     done = cli("records", "list", "before")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "before: is a tag and a campaign; write tag:before or campaign:before" in done.stderr
 
 
@@ -297,8 +298,86 @@ def test_no_record_is_written_over(site: Path, words: list[str]) -> None:
     for target in (next(site.glob("aaaa-1/*.gz")), site / "index.sqlite"):
         before = target.read_bytes()
         done = cli(*words, target)
-        assert done.exit_code != 0 and "is read by this command" in done.stderr, done.output
+        assert done.exit_code == 2 and "lies in the folder of records" in done.stderr, done.output
         assert target.read_bytes() == before
+    for new in (site / "new.json.gz", site / "aaaa-1" / "run.json"):
+        done = cli(*words, new)
+        assert done.exit_code == 2 and "lies in the folder of records" in done.stderr, done.output
+        assert not new.exists()
+
+
+def damage(path: Path, month: int = 0) -> None:
+    """A record cut off, in a file of that month of 2026."""
+    path.write_bytes(path.read_bytes()[:300])
+    if month:
+        then = datetime(2026, month, 1, tzinfo=timezone.utc).timestamp()
+        os.utime(path, (then, then))
+
+
+def counting(*words: str) -> list[str]:
+    """Files of records that cannot be read and that one of the words may select."""
+    found = index.of_folder()
+    where = select.any_of([select.parse(word, found) for word in words])
+    return sorted(found.unread_files(*where))
+
+
+def test_a_record_that_cannot_be_read_counts_where_it_may_belong(site: Path) -> None:
+    """Its session is known by its folder, and the campaign by the other records there."""
+    store.keep(made(session="bbbb-2", time="2026-01-02T03:00:00Z", campaign="after", case="x"))
+    path = next(p for p in site.glob("bbbb-2/*.gz") if not producers.load(p).failed)
+    damage(path)
+    assert counting("aaaa-1") == counting("2026-01-01") == []
+    assert counting("bbbb-2") == counting("2026-01-02") == [f"bbbb-2/{path.name}"]
+    assert len(index.of_folder().unread) == 1
+
+
+def test_a_session_without_a_record_that_can_be_read_counts_since_its_file(site: Path) -> None:
+    """A run began before its record was written; of what campaign it was, nobody knows."""
+    store.keep(made(session="cccc-3", time="2026-02-28T01:00:00Z", tags=("night",)))
+    store.keep(made(session="dddd-4", time="2026-04-28T01:00:00Z", tags=("nightly",)))
+    (path,) = site.glob("cccc-3/*.gz")
+    damage(path, month=3)
+    name = [f"cccc-3/{path.name}"]
+    assert counting("2026-04-01..2026-05-01") == counting("aaaa-1") == []
+    assert counting("2026-01-01..2026-01-02") == counting("before") == counting("nightly") == name
+
+
+def test_records_that_cannot_be_read_are_set_aside_and_not_lost(site: Path) -> None:
+    path = next(site.glob("aaaa-1/*.gz"))
+    whole = path.read_bytes()
+    damage(path)
+    done = cli("records", "list")
+    assert "records set-aside moves" in done.stderr
+    done = cli("records", "set-aside")
+    assert done.exit_code == 0 and str(path) in done.stdout and path.exists()
+    assert "1 records would be set aside" in done.stdout
+    good = next(site.glob("bbbb-2/*.gz"))
+    done = cli("records", "set-aside", good, "--yes")
+    assert done.exit_code == 2 and good.exists() and "cannot be read" in done.stderr
+    done = cli("records", "set-aside", "--yes")
+    aside = site / ".set-aside" / "aaaa-1" / path.name
+    assert done.exit_code == 0 and not path.exists() and aside.read_bytes() == whole[:300]
+    done = cli("records", "list")
+    assert "left out" not in done.stderr and "1 records set aside" in done.stderr
+    assert len(producers.find([site])) == 3
+    path.write_bytes(whole[:200])  # again, of the same name
+    assert cli("records", "set-aside", path, "--yes").exit_code == 0
+    assert aside.read_bytes() == whole[:300], "nothing is replaced"
+    assert len(list(aside.parent.iterdir())) == 2
+    aside.write_bytes(whole)
+    assert "1 kept" in cli("records", "import", aside).stdout and path.exists()
+
+
+def test_one_of_two_records_with_one_identifier_is_set_aside(site: Path) -> None:
+    whole = made(session="aaaa-0", time="2026-01-04T01:00:00Z")
+    other = made(session="bbbb-9", time="2026-01-04T01:00:00Z")
+    store.keep(whole)
+    forged = store.keep(replace(other, identity=replace(other.identity, id=whole.identity.id)))
+    assert "0 records set aside" in cli("records", "set-aside", "--yes").stdout
+    assert cli("records", "set-aside", forged, "--yes").exit_code == 0
+    found = index.of_folder()
+    assert not found.unread
+    assert list(found.select(("session",), "time = '2026-01-04T01:00:00Z'")) == [("aaaa-0",)]
 
 
 def test_a_copy_hides_no_failure(site: Path) -> None:
@@ -375,7 +454,7 @@ def test_records_are_shown_and_imported(site: Path, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "result.json").write_text("{")
     done = cli("records", "import", tmp_path)
-    assert done.exit_code == 1 and "1 kept, 4 already there, 1 failed" in done.stdout
+    assert done.exit_code == 2 and "1 kept, 4 already there, 1 failed" in done.stdout
     assert "more/result.json" in done.stderr
     shown = cli("records", "show", run.identity.id[:8])
     assert json.loads(shown.stdout) == json.loads(json.dumps(runs.to_row(run)))
@@ -390,7 +469,7 @@ def test_a_table_has_no_control_characters(site: Path, tmp_path: Path) -> None:
     assert r"a\x1b[2J\x00b\u202ec" in path.read_text()
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", path.read_text())
     done = cli("records", "table", "-o", path)
-    assert done.exit_code == 1 and "exists already" in done.stderr
+    assert done.exit_code == 2 and "exists already" in done.stderr
     assert cli("records", "table", "-o", path, "-f").exit_code == 0
 
 
@@ -428,7 +507,7 @@ def test_a_folder_that_cannot_be_written_has_an_index_in_memory(
 
 def test_without_records_it_is_said(tmp_path: Path) -> None:
     done = cli("records", "list", "--folder", tmp_path / "none")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr == (
         f"understudy: {tmp_path}/none: no records; run checks, or understudy records import, "
         "first\n"

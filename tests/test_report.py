@@ -490,7 +490,7 @@ def test_a_damaged_record_in_a_folder_does_not_block_the_page(tmp_path: Path) ->
     bad.write_text("")
     output = tmp_path / "index.html"
     ran = report(tmp_path / "in", "-o", output)
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     (line,) = [line for line in ran.stderr.splitlines() if "the page lacks this record" in line]
     assert line.startswith(f"understudy: {bad}: not a run record")
     text = output.read_text(encoding="utf-8")
@@ -558,7 +558,7 @@ def test_an_unwritable_target_is_one_message(tmp_path: Path) -> None:
 
 
 def assert_one_message(ran: Result, *parts: str) -> None:
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     assert ran.stdout == ""
     assert ran.stderr.startswith("understudy: ") and ran.stderr.count("\n") == 1
     for part in parts:

@@ -1,7 +1,14 @@
 """Sessions that cannot work, or did no work, end with one message and not with a pass."""
 
+import fcntl
+import os
+import pty
 import re
+import struct
 import subprocess
+import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +16,7 @@ import pytest
 import yaml
 
 from tests.support import results
-from tests.test_checks import LISTED, Session, cases, leave, played, sample
+from tests.test_checks import LISTED, ROOT, Session, cases, leave, played, sample
 from understudy import producers
 from understudy.reframe import endings
 
@@ -40,6 +47,49 @@ def test_a_session_in_which_nothing_ran_fails(
     run = producers.load(kept)
     assert run.failed and run.place.system == "localhost"
     assert str(run.producer.failure).startswith(message.partition(",")[0])
+
+
+def on_terminal(session: Session, *arguments: str) -> tuple[int, str, str]:
+    """A session whose standard error is a terminal of 120 columns: its status, what it printed to
+    standard output, and what the terminal got."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "TERM"):
+        session.environment.pop(name, None)
+    session.environment["TERM"] = "xterm"
+    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(ROOT / "checks")]
+    with (session.folder / "stdout").open("w+") as out:
+        process = subprocess.Popen(
+            [*command, *arguments, "-n", "%workload=sample"], cwd=session.folder,
+            env=session.environment, stdin=slave, stdout=out, stderr=slave,
+        )  # fmt: skip
+        os.close(slave)
+        got = b""
+        with suppress(OSError):  # EIO: the last who had it open is gone
+            while block := os.read(master, 4096):
+                got += block
+        os.close(master)
+        status = process.wait()
+        out.seek(0)
+        return status, out.read(), got.decode()
+
+
+def test_a_terminal_shows_each_case_of_a_session(here: Session) -> None:
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    arguments = ("-r", SYSTEM, "-S", "time_scale=0.1", "-P", "method=posix")
+    status, printed, shown = on_terminal(here, *arguments)
+    ran, failed, _ = cases(printed)
+    assert ran and status == (1 if failed else 0), printed
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    lines = [line for line in plain.splitlines() if "slowest: " in line]
+    assert len(lines) == ran, shown
+    for number, line in enumerate(lines, 1):
+        assert line.startswith(f"{number} of "), shown
+        assert len(line) <= 120 and " left; slowest: " in line
+    assert "\x1b" not in plain, "no line is redrawn"
+    assert "slowest" not in printed
+    done = here.run(*arguments)
+    assert "slowest" not in done.stdout + done.stderr, "only a terminal shows them"
 
 
 def test_a_session_is_found_by_the_uuid_that_reframe_prints(here: Session) -> None:

@@ -272,6 +272,41 @@ def test_help_lists_every_file_of_the_room() -> None:
     assert all(re.search(rf"^  {name} ", done.output, re.MULTILINE) for name in names())
 
 
+# A file that does not exist in place of what each command reads; None: it reads none.
+MISSING: dict[str, list[str] | None] = {
+    "accept": ["none.yaml"], "archive": ["none.darshan"], "calibrate": None,
+    "compare": ["none", "none"], "compose": ["none.json"], "describe": ["none.darshan"],
+    "doctor": None, "export": ["none.json", "-o", "a.tar.gz"],
+    "fidelity": ["none.darshan", "none.darshan"], "migrate": ["none"],
+    "plan": ["--folder", "none"], "rank": ["none"], "records": ["list", "--folder", "none"],
+    "references": ["--system", "none", "none"], "report": ["none"], "run": ["none.darshan"],
+    "scale": ["none.json", "-n", "4", "--rule", "weak"], "show": ["none.json"],
+    "skel": ["source", "none.xml"], "synthesize": ["-n", "0", "a.darshan"],
+    "system": ["new", "a/b"], "trend": ["--system", "none", "--folder", "none", "-o", "a.html"],
+    "where": ["nothing"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_cannot_be_used_has_one_exit_status(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNDERSTUDY_OUTPUT", str(tmp_path / "out"))
+    arguments = MISSING[name]
+    for words in (["--no-such-option"], *([arguments] if arguments is not None else [])):
+        done = CliRunner().invoke(cli.main, [name, *words])
+        assert done.exit_code == cli.UNUSABLE == 2, done.output
+        assert isinstance(done.exception, SystemExit) and done.stderr
+
+
+def test_commands_end_with_statuses_that_have_a_name() -> None:
+    """Those of cli.py, or of a program that they started."""
+    for path in (ROOT / "python/understudy").rglob("commands/*.py"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert not re.search(r"(SystemExit|exit)\([1-9]", line), f"{path}: {line}"
+
+
 def test_unknown_command() -> None:
     done = CliRunner().invoke(cli.main, ["rehearse"])
     assert done.exit_code == 2
@@ -300,7 +335,7 @@ def test_a_new_file_is_a_new_command(folder: Path, monkeypatch: pytest.MonkeyPat
         assert "take-a-bow" in cli.main.list_commands(click.Context(cli.main))
         assert name not in sys.modules, "listed, not imported"
         done = CliRunner().invoke(cli.main, ["take-a-bow"])
-        assert done.exit_code == 1
+        assert done.exit_code == 2
         assert (
             done.output == "understudy: /x/y.json: key ranks: expected a number above 0, got 0\n"
         )

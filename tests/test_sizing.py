@@ -228,7 +228,7 @@ def test_the_reason_of_a_failed_run_is_the_player_s(
     shutil.copy(mpirun, player)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     done = CliRunner().invoke(cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json")])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr.endswith("understudy: the player failed: rank 0: disk full\n")
     assert not (tmp_path / "sizing.json").exists()
 
@@ -236,7 +236,7 @@ def test_the_reason_of_a_failed_run_is_the_player_s(
 def test_a_missing_program_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json")])
-    assert done.exit_code == 1 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.exit_code == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert ": not found on PATH; " in done.stderr
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     done = CliRunner().invoke(cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json")])
@@ -249,7 +249,7 @@ def test_numbers_that_are_none_are_one_message(option: str, text: str, tmp_path:
     done = CliRunner().invoke(
         cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json"), option, text]
     )
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr == (
         f"understudy: {option} {text}: expected whole numbers above 0, separated by commas\n"
     )

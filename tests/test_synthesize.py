@@ -110,7 +110,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "32 files of 8 processes" in done.output
     again = CliRunner().invoke(main, command)
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert "exists already" in again.output
     assert [p.name for p in tmp_path.iterdir()] == ["x.darshan"]
 

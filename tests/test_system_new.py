@@ -142,7 +142,7 @@ def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str
     host.program("mpirun")
     more = [] if "--scratch" in arguments else ["--scratch", str(host.folder)]
     done = host.new(*arguments, *more)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(f"understudy: {message}") and done.stderr.count("\n") == 1
     assert not (host.folder / "understudy-site").exists()
 
@@ -161,7 +161,7 @@ def test_a_batch_system_that_does_not_answer_is_not_taken_for_none(
     host.program("sbatch")
     host.program("sinfo", printed, status)
     done = host.new("x", "--scratch", str(host.folder))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(f"understudy: {message}"), done.stderr
     assert not (host.folder / "understudy-site").exists()
 
@@ -208,7 +208,7 @@ def test_endless_output_is_cut(host: Host) -> None:
     (host.bin / "sinfo").write_text("#!/bin/sh\nexec /usr/bin/yes AAAA\n")
     (host.bin / "sinfo").chmod(0o755)
     done = host.new("x", "--scratch", str(host.folder))
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("understudy: sinfo -h -o %R|%D|%c|%a: failed with exit status ")
 
 

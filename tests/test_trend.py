@@ -34,6 +34,26 @@ def test_one_bad_night_is_none(night: int) -> None:
     assert trend.change_points(values) == []
 
 
+def test_sessions_that_follow_each_other_are_told() -> None:
+    """Two steps are none of it, and slow ups and downs are."""
+    dice = random.Random(5)
+    steps = [history(seed) for seed in range(6)]
+    for values in steps:
+        for i, session in enumerate(values):
+            session[0] *= 0.8 ** (i // 10)
+    points = [trend.change_points(values) for values in steps]
+    assert all(len(own) == 2 for own in points)
+    assert trend.resemblance(steps, points) < 1.5
+    slow = []
+    for _ in range(6):
+        level, values = 0.0, []
+        for _ in range(30):
+            level = 0.9 * level + dice.gauss(0, 0.01)
+            values.append([math.exp(level)])
+        slow.append(values)
+    assert trend.resemblance(slow, [[] for _ in slow]) > 2
+
+
 def test_few_sessions_have_none() -> None:
     assert trend.change_points([[1.0]] * 4 + [[0.5]] * 4) == []
 

@@ -390,7 +390,7 @@ def test_a_workload_of_the_room_is_scaled(path: Path, rule: str, tmp_path: Path)
         assert [d.time_s for d in b.dumps] == [d.time_s for d in a.dumps]
     assert provenance_of(new, "/ranks").how.startswith(f"scaled {rule}ly")  # type: ignore[union-attr]
     again = CliRunner().invoke(main, arguments)
-    assert again.exit_code == 1
+    assert again.exit_code == 2
     assert (
         again.stderr == f"understudy: {out}: exists already; choose another name or use --force\n"
     )
@@ -400,7 +400,7 @@ def test_a_workload_of_the_room_is_scaled(path: Path, rule: str, tmp_path: Path)
 def test_a_wrong_number_of_ranks_is_one_message(ranks: int) -> None:
     source = str(ROOT / "workloads" / "n-m.json")
     done = CliRunner().invoke(main, ["scale", source, "-n", str(ranks), "--rule", "weak"])
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == f"understudy: ranks {ranks}: expected 1 to 2147483647\n"
 
 

@@ -11,6 +11,9 @@ from understudy import __version__, commands
 from understudy.errors import UnderstudyError, one_line
 from understudy.messages import tell
 
+# The exit statuses of every command, besides 0; docs/architecture.md tells of them.
+FAILED, UNUSABLE, UNDECIDED = 1, 2, 3
+
 
 class CommandDirectory(click.Group):
     """The commands are the listing of `package`; a module is imported when it
@@ -33,12 +36,12 @@ class CommandDirectory(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; an UnderstudyError becomes one message on stderr and exit status 1."""
+        """Run the command; an UnderstudyError becomes one message on stderr and exit status 2."""
         try:
             return super().invoke(ctx)
         except UnderstudyError as error:
             print_error(error)
-            ctx.exit(1)
+            ctx.exit(UNUSABLE)
         except click.ClickException as error:  # printed by click, with what the user typed
             error.message = one_line(error.message)  # type: ignore[misc]
             raise

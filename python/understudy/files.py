@@ -22,11 +22,14 @@ def expect_not_read(
     path: Path | None, files: Iterable[Path] = (), folder: Path | None = None
 ) -> None:
     """An UnderstudyError for a file that is to be written and is one of `files`, which are read,
-    or lies in the `folder` of records: --force does not replace these."""
-    if path is None or not path.exists():
+    or is to lie in the `folder` of records, which has nothing else: --force does not help."""
+    if path is None:
         return
-    kept = folder is not None and folder.resolve() in path.resolve().parents
-    if kept or any(file.exists() and path.samefile(file) for file in files):
+    if folder is not None and folder.resolve() in path.resolve().parents:
+        raise UnderstudyError(
+            f"{path}: lies in the folder of records; expected an output file outside of {folder}"
+        )
+    if path.exists() and any(file.exists() and path.samefile(file) for file in files):
         raise UnderstudyError(f"{path}: is read by this command; expected another output file")
 
 

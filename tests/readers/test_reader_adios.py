@@ -124,7 +124,7 @@ def test_an_error_is_one_message(
 ) -> None:
     monkeypatch.chdir(TRACES.parent)
     done = understudy("describe", *words)
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     assert message in done.stderr and done.stderr.count("\n") == 1
 
 

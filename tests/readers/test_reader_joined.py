@@ -283,16 +283,16 @@ def test_the_command_takes_directories(tmp_path: Path) -> None:
             run.log(tmp_path / "logs" / f"{job}" / f"{n}.darshan")
     out, logs = tmp_path / "app.json", str(tmp_path / "logs")
     done = CliRunner().invoke(main, ["describe", logs, "-o", str(out)])
-    assert done.exit_code == 1 and "`understudy rank`" in done.stderr
+    assert done.exit_code == 2 and "`understudy rank`" in done.stderr
     done = CliRunner().invoke(main, ["describe", logs, "--job", "71", "-o", str(out)])
     assert (done.exit_code, load(out).ranks) == (0, 2)
     done = CliRunner().invoke(main, ["describe", logs, "--job", "72"])
     assert (done.exit_code, done.stderr) == (
-        1, "understudy: --job 72: none of 4 logs is of this job\n"
+        2, "understudy: --job 72: none of 4 logs is of this job\n"
     )  # fmt: skip
     (tmp_path / "none").mkdir()
     done = CliRunner().invoke(main, ["describe", str(tmp_path / "none")])
-    assert done.exit_code == 1 and "expected at least one file *.darshan" in done.stderr
+    assert done.exit_code == 2 and "expected at least one file *.darshan" in done.stderr
 
 
 def test_hundreds_of_processes(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_a_refusal_is_one_message(make: object, tmp_path: Path) -> None:
     assert callable(make)
     log, out = make(tmp_path / "x.darshan"), tmp_path / "out.json"
     done = CliRunner().invoke(main, ["describe", str(log), "-o", str(out)])
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     expected(log, MESSAGES[make], done.stderr)
     assert not list(tmp_path.glob("*out.json*")), "no output, whole or half"
 
@@ -116,7 +116,7 @@ def test_a_refusal_of_the_program_itself(make: object, tmp_path: Path) -> None:
     log = make(tmp_path / "x.darshan")
     command = [sys.executable, "-m", "understudy", "describe", log, "-o", tmp_path / "out.json"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     expected(log, MESSAGES[make], done.stderr)
     assert sorted(tmp_path.iterdir()) == [log]
 
@@ -126,7 +126,7 @@ def test_a_log_cut_anywhere_is_one_message(cut: int, tmp_path: Path) -> None:
     log = tmp_path / "x.darshan"
     log.write_bytes((TRACES / "lammps_growth.darshan").read_bytes()[:cut])
     done = CliRunner().invoke(main, ["describe", str(log)])
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"understudy: {log}: truncated Darshan log: ")
 
 
@@ -135,7 +135,7 @@ def test_damaged_data_is_one_message(tmp_path: Path) -> None:
     data[len(data) // 2 : len(data) // 2 + 64] = bytes(64)
     log.write_bytes(data)
     done = CliRunner().invoke(main, ["describe", str(log), "-o", str(tmp_path / "out.json")])
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(f"understudy: {log}: ")
     assert sorted(tmp_path.iterdir()) == [log]
 
@@ -152,7 +152,7 @@ def test_an_output_is_not_replaced_unless_told(tmp_path: Path) -> None:
     out.write_text("mine")
     arguments = ["describe", str(TRACES / "mphys_dyn.darshan"), "-o", str(out)]
     done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert (
         done.stderr == f"understudy: {out}: exists already; choose another name or use --force\n"
     )
@@ -166,14 +166,14 @@ def test_an_output_that_cannot_be_written_is_one_message(tmp_path: Path) -> None
     done = CliRunner().invoke(
         main, ["describe", str(TRACES / "mphys_dyn.darshan"), "-o", str(out)]
     )
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr == f"understudy: {out}: cannot be written: No such file or directory\n"
 
 
 def test_names_that_the_contract_does_not_allow(tmp_path: Path) -> None:
     log = str(TRACES / "mphys_dyn.darshan")
     done = CliRunner().invoke(main, ["describe", log, "--name", "my run"])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stderr == (
         "understudy: --name my run: expected at most 100 letters, digits, '_', '.' and '-', "
         "a letter or digit first\n"

@@ -66,13 +66,13 @@ def test_a_bad_descriptor_is_one_message_and_makes_nothing(
     path = descriptor(tmp_path, old, new)
     monkeypatch.chdir(tmp_path)
     done = understudy("skel", "params", path)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith(f"understudy: {path}: line ")
     assert message in done.stderr and done.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["app.xml"]
     described = understudy("describe", path, "-n", 2)
-    assert (described.exit_code, described.stderr) == (1, done.stderr)
+    assert (described.exit_code, described.stderr) == (2, done.stderr)
 
 
 def test_the_descriptor_that_is_spoiled_is_good(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_bad_parameters_are_one_message_and_make_nothing(
     made.mkdir()
     for command in ("source", "build", "submit"):
         done = understudy("skel", command, path, "-d", made)
-        assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+        assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
         assert message in done.stderr, done.stderr
     assert list(made.iterdir()) == []
 

@@ -146,7 +146,7 @@ def test_text_that_cannot_be_printed_is_refused(name: str, tmp_path: Path) -> No
         source = tmp_path / "app.xml"
         source.write_text(config(group_xml("", **{field: REFUSED[name]})))
         done = understudy("skel", "params", source)
-        assert done.exit_code == 1 and done.stderr.count("\n") == 1, done.stderr
+        assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.stderr
         assert "cannot be printed" in done.stderr or "not XML" in done.stderr, done.stderr
         assert done.stderr.strip("\n").isprintable()
         cases += 1
@@ -159,7 +159,7 @@ def test_a_group_that_leads_out_of_the_run_directory_is_refused(name: str, tmp_p
     source = descriptor(tmp_path, "", "", DESCRIPTOR.replace('"g"', f'"{name}"'))
     for command in ("xml", "params", "source"):
         done = understudy("skel", command, source)
-        assert done.exit_code == 1 and done.stderr.count("\n") == 1
+        assert done.exit_code == 2 and done.stderr.count("\n") == 1
         assert "expected a name of at most 200 bytes without '/'" in done.stderr, done.stderr
 
 
@@ -209,7 +209,7 @@ def test_the_command_line_is_refused_or_escaped(name: str, tmp_path: Path) -> No
         values.write_text(usual.replace(old, f"{key}={attribute(payload)}"))
         for command in ("source", "submit"):
             done = understudy("skel", command, path, "-d", tmp_path)
-            assert done.exit_code == 1 and "expected at most 200 letters" in done.stderr
+            assert done.exit_code == 2 and "expected at most 200 letters" in done.stderr
     values.write_text(usual)
     assert understudy("skel", "submit", path, "-A", payload, "-d", tmp_path).exit_code != 0
     odd = tmp_path / f"{payload.replace('/', '|')}.xml"
@@ -269,11 +269,11 @@ def test_the_path_of_an_application_s_source(name: str, tmp_path: Path) -> None:
         (tmp_path / bad).mkdir()
         (tmp_path / bad / "app.c").touch()
         refused = understudy("skel", "measure", tmp_path / bad / "app.c", "-d", tmp_path, "-f")
-        assert refused.exit_code == 1 and "CMake cannot build from this path" in refused.stderr
+        assert refused.exit_code == 2 and "CMake cannot build from this path" in refused.stderr
     for odd in ("a b.c", "$(x).c", "-x.c"):
         (tmp_path / odd).touch()
         refused = understudy("skel", "measure", "--", tmp_path / odd)
-        assert refused.exit_code == 1 and "the program's name" in refused.stderr
+        assert refused.exit_code == 2 and "the program's name" in refused.stderr
 
 
 def test_a_template_refuses_what_no_filter_made_safe() -> None:

@@ -201,5 +201,5 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         ("app.f", "app.f: expected a source in C or Fortran: *.c, *.f90, *.F90"),
     ):
         done = understudy("skel", "measure", tmp_path / name, "-d", tmp_path)
-        assert done.exit_code == 1 and message in done.stderr
+        assert done.exit_code == 2 and message in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["app.f"]

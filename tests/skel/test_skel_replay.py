@@ -152,7 +152,7 @@ def test_what_is_no_text_or_number_is_one_message(
     done = understudy("skel", "params", path, "--set", setting, "-o", tmp_path / "app_params.xml")
     if done.exit_code == 0:
         done = understudy("skel", "source", path, "-d", tmp_path)
-    assert done.exit_code == 1 and message in done.stderr, done.stderr
+    assert done.exit_code == 2 and message in done.stderr, done.stderr
     assert done.stderr.count("understudy: ") == 1
     assert not list(tmp_path.glob("*.c"))
 
@@ -163,7 +163,7 @@ def test_what_is_no_bp_file_is_one_message(name: str, tmp_path: Path) -> None:
     (tmp_path / "text.bp").write_text("not one\n" * 99)
     before = sorted(tmp_path.iterdir())
     done = understudy("skel", "replay", tmp_path / name, "-d", tmp_path)
-    assert done.exit_code == 1 and done.stderr.count("\n") == 1
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"understudy: {tmp_path / name}: ")
     assert sorted(tmp_path.iterdir()) == before
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import click
 
 from understudy import paths
-from understudy.cli import print_error
+from understudy.cli import FAILED, UNDECIDED, print_error
 from understudy.errors import UnderstudyError, printable
 
-STATUS = {"pass": 0, "fail": 1, "undecided": 3}
-UNUSABLE = 2
+STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED}
 KIND = "acceptance"
 
 
@@ -40,12 +39,7 @@ def command(
     exit status is 0 if all marks passed, 1 if one failed, 3 if none failed and one is undecided
     or a record cannot be read, and 2 if FILE or RECORDS cannot be used.
     """
-    try:
-        state = _accept(marks, records, output, pdf, force, as_json)
-    except UnderstudyError as error:
-        print_error(error)
-        raise SystemExit(UNUSABLE) from None
-    raise SystemExit(STATUS[state])
+    raise SystemExit(STATUS[_accept(marks, records, output, pdf, force, as_json)])
 
 
 def _accept(

@@ -20,6 +20,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from understudy.cli import UNUSABLE
 from understudy.darshanlog import logs_below
 from understudy.darshanlog.archive import (
     ALREADY,
@@ -95,7 +96,7 @@ def command(
     touched, and named. A log that bzip2 would make larger is kept. Mode and times stay.
 
     Prints processes, files and sizes of each log, as Table IV of the Darshan 3.0.0 paper. The exit
-    status is 1 if a log cannot be converted; the others are. It is 2 for invalid options.
+    status is 2 if a log cannot be converted; the others are.
 
     \b
     Example: understudy archive --verify --jobs 8 /logs/2025
@@ -127,7 +128,7 @@ def command(
     tell_some(left_out, f"{len(left_out)} left out of directories", "they are as they were")
     tell_some(faults, f"{len(faults)} of {len(paths)} logs cannot be converted", "they are kept")
     if faults:
-        sys.exit(1)
+        sys.exit(UNUSABLE)
 
 
 def _status(path: Path) -> os.stat_result | None:

@@ -23,7 +23,6 @@ from understudy.records import select, store
 from understudy.tables import table
 from understudy.units import rate, seconds
 
-ERROR = 2
 SHOWN = 5  # of the messages on records that are left out
 
 
@@ -67,32 +66,29 @@ def command(
     sessions differ, so that one session on each side decides nothing without --history.
 
     The exit status is 0 without --fail-below; it is 2 after an error. Records that cannot be
-    read are named and counted; with them it is never 0 with --fail-below.
+    read and may belong to BEFORE or AFTER are named and counted; with them it is never 0 with
+    --fail-below. `understudy records set-aside` moves them to where they do not count.
 
     Example: understudy compare before-upgrade after-upgrade --fail-below 10%
     """
-    try:
-        if junit is not None:
-            words = filter(None, (before, after, history))
-            named = [path for path in map(Path, words) if path.exists()]
-            read = producers.find(named) if named else []
-            expect_not_read(junit, read, folder or store.folder())
-        expect_new(junit, force)
-        limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
-        rule = Rule() if limit is None else Rule(limit=limit, effect=limit / 2)
-        for key in across:
-            if not runs.knows(key):
-                raise UnderstudyError(
-                    f"--across {key}: no key of a condition; expected one such as "
-                    "storage.server_version, or software for all below it"
-                )
-        wanted = select.equal(system=system, partition=partition)
-        found = compare(before, after, history, folder, wanted, metrics, across, rule)
-        if junit is not None:
-            write_text(junit, junit_text(found, limit or LIMIT_FRACTION))
-    except UnderstudyError as error:
-        print_error(error)
-        raise SystemExit(ERROR) from None
+    if junit is not None:
+        words = filter(None, (before, after, history))
+        named = [path for path in map(Path, words) if path.exists()]
+        read = producers.find(named) if named else []
+        expect_not_read(junit, read, folder or store.folder())
+    expect_new(junit, force)
+    limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
+    rule = Rule() if limit is None else Rule(limit=limit, effect=limit / 2)
+    for key in across:
+        if not runs.knows(key):
+            raise UnderstudyError(
+                f"--across {key}: no key of a condition; expected one such as "
+                "storage.server_version, or software for all below it"
+            )
+    wanted = select.equal(system=system, partition=partition)
+    found = compare(before, after, history, folder, wanted, metrics, across, rule)
+    if junit is not None:
+        write_text(junit, junit_text(found, limit or LIMIT_FRACTION))
     if as_json:
         click.echo(json.dumps(as_row(found, rule), indent=1, ensure_ascii=True))
     else:
@@ -118,11 +114,13 @@ def compare(
         else:
             if not site:
                 site.append(indexes.of_folder(folder))
-                tell(site[0])
             index = site[0]
-            where = select.both(select.parse(word, index), wanted)
-        if Path(word).exists():
-            tell(index)
+            try:
+                where = select.both(select.parse(word, index), wanted)
+            except UnderstudyError:
+                tell(index, select.ALL)  # perhaps this is why it selects nothing
+                raise
+        tell(index, where)
         found = comparing.read(index, where, metrics, across)
         if not found:
             limits = " with --system and --partition" if wanted[1] else ""
@@ -134,8 +132,8 @@ def compare(
                 conditions.setdefault(row.condition, None)
         return found
 
-    def tell(index: indexes.Index) -> None:
-        found = index.unread
+    def tell(index: indexes.Index, where: select.Where) -> None:
+        found = [one for one in index.unread_files(*where).values() if one not in unread]
         unread.update(dict.fromkeys(found))
         for message in found[:SHOWN]:
             print_error(UnderstudyError(f"left out: {message}"))
@@ -172,11 +170,24 @@ def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
 
 
-def interval(verdict: Verdict) -> str:
+def ratio(verdict: Verdict) -> tuple[float, float, float]:
+    """After over before of the values shown, with its interval: of a time that doubles, 2. That of
+    a `Change` is of values of which more is better."""
     one = verdict.change
-    if not math.isfinite(one.high):
+    if verdict.better != "lower":
+        return one.ratio, one.low, one.high
+    return 1 / one.ratio, 1 / one.high, 1 / one.low if one.low else math.inf
+
+
+def change(verdict: Verdict) -> str:
+    return percent(ratio(verdict)[0])
+
+
+def interval(verdict: Verdict) -> str:
+    if not math.isfinite(verdict.change.high):
         return "not known"
-    return f"{percent(one.low)} to {percent(one.high)}"
+    _, low, high = ratio(verdict)
+    return f"{percent(low)} to {percent(high)}"
 
 
 def scatter(value: float | None) -> str:
@@ -189,7 +200,7 @@ def lines(found: Comparison) -> list[str]:
     ranked = sorted(found.verdicts, key=lambda v: comparing.STATES.index(v.state))
     rows = [
         (
-            v.state, v.name, shown(v.before, v), shown(v.after, v), percent(v.change.ratio),
+            v.state, v.name, shown(v.before, v), shown(v.after, v), change(v),
             interval(v), f"{v.change.before}, {v.change.after}", scatter(v.change.between),
             scatter(v.change.within),
         )
@@ -226,8 +237,10 @@ def left_out(found: Comparison) -> str:
     return f"{count} record{'s' * (count != 1)} left out"
 
 
-def _number(value: float | None) -> float | None:
-    return value if value is None or math.isfinite(value) else None
+def _ratio(verdict: Verdict) -> dict[str, float | None]:
+    known = math.isfinite(verdict.change.high)
+    middle, low, high = ratio(verdict)
+    return {"ratio": middle, "low": low if known else None, "high": high if known else None}
 
 
 def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
@@ -242,8 +255,7 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
                             "cause", "cause_why", "before", "after", "p", "runs", "failed")
             }
             | {
-                "ratio": v.change.ratio, "low": _number(v.change.low) or None,
-                "high": _number(v.change.high),
+                **_ratio(v),
                 "sessions": [v.change.before, v.change.after], "history": v.change.history,
                 "scatter_within": v.change.within, "scatter_between": v.change.between,
                 "floor": v.change.floor, "dependence": v.change.factor,
@@ -263,7 +275,7 @@ def junit_text(found: Comparison, limit: float) -> str:
     passed."""
     cases = []
     for v in found.verdicts:
-        text = f"{percent(v.change.ratio)} ({interval(v)}) {v.why} {v.cause_why}".strip()
+        text = f"{change(v)} ({interval(v)}) {v.why} {v.cause_why}".strip()
         inside = ""
         if v.state == WORSE and v.change.low <= 1 - limit:
             inside = f'<failure type="worse" message={_attribute(text)}/>'

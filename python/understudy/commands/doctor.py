@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from understudy import __version__, paths
+from understudy.cli import FAILED, print_error
 from understudy.errors import UnderstudyError, printable
 from understudy.reframe import canary, methods, observer
 
@@ -39,6 +40,7 @@ def command(as_json: bool) -> None:
     """List what this machine has, what it serves, and how to get what is missing.
 
     The exit status is 0 if the basics work: Python, ReFrame, the player with a method, and MPI.
+    It is 1 if one of them is missing.
     Nothing is submitted, installed or written. On a cluster, run it where jobs are submitted; the
     nodes can have other programs.
     """
@@ -50,7 +52,10 @@ def command(as_json: bool) -> None:
     else:
         click.echo("\n".join(_lines(found)))
     if broken:
-        raise UnderstudyError(f"missing: {', '.join(broken)}; without these, no check can run")
+        print_error(
+            UnderstudyError(f"missing: {', '.join(broken)}; without these, no check can run")
+        )
+        raise SystemExit(FAILED)
 
 
 def _lines(found: list[Finding]) -> Iterator[str]:

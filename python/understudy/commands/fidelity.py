@@ -10,15 +10,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from understudy.cli import FAILED
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure
 from understudy.judge.observation import observe
-from understudy.messages import tell
-
-USAGE_ERROR = 2
 
 
 @click.command()
@@ -53,22 +51,18 @@ def command(
 
     Example: understudy fidelity app.darshan replica.darshan --time-scale 0.1
     """
-    try:
-        expect_not_read(output, (original, replica))
-        expect_new(output, force)
-        first = observe(original, partial=partial)
-        made = compare(
-            first, observe(replica, first, partial),
-            tolerance_fraction=tolerance_percent / 100, time_scale=time_scale,
-        )  # fmt: skip
-        if output is not None:
-            row = _row(made, original, replica, time_scale)
-            write_text(output, json.dumps(row, indent=1) + "\n")
-    except UnderstudyError as error:
-        tell(str(error))
-        raise SystemExit(USAGE_ERROR) from None
+    expect_not_read(output, (original, replica))
+    expect_new(output, force)
+    first = observe(original, partial=partial)
+    made = compare(
+        first, observe(replica, first, partial),
+        tolerance_fraction=tolerance_percent / 100, time_scale=time_scale,
+    )  # fmt: skip
+    if output is not None:
+        row = _row(made, original, replica, time_scale)
+        write_text(output, json.dumps(row, indent=1) + "\n")
     _show(made)
-    raise SystemExit(0 if made.passed else 1)
+    raise SystemExit(0 if made.passed else FAILED)
 
 
 def _show(made: Comparison) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from understudy import producers
-from understudy.cli import print_error
+from understudy.cli import UNUSABLE, print_error
 from understudy.contracts import run as runs
 from understudy.contracts import schema, workload
 from understudy.contracts.run import RECORD_FILE, Identity, Place, Run
@@ -38,7 +38,7 @@ def command(
     there already stays as it is. Files that are records of this version are left alone. Commands
     read old files as they are, too: they migrate on the fly.
 
-    The exit status is 1 if a file could not be migrated; the others are.
+    The exit status is 2 if a file could not be migrated; the others are.
 
     Example: understudy migrate reports/2025 --system archer2
     """
@@ -58,7 +58,7 @@ def command(
             count["migrated"] += 1
     click.echo(", ".join(f"{n} {what}" for what, n in count.items()))
     if count["failed"]:
-        raise SystemExit(1)
+        raise SystemExit(UNUSABLE)
 
 
 def _migrate(path: Path, place: Place, identity: Identity, in_place: bool) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from understudy import paths, producers
-from understudy.cli import print_error
+from understudy.cli import UNUSABLE, print_error
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read
@@ -69,6 +69,10 @@ def list_(
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in found.select(COLUMNS, *wanted)]
     for message in found.unread:
         print_error(UnderstudyError(f"left out: {message}"))
+    if found.unread:
+        print_error(UnderstudyError("records set-aside moves such records to where they do not count"))
+    if count := store.aside(found.base):
+        print_error(UnderstudyError(f"{found.base / store.SET_ASIDE}: {count} records set aside"))
     shown = [_run_row(row) for row in rows] if each else _session_rows(rows)
     if as_json:
         for row in shown:
@@ -138,7 +142,7 @@ def show(run: str, folder: Path | None) -> None:
 def import_(files: tuple[Path, ...], folder: Path | None) -> None:
     """Keep records and measurements: FILES, or all below folders.
 
-    What is there already stays as it is. The exit status is 1 if a file could not be read or is
+    What is there already stays as it is. The exit status is 2 if a file could not be read or is
     another record of a run that is kept; the others are kept.
     """
     into = folder or store.folder()
@@ -154,7 +158,47 @@ def import_(files: tuple[Path, ...], folder: Path | None) -> None:
             count["failed"] += 1
     click.echo(f"{into}: " + ", ".join(f"{n} {what}" for what, n in count.items()))
     if count["failed"]:
-        raise SystemExit(1)
+        raise SystemExit(UNUSABLE)
+
+
+@command.command("set-aside")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@_folder_option
+@click.option("--yes", is_flag=True, help="Move them; without it, they are only listed.")
+def set_aside(files: tuple[Path, ...], folder: Path | None, yes: bool) -> None:
+    """Move records that cannot be read to where they do not count: FILES, or all of them.
+
+    They go to the folder .set-aside in the folder of records, under the names that they had; none
+    is lost, and `understudy records import FILE` takes one back once it can be read. Of two
+    records of one run with different content, name the one to move. A record that can be read and
+    counts is not moved. Without --yes nothing is moved: what would be is listed.
+    """
+    found = index.of_folder(folder)
+    unread = found.unread_files()
+    named = {path.resolve(): path for path in files}
+    kept = {(found.base / name).resolve(): name for name in unread}
+    for resolved, path in named.items():
+        if resolved not in kept:
+            raise UnderstudyError(
+                f"{path}: expected a record in {found.base} that cannot be read, or one of several "
+                "with one identifier and different content"
+            )
+    chosen = [kept[path] for path in named]
+    if not files:
+        sql = "SELECT file FROM files WHERE error IS NOT NULL ORDER BY file"
+        chosen = [name for (name,) in found.connection.execute(sql)]
+    for name in chosen:
+        if yes:
+            click.echo(printable(f"{name} -> {store.set_aside(found.base, name)}"))
+        else:
+            click.echo(printable(unread[name]))
+    if yes:
+        found.update(found.base)
+    click.echo(
+        f"{len(chosen)} records set aside in {found.base / store.SET_ASIDE}" if yes else
+        f"{len(chosen)} records would be set aside in {found.base / store.SET_ASIDE}; --yes moves "
+        "them"
+    )  # fmt: skip
 
 
 @command.command()
@@ -199,7 +243,7 @@ def prune(
     found.update(found.base)
     click.echo(f"{len(rows) - failed} records removed from {found.base}")
     if failed:
-        raise SystemExit(1)
+        raise SystemExit(UNUSABLE)
 
 
 @command.command("table")

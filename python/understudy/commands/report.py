@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from understudy import paths
-from understudy.cli import print_error
+from understudy.cli import UNUSABLE, print_error
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page
 
@@ -38,7 +38,7 @@ def command(
     for them. The page begins with the verdict over all cases and what to look at first; runs that
     failed are listed and counted. The page needs no network. It is also
     written if a figure cannot be drawn, or a file in a folder cannot be read; the exit status is
-    then 1.
+    then 2.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn
@@ -113,4 +113,4 @@ def command(
     for error in unread:
         print_error(UnderstudyError(f"{error}; the page lacks this record"))
     if undrawn or unread:
-        raise SystemExit(1)
+        raise SystemExit(UNUSABLE)

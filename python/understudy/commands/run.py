@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from understudy import paths, samples
+from understudy.cli import FAILED
 from understudy.commands import report
 from understudy.contracts import workload
 from understudy.contracts.run import RECORD_FILE
@@ -124,4 +125,4 @@ def _summary(status: int, session_report: Path, page: Path) -> None:
     click.echo(f"page: {page}")
     click.echo(f"{count['pass']} passed, {failed} failed, {count['skip']} skipped")
     if failed or not count["pass"]:
-        raise SystemExit(status or 1)
+        raise SystemExit(status or FAILED)

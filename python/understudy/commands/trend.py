@@ -19,6 +19,7 @@ from understudy.records import index as indexes
 from understudy.records import select, store
 
 WIDTH, HEIGHT, EDGE = 900, 160, 12
+ALIKE = 1.5  # sessions that count as one, from which on it is told
 STYLE = """
 :root { color-scheme: light dark } body { font: 15px/1.5 sans-serif; max-width: 60rem;
 margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere }
@@ -52,9 +53,9 @@ def command(
     expect_not_read(output, folder=folder or store.folder())
     expect_new(output, force)
     index = indexes.of_folder(folder)
-    for message in index.unread:
-        print_error(UnderstudyError(f"left out: {message}"))
     where = select.equal(system=system, partition=partition)
+    for message in index.unread_files(*where).values():
+        print_error(UnderstudyError(f"left out: {message}"))
     rows = comparing.read(index, where, across=trends.VERSIONS)
     found = list(comparing.series(rows))
     if not found:
@@ -62,17 +63,28 @@ def command(
     failed = sum(row.failure is not None for row in rows)
     marks = trends.upgrades(index, where)
     points = [trends.change_points(one.values) for one in found]
-    write_text(output, page(system, found, points, marks, (failed, len(rows))))
+    alike = trends.resemblance([one.values for one in found], points)
+    write_text(output, page(system, found, points, marks, (failed, len(rows)), alike))
     count = sum(map(len, points))
     click.echo(printable(
         f"{output}: {len(found)} figures, {count} change points, {len(marks)} upgrades; failed "
-        f"runs: {failed} of {len(rows)}"
+        f"runs: {failed} of {len(rows)}{'; ' * (alike > ALIKE)}{_warning(alike)}"
     ), err=True)  # fmt: skip
+
+
+def _warning(alike: float) -> str:
+    """Of sessions that are not independent, as change points take them to be."""
+    if alike <= ALIKE:
+        return ""
+    return (
+        f"sessions resemble those before them, so that {alike:.1f} count as one: change points may "
+        "be slow ups and downs"
+    )
 
 
 def page(
     system: str, found: Sequence[Series], points: Sequence[Sequence[int]],
-    marks: Sequence[Upgrade], failed: tuple[int, int],
+    marks: Sequence[Upgrade], failed: tuple[int, int], alike: float = 1.0,
 ) -> str:  # fmt: skip
     """The whole page; all text from records is escaped."""
     changed = sum(map(bool, points))
@@ -81,6 +93,8 @@ def page(
         f"point (red); upgrades are dashed. {failed[0]} of {failed[1]} runs failed and are not "
         "drawn.</p>"
     ]
+    if warning := _warning(alike):
+        parts.append(f"<p>{warning[0].upper()}{warning[1:]}.</p>")
     for one, own in zip(found, points, strict=True):
         parts.append(f"<h2>{escape(one.name)}</h2>{drawing(one, own, marks)}")
         parts += [
@@ -99,15 +113,17 @@ def page(
 
 
 def _step(one: Series, own: Sequence[int], at: int) -> str:
-    """The ratio of the medians of the parts after and before."""
+    """The change of the medians of the part after from that before, of the values shown."""
     ends = [0, *own, len(one.values)]
     k = ends.index(at)
     before, after = (level(one.values[ends[j] : ends[j + 1]]) for j in (k - 1, k))
-    return f"{100 * (after / before - 1):+.1f} %"
+    ratio = before / after if one.better == "lower" else after / before
+    return f"{100 * (ratio - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
 
 
 def drawing(one: Series, own: Sequence[int], marks: Sequence[Upgrade]) -> str:
-    """The sessions from left to right, medians from 0; higher is better."""
+    """The sessions from left to right, medians from 0; higher is better: of times, the inverse is
+    drawn."""
     levels = [median(values) for values in one.values]
     count, top = len(levels), max(levels)
 

@@ -42,6 +42,7 @@ from understudy.errors import UnderstudyError
 RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
 MEASUREMENT_FILE = "result.json"
 KEPT_SUFFIX = ".json.gz"  # of records in the folder of a site
+SET_ASIDE = ".set-aside"  # a folder in it with records that do not count; no session is called so
 STORAGE_FACTS = (
     "type", "source", "mount_point", "mount_options", "total_bytes", "free_bytes", "total_inodes",
     "free_inodes", "client_version", "server_version", "health", "default_layout",
@@ -284,7 +285,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
             found = sorted(
                 p for p in path.rglob("*.json*")
                 if (p.name in (RECORD_FILE, MEASUREMENT_FILE) or p.name.endswith(KEPT_SUFFIX))
-                and p.is_file()
+                and SET_ASIDE not in p.relative_to(path).parts and p.is_file()
             )  # fmt: skip
             if not found:
                 raise UnderstudyError(

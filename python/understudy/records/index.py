@@ -9,12 +9,14 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from understudy.records import store
 
 FILE = "index.sqlite"
 VERSION = 4
+TIME = "%Y-%m-%dT%H:%M:%SZ"  # of records
+TIMES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 MEMORY = ":memory:"
 WAIT_S = 20.0  # for another process that writes the index
 BATCH = 500  # records between two commits
@@ -42,6 +46,8 @@ RUN_COLUMNS = {
     "condition": "TEXT", "failed": "INTEGER", "failure": "TEXT", "seconds": "REAL",
     "canary": "TEXT",
 }  # fmt: skip
+# What the records of one session have in common, or not.
+SHARED = ("session", "campaign", "tags", "system", "partition")
 SAMPLE_COLUMNS = {
     "metric": "TEXT", "unit": "TEXT", "better": "TEXT", "stream": "TEXT",
     "repetition": "INTEGER", "position": "INTEGER", "value": "REAL",
@@ -188,12 +194,52 @@ class Index:
 
     @property
     def unread(self) -> list[str]:
-        rows = self.connection.execute("SELECT error FROM files WHERE error IS NOT NULL")
-        errors = [error for (error,) in rows]
-        rows = self.connection.execute("SELECT file, run FROM different ORDER BY file")
-        return errors + [
-            f"{self.base / file}: {producers.other_content(run)}" for file, run in rows
-        ]
+        return list(self.unread_files().values())
+
+    def unread_files(self, where: str = "1", values: Sequence[Any] = ()) -> dict[str, str]:
+        """Messages by file, of those that `where` would select for all that is known.
+
+        Of a record that cannot be read, the session is known by its folder; what all other records
+        there share, such as the system and the campaign, is taken for its own. Where there are no
+        others, it is of a run that began before the file was written. What is not known excludes
+        nothing.
+        """
+        found = {}
+        columns = ", ".join(f'? AS "{name}"' for name in RUN_COLUMNS)
+        sql = f"SELECT 1 FROM (SELECT {columns}) WHERE ({where}) IS NOT FALSE"
+        for file, mtime_ns, error in self.connection.execute(
+            "SELECT file, mtime_ns, error FROM files WHERE error IS NOT NULL ORDER BY file"
+        ).fetchall():
+            known, times = self._known_of(file)
+            if not times and mtime_ns:
+                last = datetime.fromtimestamp(mtime_ns / 1e9, timezone.utc).strftime(TIME)
+                starts = (v for v in values if TIMES.fullmatch(str(v)) and str(v) <= last)
+                times = {last, *starts}
+            for time in times or {None}:
+                row = known | {"time": time}
+                shared = [row.get(name) for name in RUN_COLUMNS]
+                if self.connection.execute(sql, (*shared, *values)).fetchone():
+                    found[file] = error
+        sql = f"SELECT file, run FROM different WHERE {where} ORDER BY file"
+        for file, run in self.connection.execute(sql, values):
+            found[file] = f"{self.base / file}: {producers.other_content(run)}"
+        return found
+
+    def _known_of(self, file: str) -> tuple[dict[str, Any], set[str | None]]:
+        """Columns of a run of which the record cannot be read, and the times of others of its
+        session."""
+        folder, slash, _ = file.partition("/")
+        if not slash or file.startswith("/") or folder == store.NO_SESSION:
+            return {}, set()
+        rows = self.connection.execute(
+            f"SELECT {_names(SHARED)}, time FROM files WHERE error IS NULL "
+            "AND substr(file, 1, ?) = ?", (len(folder) + 1, f"{folder}/"),
+        ).fetchall()  # fmt: skip
+        if not rows:
+            return {} if "~" in folder else {"session": folder}, set()
+        *columns, times = zip(*rows, strict=True)
+        shared = zip(SHARED, map(set, columns), strict=True)
+        return {name: every.pop() for name, every in shared if len(every) == 1}, set(times)
 
     def condition(self, digest: str) -> Condition:
         """The condition of a hash that is in the column `condition`."""

@@ -63,7 +63,11 @@ def session(word: str, found: Index) -> Where:
 
 
 def tag(word: str) -> Where:
-    return "EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", (word,)
+    # Of a record that cannot be read, tags are null: then it is not known, instead of false.
+    return (
+        "iif(tags IS NULL, NULL, EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?))",
+        (word,),
+    )
 
 
 def parse(word: str, found: Index) -> Where:

@@ -19,6 +19,7 @@ from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
 from understudy.files import write_bytes
 from understudy.producers import KEPT_SUFFIX as SUFFIX
+from understudy.producers import SET_ASIDE
 
 NO_SESSION = "by-hand"
 LONGEST_NAME = 80
@@ -81,7 +82,7 @@ def files(of: Path) -> Iterator[tuple[str, os.stat_result]]:
     the store, and <session>/<id>/run.json of versions that did not compress. Symbolic links,
     FIFOs and devices are left out."""
     for session in _entries(of):
-        if not session.is_dir(follow_symlinks=False):
+        if not session.is_dir(follow_symlinks=False) or session.name == SET_ASIDE:
             continue
         for entry in _entries(Path(session.path)):
             if entry.is_dir(follow_symlinks=False):
@@ -90,6 +91,28 @@ def files(of: Path) -> Iterator[tuple[str, os.stat_result]]:
                     yield f"{session.name}/{entry.name}/{plain.name}", plain.stat()
             elif entry.is_file(follow_symlinks=False) and _named(entry.name):
                 yield f"{session.name}/{entry.name}", entry.stat(follow_symlinks=False)
+
+
+def set_aside(of: Path, name: str) -> Path:
+    """Move a file of the folder, such as a record that cannot be read, to where it does not count;
+    nothing there is replaced."""
+    path = of / name
+    target = of / SET_ASIDE / name
+    number = 1
+    while target.exists() or target.is_symlink():
+        number += 1
+        target = of / SET_ASIDE / f"{name}~{number}"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be set aside: {error.strerror}") from None
+    return target
+
+
+def aside(of: Path) -> int:
+    """The number of files that were set aside."""
+    return sum(path.is_file() for path in (of / SET_ASIDE).rglob("*"))
 
 
 def _named(name: str) -> bool:
