@@ -78,7 +78,8 @@ class Group:
 def session(group: Group, folder: Path, campaign: str, repetitions: int) -> None:
     """One session of ReFrame, at the rate of the group."""
     reframe = [
-        "reframe", "-C", str(paths.where("config")), "-c", str(ROOT / "checks" / "replay.py"), "-r",
+        "reframe", "-r",
+        "-C", str(paths.where("config")), "-c", str(ROOT / "checks" / "replay.py"),
         "--system", "localhost:disk", *CHECK, "-S", f"repetitions={repetitions}",
         "-S", f"campaign={campaign}", "--prefix", str(folder / "reframe"),
     ]  # fmt: skip
@@ -145,7 +146,8 @@ def report(folder: Path, pairs: list[tuple[str, float]]) -> None:
         causes = ", ".join(dict.fromkeys(v["cause"] for v in verdicts if v["cause"]))
         print(f"| {name} | {loss:.0%} | {status} | {states_} | {changes} | {causes} |")
     for loss, counts in sorted(statuses.items()):
-        print(f"loss {loss:.0%}: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
+        told = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        print(f"loss {loss:.0%}: {told}")
 
 
 def main() -> None:

@@ -142,7 +142,8 @@ def row(name: str, args: argparse.Namespace, seed: int) -> str:
     if not sizes:
         return f"| {name} | no campaign could be planned |"
     cells = [f"{100 * states[s] / total:.1f}" for s in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
-    bound = 100 * float(stats.binomtest(alarms, len(sizes), alternative="less").proportion_ci().high)
+    rate = stats.binomtest(alarms, len(sizes), alternative="less").proportion_ci()
+    bound = 100 * float(rate.high)
     return (
         f"| {name} | {min(sizes)} to {max(sizes)} | {' | '.join(cells)} | "
         f"{alarms} of {len(sizes)} ({100 * alarms / len(sizes):.1f} %, at most {bound:.1f} %) | "
@@ -158,14 +159,17 @@ def main() -> None:
     parser.add_argument("--after", type=int, default=0, help="sessions after, if other")
     parser.add_argument("--history", type=int, default=0)
     parser.add_argument(
-        "--pilot", type=int, default=0,
-        help="rows with a loss: as many sessions as `understudy plan` asks for to find 10 %% after "
-        "a pilot of so many",
+        "--pilot",
+        type=int,
+        default=0,
+        help="rows with a loss: as many sessions as `understudy plan` asks for to find 10 %% "
+        "after a pilot of so many",
     )
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=0, help="of the first scenario")
     args = parser.parse_args()
-    print("| truth | sessions on a side | worse | better | no change | undecided | campaigns with a false alarm | "
+    print("| truth | sessions on a side | worse | better | no change | undecided | "
+          "campaigns with a false alarm | "
           "\N{LEFT DOUBLE QUOTATION MARK}no change\N{RIGHT DOUBLE QUOTATION MARK} and truth "
           "outside the interval | truth inside the interval |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|---|")

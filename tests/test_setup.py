@@ -304,7 +304,7 @@ def test_commands_end_with_statuses_that_have_a_name() -> None:
     """Those of cli.py, or of a program that they started."""
     for path in (ROOT / "python/understudy").rglob("commands/*.py"):
         for line in path.read_text(encoding="utf-8").splitlines():
-            assert not re.search(r"(SystemExit|exit)\([1-9]", line), f"{path}: {line}"
+            assert not re.search(r"(SystemExit|exit)\([1-9]\)", line), f"{path}: {line}"
 
 
 def test_unknown_command() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from understudy.cli import FAILED
-from understudy.errors import UnderstudyError, one_line
+from understudy.errors import one_line
 from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION

@@ -70,9 +70,13 @@ def list_(
     for message in found.unread:
         print_error(UnderstudyError(f"left out: {message}"))
     if found.unread:
-        print_error(UnderstudyError("records set-aside moves such records to where they do not count"))
+        print_error(
+            UnderstudyError("records set-aside moves such records to where they do not count")
+        )
     if count := store.aside(found.base):
-        print_error(UnderstudyError(f"{found.base / store.SET_ASIDE}: {count} records set aside"))
+        print_error(
+            UnderstudyError(f"{found.base / producers.SET_ASIDE}: {count} records set aside")
+        )
     shown = [_run_row(row) for row in rows] if each else _session_rows(rows)
     if as_json:
         for row in shown:
@@ -180,8 +184,8 @@ def set_aside(files: tuple[Path, ...], folder: Path | None, yes: bool) -> None:
     for resolved, path in named.items():
         if resolved not in kept:
             raise UnderstudyError(
-                f"{path}: expected a record in {found.base} that cannot be read, or one of several "
-                "with one identifier and different content"
+                f"{path}: expected a record in {found.base} that cannot be read, or one of "
+                "several with one identifier and different content"
             )
     chosen = [kept[path] for path in named]
     if not files:
@@ -195,8 +199,8 @@ def set_aside(files: tuple[Path, ...], folder: Path | None, yes: bool) -> None:
     if yes:
         found.update(found.base)
     click.echo(
-        f"{len(chosen)} records set aside in {found.base / store.SET_ASIDE}" if yes else
-        f"{len(chosen)} records would be set aside in {found.base / store.SET_ASIDE}; --yes moves "
+        f"{len(chosen)} records set aside in {found.base / producers.SET_ASIDE}" if yes else
+        f"{len(chosen)} records would be set aside in {found.base / producers.SET_ASIDE}; --yes moves "
         "them"
     )  # fmt: skip
 

@@ -77,8 +77,8 @@ def _warning(alike: float) -> str:
     if alike <= ALIKE:
         return ""
     return (
-        f"sessions resemble those before them, so that {alike:.1f} count as one: change points may "
-        "be slow ups and downs"
+        f"sessions resemble those before them, so that {alike:.1f} count as one: change points "
+        "may be slow ups and downs"
     )
 
 
