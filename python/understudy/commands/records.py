@@ -200,8 +200,8 @@ def set_aside(files: tuple[Path, ...], folder: Path | None, yes: bool) -> None:
         found.update(found.base)
     click.echo(
         f"{len(chosen)} records set aside in {found.base / producers.SET_ASIDE}" if yes else
-        f"{len(chosen)} records would be set aside in {found.base / producers.SET_ASIDE}; --yes moves "
-        "them"
+        f"{len(chosen)} records would be set aside in {found.base / producers.SET_ASIDE}; --yes "
+        "moves them"
     )  # fmt: skip
 
 
