@@ -39,6 +39,20 @@ def test_a_rank_computes_between_the_calls_of_a_dump(tmp_path: Path) -> None:
     assert {d.compute_s for d in only(workload, layout="shared").dumps} == {0}
 
 
+@pytest.mark.parametrize(("together", "expected_s"), [(False, 0.4), (True, 0.0)])
+def test_ranks_compute_between_independent_calls(
+    together: bool, expected_s: float, tmp_path: Path
+) -> None:
+    """In collective calls they wait for each other: what is between them is not known."""
+    run = Run(nprocs=2, run_time_s=100.0)
+    for rank in range(2):
+        run.write("/s/shared", MIB, 10.0, rank=rank, module="MPIIO", duration_s=0.5, calls=64,
+                  F_WRITE_TIME=0.1, COLL_WRITES=64 * together,
+                  INDEP_WRITES=64 * (not together))  # fmt: skip
+    [dump] = only(run.describe(tmp_path)).dumps
+    assert dump.compute_s == expected_s
+
+
 def test_ranks_with_directories_of_their_own(tmp_path: Path) -> None:
     """A directory for each rank, and in it one for each dump with another in it; files of all in
     one directory for each dump; and files that all lie in one."""
@@ -93,6 +107,36 @@ def test_a_file_that_grows_is_written_over_as_it_grows(tmp_path: Path) -> None:
     run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": segments})
     stream = only(run.describe(tmp_path))
     assert (stream.files, sizes(stream)) == ("append", [8 * MIB] * 20)
+
+
+def test_a_dataset_that_grows_is_filled_first(tmp_path: Path) -> None:
+    """Without a trace: rank 0 fills the space of each time step in a collective call, then each
+    rank writes its rows alone. A few calls more are the library's own."""
+    steps, rows, size = 8, 1000, 256
+    run = Run(nprocs=2, run_time_s=100.0)
+    whole = 2 * steps * rows * size
+    for rank in range(2):
+        filled = 0 if rank else whole
+        counts = {"ACCESS1_ACCESS": size, "ACCESS1_COUNT": steps * rows,
+                  "SIZE_WRITE_AGG_100_1K": steps * rows + 3,
+                  "BYTES_WRITTEN": filled + (steps * rows + 3) * size, "F_WRITE_TIME": 0.5}  # fmt: skip
+        if filled:
+            counts |= {"ACCESS2_ACCESS": whole // steps, "ACCESS2_COUNT": steps,
+                       "SIZE_WRITE_AGG_100K_1M": steps}  # fmt: skip
+        else:
+            counts |= {"SIZE_WRITE_AGG_0_100": steps}  # its collective calls are empty
+        file = run.write("/s/grows", 0, 1.0, rank=rank, duration_s=77.0, module="MPIIO",
+                         calls=steps, INDEP_WRITES=steps * rows + 3, COLL_OPENS=1, **counts)  # fmt: skip
+        run.add("POSIX", {"id": file, "rank": rank, "POSIX_OPENS": 1,
+                          "POSIX_BYTES_WRITTEN": counts["BYTES_WRITTEN"],
+                          "POSIX_MAX_BYTE_WRITTEN": whole - 1})  # fmt: skip
+    stream = only(run.describe(tmp_path))
+    assert (stream.files, len(stream.dumps)) == ("append", steps)
+    for dump in stream.dumps:
+        [fill] = [v for v in dump.variables if v.bytes >= whole // steps]
+        assert abs(fill.bytes - whole / steps) < 0.02 * whole / steps
+        others = sum(v.bytes for v in dump.variables if v is not fill)
+        assert abs(others - whole / steps) < 0.02 * whole / steps
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -18,7 +18,8 @@ SHARED = 0.1  # share of the dumps in which dumps of other streams may begin
 APART = 10.0  # times that a rank is in calls, above which a dump is not one burst for sure
 AT_LEAST_S = 1.0  # seconds of such a dump, or LONG of the run
 TRACED = 0.2  # share of the run up to which a dump in a trace lasts for sure
-ALONE = ("posix", "stdio")  # interfaces in whose calls ranks do not wait for each other
+# Interfaces in whose calls ranks do not wait for each other, but in collective ones.
+ALONE = ("posix", "stdio", "mpiio")
 AGREE = 2 / 3  # share of the dumps that have to be alike
 
 Times = npt.NDArray[np.float64]
@@ -94,14 +95,21 @@ def compute_s(draft: Draft, k: int, ranks: int, runtime_s: float) -> float:
     other I/O too."""
     told = "DXT" in draft.timing if draft.timing else not draft.assumed
     length_s = draft.end_s(k) - draft.start_s(k)
-    if not told or draft.pace != "burst" or draft.paced or draft.method not in ALONE:
+    if not told or draft.pace != "burst" or draft.paced:
         return 0.0
     if length_s > (TRACED if draft.timing else LONG) * runtime_s:
         return 0.0
     cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
+    if draft.method not in ALONE or _any_together(cells):
+        return 0.0
     known_s = [c.busy_s for c in cells if np.isfinite(c.busy_s)]
     rest_s = length_s - sum(known_s) / _ranks_of(cells, ranks)
     return max(0.0, rest_s) if known_s else 0.0
+
+
+def _any_together(cells: Sequence[Cell]) -> bool:
+    tallies = [tally for cell in cells for tally in (cell.rank_calls, cell.shared_calls)]
+    return any(collective for tally in tallies for collective, _ in tally.kinds)
 
 
 def _ranks_of(cells: Sequence[Cell], ranks: int) -> float:

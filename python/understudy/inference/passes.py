@@ -14,6 +14,7 @@ from understudy.inference.rewrites import passes_of
 from understudy.inference.series import Cell, bin_edges
 
 GROWS = 0.1  # share of the file by which its size may be off the share that is written
+FILLED = 0.02  # share of the file by which what fills it may be off, which is the library's own
 APART = 1.5  # ratio of the rests between uses of a scratch file to those within
 
 Bytes = npt.NDArray[np.int64]
@@ -124,6 +125,24 @@ def grows(segments: Segments | None, extent: int) -> bool:
         abs(float(ends[np.searchsorted(written, share)]) / extent - share) <= GROWS
         for share in (0.25, 0.5, 0.75)
     )
+
+
+def filled(cells: Sequence[Cell], extent: int) -> bool:
+    """Whether the collective calls on a file that was open once have written as many bytes as it
+    has, and the others as many again: a library fills the space of a dataset, which may grow, and
+    each rank then writes its data there."""
+    tallies = [tally for cell in cells for tally in (cell.rank_calls, cell.shared_calls)]
+    both = [
+        sum(
+            float(kind.bytes.sum())
+            for tally in tallies
+            for (collective, _), kind in tally.kinds.items()
+            if collective is together
+        )
+        for together in (True, False)
+    ]
+    once = max(cell.opens for cell in cells) == 1
+    return once and all(abs(moved - extent) <= FILLED * extent for moved in both)
 
 
 def lives_of(segments: Segments | None, begins: Sequence[float], opens: int) -> list[float]:

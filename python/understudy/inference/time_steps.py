@@ -41,6 +41,7 @@ from understudy.inference.heatmap import (
 )
 from understudy.inference.passes import (
     Segments,
+    filled,
     grows,
     lives_of,
     moved_once,
@@ -152,7 +153,8 @@ class TimeSteps:
         dump = series.dumps[0]
         file = next(iter(dump.cells.values())).file
         cells = list(dump.cells.values())
-        if is_again(cells) and not grows(self.trace(file, "posix", True), dump.extent):
+        once = filled(cells, dump.extent) or grows(self.trace(file, "posix", True), dump.extent)
+        if is_again(cells) and not once:
             whole = self._traced(file, series, 0)
             if whole is None or not moved_once(whole, write=True):
                 self._split_again(draft, others)

@@ -166,10 +166,12 @@ class Tally:
     def step(self, k: int, steps: int, share: float) -> "Tally":
         """The calls of time step k, which are equally many in each; `share` is that of its bytes.
         Calls that moved almost nothing have a constant size, others grow with the time step: if
-        the calls of a size cannot be divided equally, the sizes differ because of that growth."""
+        the calls of a size cannot be divided equally, but for a few of a library's own among many,
+        the sizes differ because of that growth."""
         whole = sum(kind.bytes.sum() for kind in self.kinds.values())
         large = {key for key, kind in self.kinds.items() if kind.bytes.sum() > CONSTANT * whole}
-        grown = any(self.kinds[key].calls.sum() % steps for key in large)
+        counts = [int(self.kinds[key].calls.sum()) for key in large]
+        grown = any(count % steps > CLOSE * count for count in counts)
         made = Tally(bins=self.bins)
         for key, kind in sorted(self.kinds.items(), key=lambda k: k[0]):
             if key not in large:
