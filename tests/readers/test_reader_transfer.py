@@ -119,14 +119,16 @@ def test_a_dataset_that_grows_is_filled_first(tmp_path: Path) -> None:
         filled = 0 if rank else whole
         counts = {"ACCESS1_ACCESS": size, "ACCESS1_COUNT": steps * rows,
                   "SIZE_WRITE_AGG_100_1K": steps * rows + 3,
-                  "BYTES_WRITTEN": filled + (steps * rows + 3) * size, "F_WRITE_TIME": 0.5}  # fmt: skip
+                  "BYTES_WRITTEN": filled + (steps * rows + 3) * size,
+                  "F_WRITE_TIME": 0.5}  # fmt: skip
         if filled:
             counts |= {"ACCESS2_ACCESS": whole // steps, "ACCESS2_COUNT": steps,
                        "SIZE_WRITE_AGG_100K_1M": steps}  # fmt: skip
         else:
             counts |= {"SIZE_WRITE_AGG_0_100": steps}  # its collective calls are empty
         file = run.write("/s/grows", 0, 1.0, rank=rank, duration_s=77.0, module="MPIIO",
-                         calls=steps, INDEP_WRITES=steps * rows + 3, COLL_OPENS=1, **counts)  # fmt: skip
+                         calls=steps, COLL_OPENS=1, INDEP_WRITES=steps * rows + 3,
+                         **counts)  # fmt: skip
         run.add("POSIX", {"id": file, "rank": rank, "POSIX_OPENS": 1,
                           "POSIX_BYTES_WRITTEN": counts["BYTES_WRITTEN"],
                           "POSIX_MAX_BYTE_WRITTEN": whole - 1})  # fmt: skip
