@@ -17,6 +17,7 @@ CASES: dict[str, Callable[[Stage], str]] = {
     "straggler": sweep.straggler,
     "adios": sweep.adios,
     "checks": sweep.checks,
+    "heat-map": sweep.heat_map,
     "lies": lies.lies,
     "osd-restarted": faults.osd_restarted,
     "osd-lost": faults.osd_lost,

@@ -9,7 +9,9 @@ counts, and a run that is slow is repeated.
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +30,7 @@ RATE_MBIT = 6.0  # of an OSD
 SLOW = 4  # times slower: the straggler
 COUNTS = (1, 2, 4, 8)
 REPEATS = 2  # of a job
+AGGREGATORS = (1, 2)
 TRIES = 6  # of a run
 SIZE = 8 * MIB
 DENSE = 0.9  # at least that of a file's size is written: ADIOS leaves holes
@@ -254,6 +257,42 @@ def checks(stage: Stage) -> str:
     text = check(points)
     expect(growth(points, 1, 4) > 2.5, f"stripe count 4 is not 2.5 times as fast as 1: {text}")
     return text
+
+
+def heat_map(stage: Stage) -> str:
+    """The page's heat map of stripe counts and aggregators, from sessions of ReFrame with each."""
+    module = f"PYTHONPATH={stage.root} {sys.executable} -B -m {placement.__name__}"
+    environment = site(stage, "heat", f"{module} {stage.mount} 1 {stage.base / 'heat.log'}")
+    output = Path(environment["UNDERSTUDY_OUTPUT"])
+    stage.workload("heated", "shared", SIZE)
+    for aggregators in AGGREGATORS:
+        words = [
+            "reframe", "-c", stage.root / "checks", "-r", "--system", "heat",
+            "--exec-policy=serial", "-n", "Replay", "-P", "workload=heated", "-P", "method=mpiio",
+            "-P", "stripe_count=1,4", "-S", "Replay.fsync=1", "-S", "Replay.collective=1",
+            "-S", f"Replay.hints=cb_nodes={aggregators}",
+        ]  # fmt: skip
+        with limited([3 * RATE_MBIT] * stage.cluster.osds):
+            done = stage.run(*words, environment=environment, limit_s=300)
+        expect(done.status == 0, f"reframe: status {done.status}: {(done.out + done.err)[-1500:]}")
+    cells = {}
+    for path in output.glob("records/*/*.json.gz"):
+        record = json.loads(gzip.decompress(path.read_bytes()))
+        hints = record["measurement"]["striping"][0]["applied"]["hints"]
+        count = record["storage"]["asked"]["stripe_count"]
+        cells[count, int(hints["cb_nodes"])] = rate_of(record["measurement"]) / MIB
+    expect(sorted(cells) == [(c, a) for c in (1, 4) for a in AGGREGATORS], f"recorded: {cells}")
+    page = output / "page.html"
+    stage.succeed("understudy", "report", output, "-o", page)
+    drawn = re.search(r'<figure id="heated-\w+-heatmap">.*?</figure>', page.read_text(), re.DOTALL)
+    expect(drawn, "the page has no heat map")
+    assert drawn is not None
+    for speed in cells.values():
+        expect(f">{speed:.3g}<" in drawn[0], f"{speed:.3g} MiB/s is not in the heat map")
+    best = [max(speed for (c, _), speed in cells.items() if c == count) for count in (1, 4)]
+    text = "; ".join(f"{c}, {a}: {speed:.1f}" for (c, a), speed in sorted(cells.items()))
+    expect(best[1] > 1.5 * best[0], f"stripe count 4 is not 1.5 times as fast as 1: {text}")
+    return f"MiB/s by stripe count and aggregators, as drawn: {text}"
 
 
 def read_record(output: Path, job: str) -> Any:
