@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.header import Header, Job, read_header, read_job
-from understudy.darshanlog.names import Names, name_blocks
+from understudy.darshanlog.names import NameBlock, name_blocks
 from understudy.darshanlog.stream import Region
 from understudy.errors import UnderstudyError
 
@@ -257,7 +257,7 @@ class _Conversion:
                 yield from region.taken()
                 if block is None:
                     return
-                ids.append(block[0])
+                ids.append(block.ids)
 
         plain = self._compress(part, counted(), out)
         found = np.sort(np.concatenate(ids)) if ids else np.empty(0, np.uint64)
@@ -269,21 +269,20 @@ class _Conversion:
         out.restart(start)
         return self._compress(part, self._first_names(part, set(again.tolist())), out)
 
-    def _name_blocks(self, region: Region) -> Iterator[Names]:
+    def _name_blocks(self, region: Region) -> Iterator[NameBlock]:
         header = self.source.header
-        blocks = name_blocks(region, header.order, counted=header.format.counted_names)
-        return ((block.ids, block.texts()) for block in blocks)
+        return name_blocks(region, header.order, counted=header.format.counted_names)
 
     def _first_names(self, part: Part, again: set[int]) -> Iterator[bytes]:
         best: dict[int, bytes] = {}
-        for ids, names in self._name_blocks(self.source.region(part)):
-            for number, name in zip(ids.tolist(), names, strict=True):
+        for names in self._name_blocks(self.source.region(part)):
+            for number, name in zip(names.ids.tolist(), names.texts(), strict=True):
                 if number in again and not best.get(number):
                     best[number] = name
         seen: set[int] = set()
-        for ids, names in self._name_blocks(self.source.region(part)):
+        for names in self._name_blocks(self.source.region(part)):
             block = []
-            for number, name in zip(ids.tolist(), names, strict=True):
+            for number, name in zip(names.ids.tolist(), names.texts(), strict=True):
                 if number in again:
                     if number in seen:
                         continue

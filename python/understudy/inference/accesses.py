@@ -6,7 +6,7 @@ offset written plus one. Every rule that changes or drops a record is counted in
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,17 @@ from understudy.inference.operations import OPERATION, Idle, attached, operation
 from understudy.inference.screen import Screen
 from understudy.inference.spill import Spill
 from understudy.inference.stale import restored
-from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, IdSet, Rows, joined, within
+from understudy.inference.table import (
+    ACCESS,
+    ALL_RANKS,
+    METHODS,
+    IdSet,
+    Rows,
+    joined,
+    place_in,
+    sorting,
+    within,
+)
 
 FILES_AT_ONCE = 16_384  # files combined in memory at a time
 MAX_BUCKETS = 512
@@ -110,9 +120,9 @@ class Accesses:
             self.close()
             raise
 
-    def blocks(self) -> Iterator[Rows]:
-        """The rows, all of a file in one block; can be called again."""
-        return (self._rows.bucket(n) for n in range(self._buckets))
+    def blocks(self, without: Container[int] = ()) -> Iterator[Rows]:
+        """The rows, all of a file in one block, but for some blocks; can be called again."""
+        return (self._rows.bucket(n) for n in range(self._buckets) if n not in without)
 
     def kept(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which files are the application's."""
@@ -195,7 +205,7 @@ class Accesses:
     def _combined(self, found: dict[str, Rows]) -> Rows:
         """The accesses to the files of one bucket."""
         self._note_repeats(found)
-        names = found["names"][np.argsort(found["names"]["file"], kind="stable")]
+        names = found["names"][sorting(found["names"]["file"])]
         junk = names["file"][names["template"] == JUNK]
         for module in COLUMNS:
             touches = found[module]
@@ -286,8 +296,11 @@ class Accesses:
         self._note_steps(mpiio, posix, stdio, described)
         merged = joined(rows)
         written = np.flatnonzero(merged["write"])
-        files, first = np.unique(merged["file"][written], return_index=True)
-        merged["extent"][written[first]] = extents.of(files)
+        order = sorting(merged["file"][written])
+        files = merged["file"][written[order]]
+        new = np.ones(len(files), np.bool_)
+        new[1:] = files[1:] != files[:-1]
+        merged["extent"][written[order[new]]] = extents.of(files[new])
         self._share_extents(merged)
         return merged
 
@@ -517,7 +530,7 @@ def _lookup(
     """Which of `wanted` are among the sorted `keys`, and where."""
     if not len(keys):
         return np.zeros(len(wanted), np.bool_), np.zeros(len(wanted), np.intp)
-    place = np.searchsorted(keys, wanted)
+    place = place_in(keys, wanted)
     place[place == len(keys)] = 0
     return keys[place] == wanted, place
 

@@ -203,8 +203,11 @@ def _transfers(touch: Rows, common: Common | None) -> tuple[Any, Any]:
     if common is None:
         return np.clip(average, 1, MAX_TRANSFER), np.zeros(len(touch), np.int64)
     sizes, counts = common
-    best = np.argmax(sizes * counts, axis=1)[:, None]
-    main = np.take_along_axis(sizes, best, axis=1)[:, 0]
+    if counts[:, 1:].any() or (sizes[:, 0] < 0).any() or (counts[:, 0] < 0).any():
+        best = np.argmax(sizes * counts, axis=1)[:, None]
+        main = np.take_along_axis(sizes, best, axis=1)[:, 0]
+    else:  # of one size
+        main = sizes[:, 0]
     only = np.where(counts[:, 0] == touch["count"], sizes[:, 0], 0)
     return np.clip(np.where(main > 0, main, average), 1, MAX_TRANSFER), only
 

@@ -5,7 +5,7 @@ write as many. No list per file is kept: a flood is files by size, rank and dump
 read k times are the files of k epochs.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from understudy.darshanlog import Wave
 from understudy.inference.names import NAMELESS, Templates
 from understudy.inference.operations import KINDS
 from understudy.inference.pauses import cut
-from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows
+from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows, sorting
 
 MIN_FILES = 1000  # of a name, moved equally often
 LARGEST = 1 / 16  # of the bytes in one file: a larger one is a dump of its own
@@ -108,8 +108,7 @@ _FILES = np.dtype(
 def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     """The files of one block, of a family each, and which of them each row is of."""
     alike = bool(len(family)) and bool((family == family[0]).all())
-    sort = (rows["file"],) if alike else (rows["file"], family)
-    order = np.lexsort(sort)
+    order = sorting(rows["file"]) if alike else np.lexsort((rows["file"], family))
     file, kind = rows["file"][order], family[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (file[1:] != file[:-1]) | (kind[1:] != kind[:-1])
@@ -159,9 +158,10 @@ class Floods:
     """The floods of a log, and the accesses without them."""
 
     def __init__(
-        self, blocks: Callable[[], Iterable[Rows]], templates: Templates, ranks: int,
+        self, blocks: Callable[[Container[int]], Iterable[Rows]], templates: Templates, ranks: int,
         span_s: float, waves: Sequence[Wave] = (),
     ) -> None:  # fmt: skip
+        """`blocks` gives the accesses but for blocks of these numbers, all of a file in one."""
         self._blocks, self._ranks = blocks, ranks
         self._names = templates.names
         self._bin_s = max(span_s, 1e-6) / BINS
@@ -172,6 +172,7 @@ class Floods:
         self._whole: set[int] = set()  # families that are floods as a whole
         self._part: set[int] = set()
         self._left: list[Rows] | None = None  # what `rest` gives, if it is little
+        self._full: set[int] = set()  # blocks of nothing but floods
         self._learn()
         if self._found:
             self._add_up()
@@ -195,7 +196,7 @@ class Floods:
             self._left = left
 
     def _without(self) -> Iterator[Rows]:
-        for rows in self._blocks():
+        for rows in self._blocks(self._full):
             if self._found:
                 family = _families(rows)
                 rows = rows[~np.isin(family, list(self._whole))]
@@ -222,9 +223,13 @@ class Floods:
 
     def _learn(self) -> None:
         seen: dict[Key, Flood] = {}
-        for rows in self._blocks():
-            rows = rows[~rows["bare"]] if rows["bare"].any() else rows
+        alike: dict[int, int] = {}  # family of all rows, by block
+        for n, rows in enumerate(self._blocks(())):
             family = _families(rows)
+            if len(family) and (family == family[0]).all():
+                alike[n] = int(family[0])
+            if rows["bare"].any():
+                rows, family = rows[~rows["bare"]], family[~rows["bare"]]
             files, _ = _files_of(rows, family)
             for key, some in self._groups(files):
                 mine = files[some]
@@ -252,6 +257,7 @@ class Floods:
         if len(seen) >= 64 * MAX_KINDS:
             others = families
         self._whole, self._part = families - others, families & others
+        self._full = {n for n, family in alike.items() if family in self._whole}
 
     def _family(self, key: Key) -> int:
         return (key[0] * 2 + key[1]) * len(METHODS) + key[2]
@@ -260,8 +266,12 @@ class Floods:
         flood.count += len(files)
         bins = np.clip((files["start_s"] / self._bin_s).astype(np.int64), 0, BINS - 1)
         flood.starts += np.bincount(bins, minlength=BINS)
-        wave = np.searchsorted(self._waves[1:], files["start_s"], "right")
         for home, column in ((flood.first, "start_s"), (flood.last, "end_s")):
+            if len(home) == 1:
+                home[0, 0] = np.minimum(home[0, 0], files[column].min())
+                home[0, 1] = np.maximum(home[0, 1], files[column].max())
+                continue
+            wave = np.searchsorted(self._waves[1:], files["start_s"], "right")
             np.minimum.at(home[:, 0], wave, files[column])
             np.maximum.at(home[:, 1], wave, files[column])
         size = files["moved"] // files["times"]
@@ -306,7 +316,7 @@ class Floods:
             ]
             flood.step = max(1, flood.count // SAMPLE)
         wanted = list(self._whole | self._part)
-        for rows in self._blocks():
+        for rows in self._blocks(()):
             family = _families(rows)
             mine = np.isin(family, wanted)
             if not mine.any():
@@ -320,7 +330,13 @@ class Floods:
                     taken[some] = True
                     self._take(flood, files[some], rows, taken[which])
 
-    def _groups(self, files: Rows) -> Iterator[tuple[Key, Whole]]:
+    def _groups(self, files: Rows) -> Iterator[tuple[Key, Whole | slice]]:
+        alike = len(files) > 0
+        for name in ("key", "times"):
+            alike = alike and bool((files[name] == files[name][0]).all())
+        if alike:
+            yield self._keys(files[:1])[0], slice(None)
+            return
         order = np.lexsort((files["times"], files["key"]))
         kind, times = files["key"][order], files["times"][order]
         new = (kind[1:] != kind[:-1]) | (times[1:] != times[:-1])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import equal_ranks
-from understudy.inference.table import ALL_RANKS, METHODS, Rows, joined
+from understudy.inference.table import ALL_RANKS, METHODS, Rows, joined, place_in, sorting
 
 KINDS = ("open", "stat", "rename")
 CREATE = len(KINDS)  # of files without bytes: opens that may create the file
@@ -143,7 +143,7 @@ def _rows_of(
     if not len(which) or not len(made):
         return np.zeros((2, len(made)), np.int64), np.zeros(len(made), np.bool_)
     whose = keys(rows)[which]
-    order = np.argsort(whose, kind="stable")
+    order = sorting(whose)
     files = whose[order]
     new = np.ones(len(files), np.bool_)
     new[1:] = files[1:] != files[:-1]
@@ -153,7 +153,7 @@ def _rows_of(
     first = np.flatnonzero(new)
     count = np.diff(first, append=len(files))
     files, wanted = files[first], keys(made)
-    place = np.minimum(np.searchsorted(files, wanted), len(files) - 1)
+    place = np.minimum(place_in(files, wanted), len(files) - 1)
     found = which[order[np.stack([first[place], first[place] + count[place] - 1])]]
     return found, files[place] == wanted
 

@@ -64,8 +64,11 @@ def _lasting(rows: Rows) -> dict[int, list[int]]:
         & (rows["template"] != NAMELESS)
     )
     kind = rows["template"][mine].astype(np.int64) << 32 | rows["rank"][mine]
-    order = np.lexsort((rows["start_s"][mine], kind))
-    mine, kind = mine[order], kind[order]
+    start_s = rows["start_s"][mine]
+    rising = (kind[1:] > kind[:-1]) | (kind[1:] == kind[:-1]) & (start_s[1:] >= start_s[:-1])
+    if not rising.all():
+        order = np.lexsort((start_s, kind))
+        mine, kind = mine[order], kind[order]
     same = kind[1:] == kind[:-1]
     late = same & (rows["end_s"][mine[:-1]] > rows["start_s"][mine[1:]] + MARGIN_S)
     found: dict[int, list[int]] = {}
