@@ -15,13 +15,17 @@ from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
 from understudy.contracts.run import Identity, Place, Run
+from understudy.darshanlog.sizes import log_size
+from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 from understudy.judge import benchmarks, overhead, shutdown, transfer
+from understudy.judge import operations as judged
 from understudy.judge.overhead import CONTROL, UNDER, WITHOUT
 from understudy.judge.shutdown import WORKLOADS
-from understudy.producers import ior
+from understudy.producers import ior, operations
 from understudy.producers import shutdown as producer
+from understudy.reframe import darshan as check
 
 PROGRAM = "understudy-darshan-shutdown"
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005, 1.0)
@@ -110,10 +114,18 @@ def output(path: Path, ranks: int = 4, samples: int = 3) -> Path:
     return path
 
 
+SIZES = {
+    "archived_bytes": {"shared": 2500.0, "1024-shared": 21480.0},
+    "header_bytes": {"shared": 1328.0}, "job_record_bytes": {"shared": 1072.0},
+    "file_record_bytes": {"shared": 1344.0},
+}  # fmt: skip
+
+
 def ended(folder: Path, ranks: int) -> Run:
     row = producer.of_output(
-        output(folder / "samples.json", ranks), version="3.5.0", command_line=[PROGRAM]
-    )
+        output(folder / "samples.json", ranks), version="3.5.0", command_line=[PROGRAM],
+        sizes=SIZES,
+    )  # fmt: skip
     path = folder / str(ranks) / "result.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(row))
@@ -134,7 +146,30 @@ def test_samples_become_rows_by_workload_and_processes(tmp_path: Path) -> None:
     assert row.seconds.low == pytest.approx(0.1) and row.seconds.high == pytest.approx(0.12)
     assert row.bytes_per_file == pytest.approx((2000 + 8192 * 40) / 8192)
     assert row.parts == {"log_open_s": 0.001, "POSIX_shutdown_s": 0.01}
+    assert (row.saved, row.sizes) == (None, {})
+    [row] = [r for r in found if (r.workload, r.ranks) == ("1024-shared", 8)]
+    assert row.saved == pytest.approx(1 - 21480 / (2000 + 1024 * 40))
+    [row] = [r for r in found if (r.workload, r.ranks) == ("shared", 8)]
+    assert row.sizes == {name: SIZES[name]["shared"] for name in shutdown.PARTS}
     assert benchmarks.rows([ended(tmp_path, 4)]) == []
+
+
+def test_sizes_of_the_parts_of_a_log_and_of_its_archive(tmp_path: Path) -> None:
+    job = Synthetic(processes=4, files=64, interface="mpiio", layout="shared")
+    log = write(tmp_path / "1024-shared.darshan", job)
+    found = dict(check._sizes(log_size(log)))
+    assert found["header_bytes"] == 1328 and found["job_record_bytes"] == 1072
+    name = len(next(job.names())[1][0]) + 9
+    assert found["file_record_bytes"] == 712 + 568 + name
+    (tmp_path / "into").mkdir()
+    table = tmp_path / "archived.csv"
+    done = CliRunner().invoke(main, [
+        "archive", "--always", "--into", f"{tmp_path}/into", "--csv", str(table), str(log),
+    ])  # fmt: skip
+    assert done.exit_code == 0, done.output
+    size = (tmp_path / "into" / log.name).stat().st_size
+    assert check._archived(table) == {"1024-shared": size}
+    assert check._archived(tmp_path / "none.csv") == {}
 
 
 def test_paper_has_bytes_per_file_of_its_tables() -> None:
@@ -142,6 +177,15 @@ def test_paper_has_bytes_per_file_of_its_tables() -> None:
               "1024-per-process": 47.7}  # fmt: skip
     for workload, value in stated.items():
         assert shutdown.paper_bytes_per_file(workload) == pytest.approx(value, abs=0.3)
+    before = {"shared": 891.0, "1024-shared": 27.3, "file-per-process": 121.9,
+              "1024-per-process": 26.4}  # fmt: skip
+    for workload, value in before.items():
+        found = shutdown.paper_bytes_per_file(workload, shutdown.OLD)
+        assert found == pytest.approx(value, abs=0.1)
+    saved = {"shared": -20.4, "1024-shared": 24.5, "file-per-process": 75.3,
+             "1024-per-process": 28.9}  # fmt: skip
+    for workload, value in saved.items():
+        assert 100 * shutdown.paper_saved(workload) == pytest.approx(value, abs=0.06)
 
 
 @pytest.mark.parametrize("spoil", ["half", "unfinished", "few", "empty", "list"])
@@ -168,9 +212,114 @@ def test_page_draws_overhead_shutdown_and_sizes(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     text = page.read_text()
     for title in ("What does Darshan cost a program?", "How long does Darshan take to end?",
-                  "How large are the logs of Darshan?"):  # fmt: skip
+                  "How large are the logs of Darshan?", "Of what is a log of Darshan made?",
+                  "How much smaller is an archived log of Darshan?"):  # fmt: skip
         assert title in text
     assert "without (control)" in text and "1,024 files per process" in text
+
+
+# -- single operations ----------------------------------------------------------------------------
+
+PROFILE = """\
+events: Ir
+ob=(1) /bin/understudy-replay
+fn=(1) main
+0 10
+cob=(2) /opt/lib/libdarshan.so
+cfn=(2) open64
+calls={calls} 0
+0 {open}
+cob=(2)
+cfn=(4) MPI_File_write_at
+calls={calls} 0
++3 {write}
+ob=(2)
+fn=(2)
+0 5
+cob=(3) /lib/libc.so.6
+cfn=(3) __open64
+calls={calls} 0
+* {real_open}
+cfn=(5) darshan_core_register
+calls=1 0
+* 99999
+fn=(4)
+0 7
+cob=(6) /lib/libmpi.so
+cfn=(6) PMPI_File_write_at
+calls={calls} 0
+0 {real_write}
+ob=(6)
+fn=(6)
+0 7
+cob=(2)
+cfn=(7) pwrite
+calls={calls} 0
+0 {below}
+ob=(2)
+fn=(7)
+0 7
+cob=(3)
+cfn=(8) __libc_pwrite64
+calls={calls} 0
+0 {real_below}
+totals: 1
+"""
+
+
+def profile(path: Path, calls: int) -> Path:
+    """1,000 more instructions of an open, 300 of a write by MPI-IO, 50 of the one below it."""
+    path.write_text(PROFILE.format(
+        calls=calls, open=1200 * calls + 50000, real_open=200 * calls, write=900 * calls,
+        real_write=600 * calls, below=150 * calls, real_below=100 * calls,
+    ))  # fmt: skip
+    return path
+
+
+def test_instructions_of_darshan_are_those_of_its_functions_alone(tmp_path: Path) -> None:
+    few, many = profile(tmp_path / "few", 20), profile(tmp_path / "many", 120)
+    assert operations.added(few, many) == {"open": 1000.0, "write": 350.0}
+    many.write_text(many.read_text()[:200])
+    with pytest.raises(UnderstudyError, match="expected a profile of callgrind"):
+        operations.added(few, many)
+
+
+def operated(folder: Path, arm: str, round_: int, seconds: float) -> Run:
+    """The record of a run of the check Operations."""
+    row = operations.of_player(
+        GOLDEN / "player.json", name="operations-posix", started="2026-11-22T11:15:02Z",
+        version="3.5.0" if arm.startswith(UNDER) else "", command_line=[arm],
+        instructions={"open": 1000.0} if arm.startswith(UNDER) and not round_ else {},
+    )  # fmt: skip
+    for rate in row["rates"]:
+        if rate["metric"] == "time_s":
+            rate["value"] = seconds
+    path = folder / arm / str(round_) / "result.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(row))
+    made = producers.record(
+        path, place=Place(system="here", partition="disk"), producer="operations",
+        identity=Identity(case="Operations", session="s", arm=arm, round=round_),
+    )  # fmt: skip
+    runs.write(path.with_name("run.json"), made)
+    return made
+
+
+def test_operations_are_judged_and_drawn(tmp_path: Path) -> None:
+    found = [
+        operated(tmp_path, arm, n, 1e-6 * (1 + cost) + 1e-9 * n)
+        for n in range(3)
+        for arm, cost in ((WITHOUT, 0), (CONTROL, 0), (f"{UNDER}a", 0.5))
+    ]
+    rows = {row.operation: row for row in judged.rows(found)}
+    assert set(rows) == {"open", "write", "close"}
+    assert rows["open"].added_s.median == pytest.approx(0.5e-6)
+    assert rows["open"].control_s.high == pytest.approx(0)
+    assert (rows["open"].instructions, rows["close"].instructions) == (1000.0, None)
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(main, ["report", str(tmp_path), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "What does Darshan add to an open, a write and a close?" in page.read_text()
 
 
 def bench() -> str:
@@ -240,7 +389,7 @@ def test_the_check_of_overhead_interleaves_and_judges(tmp_path: Path) -> None:
     assert done.returncode == 1 and "Darshan saw 0 bytes written, expected 4194304" in done.stdout
 
 
-@pytest.mark.parametrize("check", ["Overhead", "Shutdown"])
+@pytest.mark.parametrize("check", ["Overhead", "Shutdown", "Operations"])
 def test_without_darshan_a_check_is_skipped_with_what_to_install(
     check: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +421,24 @@ def test_the_shutdown_of_darshan_itself(tmp_path: Path) -> None:
     assert found["shared"].bytes_per_file == pytest.approx(1734, rel=0.1)
     assert found["1024-per-process"].bytes_per_file == pytest.approx(48.7, rel=0.1)
     assert "POSIX_shutdown_s" in found["shared"].parts
+    assert found["1024-per-process"].saved == pytest.approx(0.3, abs=0.1)  # Table IV: 0.289
+    assert found["shared"].sizes["header_bytes"] == 1328
+    assert found["shared"].sizes["file_record_bytes"] == pytest.approx(1350, rel=0.1)
+
+
+@pytest.mark.parametrize("method", ["posix", "mpiio"])
+def test_operations_under_darshan_itself(method: str, tmp_path: Path) -> None:
+    player.needs(method)
+    done = reframe(tmp_path, "-r", "--system=localhost:tmpfs", "-S", f"darshan={runtime()}",
+                   "-S", "rounds=1", "-S", "files=50", "-n", f"^Operations.*case={method}")  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
+    rows = {row.operation: row for row in judged.rows(found)}
+    assert set(rows) == {"open", "write", "close"}
+    if shutil.which("valgrind") is None:
+        assert "instructions: skipped, valgrind is not on PATH" in done.stdout
+        return
+    assert all(100 < (row.instructions or 0) < 1e6 for row in rows.values()), rows
 
 
 def test_darshan_sees_what_the_player_writes(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from understudy.report import figures, page
 
 # Those draw no workload: test_programs.py, test_transfer.py, test_darshan_checks.py.
 OF_PROGRAMS = {"processes", "throughput", "transfer"}
-OF_DARSHAN = {"logsizes", "overhead", "shutdown"}
+OF_DARSHAN = {"archival", "logparts", "logsizes", "operations", "overhead", "shutdown"}
 # Those need several settings, sessions or cases: test_summary.py.
 OF_SEVERAL = {"beside", "checkpoints", "error", "heatmap", "history", "stripes", "weak"}
 FIGURES = sorted(set(files("figures", ".py")) - OF_PROGRAMS - OF_DARSHAN - OF_SEVERAL)

@@ -279,7 +279,8 @@ def test_a_producer_is_one_file(tmp_path: Path) -> None:
     (tmp_path / "damaged.json").write_text('{"schema": "understudy/toy/1"}')
     done = run(sys.executable, "-c", LIFT, folder=tmp_path, PYTHONPATH=str(package.parent))
     assert done.stdout.splitlines() == [
-        "['application', 'ior', 'mdtest', 'observed', 'player', 'shutdown', 'skeleton', 'toy'] "
+        "['application', 'ior', 'mdtest', 'observed', 'operations', 'player', 'shutdown', "
+        "'skeleton', 'toy'] "
         "toy canary [2.5]",
         "damaged.json: played: expected a measurement of the player",
     ]

@@ -19,19 +19,47 @@ TITLES: Mapping[str, str] = MappingProxyType({
 WHOLE = "core_shutdown_s"
 LOG_BYTES = "log_bytes"
 
+ARCHIVED_BYTES = "archived_bytes"  # of the log, compressed with bzip2
+# Of a log: its header; the fixed part of its job record; a POSIX and an MPI-IO record and a name.
+PARTS = ("header_bytes", "job_record_bytes", "file_record_bytes")
+
 KIB, MIB = 1 << 10, 1 << 20
-# Bytes of a log of Darshan 3.0.0 by workload and processes: Tables I and III.
-PAPER: Mapping[str, Mapping[int, float]] = MappingProxyType({
-    "shared": {12_000: 1.050 * KIB},
-    "1024-shared": {12_000: 54.646 * KIB},
-    "file-per-process": {
-        2_400: 0.518 * MIB, 4_800: 1.114 * MIB, 7_200: 1.672 * MIB, 9_600: 2.229 * MIB,
-        12_000: 2.789 * MIB,
+PAPER_PROCESSES = 12_000  # of the tables, where they state no others
+OLD, NEW = "2.3.0", "3.0.0"
+_STEPS = (2_400, 4_800, 7_200, 9_600, 12_000)
+# Bytes of a log by version, workload and processes: Tables I and III.
+PAPER: Mapping[str, Mapping[str, Mapping[int, float]]] = MappingProxyType({
+    OLD: {
+        "shared": {12_000: 0.870 * KIB},
+        "1024-shared": {12_000: 27.342 * KIB},
+        "file-per-process": {
+            n: x * MIB for n, x in zip(_STEPS, (0.279, 0.557, 0.836, 1.114, 1.395), strict=True)
+        },
+        "1024-per-process": {
+            n: x * MIB for n, x in zip(
+                _STEPS, (61.282, 125.546, 185.651, 251.213, 309.414), strict=True)
+        },
     },
-    "1024-per-process": {
-        2_400: 111.511 * MIB, 4_800: 223.557 * MIB, 7_200: 335.228 * MIB, 9_600: 447.068 * MIB,
-        12_000: 558.980 * MIB,
+    NEW: {
+        "shared": {12_000: 1.050 * KIB},
+        "1024-shared": {12_000: 54.646 * KIB},
+        "file-per-process": {
+            n: x * MIB for n, x in zip(_STEPS, (0.518, 1.114, 1.672, 2.229, 2.789), strict=True)
+        },
+        "1024-per-process": {
+            n: x * MIB for n, x in zip(
+                _STEPS, (111.511, 223.557, 335.228, 447.068, 558.980), strict=True)
+        },
     },
+})  # fmt: skip
+# Bytes of the parts of a log by version, in the order of PARTS: Table II.
+PAPER_PARTS: Mapping[str, tuple[int, int, int]] = MappingProxyType(
+    {OLD: (0, 1080, 1328), NEW: (360, 1064, 1324)}
+)
+# Bytes of a log of 12,000 processes after it was converted to bzip2: Table IV.
+PAPER_ARCHIVED: Mapping[str, float] = MappingProxyType({
+    "shared": 1.264 * KIB, "1024-shared": 41.270 * KIB, "file-per-process": 706.040 * KIB,
+    "1024-per-process": 397.312 * MIB,
 })  # fmt: skip
 
 
@@ -41,10 +69,15 @@ def files(workload: str, ranks: int) -> int:
     return each * (1 if workload.endswith("shared") else ranks)
 
 
-def paper_bytes_per_file(workload: str) -> float:
+def paper_bytes_per_file(workload: str, version: str = NEW) -> float:
     """At the largest number of processes."""
-    ranks, size = max(PAPER[workload].items())
+    ranks, size = max(PAPER[version][workload].items())
     return size / files(workload, ranks)
+
+
+def paper_saved(workload: str) -> float:
+    """By bzip2, as a fraction of the original."""
+    return 1 - PAPER_ARCHIVED[workload] / PAPER[NEW][workload][PAPER_PROCESSES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +85,8 @@ class Row:
     """One workload on a number of processes, over the samples of all its runs; seconds and bytes.
 
     `parts` are medians of what Darshan itself says of its steps, by name; each is that of the
-    process that took longest, so that they do not add up.
+    process that took longest, so that they do not add up. `archived_bytes` None: not measured;
+    `sizes`: those of PARTS that are known.
     """
 
     place: str
@@ -62,6 +96,15 @@ class Row:
     seconds: Spread
     parts: Mapping[str, float]
     log_bytes: Spread
+    archived_bytes: float | None
+    sizes: Mapping[str, float]
+
+    @property
+    def saved(self) -> float | None:
+        """By bzip2, as a fraction of the log."""
+        if self.archived_bytes is None:
+            return None
+        return 1 - self.archived_bytes / self.log_bytes.median
 
     @property
     def bytes_per_file(self) -> float:
@@ -82,10 +125,12 @@ def rows(found: Iterable[Run]) -> list[Row]:
     for (place, version, workload, ranks), of in sorted(values.items()):
         took, size = spread(of.get(WHOLE, [])), spread(of.get(LOG_BYTES, []))
         if workload in WORKLOADS and took and size:
-            parts = {name: median(v) for name, v in of.items() if name not in (WHOLE, LOG_BYTES)}
+            medians = {name: median(v) for name, v in of.items() if name not in (WHOLE, LOG_BYTES)}
             made.append(Row(
                 place=place, version=version, workload=workload, ranks=ranks, seconds=took,
-                parts=parts, log_bytes=size,
+                log_bytes=size, archived_bytes=medians.pop(ARCHIVED_BYTES, None),
+                sizes={name: medians.pop(name) for name in PARTS if name in medians},
+                parts=medians,
             ))  # fmt: skip
     return made
 

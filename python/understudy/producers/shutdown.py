@@ -1,8 +1,9 @@
 """The shutdown of Darshan: what understudy-darshan-shutdown measures."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from understudy.contracts.measurement import Benchmark
@@ -25,8 +26,12 @@ def read(path: Path) -> Benchmark:
     return _benchmark.read(path, "shutdown")
 
 
-def of_output(path: Path, *, version: str, command_line: Sequence[str]) -> dict[str, Any]:
-    """The measurement from the file that the program wrote; `version` is Darshan's."""
+def of_output(
+    path: Path, *, version: str, command_line: Sequence[str],
+    sizes: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """The measurement from the file that the program wrote; `version` is Darshan's, `sizes` are
+    further bytes of the last log of a workload, by metric and workload."""
     text = _benchmark.text_of(path, "understudy-darshan-shutdown")
     try:
         found = json.loads(text)
@@ -34,6 +39,12 @@ def of_output(path: Path, *, version: str, command_line: Sequence[str]) -> dict[
         if found["finished"] is not True:
             raise ValueError("it is not finished")
         rates = [rate for sample in found["samples"] for rate in _rates(sample)]
+        last = options["samples"] - 1
+        rates += [
+            {"operation": workload, "repetition": last, "metric": metric, "unit": BYTES,
+             "value": value}
+            for metric, of in sizes.items() for workload, value in of.items()
+        ]
         if len(found["samples"]) != WORKLOADS * options["samples"]:
             raise ValueError(f"{len(found['samples'])} samples")
         return _benchmark.row(

@@ -6,23 +6,32 @@
 Both need a runtime: DARSHAN_RUNTIME, or darshan-config on PATH, or the prefixes that are given.
 """
 
+import csv
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
+from understudy import paths
 from understudy.contracts.workload import Dump, Provenance, Source, Stream, Variable, Workload
 from understudy.darshanlog import open_log
+from understudy.darshanlog.convert import NAMES
+from understudy.darshanlog.sizes import LogSize, log_size
 from understudy.errors import UnderstudyError
+from understudy.judge import operations as cost
 from understudy.judge import overhead, shutdown
 from understudy.judge.overhead import CONTROL, LIMIT_PERCENT, UNDER, WITHOUT
 from understudy.judge.shutdown import TITLES, WORKLOADS
 from understudy.judge.transfer import OUTSIDE
 from understudy.producers import ior
+from understudy.producers import operations as profile
 from understudy.producers import shutdown as producer
+from understudy.producers.operations import FUNCTIONS
 from understudy.reframe import observer
 from understudy.reframe.benchmark import Benchmark
 from understudy.reframe.interleaved import Arm
@@ -35,7 +44,10 @@ from understudy.units import exact, percent, seconds, size
 
 IOR = "ior"
 LOG = "run.darshan"
+ARCHIVED = "archived.csv"
 TRANSFER_BYTES = 512 << 10
+SMALL_BYTES, WRITES_EACH = 4096, 20  # of a file of the check Operations
+FEW_FILES, MANY_FILES = 20, 120  # under valgrind
 LETTERS = "abcdefgh"
 
 
@@ -284,6 +296,18 @@ def _under(prefix: str, log: str) -> Iterator[str]:
     yield f'DARSHAN_LOGFILE="{log}"'
 
 
+def _small_files(method: str, files: int) -> Workload:
+    """Files one after another, each of a few small writes."""
+    data = Variable(name="data", type="byte", shape=(WRITES_EACH * SMALL_BYTES,))
+    made = _pattern(1, SMALL_BYTES)
+    [stream] = made.streams
+    dumps = tuple(Dump(time_s=0, variables=(data,)) for _ in range(files))
+    stream = replace(stream, method=method, transfer_bytes=SMALL_BYTES, dumps=dumps)
+    return replace(
+        made, name=f"operations-{method}", streams=(stream,), description="Many small files."
+    )
+
+
 def _pattern(ranks: int, block_bytes: int) -> Workload:
     """What IOR does, for the player."""
     data = Variable(name="data", type="byte", shape=(ranks * block_bytes,))
@@ -305,6 +329,140 @@ def _pattern(ranks: int, block_bytes: int) -> Workload:
             for path in ("/ranks", "/runtime_s", "/streams")
         ),
     )  # fmt: skip
+
+
+class Operations(Observed):
+    """Seconds of an open, a write and a close on one rank without Darshan and under it, in turn, and
+    the instructions that it adds to them, by callgrind where the node has valgrind."""
+
+    case = parameter(["posix", "mpiio"], type=str, loggable=True)
+    cases = {"posix": "posix", "mpiio": "mpiio"}
+    files = variable(int, value=500, loggable=True)
+
+    program = PLAYER
+    ranks = 1
+    rounds = 7
+    operations = tuple(FUNCTIONS)
+    keep_files = ["*.json", WITHOUT, CONTROL, *(f"{UNDER}{x}" for x in LETTERS)]
+
+    @property
+    def methods_needed(self) -> set[str]:
+        return {str(self.case)}
+
+    @property
+    def bytes_needed(self) -> int:
+        return int(self.files * WRITES_EACH * SMALL_BYTES)
+
+    def moved_on(self, here: Any) -> int:
+        return int(self.rounds * len(self.arms) * self.bytes_needed)
+
+    def idle_s(self) -> float:
+        return 600.0  # valgrind
+
+    @property
+    def title(self) -> str:
+        return f"operations under Darshan by {self.case}"
+
+    @property
+    def arms(self) -> Sequence[Arm]:
+        versions = [f"{UNDER}{LETTERS[n]}" for n in range(len(getattr(self, "runtimes", [""])))]
+        return [
+            Arm(name=name, producer=cost.PRODUCER, program=self.program)
+            for name in (WITHOUT, CONTROL, *versions)
+        ]
+
+    @run_before("run")
+    def set_up(self) -> None:
+        self.prerun_cmds += [
+            f"printf '%s\\n' {line} >{observer.SETTINGS}"
+            for line in ("'MAX_RECORDS 20000 POSIX,MPI-IO'", "'NAME_INCLUDE ^'\"$dir\"'(/|$) *'")
+        ]
+        for name, files in self._sizes().items():
+            (Path(self.stagedir) / f"{name}.json").write_text(
+                _small_files(str(self.case), files).to_text(), encoding="utf-8"
+            )
+
+    def _sizes(self) -> dict[str, int]:
+        """Files by the name of the workload; few and many are those under valgrind."""
+        return {"timed": int(self.files), "few": FEW_FILES, "many": MANY_FILES}
+
+    def command(self, arm: Arm, directory: str, measurement: str) -> str:
+        folder = Path(measurement).parent
+        words = (
+            f'{PLAYER} -w timed.json -o "{directory}/data" -O {folder}/player.json -a {self.case}'
+        )
+        return " ".join([*self._observed(arm.name, folder / LOG), words])
+
+    def _observed(self, arm: str, log: Path) -> Iterator[str]:
+        if arm.startswith(UNDER):
+            prefix = self.runtimes[LETTERS.index(arm.removeprefix(UNDER))]
+            yield from _under(prefix, f"$PWD/{log}")
+
+    def turns(self) -> Iterator[str]:
+        yield from super().turns()
+        launch = self.job.launcher.run_command(self.job)
+        yield "if command -v valgrind >/dev/null; then"
+        for arm in (arm.name for arm in self.arms if arm.name.startswith(UNDER)):
+            for name in ("few", "many"):
+                observed = " ".join(self._observed(arm, Path(arm) / f"{name}.darshan"))
+                yield (
+                    f"{launch} {observed} valgrind --quiet --tool=callgrind "
+                    f"--callgrind-out-file={arm}/{name}.callgrind {PLAYER} -w {name}.json "
+                    f'-o "$dir/counted" -O {arm}/{name}.json -a {self.case}'
+                )
+                yield 'rm -rf "$dir/counted"'
+        yield "fi"
+
+    def measured(self, run: PlannedRun, started: str) -> dict[str, Any]:
+        version, instructions = "", dict[str, float]()
+        if run.arm.startswith(UNDER):
+            version = self._version(run)
+            few, many = (self._staged(Path(run.arm) / f"{n}.callgrind") for n in ("few", "many"))
+            if run.round == 0 and few.is_file() and many.is_file():
+                instructions = profile.added(few, many)
+        return profile.of_player(
+            self._staged(run.folder / "player.json"), name=self.name_of_case, version=version,
+            started=started, command_line=shlex.split(run.command), instructions=instructions,
+        )  # fmt: skip
+
+    def _version(self, run: PlannedRun) -> str:
+        """Of Darshan, from the log of a run; an UnderstudyError if it did not see each file."""
+        with open_log(self._staged(run.folder / LOG)) as log:
+            seen = sum(int((b["POSIX_OPENS"] > 0).sum()) for b in log.records("POSIX"))
+            if seen < self.files:
+                raise UnderstudyError(
+                    f"{run.folder / LOG}: Darshan saw {seen} files, expected {self.files}"
+                )
+            return log.library_version or "of unknown version"
+
+    def _rows(self) -> list[cost.Row]:
+        return cost.rows(self.recorded(run) for run in self.planned_runs)
+
+    @run_before("performance")
+    def times_and_instructions(self) -> None:
+        for n, arm in enumerate(a.name for a in self.arms if a.name.startswith(UNDER)):
+            for operation in self.operations:
+                name = f"{arm}_{operation}".replace("-", "_")
+                self.measure(f"{name}_added", "ns", self._added_ns, n, operation)
+
+    def _added_ns(self, number: int, operation: str) -> float:
+        run = self.recorded(self.run_of(self.arms[2 + number], 0))
+        version = str((run.measurement or {})["environment"]["version"])
+        [row] = [r for r in self._rows() if (r.operation, r.version) == (operation, version)]
+        return 1e9 * row.added_s.median
+
+    def _verdict(self) -> str:
+        rows = self._rows()
+        words = [
+            f"Darshan {row.version} adds {1e9 * row.added_s.median:,.0f} ns to {row.operation} "
+            f"({1e9 * row.without_s:,.0f} ns without; control "
+            f"{1e9 * row.control_s.low:,.0f} to {1e9 * row.control_s.high:,.0f})"
+            + (f" and {row.instructions:,.0f} instructions" if row.instructions else "")
+            for row in rows
+        ]
+        counted = any(row.instructions for row in rows)
+        why = "" if counted else "; instructions: skipped, valgrind is not on PATH of the node"
+        return f"{'; '.join(words)}{why}"
 
 
 class Shutdown(Observed):
@@ -354,21 +512,31 @@ class Shutdown(Observed):
         )
 
     def turns(self) -> Iterator[str]:
-        """The version of Darshan is in the smallest log."""
+        """The version of Darshan and the sizes of the parts of a log are in the smallest one."""
+        archive = f"{shlex.quote(sys.executable)} {shlex.quote(str(paths.command()))} archive"
         for line in super().turns():
             if line.startswith("rm -rf "):
                 where = line.split()[2].rstrip(";")
                 folder = Path(where.strip('"')).name
                 [run] = [r for r in self.planned_runs if r.arm == folder]
                 yield f"cp {where}/shared.darshan {run.folder}/{LOG}"
+                yield f"mkdir {where}/archived"
+                yield (
+                    f"{archive} --always --into {where}/archived --csv {run.folder}/{ARCHIVED} "
+                    f"{where}/*.darshan >/dev/null"
+                )
             yield line
 
     def measured(self, run: PlannedRun, started: str) -> dict[str, Any]:
-        with open_log(self._staged(run.folder / LOG)) as log:
-            version = log.library_version or "of unknown version"
+        log = log_size(self._staged(run.folder / LOG))
         return producer.of_output(
-            self._staged(run.folder / "samples.json"), version=version,
+            self._staged(run.folder / "samples.json"),
+            version=log.library_version or "of unknown version",
             command_line=shlex.split(run.command),
+            sizes={
+                shutdown.ARCHIVED_BYTES: _archived(self._staged(run.folder / ARCHIVED)),
+                **{name: {"shared": value} for name, value in _sizes(log)},
+            },
         )  # fmt: skip
 
     def _rows(self) -> list[shutdown.Row]:
@@ -391,7 +559,35 @@ class Shutdown(Observed):
         words = [
             f"Darshan {row.version}, {TITLES[row.workload]}: {seconds(row.seconds.median)}, "
             f"{exact(row.log_bytes.median)} ({row.bytes_per_file:,.1f} B a file; paper "
-            f"{shutdown.paper_bytes_per_file(row.workload):,.1f})"
+            f"{shutdown.paper_bytes_per_file(row.workload):,.1f}; bzip2 saves {_saved(row)})"
             for row in sorted(self._rows(), key=lambda r: WORKLOADS.index(r.workload))
         ]
         return f"median of {self.samples_of_each} samples; {'; '.join(words)}"
+
+
+def _saved(row: shutdown.Row) -> str:
+    return "an unknown share" if row.saved is None else percent(row.saved)
+
+
+def _archived(path: Path) -> dict[str, float]:
+    """Bytes of the archived logs by workload; nothing where the node has no Python for it."""
+    if not path.is_file():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        found = {Path(row["log"]).stem: row for row in csv.DictReader(file)}
+    return {
+        workload: float(found[workload]["converted_bytes"])
+        for workload in WORKLOADS
+        if workload in found and found[workload]["converted_bytes"]
+    }
+
+
+def _sizes(log: LogSize) -> Iterator[tuple[str, float]]:
+    """Of the parts of a log, as in Table II of the paper."""
+    regions = {region.name: region for region in log.regions}
+    records = [regions[m].record_bytes for m in ("POSIX", "MPI-IO") if m in regions]
+    names = next((r for name, r in regions.items() if name == NAMES and r.records), None)
+    yield shutdown.PARTS[0], log.header_bytes
+    yield shutdown.PARTS[1], log.job_bytes
+    if len(records) == 2 and names is not None and names.records:
+        yield shutdown.PARTS[2], sum(r or 0 for r in records) + names.plain_bytes / names.records
