@@ -430,7 +430,8 @@ def test_the_shutdown_of_darshan_itself(tmp_path: Path) -> None:
 def test_operations_under_darshan_itself(method: str, tmp_path: Path) -> None:
     player.needs(method)
     done = reframe(tmp_path, "-r", "--system=localhost:tmpfs", "-S", f"darshan={runtime()}",
-                   "-S", "rounds=1", "-S", "files=50", "-n", f"^Operations.*case={method}")  # fmt: skip
+                   "-S", "rounds=1", "-S", "files=50",
+                   "-n", f"^Operations.*case={method}")  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     found = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
     rows = {row.operation: row for row in judged.rows(found)}

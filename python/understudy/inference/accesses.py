@@ -297,10 +297,10 @@ class Accesses:
         merged = joined(rows)
         written = np.flatnonzero(merged["write"])
         order = sorting(merged["file"][written])
-        files = merged["file"][written[order]]
-        new = np.ones(len(files), np.bool_)
-        new[1:] = files[1:] != files[:-1]
-        merged["extent"][written[order[new]]] = extents.of(files[new])
+        known = merged["file"][written[order]]
+        new = np.ones(len(known), np.bool_)
+        new[1:] = known[1:] != known[:-1]
+        merged["extent"][written[order[new]]] = extents.of(known[new])
         self._share_extents(merged)
         return merged
 

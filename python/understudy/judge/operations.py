@@ -1,4 +1,4 @@
-"""What Darshan adds to single operations: seconds and instructions of an open, a write, a close."""
+"""What Darshan adds to single operations: seconds and instructions of open, write and close."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ OPERATIONS = ("open", "write", "close")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One operation by one method under one version. `added_s`: over the rounds, the seconds under
-    Darshan less the mean of both runs without it; `control_s`: those of the control less the first,
-    which is noise alone. `instructions` None: not counted."""
+    Darshan less the mean of both runs without it; `control_s`: those of the control less the
+    first, which is noise alone. `instructions` None: not counted."""
 
     place: str
     case: str

@@ -1,5 +1,5 @@
-"""Open, write and close with and without Darshan: seconds by the player, instructions by valgrind's
-callgrind."""
+"""Open, write and close with and without Darshan: seconds by the player, instructions by
+valgrind's callgrind."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

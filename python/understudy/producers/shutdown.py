@@ -27,7 +27,10 @@ def read(path: Path) -> Benchmark:
 
 
 def of_output(
-    path: Path, *, version: str, command_line: Sequence[str],
+    path: Path,
+    *,
+    version: str,
+    command_line: Sequence[str],
     sizes: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The measurement from the file that the program wrote; `version` is Darshan's, `sizes` are
@@ -41,9 +44,15 @@ def of_output(
         rates = [rate for sample in found["samples"] for rate in _rates(sample)]
         last = options["samples"] - 1
         rates += [
-            {"operation": workload, "repetition": last, "metric": metric, "unit": BYTES,
-             "value": value}
-            for metric, of in sizes.items() for workload, value in of.items()
+            {
+                "operation": workload,
+                "repetition": last,
+                "metric": metric,
+                "unit": BYTES,
+                "value": value,
+            }
+            for metric, of in sizes.items()
+            for workload, value in of.items()
         ]
         if len(found["samples"]) != WORKLOADS * options["samples"]:
             raise ValueError(f"{len(found['samples'])} samples")

@@ -332,8 +332,8 @@ def _pattern(ranks: int, block_bytes: int) -> Workload:
 
 
 class Operations(Observed):
-    """Seconds of an open, a write and a close on one rank without Darshan and under it, in turn, and
-    the instructions that it adds to them, by callgrind where the node has valgrind."""
+    """Seconds of an open, a write and a close on one rank without Darshan and under it, in turn,
+    and the instructions that it adds to them, by callgrind where the node has valgrind."""
 
     case = parameter(["posix", "mpiio"], type=str, loggable=True)
     cases = {"posix": "posix", "mpiio": "mpiio"}
