@@ -136,12 +136,13 @@ def _edges(path: Path) -> Iterator[tuple[Function, Function, int, int]]:
     """Caller and callee, how often, and the instructions of all these calls."""
     objects: dict[str, str] = {}
     names: dict[str, str] = {}
-    here, target, caller, callee = "", "", "", ""
+    here, target, caller, callee, whole = "", "", "", "", False
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 key, equals, text = line.rstrip("\n").partition("=")
                 if not equals:
+                    whole = whole or line.startswith(("totals:", "summary:"))
                     continue
                 if key == "ob":
                     here = _named(objects, text)
@@ -155,6 +156,8 @@ def _edges(path: Path) -> Iterator[tuple[Function, Function, int, int]]:
                     cost = int(next(file).split()[1])
                     yield (here, caller), (target or here, callee), int(text.split()[0]), cost
                     target = ""
+        if not whole:
+            raise ValueError("it has no totals")
     except (OSError, ValueError, IndexError, StopIteration) as error:
         raise UnderstudyError(f"{path}: expected a profile of callgrind: {error}") from None
 
