@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,10 @@ def reframe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 RUN = ("-r", "--system=localhost:tmpfs", "-S", "rounds=2")
-SUMMARY = "for w; do case $w in summaryFile=*) cat {} >${{w#summaryFile=}};; esac; done"
+# Its first two words are -a API.
+SUMMARY = (
+    "for w; do case $w in summaryFile=*) sed s/POSIX/$2/ {} >${{w#summaryFile=}};; esac; done"
+)
 
 
 def test_the_check_of_ior_reads_what_it_wrote(tmp_path: Path) -> None:
@@ -206,3 +210,26 @@ def test_the_benchmarks_themselves(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("verdict: ") == 5
+
+
+@pytest.mark.parametrize(("spoil", "said"), [
+    (lambda t: t["Parameters"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),
+    (lambda t: t["Options"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),
+    (lambda t: t["Parameters"].update(blockSize=1), "write: 4 bytes in "),
+    (lambda t: [r.update(bwMiB=1e9) for r in t["Results"]], "but a bandwidth of 10485"),
+    (lambda t: [r.update(bwMiB=1e9, totalTime=0.0) for r in t["Results"]], None),
+])  # fmt: skip
+def test_ior_that_contradicts_itself_is_refused(
+    spoil: Callable[[dict[str, Any]], object], said: str | None, tmp_path: Path
+) -> None:
+    """A time of 0 tells nothing: such a run is too short to be judged."""
+    found = json.loads((GOLDEN / "ior-4.0.0.json").read_text())
+    spoil(found["tests"][0])
+    path = tmp_path / "summary.json"
+    path.write_text(json.dumps(found))
+    command = ["ior", "-a", "POSIX"]
+    if said is None:
+        assert ior.of_summary(path, name="x", started=STARTED, command_line=command)
+        return
+    with pytest.raises(UnderstudyError, match=said):
+        ior.of_summary(path, name="x", started=STARTED, command_line=command)

@@ -16,7 +16,7 @@ from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
 from understudy.paths import ROOT, where
-from understudy.reframe import systems
+from understudy.reframe import references, systems
 from understudy.reframe.placed import even_ranks_per_node
 from understudy.reframe.played import AS_DESCRIBED
 
@@ -102,7 +102,7 @@ def test_every_check_is_listed_for_a_system(path: Path, tmp_path: Path) -> None:
 def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> None:
     every = path.stem in ("localhost", "titan")  # of the others, every check on fewer workloads
     names = "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%|^Ior%|^Mdtest%|^Claims"
-    names += "|^Overhead|^Shutdown"
+    names += "|^Overhead|^Operations|^Shutdown"
     names += "|^Sweep.*=(default|aggregators=.*|stripe_count=cores)$|^Scaling.*=(default|nodes=4)$"
     some = [] if every else ["-n", names]
     done = reframe(tmp_path, "--dry-run", f"--system={path.stem}", *some)
@@ -128,7 +128,7 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     assert len({path.parent for path in made}) == ran
     scripts = [path.read_text() for path in made if path.name == "rfm_job.sh"]
     starts = re.compile(
-        r"understudy-replay -w workload\.json |/build/\w+_write -c |SKELETON_OPTIONS=| ior -a |"
+        r"understudy-replay -w (?:workload|timed)\.json |/build/\w+_write -c |SKELETON_OPTIONS=| ior -a |"
         " mdtest -n | understudy-darshan-shutdown |\ntrue"
     )
     assert all(starts.search(script) for script in scripts)
@@ -311,3 +311,44 @@ def test_a_fault_in_references_is_seen(
     text = f"Replay:\n  $index: [$partition, workload, method]\n  {line}\n"
     found = list(reference_faults("localhost", text))
     assert (found == []) if fault is None else (fault in " ".join(found))
+
+
+@pytest.mark.parametrize(("entry", "said"), [
+    ("[1.0e9, null, null, MiB/s]", "YAML takes 1e9 for a text"),
+    ("[.inf, null, 0.1, s]", "got [inf"), ("[1]", "expected [value"),
+    ("[1, -0.1, null, 5]", "expected [value"), ("7", "expected [value"),
+    ("[1, -0.1, null, s]\n      elapsed: [2, null, null, s]", "elapsed is there twice"),
+    ("[$xfail, x, [1, null, 0, h]]", None), ("[1, -0.1, null, s]", None),
+])  # fmt: skip
+def test_references_that_reframe_would_leave_out_end_the_session(
+    entry: str, said: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.yaml"
+    text = f"Replay:\n  $index: [$partition, workload]\n  x:p:\n    w:\n      elapsed: {entry}\n"
+    path.write_text(text)
+    if said is None:
+        assert set(references.read(path)) == {"Replay"}
+        return
+    with pytest.raises(SystemExit) as error:
+        references.read(path)
+    assert str(error.value).startswith(f"understudy: {path}: ") and said in str(error.value)
+
+
+def test_a_scratch_directory_is_one_word_of_the_shell(tmp_path: Path) -> None:
+    for name in ("a b", 'q"uote', "$(touch x)", "back`tick`", "new\nline", "it's"):
+        made = f"$UNDERSTUDY_HERE/{name}/${{UNDERSTUDY_HERE}}"
+        done = subprocess.run(
+            ["bash", "-c", f"printf %s {systems.quoted(made)}"], capture_output=True, text=True,
+            env={"UNDERSTUDY_HERE": "/h"}, cwd=tmp_path, check=True,
+        )  # fmt: skip
+        assert done.stdout == f"/h/{name}//h"
+    unset = [
+        "bash",
+        "-c",
+        f"set -e; x=$(mktemp -d {systems.quoted('$NONE_SUCH')}/x.XXX); echo here",
+    ]
+    done = subprocess.run(unset, capture_output=True, text=True, env={}, check=False)
+    assert done.returncode != 0 and done.stdout == "" and "NONE_SUCH: is not set" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UnderstudyError, match="extra 'scratch': expected a directory, got ''"):
+        load_one(tmp_path, GOOD | {"scratch": ""})

@@ -49,6 +49,18 @@ def test_a_session_in_which_nothing_ran_fails(
     assert str(run.producer.failure).startswith(message.partition(",")[0])
 
 
+def test_a_session_that_is_ended_leaves_a_record(here: Session) -> None:
+    here.program("mpirun", "kill -TERM $(ps -o ppid= -p $PPID); sleep 60")
+    done = here.run(
+        "-r", SYSTEM, "-P", "method=posix", "-P", "stripe_count=default", check="Replay"
+    )
+    assert done.returncode == 1 and "ABORTED" in done.stdout, done.stdout
+    (kept,) = (here.folder / "out" / "records").rglob("*.json.gz")
+    run = producers.load(kept)
+    assert run.failed
+    assert str(run.producer.failure).startswith("the session was ended while these ran: Replay ")
+
+
 def on_terminal(session: Session, *arguments: str) -> tuple[int, str, str]:
     """A session whose standard error is a terminal of 120 columns: its status, what it printed to
     standard output, and what the terminal got."""

@@ -23,6 +23,8 @@ OPTIONS = (
     "fsyncperwrite", "reorderTasks", "reorderTasksRandom", "randomOffset", "readFile",
     "writeFile", "deadlineForStonewall",
 )  # fmt: skip
+NEAR = 0.05  # how exactly a bandwidth is the bytes over the time
+LAST_DIGIT_S = 1e-4  # of a time in the summary
 TIMES = {
     "openTime": "open_s",
     "wrRdTime": "access_s",
@@ -51,16 +53,46 @@ def of_summary(
         options = {key: parameters[key] for key in OPTIONS if key in parameters}
         here = test["Options"]
         ranks, nodes = int(here["tasks"]), int(here["nodes"])
+        results = _flat(test["Results"])
+        _expect_asked(parameters, here, command_line)
+        if not parameters.get("deadlineForStonewall"):
+            moved = parameters["blockSize"] * parameters["segmentCount"] * ranks
+            _expect_bytes(results, moved)
         return _benchmark.row(
             "ior", name=name, options=options, version=str(found["Version"]),
             command_line=command_line, started=started, ranks=ranks, nodes=nodes,
             directory=str(Path(parameters["testFileName"]).parent),
-            rates=list(_rates(_flat(test["Results"]))),
+            rates=list(_rates(results)),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UnderstudyError(
             f"{path}: expected one test in a JSON summary of IOR: {type(error).__name__}: {error}"
         ) from None
+
+
+def _expect_asked(
+    parameters: dict[str, Any], options: dict[str, Any], command_line: Sequence[str]
+) -> None:
+    """IOR used the interface of its option -a."""
+    words = list(command_line)
+    asked = words[words.index("-a") + 1] if "-a" in words else parameters["api"]
+    for found in (parameters["api"], options.get("api", asked)):
+        if str(found).upper() != asked.upper():
+            raise ValueError(f"api {found}, asked for {asked}")
+
+
+def _expect_bytes(results: Sequence[dict[str, Any]], moved: int) -> None:
+    """Each bandwidth is that of all bytes in the total time."""
+    for row in results:
+        if row["access"] == "remove":
+            continue
+        rate, time_s = float(row["bwMiB"]) * MIB, float(row["totalTime"])
+        low = moved / (time_s + LAST_DIGIT_S) * (1 - NEAR)
+        high = moved / max(time_s - LAST_DIGIT_S, 1e-12) * (1 + NEAR)
+        if not low <= rate <= high:
+            raise ValueError(
+                f"{row['access']}: {moved} bytes in {time_s} s, but a bandwidth of {rate:.0f} B/s"
+            )
 
 
 def _flat(results: Sequence[Any]) -> list[dict[str, Any]]:

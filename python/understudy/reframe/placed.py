@@ -56,6 +56,7 @@ from understudy.reframe.systems import (
     STRIPE_COUNT_MAX,
     STRIPING,
     expanded,
+    quoted,
 )
 from understudy.units import parse_size
 
@@ -379,7 +380,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     def _skip_without_space(self, stated: str) -> None:
         scratch, said = expanded(stated)
-        self.skip_if(not scratch.is_dir(), f"{said} is not a directory")
+        there = scratch.is_absolute() and scratch.is_dir()  # a variable that is not set: relative
+        self.skip_if(not there, f"{said} is not a directory")
         free = shutil.disk_usage(scratch).free
         self.skip_if(
             self.bytes_needed > free,
@@ -408,11 +410,11 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         The storage is examined before and after. A layout, options of understudy-storage, becomes
         the default of files in $dir; if the file system does not give it, the job ends.
         """
-        scratch = self.current_partition.extras[SCRATCH]
+        scratch = quoted(self.current_partition.extras[SCRATCH])
         examine = " ".join([STORAGE, *layout, '"$dir"'])
         return [
             "set -e",
-            f'dir=$(mktemp -d "{scratch}/understudy.XXXXXX")',
+            f"dir=$(mktemp -d {scratch}/understudy.XXXXXX)",
             f'trap \'echo $? >{EXIT_STATUS}; {STORAGE} "$dir" >{STORAGE_AFTER} || true; '
             'rm -rf "$dir"\' EXIT',
             f"{examine} >{STORAGE_BEFORE}",

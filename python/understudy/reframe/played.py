@@ -49,7 +49,8 @@ def _described(
     layout."""
     if (scaling == "none") != (ranks == 0):
         raise UnderstudyError(
-            f"scaling={scaling} with ranks={ranks}: give both, as in -S scaling=weak -S ranks=64"
+            f"scaling={scaling} with ranks={ranks}: give both, as in -S scaling=weak -S ranks=64; "
+            "for another check, name it, as in -S Ior.ranks=64"
         )
     if layout != DEFAULT:
         return with_layout(_described(name, scaling, ranks), layout, groups)

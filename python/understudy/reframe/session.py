@@ -75,10 +75,12 @@ class _Progress:
     loaded = False  # all checks
     checks = 0  # that were created
     ran = 0  # cases
+    aborted = False  # by a signal
 
     def __init__(self) -> None:
         self.skipped: list[str] = []  # why, for each case
         self.tags: set[str] = set()  # of these
+        self.interrupted: dict[str, None] = {}  # cases that were started and have not ended
         self.live = Live()
 
 
@@ -124,6 +126,9 @@ def expect_a_run() -> None:
 
 def _fail_without_a_run() -> None:
     began = _progress.loaded or not _progress.checks
+    if _progress.aborted and _progress.interrupted:
+        told = ", ".join(_progress.interrupted)
+        _keep_or_tell(f"the session was ended while these ran: {told}")
     if _progress.ran or _progress.ended or not began:
         return
     if _progress.skipped:
@@ -133,17 +138,22 @@ def _fail_without_a_run() -> None:
     else:
         told = reason = "no case was selected"
     print(f"understudy: nothing ran: {told}", file=sys.stderr, flush=True)
-    try:
-        _keep(f"nothing ran: {reason}")
-    except UnderstudyError as error:
-        print(f"understudy: {error}", file=sys.stderr, flush=True)
+    _keep_or_tell(f"nothing ran: {reason}")
     sys.stdout.flush()
     logging.shutdown()
     os._exit(FAILURE)  # the status that sys.exit was given stands by now
 
 
+def _keep_or_tell(failure: str) -> None:
+    try:
+        _keep(failure)
+    except UnderstudyError as error:
+        print(f"understudy: {error}", file=sys.stderr, flush=True)
+
+
 def _keep(failure: str) -> None:
-    """A record of a session without any other, as a failed run of no case: the session counts."""
+    """A record of a failed run of no case, of a session without any other or that was ended: the
+    session counts."""
     given = _given()
     campaigns = [word.partition("=")[2] for word in given.setvar if _sets(word, "campaign")]
     run = producers.record(
@@ -167,9 +177,11 @@ def _sets(word: str, variable: str) -> bool:
 
 
 class _NothingPassed(logging.Filter):
-    """ReFrame's last line of a session in which nothing ran says PASSED."""
+    """ReFrame's last line of a session in which nothing ran says PASSED; it tells, too, whether
+    the session was aborted."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        _progress.aborted |= bool(re.search(r"ABORTED.* Ran \d+/", str(record.msg)))
         if not _progress.ran and re.search(r"PASSED.* Ran 0/", str(record.msg)):
             record.msg = str(record.msg).replace("PASSED", "FAILED", 1).replace("[32m", "[31m", 1)
         return True
@@ -193,11 +205,13 @@ def _name(check: Any) -> str:
 def note_run(check: Any) -> None:
     """A case was started."""
     _progress.ran += 1
+    _progress.interrupted[_name(check)] = None
     _progress.live.begin(_name(check))
 
 
 def note_end(check: Any, moved_bytes: int) -> None:
     """A case that was started has ended, well or not."""
+    _progress.interrupted.pop(_name(check), None)
     _progress.live.end(_name(check), moved_bytes, _expected())
 
 

@@ -8,6 +8,7 @@ a feature, where and how much is an extra. Each file of the folder defines `syst
 import os
 import re
 import runpy
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,6 +79,18 @@ def expanded(scratch: str) -> tuple[Path, str]:
     return Path(path), path + said
 
 
+def quoted(scratch: str) -> str:
+    """A scratch directory as a word of the shell: variables are expanded, one that is not set ends
+    the job, and all else is itself."""
+    parts = re.split(f"({_VARIABLE.pattern})", scratch)
+    whole, rest = "", iter(parts)
+    for text in rest:
+        whole += shlex.quote(text) if text else ""
+        variable, name = next(rest, ""), next(rest, "")
+        whole += f'"${{{name}:?is not set}}"' if variable else ""
+    return whole
+
+
 def faults(partition: Row) -> Iterable[str]:
     """Messages on extras that are missing or have the wrong type."""
     extras = partition.get("extras", {})
@@ -90,6 +103,8 @@ def faults(partition: Row) -> Iterable[str]:
         if name not in extras or not isinstance(extras[name], kind):
             have = repr(extras[name]) if name in extras else "nothing"
             yield f"extra {name!r}: expected {getattr(kind, '__name__', kind)}, got {have}"
+    if extras.get(SCRATCH) == "":
+        yield f"extra {SCRATCH!r}: expected a directory, got ''"
     if not isinstance(extras.get(SPACK, ""), str):
         yield f"extra {SPACK!r}: expected str, got {extras[SPACK]!r}"
     slowest = extras.get(SLOWEST, 1)
