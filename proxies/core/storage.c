@@ -370,21 +370,16 @@ bool und_storage_is_it(int descriptor, const char *path, const struct und_identi
     return descriptor >= 0 ? is_same(descriptor, "", identity) : is_same(AT_FDCWD, und_storage_name(path), identity);
 }
 
-/* By the open itself, as fopen("w") does: on some file systems that takes longer than an open. It is known before: a
- * file in its place stays as it is. */
+/* It is truncated once it is known: a file in its place stays as it is. */
 bool und_storage_truncate(const char *path, int *descriptor, struct und_error *error)
 {
     const struct entry *entry = find_reserved(path);
-    *descriptor = -1;
-    if (!entry->ours || !is_same(directory_of(entry), entry->name, &entry->identity))
-        return und_fail(error, "%s is no longer the file that this run created", path);
-    enter_parent(entry);
-    *descriptor = open(entry->name, O_RDWR | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
-    leave_parent(entry);
+    *descriptor = openat(directory_of(entry), entry->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (*descriptor < 0)
         return und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
-    return is_same(*descriptor, "", &entry->identity) ||
-           und_fail(error, "%s is no longer the file that this run created", path);
+    if (!entry->ours || !is_same(*descriptor, "", &entry->identity))
+        return und_fail(error, "%s is no longer the file that this run created", path);
+    return ftruncate(*descriptor, 0) == 0 || und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
 }
 
 bool und_storage_replace(const char *path, const struct und_striping_request *request, int *descriptor,
