@@ -128,8 +128,8 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     assert len({path.parent for path in made}) == ran
     scripts = [path.read_text() for path in made if path.name == "rfm_job.sh"]
     starts = re.compile(
-        r"understudy-replay -w (?:workload|timed)\.json |/build/\w+_write -c |SKELETON_OPTIONS=| ior -a |"
-        " mdtest -n | understudy-darshan-shutdown |\ntrue"
+        r"understudy-replay -w (?:workload|timed)\.json |/build/\w+_write -c |SKELETON_OPTIONS="
+        "| ior -a | mdtest -n | understudy-darshan-shutdown |\ntrue"
     )
     assert all(starts.search(script) for script in scripts)
     [row] = [s for s in systems.load([path.parent])[0] if s["name"] == path.stem]
