@@ -21,7 +21,10 @@ class Machine:
         self.folder = folder
         monkeypatch.setenv("PATH", f"{folder}:/bin")
         monkeypatch.delenv("DARSHAN_RUNTIME", raising=False)
-        self.program("understudy-replay", f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; echo 9.9')
+        self.program(
+            "understudy-replay", f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
+            '[ "$1" = --version ] && { echo 9.9; exit; }; echo "Workload canary for 2 ranks"'
+        )  # fmt: skip
         self.program("mpirun", 'case "$1" in -n) shift 2; exec "$@";; esac; echo mpirun 4.1.4')
 
     def program(self, name: str, script: str) -> None:
@@ -68,6 +71,7 @@ def test_what_there_is_is_stated_with_its_version(
 
 @pytest.mark.parametrize(("name", "script", "missing"), [
     ("mpirun", "exit 1", "player on 2 ranks"),
+    ("mpirun", "exit 0", "player on 2 ranks"),
     ("understudy-replay", "echo broken >&2; exit 3", "player, player on 2 ranks"),
     ("understudy-replay", "echo 'null available'", "player"),
 ])  # fmt: skip

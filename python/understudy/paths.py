@@ -70,7 +70,7 @@ def directories(kind: str) -> list[Path]:
     """Our own directory of a kind, then those of users."""
     found = [where(kind)]
     if kind in SITE:
-        found += [site / kind for site in _sites() if (site / kind).is_dir()]
+        found += [site / kind for site in sites() if (site / kind).is_dir()]
     if kind in _VARIABLES:
         found += _listed(_VARIABLES[kind])
     return list(dict.fromkeys(found))
@@ -137,7 +137,8 @@ def command() -> Path:
     return _PACKAGE / "__main__.py"
 
 
-def _sites() -> list[Path]:
+def sites() -> list[Path]:
+    """The directories of a site that UNDERSTUDY_PATH lists."""
     sites = _listed(SITE_VARIABLE)
     for site in sites:
         if not any((site / kind).is_dir() for kind in SITE):

@@ -31,7 +31,7 @@ from typing import Any
 
 from tests.rehearsal import enclosure
 from understudy.errors import UnderstudyError
-from understudy.paths import ROOT, directories, output
+from understudy.paths import ROOT, directories, output, sites
 from understudy.reframe.systems import SCRATCH, TYPE, load
 
 PACKAGES = {
@@ -263,7 +263,8 @@ def make_root(folder: Path, system: dict[str, Any], owner: User, scratch_bytes: 
     root = enclosure.new_root(folder)
     own = root / str(SELF).strip("/")
     own.mkdir()
-    used = (ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), output())
+    python = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
+    used = (ROOT, *python, output(), *sites())
     for number, path in enumerate(dict.fromkeys(used)):
         keep(root, number, path)
         enclosure.open_up(root, path)

@@ -94,11 +94,11 @@ environments = [{"name": "mpi", "target_systems": ["invented"], "features": [MPI
 
 
 def test_a_cluster_that_no_configuration_names_is_added_as_the_guide_says(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the commands of the guide alone, with a shared and a node-local file system. The first
-    configuration only tells the rehearsal which cluster to bring up."""
-    site = place / "site"
+    configuration only tells the rehearsal which cluster to bring up; it may stand below /tmp."""
+    site = tmp_path / "site"
     (site / "systems").mkdir(parents=True)
     (site / "systems" / "invented.py").write_text(INVENTED)
     monkeypatch.setenv("UNDERSTUDY_PATH", str(site))
@@ -107,8 +107,10 @@ def test_a_cluster_that_no_configuration_names_is_added_as_the_guide_says(
     new = new.replace("'/lustre/$USER'", "'/project/$USER' --scratch /dev/shm")
     run = f"{run} -P workload=n-1 -P method=posix"
     several = f"{run} -S ranks_per_node=2".replace("NAME", "NAME:wide-beegfs")
-    script = ["set -e", "unset RFM_CONFIG_FILES UNDERSTUDY_PATH", 'cd "$HOME"', new, export, run,
-              several]  # fmt: skip
+    script = [
+        "set -e", f"test -e {site}/systems/invented.py", "unset RFM_CONFIG_FILES UNDERSTUDY_PATH",
+        'cd "$HOME"', new, export, run, several,
+    ]  # fmt: skip
     done = rehearse(
         place, "invented", "--", "as-user", "bash", "-c",
         "\n".join(script).replace("NAME", "hypatia"),

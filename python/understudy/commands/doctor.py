@@ -169,11 +169,12 @@ def _started() -> str | None:
         return other and f"not tried: {other} starts jobs"
     player = paths.program(methods.PLAYER)
     with tempfile.TemporaryDirectory() as folder:
-        # A workload for 2 ranks: a player that is started twice, each on its own, refuses it.
+        # A workload for 2 ranks: a player that is started twice, each on its own, refuses it, and
+        # a launcher that starts nothing prints nothing of it.
         described = Path(folder, "workload.json")
         described.write_text(canary.workload(2).to_text(), encoding="utf-8")
         play = [player, "-w", str(described), "-o", f"{folder}/data", "--dry-run"]
-        if _output([launcher, "-n", "2", *play]) is None:
+        if " for 2 ranks" not in (_output([launcher, "-n", "2", *play]) or ""):
             return None
     text = _output([player, "--version"])
     return text.splitlines()[0].strip() if text and text.strip() else None
