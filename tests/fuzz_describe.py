@@ -1,15 +1,16 @@
-"""Fuzz `understudy describe` with edited and recompressed logs.
+"""Fuzz `understudy describe`, `show` and `archive` with edited and recompressed logs.
 
     python -m tests.fuzz_describe --seconds 3600 --seed 1
 
 Each case takes a log, inflates its regions, edits headers, records and names with hostile values,
 compresses it again and describes it in this process. A case passes if `describe` exits with one
-line of error, or with JSON that `understudy.contracts.workload` reads. A traceback, a warning,
-more than 20 s of processor time and more than 1 GiB of memory are failures. Every fourth case only
-changes a byte of the file, in a region or in the header: then another workload without a note that
-tells of the damage is a failure, too, unless no byte of the log could tell (`may_be_silent`). A
-number, the seed, determines a case: --seed N --cases 1 repeats it, and --keep DIR keeps the logs
-of failures.
+line of error, or with JSON that `understudy.contracts.workload` reads. Every third case is shown,
+too, and every third archived: then its original stays as it is, and the archived log has the same
+description. A traceback, a warning, more than 20 s of processor time and more than 1 GiB of memory
+are failures. Every fourth case only changes a byte of the file, in a region or in the header: then
+another workload without a note that tells of the damage is a failure, too, unless no byte of the
+log could tell (`may_be_silent`). A number, the seed, determines a case: --seed N --cases 1 repeats
+it, and --keep DIR keeps the logs of failures.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tests.support.logs import Parts, posix_blocks
 from understudy.cli import main as understudy
@@ -386,29 +387,77 @@ def _hang(number: int, frame: FrameType | None) -> None:
 
 
 def verdict(path: Path, seed: int) -> tuple[str, str]:
-    """Describe a log: described, refused or failed, and why it failed."""
+    """Describe a log, every third one after `show` and every third after `archive`: described,
+    refused or failed, and why it failed."""
     more = ["--partial"] * (seed % 2) + ["--keep-names"] * (seed % 3 == 0)
-    signal.signal(signal.SIGPROF, _hang)
-    signal.setitimer(signal.ITIMER_PROF, CASE_S)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            done = CliRunner().invoke(understudy, ["describe", str(path), *more])
-    except Hang as error:
-        return "failed", _where(error)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        return "failed", _where(done.exception)
+    if seed % 3 == 1 and (why := tried("show", path)[1]):
+        return "failed", f"show: {why}"
+    done, why = tried("describe", path, *more)
+    if done is None:
+        return "failed", why
+    if seed % 3 == 2 and (why := archived(path, more, done)):
+        return "failed", f"archive: {why}"
     if done.exit_code:
-        text = done.stderr
-        good = text.startswith(f"understudy: {path}: ") and text.count("\n") == 1
-        return ("refused", "") if good else ("failed", f"message: {text!r}")
+        return "refused", ""
     try:
         workload.parse(done.stdout, "described")
     except UnderstudyError as error:
         return "failed", f"JSON that is refused: {error}"
     return "described", ""
+
+
+def tried(command: str, path: Path, *more: str) -> tuple[Result | None, str]:
+    """What a command says of a log; or nothing, and how it fails."""
+    signal.signal(signal.SIGPROF, _hang)
+    signal.setitimer(signal.ITIMER_PROF, CASE_S)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            done = CliRunner().invoke(understudy, [command, str(path), *more])
+    except Hang as error:
+        return None, _where(error)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        return None, _where(done.exception)
+    if done.exit_code:
+        text = done.stderr
+        expected = 2 if command == "archive" else 1  # that one counts its logs, too
+        if not text.startswith(f"understudy: {path}: ") or text.count("\n") != expected:
+            return None, f"message: {text!r}"
+    return done, ""
+
+
+def archived(path: Path, more: list[str], described: Result) -> str:
+    """How an archived log is damaged, or is described in another way than before."""
+    before = path.read_bytes()
+    into = path.parent / "archived"
+    into.mkdir(exist_ok=True)
+    found = into / path.name
+    found.unlink(missing_ok=True)
+    done, why = tried("archive", path, "--always", "--verify", "--into", str(into))
+    if done is None:
+        return why
+    if path.read_bytes() != before:
+        return "the original has changed"
+    if done.exit_code or not found.exists():
+        return "" if not found.exists() else "refused, but written"
+    again, why = tried("describe", found, *more)
+    if again is None:
+        return why
+    if "is not known" in described.stderr:  # the version of an empty module, which is left out
+        return ""
+    return "" if _told(again) == _told(described) else "another description"
+
+
+def _told(done: Result) -> object:
+    """A description without its notes (an archive lacks empty modules) and the log's hash."""
+    if done.exit_code:
+        return done.exit_code
+    row = json.loads(done.stdout)
+    for key in ("notes", "sha256"):
+        row["source"].pop(key, None)
+    return row
 
 
 def _where(error: BaseException) -> str:
