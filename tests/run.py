@@ -15,8 +15,12 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
-# The ranks of a test share a node: Open MPI starts faster if it does not look for networks.
-ENVIRONMENT = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "^tcp,openib,usnic,ofi"} | os.environ
+# The ranks of a test share a node: Open MPI starts faster if it looks for no networks, and hwloc
+# for no devices.
+ENVIRONMENT = {
+    "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "^tcp,openib,usnic,ofi",
+    "HWLOC_COMPONENTS": "-pci,-linuxio",
+} | os.environ  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ def run(suite: str, command: list[str], cwd: Path) -> tuple[list[Case], bool]:
 
 def main() -> int:
     ctest = ["ctest", "-j4", "--output-on-failure", "--no-tests=error", "--output-junit"]
-    pytest = [sys.executable, "-m", "pytest", "-n2", "--dist=loadfile", *sys.argv[1:]]
+    pytest = [sys.executable, "-m", "pytest", "-n3", "--dist=loadfile", *sys.argv[1:]]
     of_player, player_good = run("ctest", ctest, BUILD)
     of_python, python_good = run("pytest", [*pytest, "--junit-xml"], ROOT)
 

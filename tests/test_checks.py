@@ -405,7 +405,8 @@ def test_a_real_run_without_the_batch_system_ends_with_one_message(titan: Sessio
 
 
 @pytest.mark.parametrize(("variables", "message"), [
-    (["ranks=8"], "scaling=none with ranks=8: give both, as in -S scaling=weak -S ranks=64"),
+    (["ranks=8"], "scaling=none with ranks=8: give both, as in -S scaling=weak -S ranks=64; "
+                  "for another check, name it, as in -S Ior.ranks=64"),
     (["scaling=wide", "ranks=8"], "scaling rule 'wide': expected strong or weak"),
 ])  # fmt: skip
 def test_an_invalid_variable_ends_with_one_message(

@@ -17,7 +17,7 @@ from understudy.darshanlog.writer import write_log, write_regions
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
 
-SEEDS = range(1, 251)
+SEEDS = range(1, 101)
 GOOD = {
     "id": 1, "rank": -1, "POSIX_OPENS": 4, "POSIX_WRITES": 4, "POSIX_BYTES_WRITTEN": 4 << 20,
     "POSIX_MAX_BYTE_WRITTEN": (4 << 20) - 1, "POSIX_F_OPEN_START_TIMESTAMP": 1.0,
@@ -25,7 +25,7 @@ GOOD = {
 }  # fmt: skip
 
 
-def test_a_few_hundred_edited_logs(tmp_path: Path) -> None:
+def test_a_hundred_edited_logs(tmp_path: Path) -> None:
     """The same as `python -m tests.fuzz_describe`, which runs as long as wanted."""
     logs = fuzz.corpus(tmp_path, largest_bytes=3000)
     found: Counter[str] = Counter()
@@ -36,7 +36,7 @@ def test_a_few_hundred_edited_logs(tmp_path: Path) -> None:
             what, why = fuzz.verdict(path, seed)
             assert what != "failed", f"seed {seed}: {why}"
             found[what] += 1
-    assert found["described"] > 100 and found["refused"] > 20
+    assert found["described"] > 40 and found["refused"] > 10
 
 
 @pytest.mark.parametrize("release", ["3.0", "3.2", "3.5"])
@@ -59,7 +59,7 @@ def test_a_byte_is_wrong(release: str, compression: str, tmp_path: Path) -> None
     with fuzz.limits():
         for at in sorted(places):
             path.write_bytes(data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :])
-            what, why = fuzz.verdict(path, 1)
+            what, why = fuzz.verdict(path, (1, 5, 9)[at % 3])  # shown, archived, with names
             if what == "described" and not fuzz.may_be_silent(data, at):
                 odd = damage.odd(0, path)
                 what, why = ("failed", odd) if odd else (what, why)

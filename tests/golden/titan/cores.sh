@@ -12,7 +12,7 @@ module swap gcc gcc/4.9.3
 module swap cray-mpich cray-mpich/7.5.2
 module load cray-hdf5-parallel/1.10.0.1
 set -e
-dir=$(mktemp -d "/lustre/atlas1/scratch/$USER/understudy.XXXXXX")
+dir=$(mktemp -d /lustre/atlas1/scratch/"${USER:?is not set}"/understudy.XXXXXX)
 trap 'echo $? >exit-status; understudy-storage "$dir" >storage-after.json || true; rm -rf "$dir"' EXIT
 understudy-storage "$dir" >storage-before.json
 grep ^MemTotal: /proc/meminfo >node-memory || true
