@@ -30,7 +30,7 @@ struct progress {
     int64_t directories;
 };
 
-/* What this rank has created: file k of it has the number k * creators + creator. */
+/* What this rank has created. */
 struct made {
     struct und_storage_many many;
     struct und_numbered *files, *directories;
@@ -186,10 +186,15 @@ int64_t und_metadata_memory(const struct und_stream *stream, int64_t ranks)
     return smaller(smaller(files, all), INT64_MAX / 1024) * (int64_t)sizeof(uint32_t);
 }
 
+/* Of file k of this rank: names are used again once their files are removed. */
+static int64_t number_of(const struct made *made, int64_t k)
+{
+    return k % made->capacity * made->creators + made->creator;
+}
+
 static const char *path_of(struct made *made, int64_t k)
 {
-    return und_numbered_path(made->files, k * made->creators + made->creator,
-                             k < made->progress.renamed ? renamed_mark : "");
+    return und_numbered_path(made->files, number_of(made, k), k < made->progress.renamed ? renamed_mark : "");
 }
 
 static void remove_made(struct und_storage_many *many, enum und_storage_part part)
@@ -201,7 +206,7 @@ static void remove_made(struct und_storage_many *many, enum und_storage_part par
         return;
     }
     for (int64_t k = progress->first; k < progress->next; ++k)
-        und_numbered_remove(made->files, k * made->creators + made->creator, k < progress->renamed ? renamed_mark : "",
+        und_numbered_remove(made->files, number_of(made, k), k < progress->renamed ? renamed_mark : "",
                             made->marks[k % made->capacity]);
     und_numbered_remove_directories(made->directories, false);
 }
@@ -271,7 +276,7 @@ void und_metadata_free(struct und_metadata *metadata)
 /* The path of file k, in whose directory this process then works: what replaces that from here on is none of ours. */
 static const char *reach(struct made *made, int64_t k)
 {
-    und_numbered_enter(made->files, k * made->creators + made->creator);
+    und_numbered_enter(made->files, number_of(made, k));
     return path_of(made, k);
 }
 
@@ -295,7 +300,7 @@ static void create(struct und_metadata *metadata)
 static void grow_tree(struct und_metadata *metadata, int64_t more)
 {
     struct made *made = metadata->made;
-    int64_t end = made->creators > 0 ? made->progress.next + more : 0;
+    int64_t end = made->creators > 0 ? smaller(made->progress.next + more, made->capacity) : 0;
     if (made->files->per_directory == 0)
         return;
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &end, 1, MPI_INT64_T, MPI_MAX, metadata->run->comm),
@@ -442,7 +447,7 @@ static void rename_oldest(struct und_metadata *metadata)
     const char *path = reach(made, progress->renamed);
     check_file(metadata, progress->renamed, path);
     snprintf(from, sizeof from, "%s", und_storage_name(path));
-    const char *to = und_numbered_path(made->files, progress->renamed * made->creators + made->creator, renamed_mark);
+    const char *to = und_numbered_path(made->files, number_of(made, progress->renamed), renamed_mark);
     check_free(metadata, to);
     und_stop_hold();
     UND_CHECK(rename(from, und_storage_name(to)) == 0, "metadata: cannot rename %s to %s", from, to);
