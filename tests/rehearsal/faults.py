@@ -7,6 +7,7 @@ writes a row for each fault: seconds from the fault to the end of the session, e
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from understudy.reframe.methods import lacks
 
 SCRATCH = Path("/scratch1/scratchdirs")  # of edison
 PLAYER = "understudy-replay"
-PATIENCE_S = 180
+PATIENCE_S = 120
+ATTEMPTS = 3
 RANKS = 8
 LIMIT_S = 60  # the least of Slurm
 
@@ -128,7 +130,7 @@ LIMIT = Fault(name="limit", do=wait_for_its_limit, options=("-J", "time=1"))
 
 
 def session(fault: Fault) -> subprocess.Popen[str]:
-    """A replay of eight ranks on four nodes that takes a minute and a half by its pauses."""
+    """Start a replay of eight ranks on four nodes that takes a minute and a half by its pauses."""
     case = f"workload == 'n-1' and method == '{fault.method}' and stripe_count == 'default'"
     out = SELF / "out" / fault.name
     run("as-user", "mkdir", str(out))
@@ -142,10 +144,11 @@ def session(fault: Fault) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def begun(before: set[Path]) -> Job:
-    """The job whose run directory was not there before."""
+def begun(process: subprocess.Popen[str], before: set[Path]) -> Job | None:
+    """The job whose run directory was not there before; none if the session ends without one."""
     ends_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < ends_s:
+        ended = process.poll() is not None
         for directory in {path.parent for path in SCRATCH.glob("*/understudy.*/*")} - before:
             ranks = ranks_of(directory)
             if len(ranks) == RANKS:
@@ -155,8 +158,28 @@ def begun(before: set[Path]) -> Job:
                 names = run("squeue", "-h", "-j", number, "-o", "%N").strip()
                 nodes = run("scontrol", "show", "hostnames", names).split()
                 return Job(number=number, nodes=nodes, directory=directory, ranks=ranks)
+        if ended:
+            return None
         time.sleep(0.2)
-    raise TimeoutError("no job has begun to write")
+    return None
+
+
+def started(fault: Fault) -> tuple[subprocess.Popen[str], Job]:
+    """A session whose job has begun. Slurm and Open MPI do not always get one there: munge refuses
+    a connection, a rank finds no memory of another. Then once more, which is said."""
+    for _ in range(ATTEMPTS):
+        others = set(run("squeue", "-h", "-o", "%A").split())
+        before = {path.parent for path in SCRATCH.glob("*/understudy.*/*")}
+        process = session(fault)
+        if job := begun(process, before):
+            return process, job
+        process.terminate()
+        printed, _ = process.communicate(timeout=PATIENCE_S)
+        for number in set(run("squeue", "-h", "-o", "%A").split()) - others:
+            run("scancel", number)
+        print(f"{fault.name}: no job has begun to write\n{printed}", file=sys.stderr)
+        shutil.rmtree(SELF / "out" / fault.name)
+    raise TimeoutError(f"{fault.name}: no job has begun to write in {ATTEMPTS} sessions")
 
 
 def done_to(fault: Fault, process: subprocess.Popen[str], job: Job) -> dict[str, object]:
@@ -179,15 +202,10 @@ def done_to(fault: Fault, process: subprocess.Popen[str], job: Job) -> dict[str,
 
 
 def main() -> None:
-    limited = session(LIMIT)
-    first = begun(set())
+    limited, first = started(LIMIT)
     with ThreadPoolExecutor(1) as pool:
         later = pool.submit(done_to, LIMIT, limited, first)
-        rows = []
-        for fault in FAULTS:
-            before = {path.parent for path in SCRATCH.glob("*/understudy.*/*")}
-            process = session(fault)
-            rows.append(done_to(fault, process, begun(before)))
+        rows = [done_to(fault, *started(fault)) for fault in FAULTS]
         rows.append(later.result())
     Path(sys.argv[1]).write_text(json.dumps(rows, indent=1))
 

@@ -319,8 +319,6 @@ def environment(owner: User) -> dict[str, str]:
         "OMPI_MCA_btl": "self,vader,tcp",
         "OMPI_MCA_pml": "ob1",
         "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-        # Slurm's own connections of PMIx fail now and then: "Unauthorized credential" of munge.
-        "SLURM_PMIX_DIRECT_CONN": "false",
     }
     dropped = ("TMPDIR", "OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
     kept = {key: value for key, value in os.environ.items() if key not in dropped}
