@@ -198,6 +198,13 @@ def test_a_difference_fails_with_its_error(
     assert all(e == 0 for key, e in errors(made).items() if key[0] == "visualization")
 
 
+@pytest.mark.parametrize(("layout", "groups"), [("shared", 1), ("file-per-process", 4)])
+def test_groups_of_all_ranks_and_of_one_are_layouts_too(layout: str, groups: int) -> None:
+    made = change(sample(), layout="grouped", groups=groups)
+    found = compare(seen(made), seen(change(sample(), layout=layout)))
+    assert errors(found)["checkpoint", "layout"] == 0
+
+
 def test_a_tenth_is_tolerated_and_no_more() -> None:
     assert compare(seen(sample()), seen(grow(sample(), 0.08))).passed
     assert not compare(seen(sample()), seen(grow(sample(), 0.08)), tolerance_fraction=0.05).passed

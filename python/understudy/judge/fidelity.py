@@ -223,7 +223,7 @@ class _Clock:
 
 def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Iterator[Measure]:
     a, b = original.stream, replica.stream
-    same = ranks == 1 or _layout(a) == _layout(b)
+    same = ranks == 1 or (_files(a, ranks), _again(a)) == (_files(b, ranks), _again(b))
     yield Measure(
         quantity="layout", original=_layout(a), replica=_layout(b), error=float(not same)
     )
@@ -243,9 +243,18 @@ def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Itera
 
 def _layout(stream: Stream) -> str:
     groups = f" ({stream.groups})" if stream.layout == "grouped" else ""
+    return f"{stream.layout}{groups}{_again(stream)}"
+
+
+def _again(stream: Stream) -> str:
     words = {"append": ", appended", "rewrite": ", rewritten", "update": ", updated"}
-    again = words.get(stream.files, "") if stream.dump_count > 1 else ""
-    return f"{stream.layout}{groups}{again}"
+    return words.get(stream.files, "") if stream.dump_count > 1 else ""
+
+
+def _files(stream: Stream, ranks: int) -> int | str:
+    """The files of a dump, where ranks share them; one group is all ranks, and each may be one."""
+    counts = {"shared": 1, "grouped": stream.groups, "file-per-process": ranks}
+    return counts.get(stream.layout) or stream.layout
 
 
 def _bytes(a: Stream, b: Stream, estimated: bool) -> Measure:

@@ -63,4 +63,7 @@ def prefix_of(prefix: str, folder: str = "$PWD", log: str = LOG) -> Iterator[str
     yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'
     yield f'DARSHAN_CONFIG_PATH="{folder}/{SETTINGS}"'
     yield f'DARSHAN_LOGFILE="{folder}/{log}"'
+    # Several aggregators of Open MPI 5.0.5 and older damage each other's parts of the log (Darshan
+    # 3.5 asks for one by itself).
+    yield "DARSHAN_LOGHINTS=cb_nodes=1"
     yield ONE_COPY
