@@ -554,7 +554,7 @@ def test_an_unwritable_target_is_one_message(tmp_path: Path) -> None:
     samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
     (tmp_path / "file").write_text(json.dumps({}))
     ran = report(tmp_path / "result.json", "-o", tmp_path / "file/index.html")
-    assert_one_message(ran, "cannot write the page", "index.html")
+    assert_one_message(ran, "cannot be written", "index.html")
 
 
 def assert_one_message(ran: Result, *parts: str) -> None:

@@ -1,6 +1,7 @@
 """Files that are whole or not there at all."""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,9 +14,24 @@ PAGE_HEAD = 4096  # bytes in which a page says so
 
 
 def expect_new(path: Path | None, force: bool = False) -> None:
-    """An UnderstudyError for a file that is to be written and exists, without --force."""
-    if path is not None and not force and (path.exists() or path.is_symlink()):
+    """An UnderstudyError for a file that is to be written and exists, without --force, or is a
+    device, a pipe or a directory, which --force does not replace."""
+    if path is None:
+        return
+    expect_regular(path)
+    if not force and (path.exists() or path.is_symlink()):
         raise UnderstudyError(f"{path}: exists already; choose another name or use --force")
+
+
+def expect_regular(path: Path) -> None:
+    """An UnderstudyError for an output that is there and is no regular file, or a name in /dev: a
+    new file renamed to it would take the place of a device, or of a link such as /dev/stdout."""
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        regular = True  # not there, or a loop of links, which is replaced as a link
+    if not regular or path.parent.resolve() == Path("/dev"):
+        raise UnderstudyError(f"{path}: is no regular file; expected the name of a file to write")
 
 
 def expect_not_read(
@@ -62,7 +78,8 @@ def write_bytes(path: Path, data: bytes, like: Path | None = None) -> None:
 @contextmanager
 def new_file(path: Path, like: Path | None = None) -> Iterator[Path]:
     """A temporary file beside `path` to write to, which is renamed to it at the end, or removed
-    after an error. UnderstudyError where it cannot be written."""
+    after an error. UnderstudyError where it cannot be written, or is no regular file."""
+    expect_regular(path)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -17,7 +17,7 @@ from understudy.darshanlog.synthetic import (
     write,
 )
 from understudy.errors import UnderstudyError
-from understudy.files import new_file
+from understudy.files import expect_new, new_file
 from understudy.units import parse_size
 
 COMPRESSIONS = tuple(name for name in layouts.COMPRESSIONS)
@@ -106,8 +106,7 @@ def command(
              understudy synthesize -n 12000 -m 1024 large.darshan
              understudy synthesize -n 64 -m 20 --dumps 20 --darshan 3.1 old.darshan
     """
-    if output.exists() and not force:
-        raise UnderstudyError(f"{output}: exists already; choose another name or use --force")
+    expect_new(output, force)
     try:
         job = Synthetic(
             processes=processes, files=files, layout=layout, interface=interface, write=not read,

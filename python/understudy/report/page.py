@@ -1,11 +1,9 @@
 """The page itself: cases, figures and tables put into one template."""
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +16,7 @@ from understudy.contracts.measurement import PlayedStream
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Stream
 from understudy.errors import UnderstudyError, printable
+from understudy.files import write_text
 from understudy.judge import (
     accuracy,
     benchmarks,
@@ -186,16 +185,12 @@ def _figure(value: float, unit: str) -> str:
 
 
 def save(text: str, path: Path) -> None:
-    """Write to a temporary name beside `path`, then rename: a reader never sees half a page."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write the page and the folder that it lies in: a reader never sees half a page."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise UnderstudyError(f"{path}: cannot write the page: {error.strerror}") from None
+        raise UnderstudyError(f"{path}: cannot be written: {error.strerror}") from None
+    write_text(path, text)
 
 
 def _raise(error: UnderstudyError) -> None:
