@@ -50,7 +50,8 @@ class ObservedVolume(Volume):
             try:
                 self.runtime = observer.runtime()
                 if self.current_partition.scheduler.is_local:
-                    observer.preloaded(self.runtime)
+                    library = observer.preloaded(self.runtime)
+                    observer.expect_seen(library, self.methods_needed)
             except UnderstudyError as error:
                 self.skip(str(error))
 

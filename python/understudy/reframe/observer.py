@@ -6,7 +6,7 @@ runtime with the HDF5 module then ends every program that does not link HDF5.
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
@@ -41,6 +41,16 @@ def preloaded(prefix: str) -> Path:
     if not path.is_file():
         raise UnderstudyError(f"{VARIABLE}={prefix}: there is no lib/libdarshan.so in it")
     return path
+
+
+def expect_seen(library: Path, methods: Collection[str]) -> None:
+    """An UnderstudyError where the runtime cannot tell what a method of these writes: without its
+    HDF5 module the calls of the application are lost in those that HDF5 makes for its own data."""
+    if "hdf5" in methods and library.is_file() and b"H5Dwrite" not in library.read_bytes():
+        raise UnderstudyError(
+            f"{library}: has no HDF5 module, without which hdf5 cannot be judged; build Darshan "
+            "with --enable-hdf5-mod (Spack: darshan-runtime+hdf5)"
+        )
 
 
 def settings(directory: str, traced: bool = True) -> Iterator[str]:
