@@ -44,14 +44,14 @@ def test_force_does_not_replace_a_pipe(words: list[str], tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["null", "full", "stdout", "there-is-no-such-device"])
 def test_nothing_is_written_in_dev(name: str) -> None:
     path = Path("/dev") / name
-    before = sorted(os.listdir("/dev"))
+    before = sorted(Path("/dev").iterdir())
     with pytest.raises(UnderstudyError, match="is no regular file"):
         expect_new(path, force=True)
     with pytest.raises(UnderstudyError, match="is no regular file"), new_file(path):
         raise AssertionError("a temporary file in /dev")
     with pytest.raises(UnderstudyError, match="is no regular file"):
         page.save("text", path)
-    assert sorted(os.listdir("/dev")) == before
+    assert sorted(Path("/dev").iterdir()) == before
 
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:

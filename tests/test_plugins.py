@@ -103,7 +103,9 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     every = path.stem == "titan"  # of the others, every check on fewer workloads
     names = "%workload=(n-1|mphys-a)%|^Skel%method=POSIX.*gts|^Transfer%|^Ior%|^Mdtest%|^Claims"
     names += "|^Overhead|^Operations|^Shutdown"
-    names += "|^Sweep.*=(default|aggregators=.*|stripe_count=cores)$|^Scaling.*=(default|nodes=[14])$"
+    names += (
+        "|^Sweep.*=(default|aggregators=.*|stripe_count=cores)$|^Scaling.*=(default|nodes=[14])$"
+    )
     some = [] if every else ["-n", names]
     done = reframe(tmp_path, "--dry-run", f"--system={path.stem}", *some)
     assert done.returncode == 0, done.stdout + done.stderr

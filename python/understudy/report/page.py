@@ -1,6 +1,7 @@
 """The page itself: cases, figures and tables put into one template."""
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
