@@ -35,6 +35,12 @@ def test_without_a_break_the_longest_divide() -> None:
     assert found(pauses, call_s=0.5) == (4, 6)
 
 
+def test_a_run_of_a_tenth_of_a_second_is_not_divided_where_a_process_waited() -> None:
+    pauses = np.array([4e-4, 1.2e-3, 4e-4, 1.1e-3, 1.4e-3])  # few_s: 1 % of 131 ms
+    assert cut(pauses, np.ones(6, np.int64), call_s=1e-4, few_s=1.31e-3).at == ()
+    assert cut(20 * pauses, np.ones(6, np.int64), call_s=1e-4, few_s=0.0131).at == (2, 4, 5)
+
+
 def test_one_long_pause_does_not_hide_the_others() -> None:
     """The job was stopped once for an hour; calls are a second apart, time steps fifteen."""
     pauses = ([1.0, 15.0] * 9 + [1.0, 300.0]) * 2 + [1.0]

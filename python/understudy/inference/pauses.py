@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 PAUSE_S = 1e-3  # a shorter pause is none
+TURN_S = 0.01  # for which a process may wait for its turn on a core, whatever the application does
 BREAK = 4.0  # ratio of neighbours in the sorted pauses from which on they are of two kinds
 MAX_RIVALS = 5
 MOST = 0.5  # share of all rest that lies between time steps
@@ -57,7 +58,7 @@ def cut(
     `sizes` are the bytes of the accesses, one more than there are pauses: of several plausible
     breaks the one counts whose time steps are most alike. `call_s` is how long an access takes:
     where all pauses are alike and longer than that, each access is a time step. Without a break,
-    pauses longer than `few_s` divide. Pauses of at most `least_s` are none.
+    pauses longer than `few_s` and TURN_S divide. Pauses of at most `least_s` are none.
     """
     order = np.argsort(pauses, kind="stable")[::-1]
     longest = np.maximum(pauses[order], least_s)
@@ -75,7 +76,7 @@ def cut(
     if max(alone, within) < np.log(BREAK):
         some = _near_a_break(longest[:count], below, breaks)
         if not some:
-            return Cuts(at=_sorted(np.flatnonzero(pauses > few_s)))
+            return Cuts(at=_sorted(np.flatnonzero(pauses > max(few_s, TURN_S))))
         best = min(
             some, key=lambda n: (round(_unlike(sizes, _sorted(order[: n + 1])), 2), -breaks[n])
         )
