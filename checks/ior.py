@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.reframe.benchmark import Ior as IorCheck
-from understudy.reframe.placed import STRIPE_COUNTS
+from understudy.reframe.placed import stripe_counts
 
 
 @rfm.simple_test
@@ -12,4 +12,4 @@ class Ior(IorCheck):
     descr = "Bandwidth by IOR: file per process, and one file"
     tags = {"nightly", "acceptance", "bandwidth"}  # noqa: RUF012
     case = parameter(sorted(IorCheck.cases), type=str, loggable=True)
-    stripe_count = parameter(STRIPE_COUNTS, type=str, loggable=True)
+    stripe_count = parameter(stripe_counts(), type=str, loggable=True)

@@ -6,7 +6,7 @@ from reframe.core.builtins import parameter
 from understudy.contracts.workload import names
 from understudy.reframe import methods
 from understudy.reframe.bandwidth import Bandwidth
-from understudy.reframe.placed import STRIPE_COUNTS
+from understudy.reframe.placed import stripe_counts
 
 
 @rfm.simple_test
@@ -15,4 +15,4 @@ class Replay(Bandwidth):
     tags = {"nightly", "acceptance", "bandwidth"}  # noqa: RUF012
     workload = parameter(names(), type=str, loggable=True)
     method = parameter(methods.names(), type=str, loggable=True)
-    stripe_count = parameter(STRIPE_COUNTS, type=str, loggable=True)
+    stripe_count = parameter(stripe_counts(), type=str, loggable=True)

@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import parameter
 
-from understudy.reframe.placed import STRIPE_COUNTS
+from understudy.reframe.placed import stripe_counts
 from understudy.reframe.skeleton import RANKS, RANKS_PER_AGGREGATOR, SkeletonAccuracy, methods
 
 
@@ -14,4 +14,4 @@ class Skel(SkeletonAccuracy):
     method = parameter(methods(), type=str, loggable=True)
     ranks = parameter(RANKS, type=int, loggable=True)
     ranks_per_aggregator = parameter(RANKS_PER_AGGREGATOR, type=int, loggable=True)
-    stripe_count = parameter(STRIPE_COUNTS, type=str, loggable=True)
+    stripe_count = parameter(stripe_counts(), type=str, loggable=True)

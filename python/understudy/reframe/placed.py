@@ -78,6 +78,14 @@ def even_ranks_per_node(ranks: int, maximum: int) -> int:
     return next(n for n in range(min(ranks, maximum), 0, -1) if ranks % n == 0)
 
 
+def stripe_counts() -> tuple[str, ...]:
+    """Values of the axis on the current system: the default alone where no file system stripes, or
+    forbids it and has to say so."""
+    partitions = runtime().system.partitions
+    striped = any(STRIPING in here.features or NO_STRIPING in here.extras for here in partitions)
+    return STRIPE_COUNTS if striped else STRIPE_COUNTS[:1]
+
+
 class Size(int):
     """Bytes, which -S gives with a unit: 1GiB. A mistake ends the session with one message."""
 
