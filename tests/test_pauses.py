@@ -36,10 +36,11 @@ def test_without_a_break_the_longest_divide() -> None:
 
 
 def test_a_run_of_a_tenth_of_a_second_is_not_divided_where_a_process_waited() -> None:
-    pauses = np.array([4e-3, 7e-3, 5e-3, 6e-3, 8e-3, 3e-3])
     equal = np.ones(7, np.int64)
+    pauses = np.array([3e-3, 7e-3, 2e-3, 6e-3, 8e-3, 1e-4])
     assert cut(pauses, equal, call_s=1e-4, few_s=5.5e-3).at == ()
-    assert cut(2 * pauses, equal, call_s=1e-4, few_s=0.011).at == (2, 4, 5)
+    pauses = np.array([3e-3, 12e-3, 5e-3, 11e-3, 14e-3, 1e-4])
+    assert cut(pauses, equal, call_s=1e-4, few_s=5.5e-3).at == (2, 4, 5)
 
 
 def test_one_long_pause_does_not_hide_the_others() -> None:
