@@ -115,7 +115,9 @@ def test_the_page_is_filtered_by_what_differs(tmp_path: Path) -> None:
     assert text.count(":not([data-method~=") == 2
 
 
-def test_of_many_cases_the_worst_are_shown_in_full(tmp_path: Path) -> None:
+def test_of_many_cases_the_worst_are_shown_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = samples.stream("dump", "output", [1 << 20], [0.0], method="posix")
     for k in range(6):
         made = samples.workload(f"made-{k}", [stream])
@@ -126,6 +128,8 @@ def test_of_many_cases_the_worst_are_shown_in_full(tmp_path: Path) -> None:
     drawn = set(re.findall(r'<figure id="(made-\d)', text))
     assert drawn == {"made-4"}
     assert len(page.render(cases, in_full=0)) < len(text) / 2
+    monkeypatch.setattr(page, "FIGURE_BYTES", 1)  # of which the first takes more
+    assert page.render(cases, in_full=6) == text
 
 
 def table(figure: Figure | None) -> list[dict[str, str]]:

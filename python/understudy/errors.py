@@ -8,9 +8,12 @@ class UnderstudyError(Exception):
 def printable(text: str) -> str:
     """Text with control, format and other unprintable characters as escapes, \\x1b or \\u202e:
     names in files are not commands to a terminal. Ends of lines stay."""
-    return "".join(
-        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
-    )
+    return "\n".join(
+        line if line.isprintable() else "".join(
+            c if c.isprintable() else c.encode("unicode_escape").decode() for c in line
+        )
+        for line in text.split("\n")
+    )  # fmt: skip
 
 
 def one_line(text: str) -> str:

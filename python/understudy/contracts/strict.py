@@ -101,6 +101,9 @@ def _fault(value: Any, depth: int, strings: bool) -> tuple[list[str | int], str]
     if kind is dict and strings and any(map(_SURROGATE.search, value)):
         return [], NO_TEXT.replace("string", "key")
     for step, inner in value.items() if kind is dict else enumerate(value):
+        kind = type(inner)
+        if (kind is float or kind is int) and -LARGEST <= inner <= LARGEST:
+            continue  # most values are numbers
         found = _fault(inner, depth - 1, strings)
         if found is not None:
             found[0].append(step)

@@ -272,13 +272,12 @@ def load(
     too, go to `observed`: they are compared with each other, see `judge.transfer`. Those of IOR
     and mdtest go to `benchmarks`."""
     measured, failed = [], []
-    for path, run in producers.load_all(paths, progress, unread):
+    for path, run, measurement in producers.load_measured(paths, progress, unread):
         apart = run.producer.name == OBSERVED or is_benchmark(run.producer.name)
         if apart:
             (observed if run.producer.name == OBSERVED else benchmarks)(run)
             if not run.failed:
                 continue
-        measurement = producers.measured(run)
         if run.failed or not isinstance(measurement, Played | ProgramRun):
             failed.append(Failed(path=path, run=run))
         else:

@@ -19,6 +19,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -61,7 +62,12 @@ class Module(Protocol):
 
 def names() -> list[str]:
     """All producers: the modules of this package, without those that begin with _."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+    return list(_names(tuple(__path__)))
+
+
+@cache
+def _names(folders: tuple[str, ...]) -> list[str]:
+    return sorted(m.name for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
 
 
 def get(name: str) -> Module:
@@ -218,21 +224,26 @@ def _common(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def load(path: Path, row: dict[str, Any] | None = None) -> Run:
     """A record, or the record that a measurement file given by hand makes; `row` is the content
     of the file, if it is known."""
-    row = schema.read(path, "run record") if row is None else row
+    return _load(path, schema.read(path, "run record") if row is None else row)[0]
+
+
+def _load(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
+    """The same with the measurement."""
     if schema.kind_of(row, str(path)) != runs.KIND:
-        return record(path, row=row)
+        run = record(path, row=row)
+        return run, measured(run)
     run = runs.from_row(row, str(path))
     if run.measurement is not None:
-        _compare(run, run.measurement, str(path))
-    elif run.samples:
+        return run, _compared(run, run.measurement, str(path))
+    if run.samples:
         raise UnderstudyError(
             f"{path}: samples: expected none without a measurement, found {len(run.samples)}"
         )
-    return run
+    return run, None
 
 
-def _compare(run: Run, row: dict[str, Any], where: str) -> None:
-    """Refuse a record that contradicts the measurement in it."""
+def _compared(run: Run, row: dict[str, Any], where: str) -> Measurement:
+    """The measurement in a record, which must not contradict it."""
     name, measurement = parse(row, f"{where}: measurement")
     if run.producer.name != name:
         raise UnderstudyError(
@@ -250,6 +261,7 @@ def _compare(run: Run, row: dict[str, Any], where: str) -> None:
     for metric, rows in _by_metric(run.samples).items():  # earlier versions had fewer metrics
         if not _same(rows, derived.get(metric, [])):
             raise UnderstudyError(f"{where}: samples: differ from the measurement's: {metric}")
+    return measurement
 
 
 def _by_metric(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
@@ -326,29 +338,44 @@ def load_all(
     `unread` is told which file cannot be read and why, and the others are loaded; without it that
     is raised.
     """
-    loaded: dict[str, tuple[Path, Run]] = {}
+    return [(path, run) for path, run, _ in load_measured(paths, progress, unread)]
+
+
+def load_measured(
+    paths: Iterable[Path],
+    progress: Callable[[Path], None] = lambda _: None,
+    unread: Callable[[Path, UnderstudyError], None] | None = None,
+) -> list[tuple[Path, Run, Measurement | None]]:
+    """The same with their measurements; None where a run failed."""
+    loaded: dict[str, tuple[Path, Run, Measurement | None]] = {}
     contents: dict[str, set[str]] = {}
+    recorded: dict[Path, dict[str, Any] | None] = {}  # by the folder of the record
     for path in sorted(paths, key=lambda p: p.name != RECORD_FILE):
         progress(path)
         try:
-            run = load(path)
+            row = schema.read(path, "run record")
+            if path.name != RECORD_FILE and row == recorded.get(path.parent):
+                continue
+            run, measurement = _load(path, row)
         except UnderstudyError as error:
             if unread is None:
                 raise
             unread(path, error)
             continue
+        if path.name == RECORD_FILE:
+            recorded[path.parent] = run.measurement
         same = key(run)
         contents.setdefault(run.identity.id, set()).add(same)
         if same not in loaded or _rank(run) < _rank(loaded[same][1]):
-            loaded[same] = (path, run)
-    for same, (path, run) in list(loaded.items()):
+            loaded[same] = (path, run, measurement)
+    for same, (path, run, _) in list(loaded.items()):
         if len(contents[run.identity.id]) > 1 and not run.failed:
             different = UnderstudyError(f"{path}: {other_content(run.identity.id)}")
             if unread is None:
                 raise different
             del loaded[same]
             unread(path, different)
-    return sorted(loaded.values(), key=lambda pair: pair[0])
+    return sorted(loaded.values(), key=lambda found: found[0])
 
 
 def other_content(run_id: str) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from understudy.contracts.measurement import (
     Verification,
 )
 from understudy.contracts.run import Sample
+from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.producers._reading import (
     LOWER,
@@ -36,15 +38,25 @@ def read(path: Path) -> Played:
     return parse(row, str(path))
 
 
+@lru_cache(maxsize=64)
+def _workload(text: str) -> Workload:
+    """Many runs play one workload."""
+    return workload.parse(text, "workload")
+
+
 def parse(row: dict[str, Any], where: str) -> Played:
     """Of a JSON object that is valid by its schema."""
     text = row["workload"]
     if hashlib.sha256(text.encode()).hexdigest() != row["workload_sha256"]:
         raise UnderstudyError(f"{where}: workload_sha256 is not the SHA-256 of the workload in it")
+    try:
+        played = _workload(text)
+    except UnderstudyError:
+        played = workload.parse(text, f"{where}: workload")  # raises it with the place
     environment, storage = environment_and_storage(row)
     verification = row["verification"]
     return Played(
-        workload=workload.parse(text, f"{where}: workload"),
+        workload=played,
         workload_sha256=row["workload_sha256"],
         options=row["options"],
         environment=environment,

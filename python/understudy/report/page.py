@@ -36,6 +36,7 @@ from understudy.report.book import Book
 from understudy.report.template import environment
 
 IN_FULL = 12
+FIGURE_BYTES = 2 << 20  # of workloads: a page of hundreds of cases is drawn in seconds
 _PLAIN = " !$&'()*+,;=:@/?~"  # need no escape in a URL in quotes
 LAYOUTS = {"shared": "shared, N-1", "file-per-process": "file per process, N-N"}
 
@@ -129,8 +130,9 @@ def render(
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` has a
     message for each record that could not be read. `study` are the cases of the check transfer,
-    `beside` the figures of IOR and mdtest. `in_full` cases have figures and all tables, those
-    with the worst verdicts; of others the page has the results by condition. `claimed` is what
+    `beside` the figures of IOR and mdtest. At most `in_full` cases have figures and
+    all tables, those with the worst verdicts, and fewer where their figures take FIGURE_BYTES; of
+    others the page has the results by condition. `claimed` is what
     publications say of the systems on the page, `others` the records of all runs, for figures
     of several."""
     drawers = figures.drawers()
@@ -138,11 +140,12 @@ def render(
     tell = undrawn or _raise
     rows = [(case, row) for case in cases for row in programs.accuracies(case)]
     found = summary.summarize(cases, failed, rows, study)
-    full = _attention(cases, found, in_full)
-    sections = [
-        _section(case, of_workloads if any(case is f for f in full) else None, progress, tell)
-        for case in cases
-    ]
+    full, left = {}, FIGURE_BYTES
+    for case in _attention(cases, found)[:in_full]:
+        if left > 0:
+            full[id(case)] = section = _section(case, of_workloads, progress, tell)
+            left -= sum(len(picture.svg) + len(picture.csv) for picture in section.pictures)
+    sections = [full.get(id(case)) or _section(case, None, progress, tell) for case in cases]
     pictures = _pictures(study, figures.TRANSFER, drawers, tell) if study and study.cases else []
     book = Book(cases=cases, beside=beside, runs=others)
     book_pictures = _pictures(book, figures.PAGE, drawers, tell)
@@ -337,12 +340,11 @@ def _numbers(known: dict[str, int], values: Sequence[str]) -> list[str]:
     return sorted({str(known[v]) for v in values if v in known})
 
 
-def _attention(cases: Sequence[Case], found: summary.Summary, most: int) -> list[Case]:
-    """The cases shown in full: those with the worst verdicts, in the order of the page."""
+def _attention(cases: Sequence[Case], found: summary.Summary) -> list[Case]:
+    """The cases, those with the worst verdicts first."""
     order = dict.fromkeys(judged.anchor for judged in found.cases)
     rank = {anchor: k for k, anchor in enumerate(order)}
-    chosen = sorted(cases, key=lambda case: rank.get(case.key, len(rank)))[:most]
-    return [case for case in cases if any(case is one for one in chosen)]
+    return sorted(cases, key=lambda case: rank.get(case.key, len(rank)))
 
 
 def _environments(cases: Sequence[Case]) -> Environments:
