@@ -391,6 +391,29 @@ def test_bytes_that_a_replica_lost_are_found(tmp_path: Path) -> None:
     assert errors(made)["state-1", "bytes"] == pytest.approx(-0.25)
 
 
+def test_a_pause_in_a_dump_with_a_file_of_its_own_is_no_second_dump(tmp_path: Path) -> None:
+    """Four calls, of which the machine let two wait for seconds."""
+    variable = Variable(name="v", type="byte", shape=(160_000,))
+    written = stream(variable, name="state", method="posix", transfer_bytes=40_000)
+    workload_ = replace(sample(), ranks=1, streams=(written,))
+    starts = (10.0, 20.0, 20.01, 31.0)
+    traced = [(40_000 * k, 40_000, at_s, at_s + 0.005) for k, at_s in enumerate(starts)]
+    more = {
+        "POSIX_WRITES": 4, "POSIX_ACCESS1_COUNT": 4, "POSIX_ACCESS1_ACCESS": 40_000,
+        "POSIX_SIZE_WRITE_10K_100K": 4, "POSIX_F_WRITE_END_TIMESTAMP": 31.005,
+    }  # fmt: skip
+    path = write_log(
+        tmp_path / "r.darshan", nprocs=1, names={1: b"/s7/run.x3/state.000000"},
+        POSIX=[access(1, 0, 160_000, 10.0, **more)],
+        DXT_POSIX=[{"id": 1, "rank": 0, "write_segments": traced}],
+    )  # fmt: skip
+    assert [s.dump_count for s in darshan.read(path).streams] == [3]
+    original = seen(workload_)
+    made = compare(original, observe(path, original))
+    assert list(made.failures()) == []
+    assert errors(made)["state", "dumps"] == 0
+
+
 # -- the command ----------------------------------------------------------------------------------
 
 

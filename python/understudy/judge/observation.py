@@ -4,8 +4,8 @@ An observation is a workload or a Darshan log. A log is read by the reader that 
 original, so that both sides are seen with the same eyes. The player names its files
 <stream>[.<dump>][.f<file>][.<rank> or .g<group>][.<suffix>], those of floods
 <stream>.<dump>[.d<directory>/]<file>, and those of operations <stream>.made.<file>; in a log with
-such files the streams are told apart by these names, everything else comes from Darshan's counters
-and times.
+such files the streams are told apart by these names, and the one dump of a stream with a file of
+its own is not divided; everything else comes from Darshan's counters and times.
 """
 
 import re
@@ -258,14 +258,37 @@ def _observe_player(path: Path, streams: Sequence[Stream], partial: bool) -> Obs
         found = [
             counted[key] for k in own if (key := (k, stream.operation, stream.method)) in counted
         ]
+        original = _written_by(stream, streams, own[0]) if len(own) == 1 else None
         seen.append(
             Seen(
-                stream=stream,
+                stream=_whole(stream) if original and _is_one_file(original) else stream,
                 calls=calls.total(found) if found else None,
-                stands_for=_written_by(stream, streams, own[0]).name if len(own) == 1 else "",
+                stands_for=original.name if original else "",
             )
         )
     return Observation(ranks=described.ranks, streams=tuple(seen), interfaces=raw, notes=notes)
+
+
+def _is_one_file(stream: Stream) -> bool:
+    """Whether a stream writes one dump, to files of its own."""
+    return stream.files == "new" and stream.operation == "write" and stream.dump_count == 1
+
+
+def _whole(stream: Stream) -> Stream:
+    """A stream whose name tells that its files are of one dump: where the machine let a rank wait
+    in the midst of it, the pause was taken for the time between two."""
+    first = stream.dumps[0]
+    if stream.files != "append" or any(dump.repeat for dump in stream.dumps):
+        return stream
+    known = [dump.overhead_bytes for dump in stream.dumps if dump.overhead_bytes is not None]
+    dump = replace(
+        first,
+        variables=tuple(v for dump in stream.dumps for v in dump.variables),
+        operations=tuple(o for dump in stream.dumps for o in dump.operations),
+        overhead_bytes=sum(known) if known else None,
+        duration_s=None,
+    )
+    return replace(stream, files="new", dumps=(dump,))
 
 
 def prepared(path: Path, streams: Sequence[Stream]) -> set[int]:
