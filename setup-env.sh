@@ -6,7 +6,7 @@ if [ -n "${ZSH_VERSION-}" ]; then
 else
   _und_root=${BASH_SOURCE[0]}
 fi
-_und_root=$(cd "$(dirname "$_und_root")" && pwd)
+_und_root=$(unset CDPATH; cd "$(dirname "$_und_root")" && pwd)
 
 # An activated Spack environment comes first, with what it has.
 _und_view=${SPACK_ENV-}${SPACK_ENV:+/.spack-env/view/bin}
@@ -17,7 +17,14 @@ fi
 _und_command=$_und_root/.venv/bin
 if [ -n "$_und_view" ] && [ -x "$_und_view/understudy" ]; then
   _und_command=$_und_view
-  export RFM_CONFIG_FILES="${RFM_CONFIG_FILES-$("$_und_view/understudy" where config)}"
+  if [ -z "${RFM_CONFIG_FILES+set}" ]; then
+    if _und_config=$("$_und_view/understudy" where config); then
+      export RFM_CONFIG_FILES=$_und_config
+    else
+      echo "understudy: $_und_view/understudy does not run; RFM_CONFIG_FILES is that of the checkout" >&2
+    fi
+    unset _und_config
+  fi
 fi
 for _und_bin in "$_und_player" "$_und_command"; do
   case ":$PATH:" in

@@ -116,6 +116,20 @@ def test_the_options_of_the_recipe_are_those_of_cmake() -> None:
         assert re.search(rf"(option|set)\({option} ", cmake), option
 
 
+def test_the_recipe_needs_what_cmake_needs() -> None:
+    needed = dict(s.partition("@")[::2] for s, _ in directives("understudy", "depends_on"))
+    cmake = (ROOT / "CMakeLists.txt").read_text()
+    for package, pattern in (
+        ("cmake", r"cmake_minimum_required\(VERSION ([\d.]+)\)"),
+        ("jansson", r"jansson>=([\d.]+)"),
+    ):  # fmt: skip
+        found = re.search(pattern, cmake)
+        assert found is not None and needed[package] == f"{found[1]}:"
+    assert needed["mpi"] == "3:"  # windows of shared memory
+    for package in ("hdf5", "adios"):
+        assert needed[package].endswith("+mpi")
+
+
 def included(path: Path) -> list[dict[str, Any]]:
     """The files that an environment includes, but those that a script beside it writes."""
     files = []
@@ -161,6 +175,10 @@ def test_environments_of_systems_name_their_compiler_and_mpi(name: str) -> None:
     path = ENVIRONMENTS / name / "spack.yaml"
     assert "ssumed" in path.read_text().split("spack:")[0]
     found = yaml.safe_load(path.read_text())["spack"]
+    assert "../common/vendor.yaml" in found["include"]
+    vendor = yaml.safe_load((ENVIRONMENTS / "common" / "vendor.yaml").read_text())["packages"]
+    assert {"understudy", "adios", "ior", "darshan-runtime"} <= set(vendor)
+    assert all(package == {"require": ["%vendor"]} for package in vendor.values())
     packages: dict[str, Any] = found["packages"]
     specs = {}
     for part in (packages, *(p["packages"] for p in included(path) if "packages" in p)):
@@ -209,8 +227,63 @@ def test_a_system_uses_its_environment_when_asked(monkeypatch: pytest.MonkeyPatc
 def test_an_environment_that_is_not_there_is_one_message(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(UnderstudyError, match=r"archer.py: partition .*expected .*spack.yaml"):
-        configured(monkeypatch, tmp_path)
+    """Of the system in use: a site has environments for its own."""
+    (tmp_path / "titan").mkdir()
+    (tmp_path / "titan" / "spack.yaml").touch()
+    configured(monkeypatch, tmp_path)
+    titan, archer = (
+        SimpleNamespace(fullname=f"{name}:work", extras={spack.SPACK: name})
+        for name in ("titan", "archer")
+    )
+    spack.expect([titan])
+    with pytest.raises(UnderstudyError, match=r"archer:work: extra 'spack'.*archer/spack.yaml"):
+        spack.expect([titan, archer])
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "a$(touch x)", "a;b", "a'b", "ä"])
+def test_a_directory_that_scripts_would_misread_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(UnderstudyError, match=r"UNDERSTUDY_SPACK: .*expected a path of letters"):
+        configured(monkeypatch, tmp_path / name)
+
+
+def test_a_job_ends_where_another_player_would_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(spack.VARIABLE, raising=False)
+    assert spack.guard("mpi") == []
+    monkeypatch.setenv(spack.VARIABLE, str(tmp_path))
+    own = environment(tmp_path / "titan", spack.PLAYER)
+    other = environment(tmp_path / "other", spack.PLAYER)
+
+    def job(*path: Path) -> subprocess.CompletedProcess[str]:
+        lines = "\n".join(["set -e", *spack.guard("spack-titan"), "echo runs"])
+        folders = ":".join(map(str, (*path, "/usr/bin", "/bin")))
+        return subprocess.run(
+            ["bash", "-c", lines], env={"PATH": folders}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+
+    assert job(own, other).stdout == "runs\n"
+    assert job(other, own).returncode == 1
+    (own / spack.PLAYER).chmod(0o644)
+    done = job(own, other)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{own / spack.PLAYER}: not found, or not executable, on this node" in done.stderr
+
+
+def test_a_lock_that_changes_during_a_session_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(spack.VARIABLE, str(tmp_path))
+    environment(tmp_path / "titan", spack.PLAYER)
+    lock = tmp_path / "titan" / "spack.lock"
+    assert spack.changed("spack-titan") is None  # not installed by this process
+    spack.note_installed(lock)
+    assert spack.changed("spack-titan") is None and spack.changed("mpi") is None
+    lock.write_text("{ }")
+    assert f"{lock}: changed since this session installed it" in str(spack.changed("spack-titan"))
 
 
 def test_the_lock_of_the_environment_is_recorded_and_kept_once(
@@ -266,13 +339,17 @@ def test_an_activated_environment_comes_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     view = environment(tmp_path, "understudy-replay", "understudy")
+    where = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SPACK_ENV": str(tmp_path)}
     script = '. "$0/setup-env.sh"; command -v understudy-replay understudy; echo $RFM_CONFIG_FILES'
     ran = subprocess.run(
-        ["bash", "-c", script, str(ROOT)], capture_output=True, text=True, check=True,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SPACK_ENV": str(tmp_path)},
-    )  # fmt: skip
+        ["bash", "-c", script, str(ROOT)], capture_output=True, text=True, check=True, env=where
+    )
     expected = [f"{view}/understudy-replay", f"{view}/understudy", "/of/spack"]
     assert ran.stdout.splitlines() == expected and not ran.stderr
+    (view / "understudy").write_text("#!/bin/sh\nexit 1\n")
+    ran = subprocess.run(ran.args, capture_output=True, text=True, check=True, env=where)
+    assert ran.stdout.splitlines() == [*expected[:2], str(ROOT / "configs" / "settings.py")]
+    assert f"{view}/understudy does not run" in ran.stderr
     monkeypatch.delenv(spack.VARIABLE, raising=False)
     monkeypatch.setenv("SPACK_ENV", str(tmp_path))
     monkeypatch.setenv("PATH", f"{view}:/usr/bin:/bin")

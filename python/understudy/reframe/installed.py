@@ -9,7 +9,7 @@ import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function
 from reframe.core.exceptions import SanityError
 
-from understudy.reframe import spack
+from understudy.reframe import session, spack
 
 _installed: set[Path] = set()  # environments that this process has installed
 
@@ -32,6 +32,7 @@ class InstalledBySpack(rfm.CompileOnlyRegressionTest):
 
     @run_before("compile")
     def choose_environment(self) -> None:
+        session.note_installation(ended=False)
         if self._environment in _installed:
             self.build_system = "CustomBuild"
             self.build_system.commands = ["true"]
@@ -44,5 +45,7 @@ class InstalledBySpack(rfm.CompileOnlyRegressionTest):
         for path in (spack.view(environment) / "bin" / spack.PLAYER, environment / spack.LOCK):
             if not path.is_file():
                 raise SanityError(f"{path}: not found after spack install; expected `view: true`")
+        spack.note_installed(environment / spack.LOCK)
         _installed.add(environment)
+        session.note_installation(ended=True)
         return True

@@ -114,6 +114,11 @@ class _Abstract(RegressionTestMeta, ABCMeta):
             session.end(f"-S {name}={text}: expected {given.of_variable(cls, name)}")
 
 
+if spack.asked():
+    with session.exit_on_error():
+        spack.expect(runtime().system.partitions)
+
+
 class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
     """Runs in a fresh directory of a partition's file system, if it fits, and prints a verdict.
 
@@ -422,6 +427,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         examine = " ".join([STORAGE, *layout, '"$dir"'])
         return [
             "set -e",
+            *spack.guard(self.current_environ.name),
             f"dir=$(mktemp -d {scratch}/understudy.XXXXXX)",
             f'trap \'echo $? >{EXIT_STATUS}; {STORAGE} "$dir" >{STORAGE_AFTER} || true; '
             'rm -rf "$dir"\' EXIT',
@@ -463,6 +469,8 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         failed = self._end_of_job(status)
         if failed:
             failures |= {run.folder: failed for run in started[-1:]}
+        elif failed := spack.changed(self.current_environ.name):
+            failures |= {run.folder: failed for run in started}
         for run in started:
             made = recording.write(
                 Path(self.stagedir), run, place=self._place(), identity=self._identity(),

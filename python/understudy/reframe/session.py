@@ -76,6 +76,7 @@ class _Progress:
     checks = 0  # that were created
     ran = 0  # cases
     aborted = False  # by a signal
+    installing = False  # the programs, which began and has not ended well
 
     def __init__(self) -> None:
         self.skipped: list[str] = []  # why, for each case
@@ -100,6 +101,11 @@ def exit_on_error() -> Iterator[None]:
         yield
     except UnderstudyError as error:
         end(str(error))
+
+
+def note_installation(*, ended: bool) -> None:
+    """The installation of the programs that all cases need begins, or ended well."""
+    _progress.installing = not ended
 
 
 def discard_early_log() -> None:
@@ -135,6 +141,8 @@ def _fail_without_a_run() -> None:
         reason = f"all {len(_progress.skipped)} cases were skipped"
         told = f"{reason}, for the reasons above"
         reason += f": {'; '.join(dict.fromkeys(_progress.skipped))}"
+    elif _progress.installing:
+        told = reason = "the programs were not installed, for the reason above"
     else:
         told = reason = "no case was selected"
     print(f"understudy: nothing ran: {told}", file=sys.stderr, flush=True)

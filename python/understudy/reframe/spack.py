@@ -6,7 +6,9 @@ directory of environments: the partition then has the ReFrame environment spack-
 
 import hashlib
 import os
+import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +19,62 @@ PREFIX = "spack-"  # of the name of ReFrame's environment
 SPACK, NEEDS, MPI = "spack", "needs", "mpi"  # as in `systems`
 LOCK = "spack.lock"
 PLAYER = "understudy-replay"
+_installed: dict[Path, str] = {}  # SHA-256 of the locks that this process has installed
+_PLAIN = re.compile(r"[\w./+@%=,~-]+", re.ASCII)  # paths that need no quoting in PATH and scripts
 
 
 def asked() -> Path | None:
     """The directory of environments; None where the programs are those on PATH."""
     named = os.environ.get(VARIABLE)
-    return Path(named).resolve() if named else None
+    folder = Path(named).resolve() if named else None
+    if folder and not _PLAIN.fullmatch(str(folder)):
+        raise UnderstudyError(
+            f"{VARIABLE}: {str(folder)!r}: expected a path of letters, digits and any of "
+            "_ . / + @ % = , ~ -, which ReFrame, Spack and PATH take as it is"
+        )
+    return folder
 
 
-def adopt(system: dict[str, Any], where: Path) -> list[dict[str, Any]]:
-    """Have the partitions of a system file `where` use their Spack environments, if it is asked;
-    the ReFrame environments for them."""
+def adopt(system: dict[str, Any]) -> list[dict[str, Any]]:
+    """Have the partitions of a system use their Spack environments, if it is asked; the ReFrame
+    environments for them."""
     folder, made = asked(), {}
     for partition in system["partitions"] if folder else ():
         name = partition["extras"].get(SPACK)
         if name is None:
             continue
-        environment = folder_of(PREFIX + name)
-        if environment is None or not (environment / "spack.yaml").is_file():
-            raise UnderstudyError(
-                f"{where}: partition {partition['name']!r}: extra {SPACK!r}: {name!r} is no "
-                f"environment; expected {folder}/{name}/spack.yaml, as {VARIABLE} says"
-            )
         partition["environs"] = [PREFIX + name]
-        partition["prepare_cmds"] += [f'export PATH="{view(environment)}/bin:$PATH"']
+        partition["prepare_cmds"] += [f'export PATH="{view(folder / name)}/bin:$PATH"']
         partition["extras"][NEEDS] = [*partition["extras"][NEEDS], "spack"]
         made[name] = {
             "name": PREFIX + name, "target_systems": [system["name"]], "features": [MPI, SPACK],
         }  # fmt: skip
     return list(made.values())
+
+
+def expect(partitions: Iterable[Any]) -> None:
+    """An UnderstudyError where a partition of the current system has no Spack environment."""
+    folder = asked()
+    for partition in partitions if folder else ():
+        name = partition.extras.get(SPACK)
+        if name is not None and not (folder / name / "spack.yaml").is_file():
+            raise UnderstudyError(
+                f"{partition.fullname}: extra {SPACK!r}: {name!r} is no environment; expected "
+                f"{folder}/{name}/spack.yaml, as {VARIABLE} says"
+            )
+
+
+def guard(environment: str) -> list[str]:
+    """Lines of a job that end it where another player would run than that of its environment."""
+    folder = folder_of(environment)
+    if folder is None:
+        return []
+    own = view(folder) / "bin" / PLAYER
+    said = f"{own}: not found, or not executable, on this node; found "
+    return [
+        f'[ "$(command -v {PLAYER})" = {own} ] || '
+        f'{{ echo "understudy: {said}$(command -v {PLAYER})" >&2; exit 1; }}'
+    ]
 
 
 def folder_of(environment: str) -> Path | None:
@@ -79,13 +108,30 @@ def lock(environment: str) -> Path | None:
     return folder / LOCK if folder and (folder / LOCK).is_file() else None
 
 
+def note_installed(lock: Path) -> None:
+    """Note which lock this process has installed."""
+    _installed[lock] = _sha256(lock)
+
+
+def changed(environment: str) -> str | None:
+    """Why nobody knows which programs a run of a ReFrame environment has used: another lock than
+    the one that this session installed."""
+    found = lock(environment)
+    if found is None or _installed.get(found) in (None, _sha256(found)):
+        return None
+    return f"{found}: changed since this session installed it (SHA-256 {_installed[found]})"
+
+
 def keep(lock: Path, folder: Path) -> str:
-    """The SHA-256 of a lock file, of which the folder of a session keeps one copy."""
-    content = lock.read_bytes()
-    sha256 = hashlib.sha256(content).hexdigest()
+    """The SHA-256 of a lock file, of which the folder of a session keeps a copy."""
+    content, sha256 = lock.read_bytes(), _sha256(lock)
     kept = folder / LOCK
     if not kept.exists():
         kept.write_bytes(content)
-    elif kept.read_bytes() != content:  # installed anew during the session
+    elif kept.read_bytes() != content:  # of another environment, or installed anew
         (folder / f"{LOCK}.{sha256}").write_bytes(content)
     return sha256
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -137,5 +137,5 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
             )
         origin[name] = path
         systems.append(made["system"])
-        environments += [*made["environments"], *spack.adopt(made["system"], path)]
+        environments += [*made["environments"], *spack.adopt(made["system"])]
     return systems, environments

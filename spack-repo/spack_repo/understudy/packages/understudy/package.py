@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from spack.package import (
+    InstallError,
     conflicts,
     depends_on,
     join_path,
@@ -57,6 +58,10 @@ class Understudy(CMakePackage):
 
     def cmake_args(self):
         spec = self.spec
+        if spec.satisfies("+hdf5"):  # CMake would take another, such as the system's
+            header = Path(spec["hdf5"].prefix.include, "hdf5.h")
+            if not header.is_file():
+                raise InstallError(f"{header}: not found; expected the headers of {spec['hdf5']}")
         return [
             self.define("BUILD_TESTING", self.run_tests),
             self.define("UND_WERROR", False),  # of compilers that are not ours
