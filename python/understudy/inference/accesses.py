@@ -43,6 +43,7 @@ from understudy.inference.table import (
     Rows,
     joined,
     place_in,
+    shared,
     sorting,
     within,
 )
@@ -205,7 +206,7 @@ class Accesses:
     def _combined(self, found: dict[str, Rows]) -> Rows:
         """The accesses to the files of one bucket."""
         self._note_repeats(found)
-        names = found["names"][sorting(found["names"]["file"])]
+        names = found["names"]
         junk = names["file"][names["template"] == JUNK]
         for module in COLUMNS:
             touches = found[module]
@@ -216,18 +217,22 @@ class Accesses:
         made = found["operations"]
         made = made[~np.isin(made["file"], junk)] if len(junk) else made
         rows = self._combine(found)
-        named, place = _lookup(names["file"], rows["file"])
+        order = sorting(names["file"])
+        files = names["file"][order]
+        named, place = _lookup(files, rows["file"])
         self.nameless += int(len(named) - named.sum())
         self.named += int(named.sum())
-        rows["template"][named] = self.templates.meaningful()[names["template"][place[named]]]
-        rows["numbers"][named] = names["numbers"][place[named]]
+        which: Any = slice(None) if named.all() else named
+        own_names = names[order[place[which]]]
+        rows["template"][which] = self.templates.meaningful()[own_names["template"]]
+        rows["numbers"][which] = own_names["numbers"]
         rows["numbers"][rows["template"] == NAMELESS] = 0
         rows = restored(rows, self._traces, self.remarks.add)
         libraries = np.union1d(found["H5D"]["file"], found["H5F"]["file"])
         rows, idle = attached(rows, own(made, libraries), self.ranks)
         if len(idle):
-            named, place = _lookup(names["file"], idle["file"])
-            known = names["template"][place[named]]
+            named, place = _lookup(files, idle["file"])
+            known = names["template"][order[place[named]]]
             self.idle.add(idle, {self.templates.names[n] for n in np.unique(known).tolist()})
         return rows
 
@@ -428,20 +433,16 @@ class Accesses:
 
     def _rows_of(self, touches: Rows, method: str) -> Rows:
         rows = np.zeros(len(touches), ACCESS)
-        rows["file"] = touches["file"]
+        shared(rows)[:] = shared(touches)
         rows["method"] = METHODS.index(method)
         rows["element"] = 1
-        for name in ("rank", "write", "start_s", "end_s", "transfer", "collective", "even",
-                     "corrected", "calls", "sizes", "collectives", "order", "gap",
-                     "gaps"):  # fmt: skip
-            rows[name] = touches[name]
         each = np.where(touches["rank"] == ALL_RANKS, self.ranks, 1)
         rows["opens"] = np.clip(touches["opens"] // each, 0, MAX_COUNT)
         rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
         rows["syncs"] = np.clip(touches["syncs"], 0, MAX_COUNT)
         rows["busy_s"] = np.where(touches["busy_s"] > 0, touches["busy_s"], np.inf)
         rows["top"] = np.where(touches["write"], 0, touches["top"])
-        rows["bytes"], rows["size"] = touches["bytes"], touches["top"]
+        rows["size"] = touches["top"]
         return rows
 
     # -- number of time steps of a file, best counter first ---------------------------------------
@@ -464,6 +465,8 @@ class Accesses:
     def _note_steps(
         self, mpiio: Rows, posix: Rows, stdio: Rows, described: npt.NDArray[np.uint64]
     ) -> None:
+        if len(self.hints) >= MAX_HINTS:  # others are not kept
+            return
         for touches, module, syncs in (
             (mpiio, "MPIIO", "MPIIO_SYNCS"),
             (stdio, "STDIO", "STDIO_FLUSHES"),
@@ -530,6 +533,8 @@ def _lookup(
     """Which of `wanted` are among the sorted `keys`, and where."""
     if not len(keys):
         return np.zeros(len(wanted), np.bool_), np.zeros(len(wanted), np.intp)
+    if len(keys) == len(wanted) and (keys == wanted).all() and (keys[1:] > keys[:-1]).all():
+        return np.ones(len(wanted), np.bool_), np.arange(len(wanted))
     place = place_in(keys, wanted)
     place[place == len(keys)] = 0
     return keys[place] == wanted, place

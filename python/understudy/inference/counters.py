@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference.calls import BINS, HISTOGRAM
-from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, Rows
+from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, SHARED, Rows
 from understudy.inference.transfers import MAX_TRANSFER, of_average, of_streams, sizes_of
 
 MAX_COUNT = (1 << 31) - 1  # calls of one record
@@ -22,12 +22,9 @@ _SIZED = (("calls", "i4", (len(BINS),)), ("sizes", "f4", (len(BINS),)), ("collec
 # One rank's (or all ranks') use of one file in one direction, as one module saw it.
 TOUCH = np.dtype(
     [
-        ("file", "u8"), ("rank", "i4"), ("write", "?"), ("bytes", "i8"), ("top", "i8"),
-        ("start_s", "f8"), ("end_s", "f8"), ("transfer", "i8"), ("collective", "?"),
-        ("syncs", "i8"), ("even", "?"), ("opens", "i8"), ("count", "i8"), ("call_bytes", "i8"),
-        ("order", "i8", (3,)), ("gap", "i8"), ("gaps", "i8"),
-        ("opened_s", "f8"), ("closed_s", "f8"), ("busy_s", "f8"),
-        ("by_handle", "?"), ("corrected", "?"), *_SIZED,
+        *SHARED, ("by_handle", "?"), ("top", "i8"), ("syncs", "i8"), ("opens", "i8"),
+        ("count", "i8"), ("call_bytes", "i8"), ("opened_s", "f8"), ("closed_s", "f8"),
+        ("busy_s", "f8"),
     ],
     align=True,
 )  # fmt: skip

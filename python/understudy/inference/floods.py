@@ -15,7 +15,7 @@ from understudy.darshanlog import Wave
 from understudy.inference.names import NAMELESS, Templates
 from understudy.inference.operations import KINDS
 from understudy.inference.pauses import cut
-from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows, sorting
+from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows, different, sorting
 
 MIN_FILES = 1000  # of a name, moved equally often
 LARGEST = 1 / 16  # of the bytes in one file: a larger one is a dump of its own
@@ -99,8 +99,7 @@ class Flood:
 _FILES = np.dtype(
     [
         ("file", "u8"), ("key", "i8"), ("moved", "i8"), ("size", "i8"), ("times", "i8"),
-        ("rank", "i8"), ("start_s", "f8"), ("last_s", "f8"), ("end_s", "f8"), ("first", "i8"),
-        ("variables", "i8"),
+        ("rank", "i8"), ("start_s", "f8"), ("end_s", "f8"), ("first", "i8"),
     ]
 )  # fmt: skip
 
@@ -108,6 +107,14 @@ _FILES = np.dtype(
 def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     """The files of one block, of a family each, and which of them each row is of."""
     alike = bool(len(family)) and bool((family == family[0]).all())
+    if alike and different(rows["file"]):
+        found = np.empty(len(rows), _FILES)
+        found["key"], found["first"] = family[0], np.arange(len(rows))
+        for name, source in (("file", "file"), ("moved", "bytes"), ("size", "size"),
+                             ("rank", "rank"), ("start_s", "start_s"),
+                             ("end_s", "end_s")):  # fmt: skip
+            found[name] = rows[source]
+        return _counted(found), found["first"]
     order = sorting(rows["file"]) if alike else np.lexsort((rows["file"], family))
     file, kind = rows["file"][order], family[order]
     new = np.ones(len(order), np.bool_)
@@ -117,17 +124,9 @@ def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     which[order] = np.cumsum(new) - 1
     found = np.zeros(len(begin), _FILES)
     found["file"], found["key"], found["first"] = file[begin], kind[begin], order[begin]
-    if len(begin) == len(order):  # a row of each file
-        for name, source in (("moved", "bytes"), ("size", "size"), ("start_s", "start_s"),
-                             ("last_s", "start_s"), ("end_s", "end_s"),
-                             ("variables", "variable"), ("rank", "rank")):  # fmt: skip
-            found[name] = rows[source][order]
-        return _counted(found), which
     for name, source, merge in (
         ("moved", "bytes", np.add), ("size", "size", np.maximum),
-        ("start_s", "start_s", np.minimum),
-        ("last_s", "start_s", np.maximum), ("end_s", "end_s", np.maximum),
-        ("variables", "variable", np.maximum),
+        ("start_s", "start_s", np.minimum), ("end_s", "end_s", np.maximum),
     ):  # fmt: skip
         found[name] = merge.reduceat(rows[source][order], begin)
     ranks = rows["rank"].astype(np.int64)[order]
@@ -367,8 +366,8 @@ class Floods:
         flood.empty += int(rows["calls"][own, 0][rows["sizes"][own, 0] < 1].sum())
         flood.made += rows["made"][own].sum(axis=0)
         flood.synced = flood.synced or bool(rows["synced"][own].any())
-        chosen = files["file"] % np.uint64(flood.step) == 0
-        first = rows[files["first"][chosen]]
+        chosen = files[files["file"] % np.uint64(flood.step) == 0]
+        first = rows[chosen["first"][np.argsort(chosen["file"])]]
         flood.sample.append(first[["numbers", "rank", "start_s"]])
         name = self._names[max(0, flood.template)]
         above = name.rpartition(b"/")[0].count(b"\x00")

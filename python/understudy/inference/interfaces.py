@@ -27,7 +27,7 @@ from understudy.inference.calls import (
 )
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
-from understudy.inference.table import IdSet
+from understudy.inference.table import IdSet, over_rows
 
 Ids = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
@@ -202,7 +202,7 @@ class _Columns:
             .reshape(len(block), block.dtype.itemsize // 8)
         )
         self._place = {name: k for k, name in enumerate(block.dtype.names)}
-        self._sums = self._words.sum(axis=0)
+        self._sums = over_rows(np.add, self._words)
         self._low = self._words.min(axis=0, initial=0) if low is None else low
 
     def __getitem__(self, name: str) -> int:

@@ -12,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import equal_ranks
-from understudy.inference.table import ALL_RANKS, METHODS, Rows, joined, place_in, sorting
+from understudy.inference.table import (
+    ALL_RANKS,
+    METHODS,
+    Rows,
+    different,
+    joined,
+    place_in,
+    sorting,
+)
 
 KINDS = ("open", "stat", "rename")
 CREATE = len(KINDS)  # of files without bytes: opens that may create the file
@@ -49,25 +57,32 @@ def operations(block: Any, module: str) -> Rows:
         return np.broadcast_to(found, len(block))
 
     if module == "MPI-IO":
-        rows["made"][:, 0] = count("INDEP_OPENS") + count("COLL_OPENS")
-    else:  # POSIX counts each fileno() and dup() as well
-        twice = count("FILENOS") + count("DUPS") if module == "POSIX" else 0
-        rows["made"][:, 0] = np.maximum(count("OPENS") - twice, 0)
-    if module == "POSIX":
-        rows["made"][:, 1], rows["made"][:, 2] = count("STATS"), count("RENAME_SOURCES")
-        rows["by_handle"], rows["creates"] = count("FILENOS") > 0, count("MODE") > 0
+        made = [count("INDEP_OPENS") + count("COLL_OPENS")]
+    elif module == "STDIO":
+        made = [count("OPENS")]
+    else:  # each fileno() and dup() is counted as well
+        handles = count("FILENOS")
+        opens = np.maximum(count("OPENS") - handles - count("DUPS"), 0)
+        made = [opens, count("STATS"), count("RENAME_SOURCES")]
+        rows["by_handle"], rows["creates"] = handles > 0, count("MODE") > 0
     rows["moved"] = (block[f"{prefix}_BYTES_READ"] != 0) | (block[f"{prefix}_BYTES_WRITTEN"] != 0)
+    told = rows["moved"] | rows["by_handle"]
+    for k, counts in enumerate(made):
+        rows["made"][:, k] = counts
+        told |= counts > 0
     rows["first_s"] = block[f"{prefix}_F_OPEN_START_TIMESTAMP"]
     end = f"{prefix}_F_OPEN_END_TIMESTAMP"
     last_s = block[end] if end in names else rows["first_s"]
     rows["last_s"] = np.maximum(last_s, rows["first_s"])
-    told: Rows = rows[rows["made"].any(axis=1) | rows["by_handle"] | rows["moved"]]
-    return told
+    return rows if told.all() else rows[told]
 
 
 def own(found: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
     """The operations that the application made itself, of all of some files; `libraries` are the
     files that HDF5 opens. `understudy.inference.interfaces` counts a log by the same rules."""
+    if not len(libraries) and (found["method"] == METHODS.index("posix")).all():
+        alone: Rows = found[found["made"].any(axis=1)]
+        return alone
     method = {name: found["method"] == METHODS.index(name) for name in METHODS}
     handles = found["file"][method["posix"] & found["by_handle"]]
     streamed = found["file"][method["stdio"] & found["moved"]]
@@ -91,21 +106,25 @@ def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
     idle, more = [made[:0]], [rows]
     rows["made"] = 0
     for method in np.unique(made["method"]).tolist():
-        mine = made[made["method"] == method]
+        own_method = made["method"] == method
+        mine = made if own_method.all() else made[own_method]
         which = np.flatnonzero(rows["method"] == method)
         place, known = _rows_of(rows, which, mine, by_rank=False)
-        idle.append(mine[~known])
-        mine, place = mine[known], place[:, known]
+        if not known.all():
+            idle.append(mine[~known])
+            mine, place = mine[known], place[:, known]
         target, last = place  # a write, and a read if there is one
+        added = [(target, mine["made"])]
         if (target != last).any():  # some file has several rows
             own, same = _rows_of(rows, which, mine, by_rank=True)
             target, last = np.where(same, own, place)
-        both = rows["write"][target] & ~rows["write"][last]
-        each = np.where(mine["rank"] == ALL_RANKS, ranks, 1)
-        some = both & (mine["made"][:, 0] >= 2 * each)  # a file is opened once to read it
-        of_reads = np.zeros_like(mine["made"])
-        of_reads[:, 0] = np.where(some, each, 0)
-        for where, counts in ((target, mine["made"] - of_reads), (last, of_reads)):
+            both = rows["write"][target] & ~rows["write"][last]
+            each = np.where(mine["rank"] == ALL_RANKS, ranks, 1)
+            some = both & (mine["made"][:, 0] >= 2 * each)  # a file is opened once to read it
+            of_reads = np.zeros_like(mine["made"])
+            of_reads[:, 0] = np.where(some, each, 0)
+            added = [(target, mine["made"] - of_reads), (last, of_reads)]
+        for where, counts in added:
             here = counts.any(axis=1)
             same = here & (rows["rank"][where] == mine["rank"])
             _add_to(rows["made"], where[same], counts[same])
@@ -142,6 +161,9 @@ def _rows_of(
 
     if not len(which) or not len(made):
         return np.zeros((2, len(made)), np.int64), np.zeros(len(made), np.bool_)
+    files = made["file"]
+    if len(which) == len(made) and (rows["file"][which] == files).all() and different(files):
+        return np.stack([which, which]), np.ones(len(made), np.bool_)
     whose = keys(rows)[which]
     order = sorting(whose)
     files = whose[order]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import UnderstudyError
-from understudy.inference.table import ALL_RANKS, Rows
+from understudy.inference.table import ALL_RANKS, Rows, over_rows
 
 MAX_RANKS = 1 << 24
 MAX_BYTES = 1 << 56  # of a record; 64 PiB
@@ -119,7 +119,7 @@ class Screen:
     def _fine(self, words: npt.NDArray[np.int64], columns: _Columns) -> bool:
         """Whether no record has an impossible or unknown value, by the smallest and the largest of
         each column; the bytes are then added to the total."""
-        low, high = words.min(axis=0), words.max(axis=0)
+        low, high = (over_rows(merge, words) for merge in (np.minimum, np.maximum))
         self.low = low
         moved = columns.bytes
         if low[moved].min(initial=0) < 0 or high[moved].max(initial=0) > MAX_BYTES:

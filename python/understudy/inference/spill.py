@@ -3,12 +3,13 @@
 import os
 import tempfile
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.inference.table import Rows, joined
+from understudy.inference.table import Rows, over_rows
 
 HELD_BYTES = 8 << 20  # rows held before they go to a temporary file
 
@@ -18,11 +19,12 @@ Words = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class _Same:
-    """The words of some rows: their values where all rows have the same, and which others there
-    are."""
+    """The words of some rows: their values where all rows have the same (else 0), and which others
+    there are."""
 
     values: Words
     others: npt.NDArray[np.intp]
+    key: bytes  # equal for what is equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +61,32 @@ class Spill:
         if self._buckets == 1:
             self.add(rows)
         elif len(rows):
-            self._append(rows, [(bucket, 0, len(rows))], None)
+            self._append([rows], [(bucket, 0, len(rows))], None)
 
     def bucket(self, bucket: int) -> Rows:
         """All rows of one bucket, in the order in which they came."""
-        pieces = self._pieces[bucket]
-        held = [rows if self._buckets == 1 else rows[self._bucket_of(rows) == bucket]
-                for rows in self._held]  # fmt: skip
+        if self._held and self._buckets > 1:
+            self._write()
+        pieces, held = self._pieces[bucket], self._held
         if not pieces and len(held) == 1:
             return held[0]
         found: Rows = np.empty(sum(p.rows for p in pieces) + sum(map(len, held)), self._dtype)
         words, done = self._words(found), 0
-        for piece in pieces:
-            mine = words[done : done + piece.rows]
-            mine[:] = piece.same.values
-            if len(piece.same.others):
-                varied = np.empty((piece.rows, len(piece.same.others)), words.dtype)
-                self._read(memoryview(varied.view(np.uint8).reshape(-1).data), piece.at)
-                mine[:, piece.same.others] = varied
-            done += piece.rows
+        for _, alike in groupby(pieces, lambda piece: piece.same.key):
+            some = list(alike)
+            same, count = some[0].same, sum(piece.rows for piece in some)
+            mine = words[done : done + count]
+            mine[:] = same.values
+            if len(same.others):
+                varied = np.empty((count, len(same.others)), words.dtype)
+                plain = memoryview(varied.view(np.uint8).reshape(-1).data)
+                for piece in some:
+                    size = piece.rows * varied.strides[0]
+                    self._read(plain[:size], piece.at)
+                    plain = plain[size:]
+                for k, word in enumerate(same.others.tolist()):
+                    mine[:, word] = varied[:, k]
+            done += count
         for rows in held:
             found[done : done + len(rows)] = rows
             done += len(rows)
@@ -90,26 +99,33 @@ class Spill:
         return rows.view(kind).reshape(len(rows), size // np.dtype(kind).itemsize)
 
     def _write(self) -> None:
-        rows = joined(self._held)
-        self._held, self._held_rows = [], 0
+        held, self._held, self._held_rows = self._held, [], 0
         if self._buckets == 1:
-            self._append(rows, [(0, 0, len(rows))], None)
+            self._append(held, [(0, 0, sum(map(len, held)))], None)
             return
-        buckets = self._bucket_of(rows)
+        buckets = np.concatenate([rows["file"] % np.uint64(self._buckets) for rows in held])
         order = np.argsort(buckets.astype(np.int16), kind="stable")
         edges = np.searchsorted(buckets[order], np.arange(self._buckets + 1)).tolist()
         found = [(n, edges[n], edges[n + 1]) for n in range(self._buckets)]
-        self._append(rows, [piece for piece in found if piece[1] < piece[2]], order)
+        self._append(held, [piece for piece in found if piece[1] < piece[2]], order)
 
     def _append(
-        self, rows: Rows, pieces: list[tuple[int, int, int]], order: npt.NDArray[np.intp] | None
+        self,
+        parts: list[Rows],
+        pieces: list[tuple[int, int, int]],
+        order: npt.NDArray[np.intp] | None,
     ) -> None:
         """Write rows in some order. Most counters are 0: words that are the same in all rows are
         kept once."""
-        words = self._words(np.ascontiguousarray(rows))
-        differ = words.min(axis=0) != words.max(axis=0)
-        kept = _Same(values=words[0].copy(), others=np.flatnonzero(differ))
-        varied = words.take(kept.others, axis=1)
+        words = [self._words(np.ascontiguousarray(rows)) for rows in parts]
+        low, high = (
+            merge.reduce([over_rows(merge, some) for some in words])
+            for merge in (np.minimum, np.maximum)
+        )
+        differ = low != high
+        others, values = np.flatnonzero(differ), np.where(differ, 0, words[0][0])
+        kept = _Same(values, others, values.tobytes() + others.tobytes())
+        varied = np.concatenate([some.take(others, axis=1) for some in words])
         varied = varied if order is None else varied.take(order, axis=0)
         row_bytes = varied.shape[1] * varied.itemsize
         for bucket, begin, end in pieces:
@@ -127,10 +143,6 @@ class Spill:
             assert done > 0, "the temporary file is shorter than what was written"
             at += done
             plain = plain[done:]
-
-    def _bucket_of(self, rows: Rows) -> npt.NDArray[np.uint64]:
-        bucket: npt.NDArray[np.uint64] = rows["file"] % np.uint64(self._buckets)
-        return bucket
 
     def close(self) -> None:
         self._file.close()

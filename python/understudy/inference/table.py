@@ -18,43 +18,67 @@ LONG = 0.05  # fraction of the run from which on a file is open for more than on
 Rows = npt.NDArray[np.void]
 Ids = npt.NDArray[np.uint64]
 
+# What a row of counters and an access have alike, in one piece so that it is copied at once.
+SHARED: list[Any] = [
+    ("file", "u8"),  # identity of the file
+    ("bytes", "i8"),  # payload
+    ("start_s", "f8"),
+    ("end_s", "f8"),
+    ("transfer", "i8"),  # bytes of the most important call size
+    ("order", "i8", (3,)),  # calls; those that follow the one before; those ahead of it
+    ("gap", "i8"),  # the most common distance between calls, bytes
+    ("gaps", "i8"),  # how often it is
+    ("calls", "i4", (len(BINS),)),  # in each of Darshan's bins of sizes
+    ("sizes", "f4", (len(BINS),)),  # their mean size in each, bytes
+    ("collectives", "i4"),  # calls that are collective
+    ("rank", "i4"),  # ALL_RANKS, or the one that did it
+    ("write", "?"),
+    ("collective", "?"),
+    ("even", "?"),  # the log says that all ranks moved the same
+    ("corrected", "?"),  # the bytes are not those of the counter
+]
+
 ACCESS = np.dtype(
     [
+        *SHARED,
         ("template", "i4"),  # index into the name templates
         ("numbers", "i8", (MAX_FIELDS,)),  # the numbers of the name, see `Templates.split`
-        ("file", "u8"),  # identity of the file
         ("variable", "i4"),  # within the file, in the order of time
-        ("rank", "i4"),  # ALL_RANKS, or the one that did it
-        ("write", "?"),
         ("method", "i1"),  # index into METHODS
-        ("bytes", "i8"),  # payload
+        ("synced", "?"),
+        ("element", "i2"),  # bytes of an element
         ("extent", "i8"),  # size of the file on storage, on the first row of a file; else 0
         ("size", "i8"),  # the largest offset moved in this direction, plus one; 0: unknown
-        ("element", "i2"),  # bytes of an element
         ("points", "i8"),  # elements of an HDF5 dataset when it was opened last; else 0
-        ("start_s", "f8"),
-        ("end_s", "f8"),
-        ("transfer", "i8"),  # bytes of the most important call size
-        ("calls", "i4", (len(BINS),)),  # in each of Darshan's bins of sizes
-        ("sizes", "f4", (len(BINS),)),  # their mean size in each, bytes
-        ("collectives", "i4"),  # calls that are collective
         ("opens", "i4"),  # of each rank, of the file
-        ("collective", "?"),
-        ("synced", "?"),
-        ("even", "?"),  # the log says that all ranks moved the same
-        ("corrected", "?"),  # the bytes are not those of the counter
-        ("order", "i8", (3,)),  # calls; those that follow the one before; those ahead of it
-        ("gap", "i8"),  # the most common distance between calls, bytes
-        ("gaps", "i8"),  # how often it is
+        ("bare", "?"),  # the row has nothing but the operations in `made`
         ("top", "i8"),  # bytes up to which the file was read
         ("syncs", "i8"),
         ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
         ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
-        ("bare", "?"),  # the row has nothing but them
     ],
     align=True,
 )
 METHODS = ("posix", "mpiio", "hdf5", "stdio")
+
+
+def shared(rows: Rows) -> npt.NDArray[np.uint32]:
+    """The columns `SHARED` of rows that begin with them, as words: to copy them at once."""
+    words = rows.view(np.uint32).reshape(len(rows), rows.dtype.itemsize // 4)
+    return words[:, : np.dtype(SHARED).itemsize // 4]
+
+
+def over_rows(merge: np.ufunc, words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The columns merged over the rows, first those of every 16th row, which is faster for many
+    short rows."""
+    rows, columns = words.shape
+    if not rows % 16:
+        words = merge.reduce(words.reshape(-1, 16 * columns), axis=0).reshape(16, columns)
+    elif rows > 16:
+        whole = over_rows(merge, words[: rows - rows % 16])
+        words = np.concatenate([whole[None], words[rows - rows % 16 :]])
+    found: npt.NDArray[Any] = merge.reduce(words, axis=0)
+    return found
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
@@ -69,6 +93,12 @@ def sorting(ids: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     order: npt.NDArray[np.intp] = np.argsort(ids)
     found = ids[order]
     return np.argsort(ids, kind="stable") if (found[1:] == found[:-1]).any() else order
+
+
+def different(ids: Ids) -> bool:
+    """Whether none of the ids is there twice."""
+    found = np.sort(ids)
+    return not (found[1:] == found[:-1]).any()
 
 
 def place_in(keys: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

@@ -30,6 +30,9 @@ from understudy.inference.streams import Composer
 from understudy.inference.time_steps import TimeSteps
 
 SUFFIXES = (".darshan",)
+KEPT_BYTES = 31 << 20
+"""Once so much memory was allocated and freed, the C library of GNU keeps smaller blocks for the
+next use, instead of asking the kernel for new pages for each."""
 RECORDS = ("POSIX", "MPI-IO", "STDIO", "H5F", "H5D")
 REMEDY = (
     "record it again with more memory (environment DARSHAN_MODMEM=64, in MiB, and a line "
@@ -133,6 +136,7 @@ def _described(
     """The same, and the sums over the records of the log."""
     _refuse_incomplete(log, partial)
     ranks = _ranks(log)
+    np.empty(KEPT_BYTES, np.uint8)
     accesses = Accesses(log, ranks, tick)
     if accesses.repeated:
         accesses.close()
