@@ -58,8 +58,15 @@ def decode(text: str, where: str, what: str = "JSON") -> Any:
     Refused besides what is no JSON: a key twice in one object, nesting deeper than any contract
     has, numbers that are not finite, and strings that are not Unicode text.
     """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        if len(row) < len(pairs):
+            raise _not_unique(pairs, where)
+        return row
+
     try:
-        value = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
+        value = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         at = f"line {error.lineno}, column {error.colno}"
         raise UnderstudyError(f"{where}: not {what}: {error.msg} at {at}") from None
@@ -77,13 +84,10 @@ def decode(text: str, where: str, what: str = "JSON") -> Any:
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise UnderstudyError(f"{where}: key {twice!r} stands twice in one object")
-    return row
+def _not_unique(pairs: list[tuple[str, Any]], where: str) -> UnderstudyError:
+    seen: set[str] = set()
+    twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return UnderstudyError(f"{where}: key {twice!r} stands twice in one object")
 
 
 def _fault(value: Any, depth: int, strings: bool) -> tuple[list[str | int], str] | None:
@@ -102,8 +106,11 @@ def _fault(value: Any, depth: int, strings: bool) -> tuple[list[str | int], str]
         return [], NO_TEXT.replace("string", "key")
     for step, inner in value.items() if kind is dict else enumerate(value):
         kind = type(inner)
-        if (kind is float or kind is int) and -LARGEST <= inner <= LARGEST:
-            continue  # most values are numbers
+        if kind is float or kind is int:
+            if -LARGEST <= inner <= LARGEST:
+                continue  # most values are numbers
+        elif kind is not dict and kind is not list and not strings:
+            continue
         found = _fault(inner, depth - 1, strings)
         if found is not None:
             found[0].append(step)

@@ -5,22 +5,24 @@ package jsonschema, which is asked only where a value is not known to be valid, 
 is therefore no verdict: it also stands for schemas with keywords that are not known here.
 """
 
-import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 Check = Callable[[Any], bool]
 
+MOST = sys.float_info.max
 _TYPES: Mapping[str, Check] = {
     "integer": lambda v: type(v) is int and -(1 << 63) <= v < 1 << 63,
-    "number": lambda v: type(v) is int or (type(v) is float and math.isfinite(v)),
+    "number": lambda v: (type(v) is int or type(v) is float) and -MOST <= v <= MOST,
     "string": lambda v: type(v) is str,
     "boolean": lambda v: type(v) is bool,
     "array": lambda v: type(v) is list,
     "object": lambda v: type(v) is dict,
     "null": lambda v: v is None,
 }
+_NUMBERS = ("integer", "number")
 _SILENT = {"$schema", "$id", "$defs", "title", "description", "condition", "default"}
 
 
@@ -85,17 +87,24 @@ class _Compiler:
         """All keywords of a schema."""
         if type(schema) is bool:
             return lambda value: schema
+        words = schema.keys() - _SILENT
+        if words <= {"type", "minimum", "maximum"} and schema.get("type") in _NUMBERS:
+            return self._number(schema)
         checks: list[Check] = []
         for word, argument in schema.items():
             if word in _SILENT or word in _OF_OTHERS:
                 continue
+            if word in ("type", "required") and schema.get("type") == "object":
+                continue  # with the properties
             make = getattr(self, "_" + word.lstrip("$"), None)
             if make is None:
                 raise _UnknownError(word)
             checks.append(make(argument, schema))
         if "prefixItems" in schema and "items" not in schema:
             checks.append(self._items(True, schema))
-        if "additionalProperties" in schema and "properties" not in schema:
+        if "properties" not in schema and (
+            "additionalProperties" in schema or schema.get("type") == "object"
+        ):
             checks.append(self._properties({}, schema))
         return _all(checks)
 
@@ -113,6 +122,18 @@ class _Compiler:
         checks = [_TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
         return checks[0] if len(checks) == 1 else lambda value: any(c(value) for c in checks)
 
+    def _number(self, schema: Any) -> Check:
+        """An integer or a number between limits: most values are of such a schema."""
+        whole = schema["type"] == "integer"
+        least, most = (-(1 << 63), (1 << 63) - 1) if whole else (-MOST, MOST)
+        low, high = (
+            max(least, schema.get("minimum", least)),
+            min(most, schema.get("maximum", most)),
+        )
+        if whole:
+            return lambda value: type(value) is int and low <= value <= high
+        return lambda value: (type(value) is float or type(value) is int) and low <= value <= high
+
     def _enum(self, values: list[Any], _: Any) -> Check:
         if any(type(v) in (dict, list, float) for v in values):
             raise _UnknownError("enum")
@@ -126,10 +147,14 @@ class _Compiler:
         known = {key: self.check(value) for key, value in properties.items()}
         more = schema.get("additionalProperties", True)
         other = None if more is True else self.check(more)
+        only = schema.get("type") == "object"
+        wanted = frozenset(schema.get("required", ()) if only else ())
 
         def check(value: Any) -> bool:
             if type(value) is not dict:
-                return True
+                return not only
+            if not wanted <= value.keys():
+                return False
             for key, inner in value.items():
                 one = known.get(key, other)
                 if one is not None and not one(inner):
