@@ -84,6 +84,11 @@ def _blocks(application: str, group: str, ranks: int) -> GroupBlocks:
     return of_group(descriptor, descriptor.group(group), parameters.groups[group], ranks)
 
 
+@cache
+def _bytes(application: str, group: str, ranks: int) -> int:
+    return int(_blocks(application, group, ranks).bytes.sum())
+
+
 class Skeleton(rfm.CompileOnlyRegressionTest):
     """The program of one descriptor, generated and built by the commands that a person uses."""
 
@@ -195,7 +200,7 @@ class SkeletonAccuracy(Accuracy):
 
     @property
     def bytes_needed(self) -> int:
-        return int(self.expected.bytes.sum())
+        return _bytes(self.built.application, self._group, self.ranks)
 
     def moved_on(self, here: Any) -> int:
         """Of the step that is verified, and of the rounds; the arms are not known before setup."""

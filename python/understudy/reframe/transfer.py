@@ -51,7 +51,7 @@ class TransferAccuracy(Interleaved):
     time_scale = variable(float, value=1.0, loggable=True)
     player_options = variable(str, value="", loggable=True)
     tolerance_percent = variable(float, value=100 * LIMIT_FRACTION, loggable=True)
-    workload_sha256 = variable(str, loggable=True)
+    workload_sha256 = variable(str, value="", loggable=True)  # known by the setup
 
     stripe_count = "default"
     time_limit: Any
@@ -64,8 +64,6 @@ class TransferAccuracy(Interleaved):
             self.case = cases.get(self.application)
             self.described = _described(self.case)
             self._check_programs()
-        self.text = self.described.to_text()
-        self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
         self.num_tasks = self.ranks = self.case.ranks
         if self.time_limit is None:
             run_s = (self.described.runtime_s or 0) + self.bytes_needed / SLOWEST_BYTES_PER_S
@@ -89,6 +87,11 @@ class TransferAccuracy(Interleaved):
             Arm(name=name, producer=OBSERVED, program=PLAYER if name == REPLICA else program)
             for name in ARMS
         ]
+
+    @run_after("setup")
+    def write_out_the_workload(self) -> None:
+        self.text = self.described.to_text()
+        self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
 
     @run_after("setup")
     def skip_without_programs(self) -> None:
