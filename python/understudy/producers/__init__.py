@@ -14,6 +14,7 @@ A producer is one module with
 """
 
 import importlib
+import itertools
 import math
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
@@ -321,6 +322,33 @@ def key(run: Run) -> str:
     return run.identity.id if run.measurement is None else schema.digest(run.measurement)
 
 
+class _Contents:
+    """Numbers of runs, equal for runs with equal keys: the keys of a thousand records would be
+    texts of all their measurements."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, list[tuple[Any, int]]] = {}  # by sketch
+        self._numbers = itertools.count()
+
+    def number(self, run: Run) -> int:
+        content = run.identity.id if run.measurement is None else run.measurement
+        alike = self._known.setdefault(_sketch(content), [])
+        for other, number in alike:
+            if other == content:
+                return number
+        alike.append((content, next(self._numbers)))
+        return alike[-1][1]
+
+
+def _sketch(value: Any) -> Any:
+    """A small part of a JSON value, equal for equal values: of a list its length and the first."""
+    if type(value) is dict:
+        return tuple((name, _sketch(value[name])) for name in sorted(value))
+    if type(value) is list:
+        return len(value), _sketch(value[0]) if value else None
+    return value
+
+
 def _rank(run: Run) -> tuple[bool, bool]:
     """Of copies, the first counts: one that failed, then one that states a session."""
     return not run.failed, run.identity.session is None
@@ -347,8 +375,9 @@ def load_measured(
     unread: Callable[[Path, UnderstudyError], None] | None = None,
 ) -> list[tuple[Path, Run, Measurement | None]]:
     """The same with their measurements; None where a run failed."""
-    loaded: dict[str, tuple[Path, Run, Measurement | None]] = {}
-    contents: dict[str, set[str]] = {}
+    loaded: dict[int, tuple[Path, Run, Measurement | None]] = {}
+    contents: dict[str, set[int]] = {}
+    known = _Contents()
     recorded: dict[Path, dict[str, Any] | None] = {}  # by the folder of the record
     for path in sorted(paths, key=lambda p: p.name != RECORD_FILE):
         progress(path)
@@ -364,7 +393,7 @@ def load_measured(
             continue
         if path.name == RECORD_FILE:
             recorded[path.parent] = run.measurement
-        same = key(run)
+        same = known.number(run)
         contents.setdefault(run.identity.id, set()).add(same)
         if same not in loaded or _rank(run) < _rank(loaded[same][1]):
             loaded[same] = (path, run, measurement)
