@@ -310,7 +310,7 @@ class Session:
         those whose names match."""
         command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
         return subprocess.run(
-            [*map(str, command), "-n", names or f"{check}%workload=sample"],
+            [*map(str, command), "-n", f"{check}%workload=sample" if names is None else names],
             cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 

@@ -190,6 +190,15 @@ def test_an_empty_listing_says_so_and_leaves_no_log(here: Session) -> None:
     assert list(temporary.glob("rfm-*")) == []
 
 
+def test_a_host_that_no_system_names_needs_one(here: Session) -> None:
+    """ReFrame calls it generic, for which there is no check but Claims."""
+    message = "no system names this host; pass --system, such as --system=localhost"
+    done = here.run("-l", "--system=generic", names="")
+    assert "Traceback" not in done.stdout and done.stderr == f"understudy: {message}\n"
+    done = here.run("-r", "--system=generic", names="")
+    assert (done.returncode, done.stderr) == (1, f"understudy: nothing ran: {message}\n")
+
+
 def test_a_module_that_cannot_be_loaded_ends_the_job(here: Session) -> None:
     site = here.folder / "site"
     (site / "systems").mkdir(parents=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any
 
+from understudy.reframe.session import nothing_selected
 from understudy.units import seconds, size
 
 FRONTEND = "reframe.frontend.cli"
@@ -39,8 +40,8 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
     run, moved, longest_s = 0, 0, 0.0
     reasons: dict[str, list[str]] = {}  # by what they have in common
     selected = list(testcases)
-    if not selected:
-        yield "no case was selected"
+    if nothing := nothing_selected(bool(selected)):
+        yield nothing
     for case in selected:
         check, here = case.check, case.partition
         if not hasattr(check, "reasons"):

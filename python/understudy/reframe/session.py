@@ -36,6 +36,7 @@ from understudy.reframe.systems import NEEDS
 
 FAILURE = 1
 LONGEST_REASON = 2000
+UNKNOWN_HOST = "generic"  # ReFrame's own system, for a host that no configuration names
 
 
 @cache
@@ -108,6 +109,13 @@ def note_installation(*, ended: bool) -> None:
     _progress.installing = not ended
 
 
+def nothing_selected(cases: bool) -> str | None:
+    """Why there is nothing to list or to run, if that is so; `cases`: whether any was selected."""
+    if runtime().system.name == UNKNOWN_HOST:
+        return "no system names this host; pass --system, such as --system=localhost"
+    return None if cases else "no case was selected"
+
+
 def discard_early_log() -> None:
     """Remove the log that ReFrame opens in the temporary directory before it reads any
     configuration, and leaves there. Called by ReFrame's configuration, which names its own."""
@@ -137,14 +145,15 @@ def _fail_without_a_run() -> None:
         _keep_or_tell(f"the session was ended while these ran: {told}")
     if _progress.ran or _progress.ended or not began:
         return
-    if _progress.skipped:
+    nothing = nothing_selected(bool(_progress.skipped) or _progress.installing)
+    if nothing is not None:
+        told = reason = nothing
+    elif _progress.skipped:
         reason = f"all {len(_progress.skipped)} cases were skipped"
         told = f"{reason}, for the reasons above"
         reason += f": {'; '.join(dict.fromkeys(_progress.skipped))}"
-    elif _progress.installing:
-        told = reason = "the programs were not installed, for the reason above"
     else:
-        told = reason = "no case was selected"
+        told = reason = "the programs were not installed, for the reason above"
     print(f"understudy: nothing ran: {told}", file=sys.stderr, flush=True)
     _keep_or_tell(f"nothing ran: {reason}")
     sys.stdout.flush()

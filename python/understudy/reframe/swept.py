@@ -36,7 +36,7 @@ def _points(partition: Any, space: str) -> list[str]:
 
     def possible(point: str) -> bool:
         asked = spaces.parse(point)
-        if int(asked.get(spaces.NODES_AXIS, 1)) > partition.extras[MAX_NODES]:
+        if int(asked.get(spaces.NODES_AXIS, 1)) > partition.extras.get(MAX_NODES, 1):
             return False
         count = asked.get(spaces.STRIPE_COUNT_AXIS, "")
         if count.isdigit() and most is not None and int(count) > most:
