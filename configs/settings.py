@@ -36,6 +36,8 @@ session.expect_a_run()
 session.discard_early_log()
 
 SERIAL = ["--exec-policy=serial"]
+# Without the checks that repeat a run many times.
+QUICK = ["-P stripe_count=default", "-S max_bytes=1GiB", "-T darshan", "-x '^(Skel|Transfer)'"]
 # Of storage, not of the page cache: data are flushed, and read back by another rank.
 STORAGE = [
     "-S Replay.fsync=1",
@@ -54,7 +56,7 @@ site_configuration = {
     "environments": environments,
     "modes": [
         {"name": "serial", "options": SERIAL},
-        {"name": "quick", "options": [*SERIAL, "-P stripe_count=default", "-S max_bytes=1GiB"]},
+        {"name": "quick", "options": [*SERIAL, *QUICK]},
         {"name": "sweep", "options": [*SERIAL, "-t sweep"]},
         {"name": "scaling", "options": [*SERIAL, "-t scaling"]},
         {"name": "accept", "options": [*SERIAL, "-S require_reference=1", *STORAGE]},

@@ -190,6 +190,45 @@ def test_an_empty_listing_says_so_and_leaves_no_log(here: Session) -> None:
     assert list(temporary.glob("rfm-*")) == []
 
 
+def test_a_dry_run_of_nothing_fails_and_leaves_no_record(here: Session) -> None:
+    done = here.run("--dry-run", SYSTEM, names="^Nothing")
+    assert (done.returncode, done.stderr) == (
+        1, "understudy: nothing ran: no case was selected\n"
+    )  # fmt: skip
+    assert not list((here.folder / "out").rglob("*.json.gz"))
+
+
+def test_an_unknown_partition_is_one_message(here: Session) -> None:
+    done = here.run("-r", "--system=localhost:nosuch")
+    assert done.returncode == 1 and "localhost:nosuch" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_directory_that_has_gone_is_no_skip(here: Session) -> None:
+    """Nor do cases of two partitions run at the same time, unless they are asked to."""
+    site = here.folder / "site"
+    (site / "systems").mkdir(parents=True)
+    text = Path("configs/systems/localhost.py").read_text()
+    text = text.replace('"name": "localhost"', '"name": "gone"').replace(
+        '"^localhost$"', '"^gone$"'
+    )
+    text = text.replace('["localhost"]', '["gone"]').replace('"/var/tmp"', '"/nosuch/tmp"')
+    (site / "systems" / "gone.py").write_text(text.replace('"max_local_jobs": 1,', ""))
+    here.environment["UNDERSTUDY_PATH"] = str(site)
+    done = here.run(
+        "-r", "--system=gone", "-P", "method=posix", "-P", "stripe_count=default", check="Replay"
+    )
+    assert done.returncode == 1 and "Ran 2/2" in done.stdout, done.stdout
+    assert re.search(r"job ended with status 1: mktemp: .*/nosuch/tmp", done.stdout)
+    begun = [
+        m[1] for m in re.finditer(r"\[ +(RUN|OK|FAIL) +\]", re.sub("\x1b.*?m", "", done.stdout))
+    ]
+    assert begun[0::2] == ["RUN", "RUN"] and "RUN" not in begun[1::2]
+    kept = list((here.folder / "out" / "records").rglob("*.json.gz"))
+    said = [str(producers.load(path).producer.failure) for path in kept]
+    assert len(said) == 2 and sum("mktemp: " in text for text in said) == 1
+
+
 def test_a_host_that_no_system_names_needs_one(here: Session) -> None:
     """ReFrame calls it generic, for which there is no check but Claims."""
     message = "no system names this host; pass --system, such as --system=localhost"
@@ -319,6 +358,16 @@ def test_what_a_batch_system_is_asked(
     asked.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert endings.told(scheduler, "7", None, ["n1"], "") == words
+
+
+@pytest.mark.parametrize(("state", "stderr", "cut"), [
+    ("COMPLETED", "", False), ("COMPLETED", SLURM.format(why=""), True), (None, "", False),
+    ("TIMEOUT", "", True), ("COMPLETED", "srun: error: *** STEP 7.0 ON n1 CANCELLED AT", False),
+])  # fmt: skip
+def test_a_job_without_accounting_is_cut_short_by_what_slurm_writes(
+    state: str | None, stderr: str, cut: bool
+) -> None:
+    assert endings.cut_short(state, stderr) == cut
 
 
 def test_of_many_nodes_some_are_named() -> None:

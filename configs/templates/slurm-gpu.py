@@ -25,13 +25,13 @@ from understudy.reframe.systems import (
 GPU_NODES = {
     "scheduler": "slurm",  # jobs are asked of sacct; squeue, if there is no accounting
     "launcher": "srun",
-    "access": ["--account=PROJECT", "--partition=gpu"],  # EXAMPLE; or -J account=… on each run
+    # EXAMPLE; or -J account=… on each run. GPUs are asked for only because many sites give their
+    # nodes to no job without one; no replay uses them.
+    "access": ["--account=PROJECT", "--partition=gpu", "--gpus-per-node=4"],
     "environs": ["gnu-mpi"],
     "max_jobs": 1,  # replays must not run beside each other
-    # EXAMPLE: the cores of a node that may run ranks. GPUs are asked for only because many sites
-    # give their nodes to no job without one; no replay uses them.
+    # EXAMPLE: the cores of a node that may run ranks.
     "processor": {"num_cpus": 64, "num_sockets": 1, "num_cpus_per_socket": 64},
-    "resources": [{"name": "gpu", "options": ["--gpus-per-node={num_gpus_per_node}"]}],
     "features": [MPI],
     "extras": {MAX_NODES: 128, RANKS_PER_NODE: 64, NEEDS: ["sbatch", "srun"]},  # EXAMPLE
 }

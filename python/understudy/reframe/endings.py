@@ -103,9 +103,10 @@ def silent(lines: Sequence[str], ranks: int) -> str:
     )
 
 
-def cut_short(state: str | None) -> bool:
-    """Whether ReFrame's state of a job says that the batch system ended it."""
-    return _known(state) is not None
+def cut_short(state: str | None, stderr: str) -> bool:
+    """Whether ReFrame's state of a job, or else Slurm in its error output, says that the batch
+    system ended it: without accounting, ReFrame knows no state."""
+    return _known(state) is not None or bool(re.search(r"\*\*\* JOB \S+ ON \S+ CANCELLED", stderr))
 
 
 def _known(state: str | None) -> str | None:

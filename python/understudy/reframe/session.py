@@ -23,8 +23,10 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 import reframe.core.logging as frontend_logging
+from reframe.core.exceptions import ReframeFatalError
 from reframe.core.runtime import runtime
 from reframe.frontend.executors import Runner
+from reframe.frontend.executors.policies import SerialExecutionPolicy
 from reframe.frontend.reporting import RunReport
 
 from understudy import producers
@@ -36,6 +38,7 @@ from understudy.reframe.systems import NEEDS
 
 FAILURE = 1
 LONGEST_REASON = 2000
+DRY = "--dry-run"
 UNKNOWN_HOST = "generic"  # ReFrame's own system, for a host that no configuration names
 
 
@@ -104,6 +107,15 @@ def exit_on_error() -> Iterator[None]:
         end(str(error))
 
 
+def run_one_by_one() -> None:
+    """From now on, ReFrame runs cases one after the other, unless it is asked for another policy:
+    `max_jobs` is of a partition, and two partitions can have one file system."""
+    module: Any = sys.modules.get("reframe.frontend.cli")
+    asked = any(word.startswith("--exec") for word in sys.argv[1:])
+    if not asked and hasattr(module, "AsynchronousExecutionPolicy"):
+        module.AsynchronousExecutionPolicy = SerialExecutionPolicy
+
+
 def note_installation(*, ended: bool) -> None:
     """The installation of the programs that all cases need begins, or ended well."""
     _progress.installing = not ended
@@ -128,24 +140,28 @@ def discard_early_log() -> None:
 def asks_to_run(arguments: Sequence[str]) -> bool:
     """True for arguments of ReFrame that run tests (-r, also as in -vr) and not dry."""
     run = any(a == "--run" or re.match(r"-[vqR]*r", a) for a in arguments)
-    return run and "--dry-run" not in arguments
+    return run and DRY not in arguments
 
 
 def expect_a_run() -> None:
     """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
     name or a system without its programs passes. Called once, by ReFrame's configuration."""
-    if asks_to_run(sys.argv[1:]):
+    if asks_to_run(sys.argv[1:]) or DRY in sys.argv:
         atexit.register(_fail_without_a_run)
 
 
 def _fail_without_a_run() -> None:
     began = _progress.loaded or not _progress.checks
+    dry = DRY in sys.argv
     if _progress.aborted and _progress.interrupted:
         told = ", ".join(_progress.interrupted)
         _keep_or_tell(f"the session was ended while these ran: {told}")
-    if _progress.ran or _progress.ended or not began:
+    if _progress.ran or _progress.ended or not began or (dry and _progress.skipped):
         return
-    nothing = nothing_selected(bool(_progress.skipped) or _progress.installing)
+    try:
+        nothing = nothing_selected(bool(_progress.skipped) or _progress.installing)
+    except ReframeFatalError:  # there is no such system, as ReFrame has said
+        return
     if nothing is not None:
         told = reason = nothing
     elif _progress.skipped:
@@ -155,7 +171,8 @@ def _fail_without_a_run() -> None:
     else:
         told = reason = "the programs were not installed, for the reason above"
     print(f"understudy: nothing ran: {told}", file=sys.stderr, flush=True)
-    _keep_or_tell(f"nothing ran: {reason}")
+    if not dry:
+        _keep_or_tell(f"nothing ran: {reason}")
     sys.stdout.flush()
     logging.shutdown()
     os._exit(FAILURE)  # the status that sys.exit was given stands by now
