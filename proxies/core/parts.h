@@ -83,6 +83,9 @@ struct und_series {
     int sets;                           /* of slots: more than one where several sets of files are open at a time */
     struct und_slot *all_slots, *slots; /* of all sets, and of the one of the prepared dump */
     struct und_series *base;            /* that writes the files which this one reads; NULL: it reads its own */
+    bool lends;                         /* its files stay open behind its last dump, for those that read them */
+    struct und_series *lender;          /* whose files are closed when the last dump is, of which this one is the last
+                                           reader; NULL: of none */
     struct und_place *places;           /* of the content of the prepared dump; none if no variable asks for one */
     int place_count, place_capacity;
     struct und_piece *pieces;

@@ -225,9 +225,29 @@ bool und_run_finds_files(const struct und_run *run, struct und_error *error)
     return und_fail(error, "%s", mine.text);
 }
 
+/* Updated files that stay open do so until the last dump that reads them. */
+static void lend_files(const struct und_run *run, struct und_series **series)
+{
+    const struct und_event *events = run->schedule->events;
+    for (int s = 0; s < run->workload->stream_count; ++s) {
+        const struct und_stream *stream = &run->workload->streams[s];
+        int last = -1, own = -1;
+        if (!stream->update || stream->reopen || stream->names > 1)
+            continue;
+        for (int e = 0; e < run->schedule->count; ++e) {
+            own = !events[e].restart && events[e].stream == s ? e : own;
+            last = !events[e].restart && run->workload->streams[events[e].stream].reads == s ? e : last;
+        }
+        if (own >= 0 && own < last && events[own].dump + 1 == stream->dump_count &&
+            events[last].dump + 1 == run->workload->streams[events[last].stream].dump_count)
+            und_series_lend(series[s], series[events[last].stream]);
+    }
+}
+
 static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes)
 {
     struct und_series **series = series_new_all(run);
+    lend_files(run, series);
     const double zero = und_clock_start(run->comm);
     double end = zero; /* of the event before */
     for (int e = 0; e < run->schedule->count; ++e) {
@@ -240,6 +260,12 @@ static void play(const struct und_run *run, struct und_record *records, struct s
         end = und_clock();
         und_series_look(series[at], &sizes[e].files, &sizes[e].file_bytes);
         und_series_note_layouts(series[at]);
+        struct und_series *closed = event->restart ? NULL : und_series_returns(series[at]);
+        if (closed) {
+            struct sizes known;
+            und_series_look(closed, &known.files, &known.file_bytes);
+            und_series_note_layouts(closed);
+        }
         if (run->plan->verbose && run->rank == 0)
             report(run, event, &records[e * UND_PHASES]);
     }

@@ -160,6 +160,17 @@ void und_series_read_from(struct und_series *series, struct und_series *base)
     series->base = base;
 }
 
+void und_series_lend(struct und_series *series, struct und_series *last)
+{
+    series->lends = true;
+    last->lender = series;
+}
+
+struct und_series *und_series_returns(const struct und_series *series)
+{
+    return series->dump + 1 == series->stream->dump_count ? series->lender : NULL;
+}
+
 bool und_series_begins(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
@@ -170,7 +181,7 @@ bool und_series_ends(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
     return stream->reopen ? dump + 1 == stream->dump_count || stream->dumps[dump + 1].first > dump
-                          : dump >= stream->dump_count - stream->names;
+                          : !series->lends && dump >= stream->dump_count - stream->names;
 }
 
 bool und_series_lasts(const struct und_series *series, int dump)

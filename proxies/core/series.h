@@ -66,6 +66,12 @@ bool und_series_find(const struct und_series *series, struct und_error *error);
 /* A series that reads the files of another, as they are when a dump is played. */
 void und_series_read_from(struct und_series *series, struct und_series *base);
 
+/* Files that stay open stay so for the streams that read them, until `last` has read its last dump. */
+void und_series_lend(struct und_series *series, struct und_series *last);
+
+/* Whose files the prepared dump has closed with its own; NULL: no other's. */
+struct und_series *und_series_returns(const struct und_series *series);
+
 /* Reads the dump and compares it. */
 void und_series_compare(struct und_series *series, struct und_verification *verification);
 

@@ -237,6 +237,8 @@ void und_series_close(struct und_series *series)
                 series->plan->method->close(series->slots[s].file);
             series->slots[s].file = NULL;
         }
+    if (und_series_returns(series))
+        und_series_close(und_series_returns(series));
     und_watch_leave();
 }
 
@@ -310,9 +312,8 @@ void und_series_note_layouts(const struct und_series *series)
         return;
     }
     struct und_striped *striped = series->run->striped;
-    /* Appended files that stay open are closed by another dump than the one that made them. */
-    const bool stays = series->stream->append && !series->stream->reopen;
-    if (!stays && !und_series_makes_files(series, series->dump))
+    /* Files that stay open are closed by another dump than the one that made them. */
+    if (series->stream->reopen && !und_series_makes_files(series, series->dump))
         return;
     for (int s = 0; s < series->stream->files && series->mode == UND_CREATE && series->plan->method->has_files; ++s) {
         const struct und_slot *slot = &series->slots[s];

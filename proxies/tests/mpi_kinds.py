@@ -414,6 +414,38 @@ def in_turn(player: Player, method: str) -> None:
         expect(moved == [n * WHOLE_BYTES for n in (2, 2, 3, 1)], f"{name}-read: {moved}")
 
 
+def lent(player: Player, method: str) -> None:
+    """Updated files that stay open do so until they are read for the last time."""
+    require(player, method)
+    streams = []
+    for name, dumps, layout in (
+        ("once", [dump(0.0)], {}),
+        ("twice", [dump(0.0), dump(0.2)], {"layout": "file-per-process"}),
+    ):
+        base = stream(name, dumps=dumps, method=method, files="update", reopen=False, **layout)
+        streams.append(base)
+        for number, times in enumerate(((0.1, 0.4), (0.3, 0.5, 0.6))):
+            streams.append(
+                stream(f"{name}-read-{number}", operation="read", files="update", reads=name,
+                       dumps=[dump(t) for t in times], method=method, **layout)
+            )  # fmt: skip
+    described = workload(*streams)
+    result = player.play(described, "--verify", "--time-scale", 0)
+    expect(result["verification"]["wrong_bytes"] == 0, f"{result['verification']}")
+    for name, count in (("once", 1), ("twice", 2)):
+        opens = [operations(d, "open") > 0 for d in played(result, name)]
+        expect(opens == [True, False][:count], f"{name} opens {opens}")
+        expect(not any(operations(d, "close") for d in played(result, name)), f"{name} closes")
+        for number in range(2):
+            found = played(result, f"{name}-read-{number}")
+            expect(not any(operations(d, "open") for d in found), f"{name}, {number}: it opens")
+            expect(all(d["bytes"] == WHOLE_BYTES for d in found), f"{name}, {number}: {found}")
+            closes = [operations(d, "close") > 0 for d in found]
+            expected = [False, False, True] if number else [False, False]
+            expect(closes == expected, f"{name}, {number}: closes {closes}")
+    player.play(described, "--restart", "--verify", "--time-scale", 0)
+
+
 def in_turn_restart(player: Player) -> None:
     """A restart reads a dump that continues where it is."""
     old = ("a",)
@@ -463,6 +495,7 @@ CASES = {
     **{f"grown.{m}": partial(grown, method=m) for m in METHODS if m != "adios"},
     **{f"ordered.{m}": partial(ordered, method=m) for m in METHODS},
     **{f"in-turn.{m}": partial(in_turn, method=m) for m in ("posix", "mpiio")},
+    **{f"lent.{m}": partial(lent, method=m) for m in ("posix", "mpiio")},
     "in-turn-restart": in_turn_restart,
     "in-turn-refused": in_turn_refused,
     "smaller": smaller,

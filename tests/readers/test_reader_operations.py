@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.readers.synthetic import Run, only, sizes
 from understudy.contracts.workload import Stream, provenance_of
 
@@ -89,16 +91,19 @@ def test_a_log_of_operations_alone(tmp_path: Path) -> None:
     assert all_at_once == {"create": ((2, 500),), "stat": ((2, 500),)}
 
 
-def test_a_file_read_and_written_is_opened_no_more_often(tmp_path: Path) -> None:
-    """One descriptor for both: the player opens the file for each, and another one less often."""
+@pytest.mark.parametrize("opens", [1, 2])
+def test_a_file_read_and_written_is_opened_no_more_often(opens: int, tmp_path: Path) -> None:
+    """By one descriptor for both, which the player then keeps open, or by two."""
     run = Run(nprocs=1)
-    file = run.write("/s/scratch", MIB, 1.0, rank=0)
-    run.modules["POSIX"][0] |= {
-        "POSIX_BYTES_READ": MIB, "POSIX_READS": 1, "POSIX_F_READ_START_TIMESTAMP": 2.0,
-        "POSIX_F_READ_END_TIMESTAMP": 2.1, "POSIX_MAX_BYTE_READ": MIB - 1,
-    }  # fmt: skip
-    assert file
+    read_too = {"READS": 1, "BYTES_READ": MIB, "MAX_BYTE_READ": MIB - 1,
+                "F_READ_START_TIMESTAMP": 2.0, "F_READ_END_TIMESTAMP": 2.1}  # fmt: skip
+    run.write("/s/scratch", MIB, 1.0, rank=0, OPENS=opens, **read_too)
     run.write("/s/other", 9 * MIB, 50.0, rank=0, OPENS=5)
     workload = run.describe(tmp_path)
-    extra = [o for s in workload.streams for d in s.dumps for o in d.operations]
-    assert sum(o.count for o in extra) == 3
+    written, read, other = workload.streams
+    assert read.reads == written.name
+    assert (written.files, written.stays_open) == (
+        ("update", True) if opens == 1 else ("new", False)
+    )
+    assert [made(s) for s in (written, read)] == [[{}], [{}]]
+    assert made(other) == [{"open": ((1, 4),)}]

@@ -28,6 +28,7 @@ from understudy.inference.table import ALL_RANKS, BURST
 
 MAX_RANKS = 1 << 16  # above which the operations of all ranks are taken together, and are alike
 MAX_RUNS = 64  # runs of ranks that an operation may have
+IN_PLACE = ("posix", "mpiio")  # by which the player can read files that it has open for writing
 LIBRARY = ("hdf5",)  # methods whose opens the player cannot repeat
 MODULES = {"posix": "POSIX", "stdio": "STDIO", "mpiio": "MPIIO", "hdf5": "H5F"}
 
@@ -56,6 +57,18 @@ class Metadata:
                 for dump, mine, is_open in zip(stream.dumps, own, there, strict=True)
             ]
         self.made.append(lacks)
+
+    def in_one_open(self, written: Draft, base: Stream, read: Draft) -> bool:
+        """Whether files of one dump, which `base` writes, were also read while open for that: by
+        the log they were opened no more often."""
+        own = self._own(written, 0)
+        if base.files != "new" or written.dumps > 1 or base.method not in IN_PLACE or own is None:
+            return False
+        others = [self._own(read, k) for k in range(read.dumps)]
+        opens = opened(tuple(sorted(base.dumps[0].variables, key=repr)), self.ranks)
+        return int(own[0].sum()) == opens.total and not any(
+            other is not None and other[0].any() for other in others
+        )
 
     def _of_open_files(self, stream: Stream, own: Sequence[Whole | None]) -> list[Whole | None]:
         """Of files that stay open: what was done more often is spread over the dumps."""

@@ -104,6 +104,12 @@ class Composer:
             bases = [made[k] for d in others if (k := where[id(d)]) < len(made)]
             stream = self._extending(stream, bases, len(made))
             stream, base = self._reading(draft, stream, before, len(made))
+            if base is not None:
+                at = next(k for k, one in enumerate(made) if one is base)
+                written = before[at][0]
+                if not twins.get(id(written)) and metadata.in_one_open(written, base, draft):
+                    base = made[at] = self._held_open(base, at)
+                    before[at] = written, base
             made.append(stream)
             before.append((draft, stream))
             metadata.learn(draft, stream, base)
@@ -178,6 +184,14 @@ class Composer:
             own = replace(stream, dumps=tuple(map(turns.without_places, stream.dumps)))
             return own, None
         return stream, None
+
+    def _held_open(self, stream: Stream, index: int) -> Stream:
+        """The stream, with files that stay open for those that read them."""
+        how = "as many opens in the log as for writing alone"
+        self.provenance.append(
+            Provenance(path=f"/streams/{index}/reopen", origin="derived", how=how)
+        )
+        return replace(stream, files="update", reopen=False)
 
     def _fold_small(self, drafts: list[Draft]) -> list[Draft]:
         """Put single small inputs into one stream, so that the streams that matter can be seen."""

@@ -262,7 +262,8 @@ class Stream:
     @property
     def stays_open(self) -> bool:
         """Whether files are open from their first dump to their last: appended ones unless
-        `reopen` is true, updated ones if it is false."""
+        `reopen` is true, updated ones if it is false. One set of updated ones is open until it
+        is read for the last time."""
         return self.files == "append" if self.reopen is None else not self.reopen
 
     @property
@@ -316,7 +317,11 @@ class Stream:
         dumps = [e.dump for e in self.expanded()]
         starts = [e.time_s for e in self.expanded()]
         ends = [bisect_right(starts, time) for time in times]
-        return [0 < end < len(dumps) and (self.stays_open or dumps[end].continues) for end in ends]
+        lends = self.files == "update" and self.stays_open and self.names == 1
+        return [
+            end > 0 and (self.stays_open or dumps[end].continues) if end < len(dumps) else lends
+            for end in ends
+        ]
 
     def expanded(self) -> Iterator[Occurrence]:
         """Every dump in order, one after the other, with repetitions."""
