@@ -15,6 +15,7 @@ it, and --keep DIR keeps the logs of failures.
 
 import argparse
 import json
+import os
 import random
 import re
 import resource
@@ -25,9 +26,13 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
 
@@ -42,6 +47,7 @@ from understudy.errors import UnderstudyError
 
 MEMORY_BYTES = 1 << 30
 CASE_S = 20
+BLOCK = 100
 DAMAGE = re.compile(
     "belong to no region|marked incomplete|without any record|have no name|left out, whose"
 )
@@ -467,39 +473,68 @@ def _where(error: BaseException) -> str:
     return f"{type(error).__name__}: {error} ({place})"
 
 
+@dataclass(frozen=True)
+class Block:
+    """Some cases, which one process runs: click keeps every output of its process, so that one
+    process for all would grow over the limit."""
+
+    seeds: range
+    deadline: float
+    keep: Path | None
+
+    def run(self) -> list[tuple[int, str, str, float, int]]:
+        """Each case: its seed, what came of it, why it failed, its CPU seconds, and the largest
+        memory so far in MiB."""
+        done = []
+        with tempfile.TemporaryDirectory() as name, limits():
+            folder = Path(name)
+            logs = corpus(folder)
+            bytewise = Damage(logs, folder)
+            path = folder / "case.darshan"
+            for seed in self.seeds:
+                if time.time() > self.deadline:
+                    break
+                start = time.process_time()
+                if seed % 4 == 0:
+                    what, why = bytewise.case(seed, path)
+                else:
+                    case(logs, seed, path)
+                    what, why = verdict(path, seed)
+                if what == "failed" and self.keep is not None:
+                    (self.keep / f"{seed}.darshan").write_bytes(path.read_bytes())
+                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+                done.append((seed, what, why, time.process_time() - start, peak))
+        return done
+
+
 def run(first: int, cases: int, seconds: float, keep: Path | None, verbose: bool) -> int:
     """Run cases until there are enough of them or time is up; the number of failures."""
     counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
-    begin, slowest = time.monotonic(), (0.0, 0)
-    with tempfile.TemporaryDirectory() as name, limits():
-        folder = Path(name)
-        logs = corpus(folder)
-        bytewise = Damage(logs, folder)
-        path = folder / "case.darshan"
-        for seed in range(first, first + cases):
-            if time.monotonic() - begin > seconds:
-                break
-            start = time.process_time()
-            if seed % 4 == 0:
-                what, why = bytewise.case(seed, path)
-            else:
-                case(logs, seed, path)
-                what, why = verdict(path, seed)
-            slowest = max(slowest, (time.process_time() - start, seed))
-            counts[what] += 1
-            if what == "failed":
-                kinds[why.rpartition("(")[2] if why.endswith(")") else why[:60]] += 1
-                print(f"seed {seed}: {why}", flush=True)
-                if keep is not None:
-                    (keep / f"{seed}.darshan").write_bytes(path.read_bytes())
-            elif verbose:
-                print(f"seed {seed}: {what}", flush=True)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    spent = time.monotonic() - begin
+    begin, slowest, largest = time.time(), (0.0, 0), 0
+    end = first + cases
+    blocks = (
+        Block(range(n, min(n + BLOCK, end)), begin + seconds, keep)
+        for n in range(first, end, BLOCK)
+    )
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+        workers = len(os.sched_getaffinity(0))
+        running = deque(pool.submit(block.run) for block in islice(blocks, workers))
+        while running:
+            for seed, what, why, spent_s, peak in running.popleft().result():
+                slowest, largest = max(slowest, (spent_s, seed)), max(largest, peak)
+                counts[what] += 1
+                if what == "failed":
+                    kinds[why.rpartition("(")[2] if why.endswith(")") else why[:60]] += 1
+                    print(f"seed {seed}: {why}", flush=True)
+                elif verbose:
+                    print(f"seed {seed}: {what}", flush=True)
+            if time.time() < begin + seconds:
+                running.extend(pool.submit(block.run) for block in islice(blocks, 1))
+    spent = time.time() - begin
     print(f"{sum(counts.values())} cases in {spent:.0f} s: {counts['described']} described, "
           f"{counts['refused']} refused, {counts['failed']} failed; slowest {slowest[0]:.1f} s "
-          f"(seed {slowest[1]}), at most {peak} MiB")  # fmt: skip
+          f"(seed {slowest[1]}), at most {largest} MiB")  # fmt: skip
     for place, count in kinds.most_common():
         print(f"{count:6} {place}")
     return counts["failed"]
