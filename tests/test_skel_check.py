@@ -305,6 +305,12 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
     )
 
 
+def test_a_method_of_no_application_is_one_message(session: Session) -> None:
+    done = session.run("-l", "--system=localhost", "-P", "method=foo")
+    assert done.returncode and "Traceback" not in done.stderr
+    assert "understudy: -P method=foo: expected one of MPI_AMR, MPI_LUSTRE, POSIX\n" in done.stderr
+
+
 def test_without_adios_the_cases_are_skipped_and_the_reason_is_told(session: Session) -> None:
     player = session.folder / "understudy-replay"
     player.write_text("#!/bin/sh\necho 'adios  unavailable: built without ADIOS 1.13'\n")

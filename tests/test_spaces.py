@@ -402,3 +402,14 @@ def test_a_listing_ends_with_its_cases_bytes_and_time_on_stderr(tmp_path: Path) 
         "understudy: 1 are left out, such as Replay %workload=sample %method=posix "
         "%stripe_count=cores: stripe count 48 is that of the case with a target for each node"
     ]
+
+
+def test_a_listing_counts_no_case_of_a_method_that_the_player_lacks(tmp_path: Path) -> None:
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", "echo 'posix available'; echo 'nfs unavailable: no NFS'")
+    done = session.run("-l", "--system=localhost:disk", names="^Replay%workload=sample")
+    assert done.stderr.splitlines()[0].startswith("understudy: 1 cases move ")
+    assert done.stderr.splitlines()[1] == (
+        "understudy: 1 are left out, such as Replay %workload=sample %method=nfs "
+        "%stripe_count=default: nfs: no NFS"
+    )

@@ -126,8 +126,9 @@ def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["-S", "max_bytes=1XB"], "'1XB': expected bytes, such as 4194304, 4MiB or 4MB"),
-    (["-S", "transfer_bytes=-1"], "'-1': expected bytes, such as 4194304, 4MiB or 4MB"),
+    (["-S", "max_bytes=1XB"], "-S max_bytes=1XB: expected bytes, such as 4194304, 4MiB or 4MB"),
+    (["-S", "Replay.transfer_bytes=-1"],
+     "-S transfer_bytes=-1: expected bytes, such as 4194304, 4MiB or 4MB"),
     (["-S", "ranks_per_node=-3"], "-S ranks_per_node=-3: expected at least 1"),
     (["-S", "ranks_per_node=0"], "-S ranks_per_node=0: expected at least 1"),
     (["-S", "drop_cache=1"], "-S drop_cache=1: only with -S restart=1, which reads"),
@@ -138,6 +139,8 @@ def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
     (["-S", "nodes=0"], "-S nodes=0: expected a number of nodes"),
     (["-P", "stripe_count=all"],
      "-P stripe_count=all: expected default, nodes, cores or a number of targets"),
+    (["-P", "method=foo"],
+     "-P method=foo: expected one of described, adios, hdf5, mpiio, posix"),
     (["-P", "stripe_count=0"],
      "-P stripe_count=0: expected default, nodes, cores or a number of targets"),
 ])  # fmt: skip
@@ -147,6 +150,20 @@ def test_an_invalid_option_ends_with_one_message(
     _, printed = dry(tmp_path, "archer", *arguments)
     assert f"understudy: {message}\n" in printed
     assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize(("check", "arguments", "message"), [
+    ("Mdtest", ["-S", "files=0"], "-S files=0: expected at least 1"),
+    ("Ior", ["-S", "block_bytes=0"], "-S block_bytes=0: expected at least 1B"),
+])  # fmt: skip
+def test_an_invalid_option_of_another_check_ends_with_one_message(
+    check: str, arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", LISTED)
+    done = session.run("-l", "--system=localhost:tmpfs", *arguments, check=check)
+    assert f"understudy: {message}" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode
 
 
 @pytest.mark.parametrize(("text", "size"), [

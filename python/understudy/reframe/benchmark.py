@@ -6,6 +6,7 @@
 import json
 import shlex
 import shutil
+import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -142,9 +143,14 @@ class Ior(Benchmark):
         "hard": "-a POSIX -t 47008",
     }
 
+    @run_after("init")
+    def check_block(self) -> None:
+        if self.block_bytes < 1:
+            sys.exit(f"understudy: -S block_bytes={self.block_bytes:d}: expected at least 1B")
+
     @property
     def block(self) -> int:
-        """Of a rank: a multiple of the transfer size."""
+        """Of a rank: a multiple of the transfer size, one at least."""
         transfer = int(self.cases[self.case].rpartition(" ")[2])
         return int(max(1, self.block_bytes // transfer) * transfer)
 
@@ -201,6 +207,11 @@ class Mdtest(Benchmark):
         "hard": "-F -w 3901 -e 3901 -t",
     }
     operations = ("File creation", "File stat", "File read", "File removal")
+
+    @run_after("init")
+    def check_files(self) -> None:
+        if self.files < 1:
+            sys.exit(f"understudy: -S files={self.files}: expected at least 1")
 
     @property
     def bytes_needed(self) -> int:

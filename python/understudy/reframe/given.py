@@ -10,7 +10,7 @@ from reframe.core.fields import make_convertible
 # What a variable or parameter takes, by the name of its type.
 VALUES = {
     "Bool": "true or false", "int": "an integer", "float": "a number", "str": "text",
-    "Duration": "a time such as 90s, 10m or 1h30m", "Size": "a size such as 4MiB",
+    "Duration": "a time such as 90s, 10m or 1h30m", "Size": "bytes, such as 4194304, 4MiB or 4MB",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any
 
+from understudy.reframe import spack
 from understudy.reframe.session import nothing_selected
 from understudy.units import seconds, size
 
@@ -47,6 +48,8 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
         if not hasattr(check, "reasons"):
             continue
         reason = next(check.reasons(here), None) or check.oversized(here)
+        if reason is None and here.scheduler.is_local and not spack.asked():
+            reason = check.without_method()
         if reason is not None:
             common = re.sub("[0-9]+", "", reason.replace(here.fullname, ""))
             reasons.setdefault(common, []).append(f"{check.display_name}: {reason}")

@@ -87,11 +87,13 @@ def stripe_counts() -> tuple[str, ...]:
 
 
 class Size(int):
-    """Bytes, which -S gives with a unit: 1GiB. A mistake ends the session with one message."""
+    """Bytes, which -S gives with a unit: 1GiB. A ValueError tells of a mistake."""
 
     def __new__(cls, value: int | str) -> "Size":
-        with session.exit_on_error():
+        try:
             return super().__new__(cls, parse_size(str(value)))
+        except UnderstudyError as error:
+            raise ValueError(str(error)) from None
 
 
 class _Abstract(RegressionTestMeta, ABCMeta):
@@ -387,9 +389,12 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         self.job.launcher.options += KILL_ALL_RANKS.get(here.launcher_type.registered_name, [])
 
     def _skip_without_method(self, program: Path | None) -> None:
-        for method in self.methods_needed:
-            reason = lacks(method, program)
-            self.skip_if(reason is not None, reason)
+        reason = self.without_method(program)
+        self.skip_if(reason is not None, reason)
+
+    def without_method(self, program: Path | None = None) -> str | None:
+        """What a player, by default that on PATH, lacks for the case; None if nothing."""
+        return next(filter(None, (lacks(m, program) for m in sorted(self.methods_needed))), None)
 
     def _skip_without_space(self, stated: str) -> None:
         scratch, _ = expanded(stated)

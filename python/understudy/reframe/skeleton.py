@@ -148,6 +148,7 @@ class SkeletonAccuracy(Accuracy):
     aggregators = variable(int, value=0, loggable=True)
 
     time_limit: Any
+    choices = {"method": lambda: methods()}  # that -P gives
     keep_files = [APPLICATION, SKELETON, VERIFIED_RESULT, LISTING]
 
     @run_after("init")
@@ -171,11 +172,7 @@ class SkeletonAccuracy(Accuracy):
     @run_after("setup")
     def select_test(self) -> None:
         self.application = self.built.application
-        found = [test for test in _tests(self.application) if test.method == self.method]
-        self.skip_if(
-            not found, f"the parameters of {self.application} have no test of {self.method}"
-        )
-        self.described = found[0]
+        [self.described] = self._tests_of_method[:1]
         self.num_tasks = self.ranks
         if self.time_limit is None:
             steps = 1 + 2 * self.rounds * self.repetitions
@@ -194,9 +191,19 @@ class SkeletonAccuracy(Accuracy):
         """What each process writes in a step."""
         return _blocks(self.built.application, self._group, self.ranks)
 
+    def reasons(self, here: Any) -> Iterator[str]:
+        if not self._tests_of_method:
+            name = self.built.application
+            yield f"the parameters of {name} have no test of {self.method}"
+        yield from super().reasons(here)
+
+    @property
+    def _tests_of_method(self) -> list[Test]:
+        return [test for test in _tests(self.built.application) if test.method == self.method]
+
     @property
     def _group(self) -> str:
-        return next(t for t in _tests(self.built.application) if t.method == self.method).group
+        return str(self._tests_of_method[0].group)
 
     @property
     def bytes_needed(self) -> int:
