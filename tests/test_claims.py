@@ -34,7 +34,13 @@ CLAIM: dict[str, Any] = {
 
 
 def records(
-    folder: Path, *, stripe_count: str, speed: float, sessions: int, name: str = "Replay"
+    folder: Path,
+    *,
+    stripe_count: str,
+    speed: float,
+    sessions: int,
+    name: str = "Replay",
+    **options: Any,
 ) -> None:
     """One run of a check in each session, on the system `sample`."""
     for n in range(sessions):
@@ -42,6 +48,7 @@ def records(
             results.growing(), speed=speed * (1 + 0.01 * (n % 3)), repetitions=2, seed=n + 1
         )
         row["environment"] |= {"started": f"2026-01-{n + 1:02d}T00:00:00Z"}
+        row["options"] |= options
         results.write_record(
             row, folder / f"{name}-{stripe_count}-{n}", partition="disk", session=f"s{n}",
             case=f"{name} %workload=growing %method=posix %stripe_count={stripe_count}",
@@ -323,6 +330,19 @@ def test_failed_and_older_runs_and_other_systems_do_not_count(tmp_path: Path) ->
     )
     other = CliRunner().invoke(main, ["references", "--system", "other", str(tmp_path)])
     assert "there are records of sample" in other.stderr
+
+
+def test_failed_runs_count_under_their_own_condition(tmp_path: Path) -> None:
+    """One case with and without a flush, which failed once with it."""
+    for name, flushes in (("plain", False), ("flushed", True)):
+        records(tmp_path / name, stripe_count="default", speed=1.0, sessions=6, fsync=flushes)
+    [first, *_] = sorted((tmp_path / "flushed").rglob("run.json"))
+    row = json.loads(first.read_text())
+    row["producer"]["failure"] = "it failed"
+    first.write_text(json.dumps(row))
+    done = references(tmp_path)
+    counted = re.findall(r"(\d) runs of (\d) sessions, .*, (\d) failed", done.stderr)
+    assert sorted(counted) == [("5", "5", "1"), ("6", "6", "0")]
 
 
 def test_runs_dated_in_the_future_are_named_and_left_out(tmp_path: Path) -> None:

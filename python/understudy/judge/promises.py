@@ -119,7 +119,11 @@ def cases(found: Iterable[Run]) -> list[Case]:
         others = [run for run in same if runs.condition(run) != latest]
         differing = runs.differences([latest, *map(runs.condition, others)])[0]
         named = dict.fromkeys(run.identity.case for run in used)
-        lost = [run for name in named for run in failed.get((check, place, name), ())]
+        lost = [
+            run for name in named for run in failed.get((check, place, name), ())
+            if (own := (check, place, condition(run))) == (check, place, key)
+            or own not in grouped  # it failed before all of its condition was known
+        ]  # fmt: skip
         made.append(
             Case(
                 check=check, partition=place, condition=key, used=tuple(used),
