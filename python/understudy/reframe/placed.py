@@ -319,8 +319,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @run_after("setup")
     def leave_out(self) -> None:
-        reason = next(self.reasons(self.current_partition), None)
-        self.skip_if(reason is not None, reason)
+        self.skip_if(bool(reason := next(self.reasons(self.current_partition), None)), reason)
 
     def reasons(self, here: Any) -> Iterator[str]:
         """Why the case does not run on a partition: it cannot, or it would repeat another."""
@@ -366,8 +365,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @run_after("setup")
     def skip_oversized(self) -> None:
-        reason = self.oversized(self.current_partition)
-        self.skip_if(reason is not None, reason)
+        self.skip_if(bool(reason := self.oversized(self.current_partition)), reason)
 
     def oversized(self, here: Any) -> str | None:
         """Why the case is too large for a partition, if it is."""
@@ -389,12 +387,12 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         self.job.launcher.options += KILL_ALL_RANKS.get(here.launcher_type.registered_name, [])
 
     def _skip_without_method(self, program: Path | None) -> None:
-        reason = self.without_method(program)
-        self.skip_if(reason is not None, reason)
+        self.skip_if(bool(reason := self.without_method(program)), reason)
 
     def without_method(self, program: Path | None = None) -> str | None:
         """What a player, by default that on PATH, lacks for the case; None if nothing."""
-        return next(filter(None, (lacks(m, program) for m in sorted(self.methods_needed))), None)
+        found = (lacks(method, program) for method in sorted(self.methods_needed))
+        return next(filter(None, found), None)
 
     def _skip_without_space(self, stated: str) -> None:
         scratch, _ = expanded(stated)
