@@ -196,6 +196,23 @@ def test_what_a_description_leaves_out_is_stated_with_its_share(tmp_path: Path) 
     )
 
 
+def test_time_of_calls_that_move_nothing_is_not_reproduced(tmp_path: Path) -> None:
+    """Writes of no bytes, which take all of the time."""
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, calls=10, F_WRITE_TIME=0.1)
+    run.write("/s/b", 1, 50.0, rank=0, BYTES_WRITTEN=0, WRITES=100_000, F_WRITE_TIME=30.0)
+    assert covered(run, tmp_path).time < 0.01
+    note = run.describe(tmp_path).source.notes[-1]
+    assert "of the calls and 0.01" in note or "% of the calls and 0.0" in note
+
+
+def test_mapped_files_are_stated(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/a", MIB, 1.0, rank=0, MMAPS=5000)
+    notes = run.describe(tmp_path).source.notes
+    assert any(note.startswith("Files were mapped into memory 5,000 times") for note in notes)
+
+
 def test_calls_beyond_those_of_the_log_are_stated(tmp_path: Path) -> None:
     """Twice the writes do not make up for the reads that are missing, nor the reverse."""
     run = Run(nprocs=4)

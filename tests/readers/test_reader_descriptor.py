@@ -60,6 +60,8 @@ def test_origins_say_a_counter_an_equation_or_a_reason(described: Workload) -> N
         elif stream.reads is not None or any(d.continues for d in stream.dumps):
             told = {"assumed"} if "assumed" in time.how else {"read", "derived"}
             assert {time.origin, size.origin} <= told
+        elif stream.files == "update" and stream.dump_count == 1:  # kept open to be read
+            assert {time.origin, size.origin} == {"read"}
         elif stream.files in ("append", "rewrite", "update"):
             assert {time.origin, size.origin} == {
                 "assumed" if "assumed" in time.how else "derived"

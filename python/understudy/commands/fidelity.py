@@ -87,7 +87,8 @@ def _show(made: Comparison) -> None:
     if reasons:
         console.print()
     console.print(
-        "Not compared: the order of accesses, which bytes each rank moves, how long a dump lasts, "
+        "Not compared: the order of accesses, which bytes each rank moves, how long a dump lasts "
+        "and what a rank computes in it, direct and synchronous files, contents, directories, "
         "seeks and renames."
     )
     for note in made.notes:

@@ -65,6 +65,7 @@ class Totals:
     opens: int | None = 0
     stats: int | None = 0
     seeks: int = 0
+    mmaps: int = 0
     flushes: int | None = 0
     flushed_dumps: int = 0
     played_flushes: int = 0
@@ -190,6 +191,7 @@ class Sums:
             totals.seeks += whole[f"{module}_SEEKS"]
         if module == "POSIX" and totals.stats is not None:
             totals.stats += whole["POSIX_STATS"]
+            totals.mmaps += whole["POSIX_MMAPS"]
 
 
 class _Columns:
@@ -373,8 +375,9 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
     """What of the application's own calls in a log is in a workload made from it.
 
     Calls are data calls, opens and stats. The data time of an interface counts as far as its
-    bytes do, the time of its opens, stats and closes as far as its opens and stats do. Calls
-    beyond those of an interface make up for no missing ones of another, nor reads for writes.
+    bytes and its data calls do, whichever share is smaller; the time of its opens, stats and
+    closes as far as its opens and stats do. Calls beyond those of an interface make up for no
+    missing ones of another, nor reads for writes.
     """
     have, whole = Counter[str](), Counter[str]()
     beyond, counted = [0, 0], [0, 0]
@@ -418,7 +421,14 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
             missing.append(f"{there:,} flushes through {name} (the replica makes {here:,})")
         size = sum(totals.bytes)
         kept = sum(map(min, totals.bytes, mine.bytes))
-        kept_s += totals.time_s[0] * (kept / size if size else 0.0)
+        made_calls = sum(
+            min(a.count, b.count) for a, b in zip(totals.calls, mine.calls, strict=True)
+        )
+        share = min(
+            kept / size if size else 0.0,
+            made_calls / count if (count := sum(c.count for c in totals.calls)) else 0.0,
+        )
+        kept_s += totals.time_s[0] * share
         kept_s += totals.time_s[1] * (
             operations["kept"] / operations["all"] if operations["all"] else 1.0
         )

@@ -101,6 +101,12 @@ def read(
             f"Not reproduced: {' and '.join(seeks)}, which move no bytes; the player gives each "
             "call its offset."
         )
+    if mapped := sum(totals.mmaps for totals in raw.own.values()):
+        times = "once" if mapped == 1 else f"{mapped:,} times"
+        notes.append(
+            f"Files were mapped into memory {times} (mmap): what is read and written there is not "
+            "in the log, not reproduced and not in the shares below."
+        )
     message = covered.message
     if damaged := left_out(notes):
         records = "record of it is" if damaged == 1 else "records of it are"
