@@ -91,3 +91,14 @@ def test_files_without_a_byte_are_not_written(tmp_path: Path) -> None:
     lines = shown(of(replace(stream, dumps=(dump,)), station(1)), tmp_path)
     (line,) = [line for line in lines if line.startswith("output-0")][:1]
     assert "open, stat" in line and "write" not in line
+
+
+@pytest.mark.parametrize("command", ["show", "scale"])
+def test_a_device_is_no_input(command: str) -> None:
+    """It may never end."""
+    more = ["--ranks", "2", "--rule", "weak"] if command == "scale" else []
+    done = CliRunner().invoke(main, [command, "/dev/zero", *more])
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "understudy: /dev/zero: is a device; expected the name of a file to read\n"
+    )

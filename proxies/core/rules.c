@@ -175,11 +175,11 @@ bool und_rules_check_contents(struct und_strict *at, const struct und_stream *st
     return true;
 }
 
-/* The last variable of that name among those before number `v` of the dump, and of the dumps before it that have the
- * same content. */
-static const struct und_variable *find_place(const struct und_stream *stream, int dump, int v, const char *name)
+/* The last variable of that name among those before number `v` of the dump, and of the dumps from `first` on. */
+static const struct und_variable *find_place(const struct und_stream *stream, int first, int dump, int v,
+                                             const char *name)
 {
-    for (int d = dump; d >= stream->dumps[dump].first; --d) {
+    for (int d = dump; d >= first; --d) {
         const struct und_dump *here = &stream->dumps[d];
         for (int i = (d == dump ? v : here->variable_count) - 1; i >= 0 && (d == dump || !here[1].repeats); --i)
             if (strcmp(here->variables[i].name, name) == 0)
@@ -217,7 +217,9 @@ static bool check_places(struct und_strict *at, const struct und_dump *dump, con
             continue;
         *any = true;
         const int before = own ? v : base->dumps[of].variable_count;
-        const struct und_variable *place = find_place(base, of, before, variable->at);
+        /* Of one content; appended files that are read have all that was written before. */
+        const int first = !own && base->append ? 0 : base->dumps[of].first;
+        const struct und_variable *place = find_place(base, first, of, before, variable->at);
         const size_t here = und_strict_element(at, (size_t)v);
         und_strict_key(at, "at");
         if (!place)

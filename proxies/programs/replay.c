@@ -42,9 +42,14 @@ static bool agree(bool right, struct und_error *error)
 
 static bool load(const char *path, struct text *text, struct und_error *error)
 {
+    struct stat status;
     FILE *file = fopen(path, "r");
     if (!file)
         return und_fail(error, "cannot open the workload %s: %s", path, strerror(errno));
+    if (fstat(fileno(file), &status) == 0 && S_ISCHR(status.st_mode)) { /* which may never end */
+        fclose(file);
+        return und_fail(error, "cannot read the workload %s: it is a device", path);
+    }
     size_t capacity = 1 << 16;
     text->data = malloc(capacity);
     text->bytes = 0;

@@ -459,6 +459,21 @@ def in_turn_restart(player: Player) -> None:
     expect(moved == [2 * WHOLE_BYTES], f"restart: {moved}")
 
 
+def at_appended(player: Player) -> None:
+    """What is read of an appended file may be what any dump before has written."""
+    described = workload(
+        stream("s", files="append",
+               dumps=[dump(variables=pieces("a")), dump(0.2, variables=pieces("b"))]),
+        stream("r", operation="read", files="update", reads="s", dumps=[
+            dump(0.3, variables=pieces("b", again=("b",))),
+            dump(0.4, variables=pieces("a", again=("a",))),
+        ]),
+    )  # fmt: skip
+    result = player.play(described, "--verify", "--time-scale", 0)
+    moved = [d["bytes"] for d in played(result, "r")]
+    expect(moved == 2 * [WHOLE_BYTES], f"read {moved}")
+
+
 def in_turn_refused(player: Player) -> None:
     """Methods that cannot read what they write, or have no bytes to address, say so."""
     described = workload(
@@ -498,6 +513,7 @@ CASES = {
     **{f"lent.{m}": partial(lent, method=m) for m in ("posix", "mpiio")},
     "in-turn-restart": in_turn_restart,
     "in-turn-refused": in_turn_refused,
+    "at-appended": at_appended,
     "smaller": smaller,
     "extended": extended,
     "calls": calls,

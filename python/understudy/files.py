@@ -34,6 +34,12 @@ def expect_regular(path: Path) -> None:
         raise UnderstudyError(f"{path}: is no regular file; expected the name of a file to write")
 
 
+def expect_no_device(path: Path) -> None:
+    """An UnderstudyError for an input such as /dev/zero, which may never end."""
+    if stat.S_ISCHR(path.stat().st_mode):
+        raise UnderstudyError(f"{path}: is a device; expected the name of a file to read")
+
+
 def expect_not_read(
     path: Path | None, files: Iterable[Path] = (), folder: Path | None = None
 ) -> None:

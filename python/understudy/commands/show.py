@@ -15,6 +15,7 @@ from understudy.contracts.measurement import PlayedDump, Repetition
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Dump, Stream, Workload
 from understudy.errors import UnderstudyError, printable
+from understudy.files import expect_no_device
 from understudy.tables import table
 from understudy.units import rate, seconds, size
 
@@ -53,6 +54,7 @@ def command(file: Path, dumps: bool, everything: bool) -> None:
 def _decoded(file: Path) -> Any:
     """The content of the file, decoded once; the contracts tell what is wrong with it."""
     try:
+        expect_no_device(file)
         return strict.decode(file.read_text(encoding="utf-8"), str(file))
     except OSError as error:
         raise UnderstudyError(f"{file}: cannot be read: {error.strerror}") from None

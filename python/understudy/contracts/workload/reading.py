@@ -30,11 +30,13 @@ from understudy.contracts.workload.types import (
     Workload,
 )
 from understudy.errors import UnderstudyError
+from understudy.files import expect_no_device
 
 
 def load(path: Path) -> Workload:
     """Read and check a descriptor."""
     try:
+        expect_no_device(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
