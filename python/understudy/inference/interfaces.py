@@ -421,14 +421,10 @@ def coverage(log: Interfaces, made: Interfaces) -> Coverage:
             missing.append(f"{there:,} flushes through {name} (the replica makes {here:,})")
         size = sum(totals.bytes)
         kept = sum(map(min, totals.bytes, mine.bytes))
-        made_calls = sum(
-            min(a.count, b.count) for a, b in zip(totals.calls, mine.calls, strict=True)
-        )
-        share = min(
-            kept / size if size else 0.0,
-            made_calls / count if (count := sum(c.count for c in totals.calls)) else 0.0,
-        )
-        kept_s += totals.time_s[0] * share
+        count = sum(c.count for c in totals.calls)
+        calls = sum(min(a.count, b.count) for a, b in zip(totals.calls, mine.calls, strict=True))
+        moved = min(kept / size, calls / count) if size and count else 0.0
+        kept_s += totals.time_s[0] * moved
         kept_s += totals.time_s[1] * (
             operations["kept"] / operations["all"] if operations["all"] else 1.0
         )
