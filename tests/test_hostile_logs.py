@@ -39,6 +39,16 @@ def test_a_hundred_edited_logs(tmp_path: Path) -> None:
     assert found["described"] > 40 and found["refused"] > 10
 
 
+@pytest.mark.parametrize("seed", [7633, 7801, 7942])
+def test_cases_that_failed_once(seed: int, tmp_path: Path) -> None:
+    """A trace of a rank that does not exist; files of 10^7 dumps that are read, too."""
+    path = tmp_path / "case.darshan"
+    fuzz.case(fuzz.corpus(tmp_path), seed, path)
+    with fuzz.limits():
+        what, why = fuzz.verdict(path, seed)
+    assert what != "failed", why
+
+
 @pytest.mark.parametrize("release", ["3.0", "3.2", "3.5"])
 @pytest.mark.parametrize("compression", ["zlib", "bzip2", "none"])
 def test_a_byte_is_wrong(release: str, compression: str, tmp_path: Path) -> None:

@@ -244,6 +244,40 @@ def test_what_is_read_and_written_in_turn_is_opened_and_stored_once() -> None:
     assert parse(scaled.to_text(), "scaled").streams[1].reads == "base"
 
 
+@pytest.mark.parametrize("keys", [
+    {"files": "rewrite"}, {"files": "update", "reopen": False}, {"files": "append"},
+    {"files": "update", "reopen": False, "names": 2},
+], ids=str)  # fmt: skip
+def test_files_are_open_between_repeated_dumps_as_between_others(keys: dict[str, Any]) -> None:
+    turn = dump(time_s=4, continues=keys["files"] == "rewrite")
+    base = only(**keys, dumps=[dump(**EACH), turn, dump(time_s=5, **EACH)])
+    times = [k / 8 for k in range(-1, 70)]
+    starts = [e.time_s for e in base.expanded()]
+    dumps = [e.dump for e in base.expanded()]
+    behind = [sum(start <= time for start in starts) for time in times]
+    lent = keys == {"files": "update", "reopen": False}
+    assert base.open_at(times) == [
+        (lent if n == len(dumps) else base.stays_open or dumps[n].continues) if n else False
+        for n in behind
+    ]
+
+
+@pytest.mark.parametrize("count", [2, 3, 9_000_000])
+def test_what_repeated_dumps_appended_can_be_read(count: int) -> None:
+    """However many they are: they are not gone through one by one."""
+    many = dump(repeat={"count": count, "period_s": 1e-9})
+    base = stream(name="base", files="append", dumps=[many, dump(time_s=2)])
+    for whole, time_s in ((count, 1), (count + 1, 3)):
+        rows = [VARIABLE | {"shape": [40 * whole, 3]}, VARIABLE | {"shape": [40 * whole + 1, 3]}]
+        fits, beyond = (
+            stream(name="more", dumps=[dump(time_s=time_s, variables=[row])], **READER)
+            for row in rows
+        )
+        assert made(base, fits).streams[1].bytes == whole * 960
+        with pytest.raises(UnderstudyError, match=f"at most {whole * 960} bytes of file 0"):
+            made(base, beyond)
+
+
 def test_a_stream_is_extended_once() -> None:
     second = stream(name="second", extends="base")
     assert made(BASE, second, stream(name="third", extends="second")).bytes == 3 * 960

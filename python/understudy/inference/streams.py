@@ -172,8 +172,8 @@ class Composer:
         own = replace(stream, files="update", names=1, reopen=None, own_directories=False)
         for written, base in before:
             if wrote(written, draft) and can_read(own, base):
-                open_at = base.open_at([e.time_s for e in own.expanded()])
-                if base.method == "stdio" and any(open_at):
+                unread = base.method == "stdio" and base.ever_open
+                if unread and any(base.open_at([e.time_s for e in own.expanded()])):
                     continue
                 how = f"files that {base.name} has written before"
                 self.provenance.append(

@@ -113,7 +113,9 @@ class TimeSteps:
                 return
             segments = some(segments, np.flatnonzero(segments.bytes))
             traced = int(segments.rank[0])
-            if not own[traced] or abs(segments.bytes.sum() - own[traced]) > NOISE * own[traced]:
+            if not 0 <= traced < self.ranks or not own[traced]:
+                return
+            if abs(segments.bytes.sum() - own[traced]) > NOISE * own[traced]:
                 return
             traces.append(segments)
             shares.append(own / own[traced])

@@ -264,11 +264,15 @@ def can_read(stream: Stream, base: Stream) -> bool:
 def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
     """Variables without the place that they name, and reads beyond the end of the files."""
     files = Contents(base)
-    upto = list(base.expanded()) if base is not stream else []
+    written = [0] * (len(base.dumps) if base is not stream else 0)
     at = 0
     for j, dump in enumerate(stream.dumps):
-        while at < len(upto) and upto[at].time_s <= dump.time_s:
-            files.write(upto[at].dump)
+        while at < len(written):
+            started = base.dumps[at].started(dump.time_s)
+            files.write(base.dumps[at], started - written[at])
+            written[at] = started
+            if started < base.dumps[at].count:
+                break
             at += 1
         if base is stream:
             files.begin(dump)
@@ -331,11 +335,16 @@ class Contents:
             begin = self.places[variable.at].offset
         self.places[variable.name] = Place(variable, begin)
 
-    def write(self, dump: Dump) -> None:
-        """A whole dump is written."""
-        self.begin(dump)
-        for variable in dump.variables:
-            self.add(variable)
+    def write(self, dump: Dump, times: int) -> None:
+        """Whole dumps are written, one as the other."""
+        if self._grows and times > 1:  # all but the last
+            for v in dump.variables:
+                more = v.bytes if v.at is None else 0
+                self._bytes[v.file] = self._bytes.get(v.file, 0) + (times - 1) * more
+        for _ in range(min(times, 1 if self._grows else 2)):  # a third changes nothing
+            self.begin(dump)
+            for variable in dump.variables:
+                self.add(variable)
 
     def beyond(self, dump: Dump) -> str:
         """Which file a dump that is read would need to be larger; empty if none."""

@@ -185,6 +185,10 @@ class Dump:
         """When dump k of the entry starts."""
         return self.time_s + k * self.repeat.period_s if self.repeat else self.time_s
 
+    def started(self, time_s: float) -> int:
+        """How many dumps of the entry start at that time or before."""
+        return bisect_right(range(self.count), time_s, key=self.start_s)
+
     @property
     def last_s(self) -> float:
         """When the last dump of the entry starts."""
@@ -314,14 +318,22 @@ class Stream:
 
     def open_at(self, times: Sequence[float]) -> list[bool]:
         """Whether its files are open at these times, behind dumps of the same time."""
-        dumps = [e.dump for e in self.expanded()]
-        starts = [e.time_s for e in self.expanded()]
-        ends = [bisect_right(starts, time) for time in times]
-        lends = self.files == "update" and self.stays_open and self.names == 1
-        return [
-            end > 0 and (self.stays_open or dumps[end].continues) if end < len(dumps) else lends
-            for end in ends
-        ]
+        return [self._open_at(time) for time in times] if self.ever_open else [False] * len(times)
+
+    @property
+    def ever_open(self) -> bool:
+        """Whether its files are open between dumps."""
+        return self.stays_open or any(d.continues for d in self.dumps)
+
+    def _open_at(self, time_s: float) -> bool:
+        behind = bisect_right(self.dumps, time_s, key=lambda d: d.time_s)
+        if not behind:
+            return False
+        last = self.dumps[behind - 1]
+        if last.started(time_s) == last.count and behind == len(self.dumps):
+            return self.files == "update" and self.stays_open and self.names == 1
+        following = last if last.started(time_s) < last.count else self.dumps[behind]
+        return self.stays_open or following.continues
 
     def expanded(self) -> Iterator[Occurrence]:
         """Every dump in order, one after the other, with repetitions."""
