@@ -165,6 +165,68 @@ def test_strides_and_blocks_out_of_order_are_one_pass() -> None:
     assert passes_of(twice, np.full(12, 100), times, times + 0.5) == [0, 6]
 
 
+@pytest.mark.parametrize("calls", [3, 90, 300])
+def test_passes_of_many_small_calls(calls: int) -> None:
+    """Each is less than 1 % of a pass."""
+    at = np.tile(np.arange(calls) * 10, 3)
+    start_s = np.arange(3 * calls) * 0.001 + np.repeat([0.0, 10.0, 20.0], calls)
+    size = np.full(3 * calls, 10)
+    assert passes_of(at, size, start_s, start_s + 0.0005) == [0, calls, 2 * calls]
+
+
+def test_a_header_between_small_calls_begins_no_pass() -> None:
+    """Its count is updated after each of 500 records, which follow larger ones."""
+    at = np.array([100, *(n for k in range(500) for n in (1100 + 10 * k, 4))])
+    size = np.array([1000, *(n for _ in range(500) for n in (10, 2))])
+    start_s = np.arange(1001.0)
+    assert passes_of(at, size, start_s, start_s + 0.5) == [0]
+
+
+EPOCHS = (10.0, 40.0, 70.0)
+
+
+def epochs(run: Run, name: str, *, order: Sequence[int], trace: bool) -> None:
+    """Each rank reads its quarter of a file in each epoch, 64 records of 4 KiB."""
+    for rank in range(4):
+        file = run.read(
+            name, 3 * MIB // 4, EPOCHS[0], rank=rank, duration_s=61.0, calls=192, OPENS=3,
+            MAX_BYTE_READ=(rank + 1) * MIB // 4 - 1, F_READ_TIME=0.3,
+        )  # fmt: skip
+        if trace:
+            run.add("DXT_POSIX", {"id": file, "rank": rank, "read_segments": [
+                (rank * MIB // 4 + 4096 * k, 4096, at_s + 0.002 * n, at_s + 0.002 * n + 0.001)
+                for at_s in EPOCHS for n, k in enumerate(order)]})  # fmt: skip
+
+
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_epochs_over_a_file_whose_parts_the_ranks_read(
+    shuffled: bool, trace: bool, tmp_path: Path
+) -> None:
+    run = Run(run_time_s=100.0, nprocs=4)
+    order = np.random.default_rng(1).permutation(64).tolist() if shuffled else list(range(64))
+    epochs(run, "/s/input", order=order, trace=trace)
+    workload = run.describe(tmp_path)
+    assert kind(only(workload)) == ("update", 1, True)
+    assert sizes(only(workload)) == [MIB] * 3
+    assert "the same bytes" not in notes(workload)
+    if trace:
+        found = [d.time_s for d in only(workload).dumps]
+        assert found == pytest.approx(EPOCHS, abs=0.01)
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_epochs_over_several_files(trace: bool, tmp_path: Path) -> None:
+    """Each file is three passes, not three times as large."""
+    run = Run(run_time_s=100.0, nprocs=4)
+    for name in ("/s/train_0.rec", "/s/train_1.rec"):
+        epochs(run, name, order=range(64), trace=trace)
+    workload = run.describe(tmp_path)
+    assert sum(s.bytes for s in workload.streams) == 6 * MIB
+    assert sum(s.stored_bytes for s in workload.streams) == 2 * MIB
+    assert {s.files for s in workload.streams} == {"update"}
+
+
 def test_quantum_espresso_updates_in_place() -> None:
     """A molecular-dynamics run: 26.4 MB written into files of 5.2 MB; the wave functions, 1.4 MB
     on two ranks, are updated 14 times."""

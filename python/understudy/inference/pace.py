@@ -133,8 +133,7 @@ def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
             f"a dump lasted {length_s:.3g} s, of which a rank spent {busy_s:.2g} s in data calls"
         )
         draft.remarks.append(
-            f"{draft.paced}; it is played as one burst, since the log does not tell when they "
-            "were made"
+            f"{draft.paced}; it is played as one burst: when they were made is not described"
         )
 
 

@@ -77,9 +77,21 @@ def moved_once(segments: Segments, *, write: bool) -> bool | None:
     if begins is None:
         return None
     mine = [segments.rank == rank for rank in np.unique(segments.rank)]
+    if not write and any(_comes_back(some(segments, np.flatnonzero(m))) for m in mine):
+        return False
     last_first = max(float(segments.start_s[m].min()) for m in mine)
     first_last = min(float(segments.end_s[m].max()) for m in mine)
     return not begins and len(mine) > 1 and (not write or last_first < first_last)
+
+
+def _comes_back(segments: Segments) -> bool:
+    """Whether a rank read bytes that it had read before."""
+    order = np.argsort(segments.offset, kind="stable")
+    begin, end = segments.offset[order], (segments.offset + segments.bytes)[order]
+    behind = np.maximum.accumulate(end)
+    new = end - np.maximum(begin, np.concatenate([begin[:1], behind[:-1]]))
+    different = int(np.maximum(new, 0).sum())
+    return bool(segments.bytes.sum() > (1 + NOISE) * different)
 
 
 def reads_once(cells: Sequence[Cell], ranks: int, segments: Segments | None) -> str:

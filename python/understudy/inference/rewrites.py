@@ -60,13 +60,15 @@ def counted(cells: Sequence[Cell], passes: int) -> Again:
     fold = max(2, round(ratio))
     whole = abs(ratio - fold) <= WHOLE * fold
     up = int(np.ceil(ratio * (1 - WHOLE)))
+    written = any(c.extent for c in cells)
+    most = opens * (1 + WHOLE) if written else opens / NEARLY  # a reader may go back a little
     if passes:
         times, sure = passes, True
         how = f"offsets that start again in the DXT segments: {passes} times"
     elif opens > up > 1 and opens % up == 0 and not whole and ratio >= NEARLY * up:
         times, sure = up, False  # several opens each time
         how = f"opened {opens} times per rank, {opens // up} times each time"
-    elif opens > 1 and ratio <= opens * (1 + WHOLE) and not (whole and fold < opens):
+    elif opens > 1 and ratio <= most and not (whole and fold < opens):
         times, sure = opens, whole
         how = f"opened {opens} times per rank"
     else:
@@ -85,20 +87,31 @@ def passes_of(
     end_s: npt.NDArray[np.float64],
 ) -> list[int]:  # fmt: skip
     """The first segment of each pass over a file by one rank, in order of time: its offsets start
-    again. Small writes into what the pass has written (a header, a count) begin none."""
+    again. Small writes into what the pass has written (a header, a count) begin none, but those
+    that follow one another and add up."""
     begins = [0]
     low: list[int] = []  # the ranges that this pass has written, disjoint and in order
     high: list[int] = []
-    written = 0
-    for n, (at, size) in enumerate(zip(offset.tolist(), length.tolist(), strict=True)):
+    written = over = 0
+    first = 0  # of the segments that follow one another, each over what the pass has written
+    places, sizes = offset.tolist(), length.tolist()
+    for n, (at, size) in enumerate(zip(places, sizes, strict=True)):
         again = _overlap(low, high, at, at + size)
-        if written and 2 * again >= size > 0 and again >= PATCH * written:
-            low_n = n  # small writes before it may be of either pass: the longest pause tells
-            while low_n - 1 > begins[-1] and length[low_n - 1] < PATCH * written:
+        if 2 * again < size or not size:
+            over, first = 0, n + 1
+        over += again
+        if n >= first and again and over >= PATCH * written:
+            room, low_n = PATCH * written, first  # small writes before it may be of either pass:
+            while low_n - 1 > begins[-1] and sizes[low_n - 1] < room:
                 low_n -= 1
-            rest = start_s[low_n : n + 1] - end_s[low_n - 1 : n]
+                room -= sizes[low_n]
+            rest = start_s[low_n : n + 1] - end_s[low_n - 1 : n]  # the longest pause tells
             begins.append(low_n + int(np.argmax(rest)))
-            low, high, written, again = [], [], 0, 0
+            low, high, written, over, first = [], [], 0, 0, n + 1
+            for m in range(begins[-1], n):
+                written += sizes[m] - _overlap(low, high, places[m], places[m] + sizes[m])
+                _insert(low, high, places[m], places[m] + sizes[m])
+            again = _overlap(low, high, at, at + size)
         written += size - again
         _insert(low, high, at, at + size)
     return begins
@@ -120,19 +133,23 @@ def _insert(low: list[int], high: list[int], begin: int, end: int) -> None:
 
 
 def unravel(drafts: Sequence[Draft]) -> list[Draft]:
-    """Files of one dump that are each written again become drafts of their own: each has its own
-    times."""
+    """Files of one dump that are each written or read again become drafts of their own: each has
+    its own times."""
     made: list[Draft] = []
     for draft in drafts:
-        parts = _parts(draft) if draft.write and _overlapping(draft) else []
-        if 1 < len(parts) <= MAX_ITEMS and any(is_again(_cells(s)) for s in parts):
-            again = [s for s in parts if is_again(_cells(s))]
-            made += [Draft(series=[s]) for s in again]
-            if others := [s for s in parts if not is_again(_cells(s))]:
-                made += [Draft(series=[s]) for s in others]
+        parts = _parts(draft) if _overlapping(draft) else []
+        if 1 < len(parts) <= MAX_ITEMS and any(map(_again, parts)):
+            made += [Draft(series=[s]) for s in sorted(parts, key=lambda s: not _again(s))]
         else:
             made.append(draft)
     return made
+
+
+def _again(series: Series) -> bool:
+    """Whether its file is written again, or read again for sure: ranks that open it once may each
+    read the same bytes of it."""
+    cells = _cells(series)
+    return is_again(cells) and (series.write or max(c.opens for c in cells) > 1)
 
 
 def _overlapping(draft: Draft) -> bool:

@@ -237,7 +237,7 @@ def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Itera
             "Darshan does not trace stdio: the time steps of a file that stays open are estimated"
         )
     elif original.guessed:
-        reason = "the original's log does not tell when its dumps were made: times are assumed"
+        reason = "the times of the original's dumps are assumed"
     yield _timeline(a, b, clock, reason)
 
 
