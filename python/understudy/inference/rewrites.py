@@ -22,6 +22,7 @@ NEARLY = 0.9  # share of the largest size that files written again have on avera
 PATCH = 0.01  # share of a pass below which what is written again is part of it (a header)
 MAX_NAMES = 8  # files used in turn
 MAX_ITEMS = 64  # files of one dump that are looked at one by one
+LARGE = 1 << 20  # bytes of a file from which on it matters that they are read again
 SIMILAR = 0.25  # by which files used in turn differ in size at most
 
 
@@ -147,9 +148,11 @@ def unravel(drafts: Sequence[Draft]) -> list[Draft]:
 
 def _again(series: Series) -> bool:
     """Whether its file is written again, or read again for sure: ranks that open it once may each
-    read the same bytes of it."""
+    read the same bytes of it. Small inputs, such as settings, are read as they come."""
     cells = _cells(series)
-    return is_again(cells) and (series.write or max(c.opens for c in cells) > 1)
+    if not series.write and (max(c.opens for c in cells) < 2 or series.bytes < LARGE):
+        return False
+    return is_again(cells)
 
 
 def _overlapping(draft: Draft) -> bool:

@@ -237,7 +237,7 @@ def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Itera
             "Darshan does not trace stdio: the time steps of a file that stays open are estimated"
         )
     elif original.guessed:
-        reason = "the times of the original's dumps are assumed"
+        reason = "the original's times are assumed"
     yield _timeline(a, b, clock, reason)
 
 
