@@ -347,7 +347,7 @@ def test_a_scratch_directory_is_one_word_of_the_shell(tmp_path: Path) -> None:
     unset = [
         "bash",
         "-c",
-        f"set -e; x=$(mktemp -d {systems.quoted('$NONE_SUCH')}/x.XXX); echo here",
+        f"set -e; x=$(mktemp -d -p {systems.quoted('$NONE_SUCH')}); echo here",
     ]
     done = subprocess.run(unset, capture_output=True, text=True, env={}, check=False)
     assert done.returncode != 0 and done.stdout == "" and "NONE_SUCH: is not set" in done.stderr

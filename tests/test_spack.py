@@ -283,7 +283,7 @@ def test_a_lock_that_changes_during_a_session_is_a_fault(
     spack.note_installed(lock)
     assert spack.changed("spack-titan") is None and spack.changed("mpi") is None
     lock.write_text("{ }")
-    assert f"{lock}: changed since this session installed it" in str(spack.changed("spack-titan"))
+    assert f"{lock}: changed since it was installed" in str(spack.changed("spack-titan"))
 
 
 def test_the_lock_of_the_environment_is_recorded_and_kept_once(

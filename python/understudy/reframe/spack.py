@@ -115,11 +115,11 @@ def note_installed(lock: Path) -> None:
 
 def changed(environment: str) -> str | None:
     """Why nobody knows which programs a run of a ReFrame environment has used: another lock than
-    the one that this session installed."""
+    the one that was installed."""
     found = lock(environment)
     if found is None or _installed.get(found) in (None, _sha256(found)):
         return None
-    return f"{found}: changed since this session installed it (SHA-256 {_installed[found]})"
+    return f"{found}: changed since it was installed (SHA-256 {_installed[found]})"
 
 
 def keep(lock: Path, folder: Path) -> str:

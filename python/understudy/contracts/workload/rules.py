@@ -264,16 +264,16 @@ def can_read(stream: Stream, base: Stream) -> bool:
 def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
     """Variables without the place that they name, and reads beyond the end of the files."""
     files = Contents(base)
-    written = [0] * (len(base.dumps) if base is not stream else 0)
-    at = 0
+    entries = base.dumps if base is not stream else ()
+    at = written = 0  # the entry that is written next, and how many of its dumps are
     for j, dump in enumerate(stream.dumps):
-        while at < len(written):
-            started = base.dumps[at].started(dump.time_s)
-            files.write(base.dumps[at], started - written[at])
-            written[at] = started
-            if started < base.dumps[at].count:
+        while at < len(entries):
+            started = entries[at].started(dump.time_s)
+            files.write(entries[at], started - written)
+            written = started
+            if started < entries[at].count:
                 break
-            at += 1
+            at, written = at + 1, 0
         if base is stream:
             files.begin(dump)
         for k, variable in enumerate(dump.variables):
