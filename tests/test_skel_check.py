@@ -327,10 +327,12 @@ def test_without_bpls_the_cases_are_skipped_and_the_way_on_is_told(session: Sess
     needs("adios")
     programs = session.folder / "bin"
     programs.mkdir()
-    for folder in (f"{ROOT}/build/bin", *os.environ["PATH"].split(":")):
-        for path in Path(folder).glob("*"):
-            if not path.name.startswith("bpls") and not (programs / path.name).exists():
-                (programs / path.name).symlink_to(path)
+    folders = [f"{ROOT}/build/bin", *os.environ["PATH"].split(":")]
+    # The first of a name counts, and one directory may stand in PATH twice (/bin and /usr/bin).
+    found = {path.name: path for folder in reversed(folders) for path in Path(folder).glob("*")}
+    for name, path in found.items():
+        if not name.startswith("bpls"):
+            (programs / name).symlink_to(path)
     session.environment["PATH"] = str(programs)
     name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
     done = session.run("-r", "--system=localhost:tmpfs", "-n", name, shell=False)
