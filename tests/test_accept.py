@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.support import results as samples
+from tests.support.needs import needs
 from understudy import cli, producers
 from understudy.contracts import acceptance, run, workload
 from understudy.contracts.run import Identity, Place, Run
@@ -410,7 +411,7 @@ def test_no_browser_is_said_and_fails_nothing(
     assert not (tmp_path / "p.pdf").exists()
 
 
-@pytest.mark.skipif(pdf.browser() is None, reason="no Chromium on PATH")
+@needs("Chromium")
 def test_the_pdf_is_made_from_the_page(tmp_path: Path) -> None:
     records = keep(tmp_path / "r", seven(tmp_path))
     made = []

@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 from tests.darshanlog.corpus import real_logs
 from tests.support import faulty
 from tests.support.logs import posix_blocks, posix_names
+from tests.support.needs import needs
 from understudy.cli import main
 from understudy.darshanlog import layouts
 from understudy.darshanlog.archive import (
@@ -123,7 +124,7 @@ def like_those_of_darshan(folder: Path) -> Iterator[Path]:
             yield shutil.copy(path, folder / f"real{number}.darshan")
 
 
-@pytest.mark.skipif(darshan_convert() is None, reason="no darshan-convert: set DARSHAN_RUNTIME")
+@needs("darshan-convert")
 def test_same_bytes_as_darshan_convert(tmp_path: Path) -> None:
     program, compared, whole = darshan_convert(), 0, 0
     assert program is not None
@@ -516,7 +517,6 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGKILL", "SIGTERM to all"])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_signal_leaves_no_process_and_all_logs(jobs: int, number: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import player
+from tests.support.needs import need
 from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
@@ -201,9 +201,7 @@ def test_an_ior_that_fails_is_told(script: str, fault: str, tmp_path: Path) -> N
 
 
 def test_the_benchmarks_themselves(tmp_path: Path) -> None:
-    for program in ("ior", "mdtest"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not on PATH")
+    need("IOR and mdtest")
     done = reframe(
         tmp_path, *RUN, "-S", "block_bytes=1MiB", "-S", "files=20",
         "-n", "^(Ior|Mdtest).*stripe_count=default",

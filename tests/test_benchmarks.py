@@ -75,8 +75,6 @@ def test_ranks_of_unlike_datasets_keep_their_bytes() -> None:
 
 @pytest.mark.parametrize("name", ["instructions", "instrumentation", "macsio", "replay"])
 def test_a_missing_peer_is_said(name: str, tmp_path: Path) -> None:
-    if not (sides.ROOT / "build" / "bin" / "mpi_rewrite").exists():
-        pytest.skip("the player is not built in build/")
     few = ["--rounds", "1", "--operations", "10"] if name == "replay" else []
     variables = ("UNDERSTUDY_IOR", "UNDERSTUDY_MACSIO", "DARSHAN_RUNTIME")
     gone = {name: str(tmp_path / "gone") for name in variables}

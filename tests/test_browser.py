@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import results
+from tests.support.needs import needs
 from understudy.judge import pooling
 from understudy.report import page, pdf
 
@@ -18,7 +19,7 @@ CHECKS = Path(__file__).parent / "support" / "browser.js"
 SCREEN, PHONE, PAPER = 1280, 390, 703  # pixels; paper is A4 without its margins
 DARK, PRINT = "(prefers-color-scheme: dark)", "@media print"
 
-pytestmark = pytest.mark.skipif(pdf.browser() is None, reason="no Chromium: apt install chromium")
+pytestmark = needs("Chromium")
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.support import player
+from tests.support.needs import need
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts import strict, workload
@@ -392,8 +393,7 @@ def test_too_many_ranks_are_skipped_with_the_reason(titan: Session) -> None:
 
 
 def test_a_real_run_without_the_batch_system_ends_with_one_message(titan: Session) -> None:
-    if shutil.which("qsub"):
-        pytest.skip("this host has a qsub")
+    need("no qsub")
     done = titan.run("-r", "--system=titan")
     assert done.returncode == 1
     assert done.stderr == (
@@ -925,8 +925,6 @@ def test_no_pauses_cannot_be_kept(stated_here: Session) -> None:
 
 def test_a_simulation_passes_for_real(stated_here: Session) -> None:
     """Played, verified and measured on disk by the real player: sizes and pauses."""
-    if not (BUILD_BIN / "understudy-replay").exists():
-        pytest.skip("the player is not built: no build/bin/understudy-replay")
     player.needs("hdf5")
     for program in ("mpirun", "understudy-replay"):
         (stated_here.bin / program).unlink()
@@ -943,8 +941,6 @@ def test_a_simulation_passes_for_real(stated_here: Session) -> None:
 
 
 def test_the_player_passes_for_real(tmp_path: Path) -> None:
-    if not (BUILD_BIN / "understudy-replay").exists():
-        pytest.skip("the player is not built: no build/bin/understudy-replay")
     session = Session(tmp_path, sample(ranks=2))
     session.environment["PATH"] = f"{BUILD_BIN}:{os.environ['PATH']}"
     session.environment["DARSHAN_RUNTIME"] = os.environ.get("DARSHAN_RUNTIME", str(tmp_path))

@@ -1,7 +1,6 @@
 """What Darshan costs: overhead, shutdown and log sizes, from output to verdict and figure."""
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import player
+from tests.support.needs import need
 from tests.test_benchmark_producers import GOLDEN, RUN, SUMMARY, fake, reframe
 from understudy import producers
 from understudy.cli import main
@@ -26,6 +26,7 @@ from understudy.judge.shutdown import WORKLOADS
 from understudy.producers import ior, operations
 from understudy.producers import shutdown as producer
 from understudy.reframe import darshan as check
+from understudy.reframe import observer
 
 PROGRAM = "understudy-darshan-shutdown"
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005, 1.0)
@@ -325,8 +326,7 @@ def test_operations_are_judged_and_drawn(tmp_path: Path) -> None:
 
 def bench() -> str:
     found = shutil.which(PROGRAM, path=str(Path(player.program()).parent))
-    if found is None:
-        pytest.skip(f"{PROGRAM} is not built")
+    assert found is not None, f"{PROGRAM} is not built"
     return found
 
 
@@ -401,10 +401,8 @@ def test_without_darshan_a_check_is_skipped_with_what_to_install(
 
 
 def runtime() -> Path:
-    found = os.environ.get("DARSHAN_RUNTIME")
-    if found is None:
-        pytest.skip("DARSHAN_RUNTIME is not set")
-    return Path(found)
+    need("Darshan's runtime")
+    return Path(observer.runtime())
 
 
 def test_the_shutdown_of_darshan_itself(tmp_path: Path) -> None:

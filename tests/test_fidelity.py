@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import player
+from tests.support.needs import need
 from understudy.cli import main
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import Played
@@ -474,11 +475,9 @@ def test_the_observer_includes_the_run_directory_itself() -> None:
 
 @pytest.fixture(scope="module")
 def runtime() -> str:
-    try:
-        found = observer.runtime()
-        observer.preloaded(found)
-    except UnderstudyError as error:
-        pytest.skip(str(error))
+    need("Darshan's runtime")
+    found = observer.runtime()
+    observer.preloaded(found)
     return found
 
 
@@ -567,10 +566,8 @@ def test_darshan_sees_of_the_replica_what_was_described(
     path: Path, runtime: str, scratch: Path
 ) -> None:
     made = described(path)
-    try:
-        observer.expect_seen(observer.preloaded(runtime), {s.method for s in made.streams})
-    except UnderstudyError as error:
-        pytest.skip(str(error))
+    if "hdf5" in {s.method for s in made.streams}:
+        need("Darshan's HDF5 module")
     descriptor, data, log = scratch / "w.json", scratch / "data", scratch / observer.LOG
     descriptor.write_text(made.to_text())
     (scratch / observer.SETTINGS).write_text("\n".join(observer.settings(str(data))) + "\n")
@@ -581,18 +578,17 @@ def test_darshan_sees_of_the_replica_what_was_described(
         for line in observer.prefix_of(runtime)
         for word in line.split(" ")
     ]
-    for _ in range(TRIES):
+    for _ in range(TRIES):  # twice as long each time: a busy machine makes time steps late
         log.unlink(missing_ok=True)
         result = player.play(descriptor, made.ranks, data, f"--time-scale={scale}", before=before)
-        if kept_its_schedule(made, result):
+        if kept_its_schedule(made, result) or scale == 1:
             break
+        scale = min(1.0, 2 * scale)
     original = observe(descriptor)
     compared = compare(original, observe(log, original), time_scale=scale)
     print(f"{path.stem}: {compared.summary}")
     assert not compared.missing and not compared.extra
     wrong = list(inexact(made, compared, 1 if path in STATED else 0))
-    if wrong and path in STATED and not kept_its_schedule(made, result):
-        pytest.skip(f"too busy a machine: no pauses were left between the states; {wrong[0]}")
     if path.stem in MISCOUNTED:
         wrong = [w for w in wrong if "'access sizes'" not in w]
     assert not wrong

@@ -1,7 +1,6 @@
 """Installed, the suite is the same as in a checkout: from a wheel, and in a prefix of CMake. Both
 are read-only while they are used, and output goes to the working directory."""
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.needs import need
 from tests.support.player import program
 from understudy.paths import ROOT, kinds, where
 
@@ -86,8 +86,6 @@ def quietly(*command: str | Path) -> None:
 
 
 def from_wheel(folder: Path) -> Installed:
-    if importlib.util.find_spec("hatchling") is None:
-        pytest.skip("hatchling, which builds the wheel, is not installed (see requirements.txt)")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     quietly(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder / "wheels", ROOT)
     [wheel] = (folder / "wheels").iterdir()
@@ -120,9 +118,7 @@ def installed(
         return
     # Permissions do not stop root; a file system that is mounted read-only does.
     before = ("unshare", "--mount", "sh", "-c", READ_ONLY, made.place)
-    tried = subprocess.run([*before, "true"], capture_output=True, text=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"root cannot mount a directory read-only here: {tried.stderr.strip()}")
+    need("mounts")
     yield replace(made, before=before)
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.readers.synthetic import rank_bytes
+from tests.support.needs import need
 from tests.support.player import program, strace
 from tests.workshop import live, processes
 from tests.workshop.processes import COUNT, LOGS
 from tests.workshop.truth import Truth, load
 from understudy.contracts.workload import Stream, Workload
 from understudy.darshanlog import logs_below, open_joined, open_log
-from understudy.errors import UnderstudyError
 from understudy.inference.interfaces import of_log
 from understudy.judge.fidelity import compare
 from understudy.judge.observation import observe
@@ -79,10 +79,8 @@ def test_the_logs_name_no_machine() -> None:
 
 
 def observer() -> str:
-    try:
-        preloaded(prefix := runtime())
-    except UnderstudyError as error:
-        pytest.skip(str(error))
+    need("Darshan's runtime")
+    preloaded(prefix := runtime())
     return str(prefix)
 
 

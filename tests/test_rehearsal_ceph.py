@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.rehearsal.ceph import __main__ as rehearsal
 from tests.rehearsal.ceph import cases, cluster, sweep
 from tests.rehearsal.ceph.cluster import Failure
 from tests.rehearsal.ceph.placement import name_hash, spread
@@ -21,6 +20,7 @@ from tests.rehearsal.ceph.stage import Skip
 from tests.rehearsal.ceph.striping import Layout, expected_rate
 from tests.rehearsal.ceph.sweep import Point, decided
 from tests.support import player
+from tests.support.needs import needs
 from understudy.paths import ROOT
 
 KIB = 1 << 10
@@ -150,7 +150,7 @@ def test_the_cases_are_listed() -> None:
     assert len(cases.CASES) > 10
 
 
-needs_ceph = pytest.mark.skipif(rehearsal.missing() is not None, reason=f"{rehearsal.missing()}")
+needs_ceph = needs("Ceph")
 
 
 def left_in(folder: Path) -> Iterator[str]:

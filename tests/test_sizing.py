@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.support import player
 from understudy import cli, paths
 from understudy.contracts import strict
 from understudy.errors import UnderstudyError
 from understudy.model import composition, sizing
 from understudy.model.sizing import Constants, Sample, Sizing, Study
-from understudy.paths import ROOT
 
 # Fitted to files of MACSio: its HDF5 plugin (one shared file), and TyphonIO.
 HDF5 = Constants(alpha=0.9273, beta=0.4083, gamma=-679.5, delta=-190.2, psi=352.5, eta=1924)
@@ -192,15 +192,11 @@ def calibrate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_real_files_follow_equation_1(tmp_path: Path) -> None:
     """The player writes 24 files on 1, 2 and 4 ranks; the 3 ranks left out are predicted."""
-    for program in ("mpirun", str(ROOT / "build" / "bin" / "understudy-replay")):
-        if shutil.which(program) is None:
-            pytest.skip(f"{Path(program).name} is not there")
+    player.needs("hdf5")
     done = calibrate(
         "-o", tmp_path / "sizing.json", "-d", tmp_path, "--ranks", "1,2,4", "--hold-out", "3",
         "--part-bytes", "8192,65536,131072", "--variables", "8,16",
     )  # fmt: skip
-    if "no parallel HDF5" in done.stderr:
-        pytest.skip("the player was built without parallel HDF5")
     assert done.returncode == 0, done.stderr
     found = strict.load(Sizing, tmp_path / "sizing.json")
     assert len(found.samples) == 4 * 3 * 2 and found.file.residuals.samples == 18

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.support import results as samples
-from tests.support.player import needs
+from tests.support.needs import need
 from tests.support.results import cases_in
 from understudy import producers
 from understudy.judge import programs
@@ -261,9 +260,7 @@ def test_stripe_counts_go_to_the_directory_and_the_method(session: Session) -> N
 
 
 def test_a_real_run_is_verified_and_judged(session: Session) -> None:
-    needs("adios")
-    if shutil.which("bpls") is None:
-        pytest.skip("there is no bpls here")
+    need("ADIOS 1.13", "bpls")
     name = "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera"
     done = session.run(
         "-r",
@@ -324,7 +321,7 @@ def test_without_adios_the_cases_are_skipped_and_the_reason_is_told(session: Ses
 
 
 def test_without_bpls_the_cases_are_skipped_and_the_way_on_is_told(session: Session) -> None:
-    needs("adios")
+    need("ADIOS 1.13")
     programs = session.folder / "bin"
     programs.mkdir()
     folders = [f"{ROOT}/build/bin", *os.environ["PATH"].split(":")]

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.needs import need
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -380,10 +382,9 @@ def local_compilers(environment: Path, scope: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_spack_solves_the_environment(name: str, tmp_path: Path) -> None:
     """With the compilers of this machine in place of those of another."""
-    if shutil.which("spack") is None:
-        pytest.skip("no spack on PATH")
-    if name == "localhost" and not (ENVIRONMENTS / name / "externals.yaml").is_file():
-        pytest.skip("environments/localhost/externals was not run here")
+    need("Spack")
+    if name == "localhost":
+        need("externals of localhost")
     solve = ["spack", "-e", str(ENVIRONMENTS / name)]
     if name != "localhost":
         solve += ["-c", "concretizer:targets:host_compatible:false"]
@@ -395,23 +396,19 @@ def test_spack_solves_the_environment(name: str, tmp_path: Path) -> None:
 
 
 def test_spack_audits_our_packages() -> None:
-    if shutil.which("spack") is None:
-        pytest.skip("no spack on PATH")
+    need("Spack")
     audit = ["spack", "-e", str(ENVIRONMENTS / "titan"), "audit", "packages", *sorted(OURS)]
     ran = subprocess.run(audit, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_the_externals_of_this_machine(tmp_path: Path) -> None:
-    if shutil.which("dpkg-query") is None or shutil.which("gcc") is None:
-        pytest.skip("no dpkg-query or no gcc here: externals are written for Debian")
+    need("Debian's gcc")
     shutil.copy(ENVIRONMENTS / "localhost" / "externals", tmp_path)
     ran = subprocess.run(
         ["./externals"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     written = tmp_path / "externals.yaml"
-    if "not installed; Spack needs a compiler" in ran.stderr:
-        pytest.skip("Debian's package gcc is not installed")
     assert ran.returncode == 0, ran.stderr
     packages = yaml.safe_load(written.read_text())["packages"]
     for name, package in packages.items():

@@ -1,7 +1,6 @@
 """Synthetic logs: the same bytes for a seed, of every release, order and compression, readable,
 and with the errors that were asked for."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.support.needs import needs
 from understudy import darshanlog
 from understudy.cli import main
 from understudy.darshanlog import layouts
@@ -91,7 +91,7 @@ def test_a_log_is_written_in_a_stream(tmp_path: Path) -> None:
     assert job.records == sum(map(len, job.blocks("POSIX"))) == 100_000
 
 
-@pytest.mark.skipif(not shutil.which("darshan-parser"), reason="no darshan-parser on PATH")
+@needs("darshan-parser")
 @pytest.mark.parametrize("release", RELEASES)
 def test_darshan_parser_reads_it(tmp_path: Path, release: str) -> None:
     path = made(tmp_path, darshan=release, interface="mpiio")

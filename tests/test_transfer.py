@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import player
+from tests.support.needs import needs
 from understudy import cli, producers
 from understudy.contracts import case as applications
 from understudy.contracts import run as runs
@@ -424,9 +425,7 @@ def test_an_invalid_description_ends_the_session(site: Path) -> None:
     )
 
 
-needs_darshan = pytest.mark.skipif(
-    not os.environ.get("DARSHAN_RUNTIME"), reason="DARSHAN_RUNTIME is not set: no Darshan runtime"
-)
+needs_darshan = needs("Darshan's runtime")
 
 
 @needs_darshan

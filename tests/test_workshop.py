@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.player import strace
+from tests.support.needs import need
 from tests.workshop import live
 from tests.workshop.cases import BY_NAME, CASES, known_wrong
 from tests.workshop.compare import compared
@@ -16,7 +16,6 @@ from tests.workshop.live import LOGS
 from tests.workshop.table import DOC, page
 from tests.workshop.truth import Event, events, save, told
 from understudy.darshanlog import open_log
-from understudy.errors import UnderstudyError
 from understudy.reframe.observer import preloaded, runtime
 
 RECORDED = sorted(LOGS.glob("*.darshan"))
@@ -88,15 +87,11 @@ def test_the_page_is_that_of_the_logs() -> None:
 
 @pytest.mark.parametrize("name", ["rewrite", "synced"])
 def test_a_run_of_now(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    strace()
-    try:
-        preloaded(prefix := runtime())
-    except UnderstudyError as error:
-        pytest.skip(str(error))
+    need("strace", "ptrace", "Darshan's runtime")
+    preloaded(prefix := runtime())
     monkeypatch.setattr(live, "BASE", tmp_path)
     case = BY_NAME[name]
-    if reason := live.missing(case):
-        pytest.skip(reason)
+    assert not live.missing(case)
     live.build(tmp_path / "bin")
     log = tmp_path / f"{name}.dxt.darshan"
     save(live.record(case, prefix, True, log), log.with_suffix(".truth.json"))

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-try:
-    from darshan.backend import cffi_backend
-except (ImportError, RuntimeError) as error:  # RuntimeError: its C library is not for this machine
-    pytest.skip(f"pydarshan, the oracle, cannot be imported: {error}", allow_module_level=True)
+from tests.support.needs import lacking
+
+if reason := lacking("pydarshan"):
+    pytest.skip(reason, allow_module_level=True)
+
+from darshan.backend import cffi_backend
 
 backend: Any = cffi_backend
 

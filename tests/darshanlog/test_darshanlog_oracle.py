@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.darshanlog.corpus import VARIABLE, chosen_logs, pydarshan_logs, real_logs
+from tests.darshanlog.corpus import chosen_logs, pydarshan_logs, real_logs
 from tests.darshanlog.oracle import OracleLog, assert_equal_columns, backend, repair
 from tests.darshanlog.tally import compared
+from tests.support.needs import needs
 from understudy import darshanlog
 from understudy.darshanlog import layouts
 from understudy.darshanlog.log import Log
@@ -29,7 +30,7 @@ def test_logs_are_at_hand() -> None:
     assert len(LOGS) >= 10
 
 
-@pytest.mark.skipif(not chosen_logs(), reason=f"{VARIABLE} names no folder with Darshan logs")
+@needs("a folder of Darshan logs")
 def test_chosen_folder_has_both_byte_orders() -> None:
     orders = set()
     for path in chosen_logs():

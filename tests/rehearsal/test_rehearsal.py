@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from tests.rehearsal import slurm
+from tests.support import player
+from tests.support.needs import need
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.producers import find
-from understudy.reframe.methods import lacks
 
 REHEARSAL = [sys.executable, "-m", "tests.rehearsal.slurm"]
 CASE = "-E \"workload == 'n-1' and method == 'posix'\""
@@ -26,11 +27,8 @@ CASE = "-E \"workload == 'n-1' and method == 'posix'\""
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory for output, where a rehearsal can be run."""
-    reason = slurm.obstacle()
-    if reason is None and not (ROOT / "build" / "bin" / "understudy-replay").exists():
-        reason = "the player is not built: no build/bin/understudy-replay"
-    if reason is not None:
-        pytest.skip(reason)
+    need("Slurm", "mounts")
+    assert slurm.obstacle() is None
     return tmp_path_factory.mktemp("rehearsal")
 
 
@@ -185,8 +183,8 @@ def faults(place: Path) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_told_right(faults: Mapping[str, Any], fault: str) -> None:
-    if reason := fault.startswith("space-") and lacks(fault.partition("-")[2], PLAYER):
-        pytest.skip(reason)
+    if fault.startswith("space-"):
+        player.needs(fault.partition("-")[2])
     row = faults[fault]
     assert row["status"] == 1 and row["ended_s"] < 60, row["printed"]
     [verdict] = [line for line in row["printed"].splitlines() if line.startswith("verdict: ")]

@@ -1,7 +1,5 @@
 """The same skeletal applications in Fortran."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from tests.skel.support import (
     shapes,
     succeed,
 )
+from tests.support.needs import need
 from understudy import producers
 
 SETTINGS = {
@@ -28,11 +27,7 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def a_compiler_that_works() -> None:
-    tried = shutil.which("mpif90") and subprocess.run(
-        ["mpif90", "--version"], capture_output=True, check=False
-    )
-    if not tried or tried.returncode != 0 or not shutil.which("gfortran"):
-        pytest.skip("there is no Fortran compiler with MPI here")
+    need("ADIOS 1.13", "Fortran with MPI")
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -10,7 +10,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 
 from tests.skel.support import DESCRIPTOR, descriptor, run, shapes, succeed, understudy
-from tests.support.player import needs
+from tests.support.needs import need
 from understudy.skel import bpfile, escape, generate, identifiers
 from understudy.skel.dialects import DIALECTS
 from understudy.skel.escape import CText, Identifier, UnfilteredError
@@ -109,9 +109,7 @@ def nothing_executed(folder: Path) -> bool:
 @pytest.mark.parametrize("language", DIALECTS)
 def test_hostile_text_is_written_and_not_executed(language: str, tmp_path: Path) -> None:
     """One project with a group for each payload, which stands in all fields of it."""
-    needs("adios")
-    if language == "fortran" and not shutil.which("mpif90"):
-        pytest.skip("there is no Fortran compiler here")
+    need("ADIOS 1.13", *(["Fortran with MPI"] if language == "fortran" else []))
     source = tmp_path / "app.xml"
     source.write_text(config("".join(group_xml(payload) for payload in PAYLOADS.values())))
     values = tmp_path / "app_params.xml"
@@ -166,9 +164,7 @@ def test_a_group_that_leads_out_of_the_run_directory_is_refused(name: str, tmp_p
 @pytest.mark.parametrize("language", DIALECTS)
 def test_words_of_the_languages_can_be_names(language: str, tmp_path: Path) -> None:
     """All of them as scalars and as dimensions, in one program of a group that is called unix."""
-    needs("adios")
-    if language == "fortran" and not shutil.which("mpif90"):
-        pytest.skip("there is no Fortran compiler here")
+    need("ADIOS 1.13", *(["Fortran with MPI"] if language == "fortran" else []))
     rows = "".join(f'<var name="{word}" type="integer"/>' for word in WORDS)
     rows += "".join(f'<var name="a_{word}" type="real" dimensions="{word}"/>' for word in WORDS)
     text = f'<adios-group name="unix">{rows}</adios-group><method group="unix" method="POSIX"/>'
@@ -183,8 +179,7 @@ def test_words_of_the_languages_can_be_names(language: str, tmp_path: Path) -> N
 
 def test_no_macro_of_the_headers_is_an_identifier_of_a_program() -> None:
     compiler = shutil.which("mpicc")
-    if compiler is None:
-        pytest.skip("there is no C compiler with MPI here")
+    assert compiler is not None
     headers = "\n".join(f"#include <{name}.h>" for name in ("mpi", "stdlib", "string", "stdint"))
     done = subprocess.run(
         [compiler, "-x", "c", "-dM", "-E", "-"], input=headers, capture_output=True, text=True,

@@ -1,12 +1,12 @@
 """An application that calls ADIOS itself, measured without a change of its source."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.skel.support import bpls, run, shapes, succeed, understudy
+from tests.support.needs import need
 from tests.support.player import needs
 from understudy import producers
 
@@ -118,9 +118,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fortran_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """It calls ADIOS with and without its module, by different names."""
-    needs("adios")
-    if not shutil.which("mpif90"):
-        pytest.skip("there is no Fortran compiler here")
+    need("ADIOS 1.13", "Fortran with MPI")
     folder = tmp_path_factory.mktemp("measured_fortran")
     (folder / "app.F90").write_text(FORTRAN)
     (folder / "app.xml").write_text(CONFIG.replace('"C"', '"Fortran"'))

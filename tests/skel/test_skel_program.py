@@ -22,6 +22,7 @@ from tests.skel.support import (
     shapes,
     succeed,
 )
+from tests.support.needs import need
 from tests.support.player import needs, play, strace
 from understudy import producers
 from understudy.contracts import workload
@@ -41,8 +42,7 @@ FILES = {"POSIX": 5, "MPI": 1, "MPI_LUSTRE": 1, "MPI_AMR": 3}
 
 def example(name: str) -> Path:
     path = EXAMPLES / name / f"{name}.xml"
-    if not path.exists():
-        pytest.skip(f"{path} is not there: the package libadios-examples")
+    need("examples of ADIOS")
     return path
 
 

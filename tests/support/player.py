@@ -1,33 +1,34 @@
 """The player, run for real by tests, and what stands in the way of that."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
+from tests.support.needs import need
 from understudy.contracts.measurement import Played
 from understudy.paths import ROOT
 from understudy.producers import player as reading
+
+# The library of a method, as requirements-debian.txt names it.
+LIBRARIES = {"adios": "ADIOS 1.13", "hdf5": "parallel HDF5"}
 
 
 def program() -> str:
     """The player on PATH, or the one in build/bin."""
     found = shutil.which("understudy-replay", path=f"{ROOT / 'build' / 'bin'}")
     found = shutil.which("understudy-replay") or found
-    if found is None:
-        pytest.skip("the player is not built: no build/bin/understudy-replay")
+    assert found is not None, "the player is not built: no build/bin/understudy-replay"
     return found
 
 
 def needs(method: str) -> None:
-    """Skip, with the player's own reason, where its build lacks a method."""
+    """Skip where the machine lacks the library of a method; fail where only the player does."""
+    if method in LIBRARIES:
+        need(LIBRARIES[method])
     offers = subprocess.run([program(), "--list"], capture_output=True, text=True, check=True)
-    for line in offers.stdout.splitlines():
-        name, _, words = line.partition(" ")
-        if name == method and words.strip().startswith("unavailable: "):
-            pytest.skip(f"{method}: {words.strip()}")
+    assert not re.search(rf"(?m)^{method} +unavailable: ", offers.stdout), offers.stdout
 
 
 def methods() -> list[str]:
@@ -39,13 +40,8 @@ def methods() -> list[str]:
 
 def strace() -> str:
     """The program that shows system calls, where it may."""
-    found = shutil.which("strace")
-    if found is None:
-        pytest.skip("strace is not installed")
-    asked = subprocess.run([found, "-o", "/dev/null", "true"], capture_output=True, text=True)
-    if asked.returncode:
-        pytest.skip(f"strace may not trace here: {asked.stderr.strip().splitlines()[-1]}")
-    return found
+    need("strace", "ptrace")
+    return str(shutil.which("strace"))
 
 
 def play(

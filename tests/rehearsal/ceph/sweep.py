@@ -25,6 +25,7 @@ from tests.rehearsal.ceph.cluster import MBIT_BYTES, throttle
 from tests.rehearsal.ceph.layouts import check_objects
 from tests.rehearsal.ceph.stage import MIB, Skip, Stage, expect, files_of
 from tests.rehearsal.ceph.striping import Layout, expected_rate
+from tests.support.needs import lacking
 
 RATE_MBIT = 6.0  # of an OSD
 SLOW = 4  # times slower: the straggler
@@ -191,8 +192,9 @@ def straggler(stage: Stage) -> str:
 
 def adios(stage: Stage) -> str:
     """The genuine ADIOS: its method MPI_LUSTRE, whose ioctls become layouts of CephFS."""
-    if not stage.methods("adios"):
-        raise Skip("this build of the player has no ADIOS")
+    if reason := lacking("ADIOS 1.13"):
+        raise Skip(reason)
+    expect(bool(stage.methods("adios")), "this build of the player has no ADIOS")
     library = stage.base / "lustre_on_ceph.so"
     source = Path(__file__).with_name("lustre_on_ceph.c")
     stage.succeed("cc", "-std=c11", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl")
