@@ -143,7 +143,7 @@ struct und_method {
     bool (*whole)(const char *path, struct und_error *error);
     /* Optional: bytes that the method and its library allocate in a rank, at most. */
     int64_t (*memory)(const int64_t *values, const struct und_load *load);
-    /* Optional, on one rank, in the directory that the files go to: can the values be used there? */
+    /* Optional, on one rank, which works in the run directory: can the values be used there? */
     bool (*probe)(const char *directory, const int64_t *values, struct und_error *error);
     /* Writes "library version" into text; NULL where no library beyond MPI and C is used. */
     void (*version)(char *text, int size);

@@ -63,7 +63,8 @@ enum und_storage_kind { UND_DATA_FILE, UND_DATA_DIRECTORY };
  * it. Ends the run when memory is out or the path leads out of the run directory. */
 void und_storage_reserve(const char *path, enum und_storage_kind kind, const struct und_store *store);
 
-/* Creates the reserved file, which must not exist, with the layout if one is asked (NULL: none).
+/* Creates the reserved file, which must not exist, with the layout if one is asked (NULL: none), while the
+ * process works in the run directory.
  * *descriptor is open for reading and writing, -1 in a method's own store. False with the error message. */
 bool und_storage_create(const char *path, const struct und_striping_request *request, int *descriptor,
                         struct und_error *error);

@@ -62,7 +62,7 @@ static bool posix_probe(const char *directory, const int64_t *values, struct und
     if (!und_storage_create(path, NULL, &made, error))
         return false;
     close(made);
-    const int direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    const int direct = open(und_storage_name(path), O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
     const int code = errno;
     if (direct >= 0)
         close(direct);

@@ -190,14 +190,21 @@ static bool prepare_on_root(const struct und_run *run, const struct und_options 
     if (!und_storage_read(run->plan->directory, storage, error) || !fits(totals, storage, run->plan->directory, error))
         return false;
     und_striping_describe(run->plan->directory, "", storage);
-    for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
-        if (run->plan->streams[s].method->probe &&
-            !run->plan->streams[s].method->probe(run->plan->directory, run->plan->streams[s].settings, error))
-            return false;
     if (!result_is_apart(options, error))
         return false;
     *descriptor = und_storage_create_result(options->output, error);
     return *descriptor >= 0;
+}
+
+/* Can the options of the methods be used in the run directory, which this process works in? */
+static bool probe_methods(const struct und_run *run, struct und_error *error)
+{
+    for (int s = 0; s < run->workload->stream_count; ++s) {
+        const struct und_stream_plan *plan = &run->plan->streams[s];
+        if (plan->method->probe && !plan->method->probe(run->plan->directory, plan->settings, error))
+            return false;
+    }
+    return true;
 }
 
 static bool make_directory(const struct und_run *run, struct und_error *error)
@@ -252,6 +259,10 @@ static int play(struct und_run *run, const struct und_options *options, const st
     und_storage_stripe_by(und_striping_of(&storage));
     if (!run->plan->only_restarts && !und_storage_work_inside(error))
         UND_DIE("%s", error->text);
+    if (!run->plan->only_restarts && !agree(run->rank != 0 || probe_methods(run, error), error)) {
+        und_striped_free(run->striped);
+        return USAGE_ERROR;
+    }
 
     struct und_result *result = NULL;
     if (run->rank == 0)
