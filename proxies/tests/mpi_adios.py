@@ -18,9 +18,18 @@ from pathlib import Path
 
 from mpi_errors import failed, fill, refused, small_disk
 from mpi_modes import LAYOUTS, one_stream, payload_of, verified
-from mpi_play import require
 from mpi_run import dumps_of, timed, wait_for
-from mpi_support import HERE, ROOT, Json, Player, Skip, expect, finish, main
+from mpi_support import (
+    HERE,
+    ROOT,
+    Json,
+    Player,
+    expect,
+    finish,
+    main,
+    need_method,
+    need_program,
+)
 
 # Method, its parameters, and how many parts a file of so many ranks has; -1: none beside the file.
 METHODS: dict[str, tuple[tuple[str, ...], Callable[[int], int]]] = {
@@ -48,7 +57,7 @@ def options(method: str) -> list[str]:
 
 def methods(player: Player, layout: str) -> None:
     """Every byte is found again; parts, files and bytes on storage are what the method makes."""
-    require(player, "adios")
+    need_method("adios")
     ranks_of_file = {"shared": 4, "grouped": 2, "file-per-process": 1}[layout]
     for method, (_, parts_of) in METHODS.items():
         for files in ("new", "append"):
@@ -78,7 +87,7 @@ def methods(player: Player, layout: str) -> None:
 
 def dry_run(player: Player) -> None:
     """The files that a dry run announces are those that are made, parts and all."""
-    require(player, "adios")
+    need_method("adios")
     for layout in LAYOUTS:
         for method in METHODS:
             workload = one_stream(layout)
@@ -91,9 +100,8 @@ def dry_run(player: Player) -> None:
 
 def read_by_bpls(player: Player) -> None:
     """A program that is not the player finds the variables, their shapes and their values."""
-    require(player, "adios")
-    if not shutil.which("bpls"):
-        raise Skip("bpls (Debian: libadios-bin) is not on PATH")
+    need_method("adios")
+    need_program("bpls", "libadios-bin")
     workload = one_stream("shared", dumps=1)
     shapes = {v["name"]: v["shape"] for v in workload["streams"][0]["dumps"][0]["variables"]}
     player.play(workload, "-a", "posix", "-k")
@@ -117,7 +125,7 @@ def read_by_bpls(player: Player) -> None:
 
 def invalid_input(player: Player) -> None:
     """Methods that lose data, and parameters that a method would ignore, are refused."""
-    require(player, "adios")
+    need_method("adios")
     path = player.describe(one_stream("shared"))
     cases = [
         (("method=VAR_MERGE",), ("VAR_MERGE", "MPI, POSIX, MPI_LUSTRE or MPI_AMR")),
@@ -139,7 +147,7 @@ def invalid_input(player: Player) -> None:
 
 def small_buffers(player: Player) -> None:
     """A buffer that is too small: POSIX writes more often, the others end the run."""
-    require(player, "adios")
+    need_method("adios")
     workload = one_stream("shared", dumps=1, transfer_bytes=100_000)
     variable = workload["streams"][0]["dumps"][0]["variables"][1]
     workload["streams"][0]["dumps"][0]["variables"] = [variable | {"shape": [300_000, 5]}]
@@ -157,7 +165,7 @@ def small_buffers(player: Player) -> None:
 
 def full_disk(player: Player, method: str) -> None:
     """The disk fills up between two dumps: the run fails, although ADIOS may say nothing."""
-    require(player, "adios")
+    need_method("adios")
     workload = timed([0, 4], "shared")
     for dump in workload["streams"][0]["dumps"]:
         dump["variables"] = [dump["variables"][1] | {"shape": [1 << 18], "count": 1}]
@@ -177,7 +185,7 @@ def full_disk(player: Player, method: str) -> None:
 
 def stops_cleanly(player: Player, method: str) -> None:
     """A signal: parts and their directories go, what others put there stays."""
-    require(player, "adios")
+    need_method("adios")
     for number in (signal.SIGINT, signal.SIGTERM):
         player.clear()
         workload = timed([0, 30], "shared")
@@ -200,7 +208,7 @@ def stops_cleanly(player: Player, method: str) -> None:
 
 def cut_part(player: Player) -> None:
     """A part that is cut or gone is said, and not read as if it were there."""
-    require(player, "adios")
+    need_method("adios")
     workload = one_stream("shared", dumps=1)
     path = player.describe(workload)
     given = ("-w", path, "--restart-from", "data", *options("POSIX"), "--verify")
@@ -235,7 +243,7 @@ def variables_of(config: Path, electrons: bool) -> set[str]:
 
 def kernel(player: Player, name: str) -> None:
     """The bytes of a process are those of the descriptor, and bpls finds every variable."""
-    require(player, "adios")
+    need_method("adios")
     given, group, bytes_of_process = KERNELS[name]
     config = ROOT / "traces" / f"{name.split('-')[0]}.xml"
     program = kernel_of(player, name)
@@ -243,8 +251,7 @@ def kernel(player: Player, name: str) -> None:
     expect(outcome.status == 0, outcome.err)
     result = json.loads((player.folder / "r.json").read_text())
     check_kernel_result(result, bytes_of_process)
-    if not shutil.which("bpls"):
-        raise Skip("bpls (Debian: libadios-bin) is not on PATH")
+    need_program("bpls", "libadios-bin")
     target = player.folder / "data" / f"{group}.1.bp"
     listed = subprocess.run(["bpls", target], capture_output=True, text=True, check=True).stdout
     found = {line.split()[1] for line in listed.splitlines() if line.strip()}
@@ -277,9 +284,8 @@ def check_kernel_result(result: Json, bytes_of_process: int) -> None:
 
 def kernels_compute(player: Player) -> None:
     """Steps differ, by what was computed between them, and so do processes."""
-    require(player, "adios")
-    if not shutil.which("bpls"):
-        raise Skip("bpls (Debian: libadios-bin) is not on PATH")
+    need_method("adios")
+    need_program("bpls", "libadios-bin")
     for name, group, variable in (("chimera", "restart.model", "t_c"), ("gts", "restart", "zion")):
         player.clear()
         small = ("--rays=2",) if name == "chimera" else ("--mimax=2000", "--mgrid=500")
@@ -299,7 +305,7 @@ def kernels_compute(player: Player) -> None:
 
 def kernel_invalid_input(player: Player) -> None:
     """Bad options and descriptors: one message of the kernel, status not 0, no result."""
-    require(player, "adios")
+    need_method("adios")
     chimera, gts = kernel_of(player, "chimera"), kernel_of(player, "gts")
     traces = ROOT / "traces"
     cases: list[tuple[Player, tuple[object, ...], str]] = [
@@ -327,14 +333,12 @@ def kernel_invalid_input(player: Player) -> None:
 
 def without_adios(player: Player) -> None:
     """Where ADIOS is missing the kernels still build, and say so in one message."""
-    compiler = shutil.which("mpicc")
-    if not compiler:
-        raise Skip("mpicc is not on PATH")
+    need_program("mpicc", "libopenmpi-dev")
     proxies = HERE.parent
     for name in ("chimera", "gts"):
         target = player.folder / f"understudy-kernel-{name}"
         sources = [f"programs/kernel-{name}.c", "programs/kernel/kernel.c", "core/error.c"]
-        command = [compiler, "-std=c11", "-Wall", "-Werror", "-I", proxies]
+        command = ["mpicc", "-std=c11", "-Wall", "-Werror", "-I", proxies]
         command += ["-I", proxies / "programs", "-o", target, *(proxies / s for s in sources)]
         subprocess.run(command, check=True)
         program = Player(program=target, mpiexec=player.mpiexec, folder=player.folder)

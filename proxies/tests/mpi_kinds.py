@@ -9,7 +9,17 @@ import sys
 from functools import partial
 from typing import Any
 
-from mpi_support import SUFFIXES, Json, Player, Skip, dump_bytes, expect, main, sample
+from mpi_support import (
+    SUFFIXES,
+    Json,
+    Player,
+    dump_bytes,
+    expect,
+    main,
+    need_direct_io,
+    need_method,
+    sample,
+)
 
 RANKS = 3
 BYTE_METHODS = ("posix", "stdio", "mpiio")
@@ -54,11 +64,6 @@ def plain(described: Json) -> Json:
     return made
 
 
-def require(player: Player, method: str) -> None:
-    if method not in player.methods([*METHODS]):
-        raise Skip(f"the method {method} is not available")
-
-
 def kept(player: Player, described: Json, *arguments: object) -> tuple[Json, dict[str, bytes]]:
     """The result of a run, and its files."""
     player.clear()
@@ -97,7 +102,7 @@ GROWN = {
 
 def rewritten(player: Player, method: str) -> None:
     """Sets of files that are written again hold their last dump, and are opened as they should."""
-    require(player, method)
+    need_method(method)
     kinds = {k: v for k, v in AGAIN.items() if method != "adios"}
     if not kinds:
         refused(player)
@@ -132,7 +137,7 @@ def rewritten(player: Player, method: str) -> None:
 
 def grown(player: Player, method: str) -> None:
     """Appended files that each dump opens hold the same as those that stay open."""
-    require(player, method)
+    need_method(method)
     described = workload(*(stream(k, dumps=SERIES, **v) for k, v in GROWN.items()))
     for one in described["streams"]:
         one["method"] = method
@@ -234,7 +239,7 @@ ORDERS = {"strided": {"rule": "strided", "step": 4}, "shuffled": {"rule": "shuff
 
 def ordered(player: Player, method: str) -> None:
     """Every order and cyclic blocks leave the bytes of the plain workload."""
-    require(player, method)
+    need_method(method)
     cyclic = dump()["variables"][0] | {"decomposition": {"rule": "cyclic", "block": 4}}
     blocks = [dump(variables=[cyclic | {"type": "i16", "count": 2}])]
     described = workload(
@@ -350,9 +355,8 @@ def direct(player: Player) -> None:
     outcome = player.run(RANKS, "-w", path, "-o", "data", "-a", "mpiio")
     expect(outcome.status == 0, outcome.err)
     expect("direct in the original; the method mpiio uses" in outcome.message(), outcome.err)
+    need_direct_io(player.folder)
     outcome = player.run(RANKS, "-w", path, "-o", "data", "--verify")
-    if "cannot bypass the cache" in outcome.err:
-        raise Skip("the file system cannot bypass the cache")
     expect(outcome.status == 0 and outcome.err == "", outcome.err)
     outcome = player.run(RANKS, "-w", path, "-o", "data", "-t", 2**63 - 1, "--verify")
     expect(outcome.status == 0, outcome.err)
@@ -368,7 +372,7 @@ def pieces(*names: str, rows: int = 30, again: tuple[str, ...] = ()) -> list[Jso
 
 def in_turn(player: Player, method: str) -> None:
     """Files are read and written in turn in one open: records at their places, new ones behind."""
-    require(player, method)
+    need_method(method)
     old = ("a", "b")
     life = [
         dump(0.0, variables=pieces(*old)),
@@ -416,7 +420,7 @@ def in_turn(player: Player, method: str) -> None:
 
 def lent(player: Player, method: str) -> None:
     """Updated files that stay open do so until they are read for the last time."""
-    require(player, method)
+    need_method(method)
     streams = []
     for name, dumps, layout in (
         ("once", [dump(0.0)], {}),

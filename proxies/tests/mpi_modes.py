@@ -15,19 +15,22 @@ from collections.abc import Callable
 from functools import partial
 
 from mpi_errors import refused
-from mpi_play import METHODS, require
+from mpi_play import METHODS
 from mpi_run import dumps_of, timed
 from mpi_support import (
     SUFFIXES,
     Json,
     Player,
-    Skip,
     dump_bytes,
     expect,
     files_below,
     in_time,
     main,
+    need_direct_io,
+    need_injection,
+    need_method,
     need_strace,
+    need_variable_of_rank,
     sample,
 )
 
@@ -82,7 +85,7 @@ def payload_of(workload: Json) -> int:
 
 def turns(player: Player, method: str) -> None:
     """Each rank has the file alone, in order; with other numbers of ranks in a file too."""
-    require(player, method)
+    need_method(method)
     for groups, ranks in itertools.product((1, 2, 3), (1, 2, 3, 4)):
         if groups > ranks:
             continue
@@ -233,7 +236,7 @@ def computes(player: Player) -> None:
 
 def hdf5_options(player: Player, layout: str) -> None:
     """Each option, in new and appended files: contents stay, files change as they should."""
-    require(player, "hdf5")
+    need_method("hdf5")
     sizes = {}
     for files, options in itertools.product(("new", "append"), HDF5_OPTIONS):
         content = {"kind": "smooth", "compressibility": 0}
@@ -273,7 +276,7 @@ HDF5_OPTIONS: tuple[tuple[str, ...], ...] = (
 
 def hdf5_turns(player: Player) -> None:
     """Ranks that take turns compress each for itself."""
-    require(player, "hdf5")
+    need_method("hdf5")
     workload = one_stream("shared", turns=True, content={"kind": "constant", "compressibility": 0})
     given = ("-m", "hdf5.chunk=1MiB", "-m", "hdf5.deflate=9", "-m", "hdf5.alignment=4KiB")
     result = player.play(workload, "-a", "hdf5", *given, "--verify", "--restart")
@@ -284,17 +287,13 @@ def hdf5_turns(player: Player) -> None:
 
 def direct(player: Player, layout: str) -> None:
     """posix.direct: the same bytes as through the cache, by calls with O_DIRECT."""
+    need_direct_io(player.folder)
     for files, turn in (("new", False), ("append", False), ("new", True)):
         if turn and layout == "file-per-process":
             continue
         workload = one_stream(layout, files=files, turns=turn, transfer_bytes=10000)
         common = ("-a", "posix", "--verify", "--restart", "-k", "-m")
-        try:
-            result = player.play(workload, *common, "posix.direct=yes")
-        except AssertionError as error:
-            if "cannot bypass the cache" in str(error):
-                raise Skip("this file system has no O_DIRECT") from None
-            raise
+        result = player.play(workload, *common, "posix.direct=yes")
         verified(result, payload_of(workload))
         data = player.data()
         player.clear()
@@ -307,6 +306,7 @@ def direct(player: Player, layout: str) -> None:
 def direct_is_direct(player: Player) -> None:
     """The kernel sees O_DIRECT, and whole pages on that descriptor only."""
     need_strace()
+    need_direct_io(player.folder)
     workload = timed([0.0], "single")
     variable = workload["streams"][0]["dumps"][0]["variables"][0]
     workload["streams"][0]["dumps"][0]["variables"] = [
@@ -318,8 +318,7 @@ def direct_is_direct(player: Player) -> None:
         [*trace, str(player.program), "-w", str(path), "-o", "data", "-m", "posix.direct=yes"],
         cwd=player.folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode != 0:
-        raise Skip(f"strace or O_DIRECT does not work here: {done.stderr.strip()[-200:]}")
+    expect(done.returncode == 0, done.stderr)
     lines = (player.folder / "trace").read_text().splitlines()
     opened = [x for x in lines if "O_DIRECT" in x and '"one.000000' in x]
     expect(len(opened) == 1, f"opened {opened}")
@@ -410,12 +409,12 @@ def stdio_buffers(player: Player) -> None:
 
 def stdio_reports_late_errors(player: Player) -> None:
     """An error that the buffer hides until fflush or fclose ends the run, and is named."""
+    need_injection(player.folder)
     trace = ("-e", "trace=write", "-e", "inject=write:error=ENOSPC")
     given = ("-a", "stdio", "-m", "stdio.buffer=1MiB", "-O", "no.json")
     for more, what in (((), "cannot close"), (("-e",), "cannot write what is buffered of")):
         done = traced_file(player, trace, one_rank(100_000), *given, *more)
-        if "INJECTED" not in (player.folder / "trace").read_text():
-            raise Skip(f"strace cannot inject errors here: {done.stderr.strip()[-200:]}")
+        expect("INJECTED" in (player.folder / "trace").read_text(), f"no error: {done.stderr}")
         expect(done.returncode != 0, "status 0")
         message = f"stdio: {what} data/one.000000: No space left on device"
         expect(message in done.stderr, done.stderr)
@@ -425,14 +424,14 @@ def stdio_reports_late_errors(player: Player) -> None:
 
 def quota_is_named(player: Player) -> None:
     """MPI-IO and HDF5 keep an exceeded quota to themselves; the player asks the file system."""
+    need_injection(player.folder)
     calls = "write,writev,pwrite64,pwritev,pwritev2"
     trace = ("-e", f"trace={calls}", "-e", f"inject={calls}:error=EDQUOT")
     for method in player.methods(["posix", "mpiio", "hdf5"]):
         name = f"one.000000{SUFFIXES.get(method, '')}"
         given = ("-a", method, "-O", "no.json")
         done = traced_file(player, trace, one_rank(100_000), *given, name=name)
-        if "INJECTED" not in (player.folder / "trace").read_text():
-            raise Skip(f"strace cannot inject errors here: {done.stderr.strip()[-200:]}")
+        expect("INJECTED" in (player.folder / "trace").read_text(), f"{method}: {done.stderr}")
         expect(done.returncode != 0, f"{method}: status 0")
         lines = [x for x in done.stderr.splitlines() if x.startswith("understudy: ")]
         expect(bool(lines), f"{method}: {done.stderr}")
@@ -444,7 +443,7 @@ def quota_is_named(player: Player) -> None:
 def restarts(player: Player, method: str) -> None:
     """Any dump of any written stream, with ranks shifted and memory dropped, in every layout: each
     of the three streams meets each of the three shifts in two of the six layouts."""
-    require(player, method)
+    need_method(method)
     layouts = list(LAYOUTS) if method != "null" else ["shared"]
     for turn, (layout, files) in enumerate(itertools.product(layouts, ("new", "append"))):
         workload = one_stream(layout, dumps=3, files=files)
@@ -471,6 +470,7 @@ def restarts(player: Player, method: str) -> None:
 def shifted_ranks(player: Player) -> None:
     """Rank r reads the file of rank r+N: strace sees which file each process opens."""
     need_strace()
+    need_variable_of_rank(player, "OMPI_COMM_WORLD_RANK")
     script = player.folder / "traced"
     script.write_text(
         "#!/bin/sh\n"
@@ -483,12 +483,9 @@ def shifted_ranks(player: Player) -> None:
         outcome = traced.run(
             4, "-w", path, "-o", "data", "-a", "posix", "--restart", "--shift-ranks", shift
         )
-        if outcome.status != 0:
-            raise Skip(f"strace may not trace here: {outcome.err.strip()[-200:]}")
+        expect(outcome.status == 0, outcome.err)
         for rank in range(4):
             log = player.folder / f"trace.{rank}"
-            if not log.exists():
-                raise Skip("this MPI library does not name the ranks of its processes")
             names = {
                 x.split('"')[1][-8:]
                 for x in log.read_text().splitlines()
@@ -521,8 +518,7 @@ def drops_cache(player: Player) -> None:
     done = subprocess.run(
         [*command, "--drop-cache"], cwd=player.folder, capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        raise Skip(f"strace does not work here: {done.stderr.strip()[-200:]}")
+    expect(done.returncode == 0, done.stderr)
     calls = [
         x.split()[1].split("(")[0]
         for x in (player.folder / "trace").read_text().split('"field.000000')[-1].splitlines()
@@ -537,7 +533,7 @@ def drops_cache(player: Player) -> None:
 
 def later_job(player: Player, method: str) -> None:
     """--restart-from reads what an earlier run kept, shared files by other ranks too."""
-    require(player, method)
+    need_method(method)
     for turn, (layout, files) in enumerate(itertools.product(LAYOUTS, ("new", "append"))):
         workload = one_stream(layout, files=files)
         player.play(workload, "-a", method, "-k")
@@ -636,7 +632,7 @@ def invalid_input(player: Player) -> None:
         (4, (path, *to, "-m", ""), ("--method-option", "METHOD.OPTION=VALUE")),
         (4, (path, *to, "-a", "null", "-m", "posix.direct=yes"), ("no stream is played",)),
     ]  # fmt: skip
-    if "hdf5     available" in player.run(0, "--list").out:
+    if player.methods(["hdf5"]):
         chunk = ("-a", "hdf5", "-m", "hdf5.chunk=4KiB", "-m", "hdf5.deflate=1")
         cases += [
             (4, (path, *to, *chunk[:2], "-m", "hdf5.deflate=10"), ("deflate=10", "from 0 to 9")),
@@ -653,22 +649,22 @@ def invalid_input(player: Player) -> None:
 
 def no_direct_io(player: Player) -> None:
     """A file system without O_DIRECT is refused before anything is written; strace plays one."""
-    need_strace()
+    need_injection(player.folder)
     path = player.describe(sample("single"))
     # The first open of the probe creates it, the second asks for O_DIRECT.
-    trace = ["strace", "-f", "-o", "trace", "-P", "data/.direct", "-e", "trace=openat"]
+    trace = ["strace", "-f", "-o", "trace", "-P", ".direct", "-e", "trace=openat"]
     trace += ["-e", "inject=openat:error=EINVAL:when=2"]
     command = [*trace, str(player.program), "-w", str(path), "-o", "data", "-a", "posix"]
     done = subprocess.run(
         [*command, "-m", "posix.direct=read"],
         cwd=player.folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if "INJECTED" not in (player.folder / "trace").read_text():
-        raise Skip(f"strace cannot inject errors here: {done.stderr.strip()[-200:]}")
+    expect("INJECTED" in (player.folder / "trace").read_text(), f"no error: {done.stderr}")
     expect(done.returncode == 2, f"status {done.returncode}: {done.stderr}")
     message = "--method-option posix.direct=read: the file system of data cannot bypass the cache"
     expect(message in done.stderr, done.stderr)
-    expect(not (player.folder / "data").exists(), "something was left behind")
+    left = sorted(p.name for p in player.folder.iterdir())
+    expect(left == ["trace", "workload.json"], f"left {left}")
 
 
 def lists_options(player: Player) -> None:
@@ -676,7 +672,7 @@ def lists_options(player: Player) -> None:
     outcome = player.run(0, "--list", "-v")
     expect(outcome.status == 0, outcome.err)
     names = ["posix.direct=no|read|yes", "stdio.buffer=BYTES"]
-    if "hdf5     available" in outcome.out:
+    if player.methods(["hdf5"]):
         names += ["hdf5.alignment=BYTES", "hdf5.chunk=BYTES", "hdf5.deflate=N", "hdf5.shuffle="]
         names += ["hdf5.libver=", "hdf5.collective_metadata=", "hdf5.flush=state|never"]
     for name in names:

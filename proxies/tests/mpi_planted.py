@@ -20,12 +20,12 @@ from mpi_support import (
     Json,
     Outcome,
     Player,
-    Skip,
     expect,
     files_below,
     finish,
     in_time,
     main,
+    need_method,
     need_strace,
     together,
 )
@@ -209,9 +209,7 @@ def planted_in(
     at: str, link: bool, method: str,
 ) -> None:  # fmt: skip
     """A link or a file that takes the place in the moment of an open is not written to."""
-    library = os.environ.get("UND_PLANT")
-    if not library:
-        raise Skip("UND_PLANT is not set")
+    library = os.environ["UND_PLANT"]
     for left in ("data", "foreign"):
         shutil.rmtree(player.folder / left, ignore_errors=True)
     away = player.folder / "away"
@@ -328,8 +326,7 @@ SUBFILES = ("-a", "adios", "-m", "adios.method=POSIX")
 
 def subfile_directory_becomes_a_link(player: Player) -> None:
     """Subfiles are removed where they were created, not where a link of that name leads."""
-    if not player.methods(["adios"]):
-        raise Skip("adios is unavailable")
+    need_method("adios")
     planted = {}
 
     def plant(folder: Path) -> None:
@@ -350,8 +347,7 @@ def subfile_directory_becomes_a_link(player: Player) -> None:
 
 def subfile_directory_in_the_way(player: Player) -> None:
     """A link under the name of a subfile directory to come is not followed."""
-    if not player.methods(["adios"]):
-        raise Skip("adios is unavailable")
+    need_method("adios")
 
     def plant(folder: Path) -> None:
         (folder / "foreign").mkdir()

@@ -5,7 +5,6 @@ is <sample>.<method>; <sample>.h5dump reads the HDF5 files with a program that i
 """
 
 import math
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,27 +16,18 @@ from mpi_support import (
     TYPE_BYTES,
     Json,
     Player,
-    Skip,
     dump_bytes,
     expect,
     expected_files,
     main,
+    need_method,
+    need_program,
     sample,
 )
 
 SAMPLES = sorted(path.stem for path in (HERE / "samples").glob("*.json"))
 METHODS = sorted(path.stem for path in (HERE.parent / "methods").glob("*.c"))
 BYTE_METHODS = ("posix", "stdio", "mpiio")
-
-
-def require(player: Player, method: str) -> None:
-    """Skips the case where this build lacks the method."""
-    listed = player.run(0, "--list").out.splitlines()
-    line = next((line for line in listed if line.split()[:1] == [method]), None)
-    if line is None:
-        raise AssertionError(f"--list does not name {method}: {listed}")
-    if "unavailable" in line:
-        raise Skip(line)
 
 
 def longest_scaled(shape: list[int], factor: float) -> list[int]:
@@ -120,7 +110,7 @@ def check_verification(workload: Json, result: Json, method: str, scale: float =
 
 def play(player: Player, name: str, method: str) -> None:
     """The sample as described, with other calls and sizes, repeated, and scaled."""
-    require(player, method)
+    need_method(method)
     workload = sample(name)
     path = HERE / "samples" / f"{name}.json"
     common: tuple[object, ...] = ("-a", method, "--time-scale", 0)
@@ -175,9 +165,8 @@ def play(player: Player, name: str, method: str) -> None:
 
 def h5dump(player: Player, name: str) -> None:
     """The datasets of the HDF5 files hold the bytes that the files of posix hold."""
-    require(player, "hdf5")
-    if not shutil.which("h5dump"):
-        raise Skip("h5dump (Debian: hdf5-tools) is not on PATH")
+    need_method("hdf5")
+    need_program("h5dump", "hdf5-tools")
     workload = sample(name)
     path = HERE / "samples" / f"{name}.json"
     player.play(path, "-a", "posix", "--time-scale", 0, "-k")

@@ -20,6 +20,7 @@ from mpi_support import (
     HERE,
     Json,
     Player,
+    configured_methods,
     dump_bytes,
     expect,
     expected_files,
@@ -232,11 +233,13 @@ def plans_without_writing(player: Player) -> None:
 
 
 def lists_methods(player: Player) -> None:
-    """--list has one line for every file in proxies/methods/."""
+    """--list has one line for every file in proxies/methods/: available where CMake found it."""
     outcome = player.run(0, "--list")
     expect(outcome.status == 0, outcome.err)
-    names = [line.split()[0] for line in outcome.out.splitlines() if line.strip()]
-    expect(set(METHODS) <= set(names), f"{names} lacks one of {METHODS}")
+    listed = player.listed()
+    expect(set(METHODS) <= set(listed), f"{[*listed]} lacks one of {METHODS}")
+    available = {name for name, said in listed.items() if said.startswith("available")}
+    expect(available == set(configured_methods()), f"{available} are listed as available")
 
 
 def helps(player: Player) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from mpi_support import Json, Outcome, Player, Skip, expect, main, sample
+from mpi_support import Json, Outcome, Player, expect, main, need_method, sample
 
 MIB = 1 << 20
 KINDS = ("lustre", "lustre-composite", "lustre-ioctl", "ceph", "beegfs")
@@ -65,15 +65,9 @@ def fails(player: Player, status: int, text: str, *arguments: object, **changes:
     return outcome
 
 
-def require(player: Player, method: str) -> None:
-    """Skips the case where this build lacks the method."""
-    if not player.methods([method]):
-        raise Skip(f"the method {method} is not available")
-
-
 def applies(player: Player, kind: str, method: str) -> None:
     """Every file has the layout, and the record says on how many targets it is."""
-    require(player, method)
+    need_method(method)
     for layout in ("shared", "file-per-process"):
         result = on(player, kind).play(workload(layout), "-a", method, "-i", 2, *LAYOUT)
         asked, applied = only(result)
@@ -192,7 +186,7 @@ def damaged(player: Player) -> None:
 
 def hints(player: Player, method: str) -> None:
     """Hints reach MPI; those in force are recorded beside those asked for."""
-    require(player, method)
+    need_method(method)
     asked, applied = only(player.play(workload(), "-a", method))
     default = {"romio_ds_write": "disable"} if method == "mpiio" else {}
     expect(asked == NOTHING | {"hints": default}, str(asked))
@@ -221,7 +215,7 @@ def hints(player: Player, method: str) -> None:
 
 def layout_hints(player: Player, method: str) -> None:
     """MPI creates the files, and the layout that they have must be the one of the hints."""
-    require(player, method)
+    need_method(method)
     given = ("-a", method, "--hint", "striping_factor=4")
     fails(player, 2, "cannot be read back", *given)
     fails(player, 2, "expected a whole number", "-a", method, "--hint", "striping_factor=4x")

@@ -117,13 +117,18 @@ class Player:
         """Names and contents of the files below ./data; without files it need not be there."""
         return files_below(self.folder / "data")
 
-    def methods(self, names: list[str], word: str = "available") -> list[str]:
-        """Those methods that this build can use, and of which --list says the word."""
-        listed = self.run(0, "--list").out.splitlines()
-        said = {line.split()[0]: line.split(maxsplit=1)[1] for line in listed if line.strip()}
-        return [
-            name for name in names if said[name].startswith("available") and word in said[name]
-        ]
+    def listed(self) -> dict[str, str]:
+        """What --list says of each method."""
+        lines = self.run(0, "--list").out.splitlines()
+        return {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.strip()}
+
+    def methods(self, names: list[str], word: str = "") -> list[str]:
+        """Those methods that the build was configured with, and of which --list says the word."""
+        built = [name for name in names if name in configured_methods()]
+        if not word:
+            return built
+        listed = self.listed()
+        return [name for name in built if word in listed[name]]
 
     def collective(self, method: str) -> bool:
         """Has the method collective calls?"""
@@ -171,13 +176,65 @@ def in_time(attempt: Callable[[], None], attempts: int = 5) -> None:
                 raise
 
 
-def need_strace() -> None:
-    """Skips the case where strace is missing or may not trace."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not on PATH")
-    tried = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False)
+def configured_methods() -> list[str]:
+    """The methods whose libraries CMake found; ctest passes them on."""
+    names = os.environ.get("UND_METHODS", "").split()
+    expect(bool(names), "UND_METHODS is not set; ctest sets it")
+    return names
+
+
+def need_method(method: str) -> None:
+    """Skips the case where the build was configured without the method."""
+    if method not in configured_methods():
+        raise Skip(f"CMake found no library for the method {method}")
+
+
+def need_program(name: str, package: str) -> None:
+    """Skips the case where the program is not on PATH."""
+    if not shutil.which(name):
+        raise Skip(f"{name} (Debian: {package}) is not on PATH")
+
+
+def need_strace(*options: str) -> None:
+    """Skips the case where strace is missing, or may not trace `true` with the options."""
+    need_program("strace", "strace")
+    command = ["strace", *options, "-o", "/dev/null", "true"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
     if tried.returncode:
-        raise Skip(f"strace may not trace here: {tried.stderr.decode(errors='replace')[-200:]}")
+        raise Skip(f"strace may not trace here: {tried.stderr.strip()[-200:]}")
+
+
+def need_injection(folder: Path) -> None:
+    """Skips the case where strace cannot let `cat` fail to read a file."""
+    need_strace()
+    file, log = folder / "injected", folder / "injected.log"
+    file.touch()
+    command = ["strace", "-o", log, "-P", file, "-e", "trace=read", "-e", "inject=read:error=EIO"]
+    tried = subprocess.run([*command, "cat", file], capture_output=True, text=True, check=False)
+    injected = "INJECTED" in log.read_text()
+    file.unlink()
+    log.unlink()
+    if not injected:
+        raise Skip(f"strace cannot inject errors here: {tried.stderr.strip()[-200:]}")
+
+
+def need_direct_io(folder: Path) -> None:
+    """Skips the case where no file in the folder can be opened with O_DIRECT."""
+    file = folder / "direct"
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_DIRECT))
+    except OSError as error:
+        raise Skip(f"no file of {folder} can be opened with O_DIRECT: {error.strerror}") from None
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def need_variable_of_rank(player: Player, name: str) -> None:
+    """Skips the case where the launcher gives its processes no such variable."""
+    command = [player.mpiexec, "-n", "1", "printenv", name]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    if tried.stdout.strip() != "0":
+        raise Skip(f"{player.mpiexec} sets no {name}")
 
 
 def together(player: Player, names: Iterable[str], attempt: Callable[[Player, str], None]) -> None:
