@@ -49,7 +49,8 @@ MEMORY_BYTES = 1 << 30
 CASE_S = 20
 BLOCK = 100
 DAMAGE = re.compile(
-    "belong to no region|marked incomplete|without any record|have no name|left out, whose"
+    "belong to no region|marked incomplete|without any record|have no name|left out, whose|"
+    "it is damaged"
 )
 TRACES = Path(__file__).resolve().parents[1] / "traces"
 

@@ -253,42 +253,116 @@ def test_sizes_that_tell_the_bytes_of_very_many_ranks_take_no_memory(tmp_path: P
     assert any("too many ranks to hold" in note for note in workload.source.notes)
 
 
+def beside(path: Path) -> tuple[Path, fuzz.Parts]:
+    """A log with counters, names and every module beside them."""
+    heat = {"id": 9, "bin_width_s": 1.0, "write_bins": [1], "read_bins": [0]}
+    write_log(
+        path, names={1: b"/a", 9: b"heatmap:POSIX"}, POSIX=[GOOD],
+        DXT_POSIX=[{"id": 1, "write_segments": [(0, 4 << 20, 1.0, 2.0)]}], HEATMAP=[heat],
+        DXT_MPIIO=[{"id": 1, "write_segments": []}],
+        LUSTRE=[{"id": 1, "stripe_size_bytes": 1 << 20, "ost_ids": [1]}],
+    )  # fmt: skip
+    return path, fuzz.Parts.of(path.read_bytes())
+
+
+def slot_of(parts: fuzz.Parts, module: str) -> int:
+    return 1 + parts.format.module_names.index(module)
+
+
 ZEROS = {"DXT_POSIX": "a record is there more than 1000 times", "LUSTRE": "more than 1000 times",
          "HEATMAP": "there are more than 64 records"}  # fmt: skip
 
 
-@pytest.mark.parametrize("module", [*ZEROS, "names"])
+@pytest.mark.parametrize("module", ZEROS)
 def test_regions_of_zeros_end_soon(module: str, tmp_path: Path) -> None:
     """256 MiB of zeros, 260 kB in the file."""
-    heat = {"id": 9, "bin_width_s": 1.0, "write_bins": [1], "read_bins": [0]}
-    path = write_log(
-        tmp_path / "log.darshan", names={1: b"/a", 9: b"heatmap:POSIX"}, POSIX=[GOOD],
-        DXT_POSIX=[{"id": 1, "write_segments": []}], HEATMAP=[heat],
-        LUSTRE=[{"id": 1, "stripe_size_bytes": 1 << 20, "ost_ids": [1]}],
-    )  # fmt: skip
-    parts = fuzz.Parts.of(path.read_bytes())
-    slot = 0 if module == "names" else 1 + parts.format.module_names.index(module)
-    parts.regions[slot] = bytearray(256 << 20)
+    path, parts = beside(tmp_path / "log.darshan")
+    parts.regions[slot_of(parts, module)] = bytearray(256 << 20)
     write_regions(path, parts.header, parts.job, parts.regions, "zlib")
-    message = ZEROS.get(module, "names in a row are of 1 records")
-    with fuzz.limits(), pytest.raises(UnderstudyError, match=message):
+    with fuzz.limits():
+        notes = darshan.read(path).source.notes
+    (note,) = (note for note in notes if "is damaged" in note)
+    assert note.startswith(f"Module {module} was left out: it is damaged: at byte ")
+    assert ZEROS[module] in note
+
+
+def test_names_of_zeros_are_refused_soon(tmp_path: Path) -> None:
+    path, parts = beside(tmp_path / "log.darshan")
+    parts.regions[0] = bytearray(256 << 20)
+    write_regions(path, parts.header, parts.job, parts.regions, "zlib")
+    with fuzz.limits(), pytest.raises(UnderstudyError, match="names in a row are of 1 records"):
         darshan.read(path)
 
 
-def test_a_trace_record_of_absurd_length_is_refused(tmp_path: Path) -> None:
-    path = write_log(
-        tmp_path / "log.darshan", names={1: b"/a"},
-        POSIX=[GOOD | {"POSIX_F_WRITE_END_TIMESTAMP": 90.0}],
-        DXT_POSIX=[{"id": 1, "write_segments": [(0, 1, 1.0, 2.0)]}],
-    )  # fmt: skip
-    parts = fuzz.Parts.of(path.read_bytes())
-    data = parts.regions[1 + parts.format.module_names.index("DXT_POSIX")]
+BESIDE = ("DXT_POSIX", "DXT_MPIIO", "HEATMAP", "LUSTRE")
+HOW = {
+    "cut": lambda data: data[:-3],
+    "of another kind": lambda data: bytearray(b"\x7f" * 4099),
+    "of absurd numbers": lambda data: data[:16] + b"\x60" * (len(data) - 16),
+}
+
+
+@pytest.mark.parametrize("module", BESIDE)
+@pytest.mark.parametrize("how", [*HOW, "not inflatable"])
+def test_a_module_beside_sound_counters_is_left_out_where_it_is_damaged(
+    how: str, module: str, tmp_path: Path
+) -> None:
+    path, parts = beside(tmp_path / "log.darshan")
+    sound = darshan.read(path)
+    slot = slot_of(parts, module)
+    if how == "not inflatable":
+        with open_log(path) as log:
+            at = log.modules[module].offset
+        data = path.read_bytes()
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+    else:
+        parts.regions[slot] = HOW[how](parts.regions[slot])
+        write_regions(path, parts.header, parts.job, parts.regions, "zlib")
+    with fuzz.limits():
+        workload = darshan.read(path)
+    assert workload.bytes == sound.bytes == 4 << 20
+    assert darshan.closing(workload) == darshan.closing(sound)
+    (note,) = (note for note in workload.source.notes if "is damaged" in note)
+    assert note.startswith(f"Module {module} was left out: it is damaged: at byte ")
+    assert str(tmp_path) not in workload.to_text()
+
+
+def test_a_trace_is_left_out_of_joined_logs_where_one_is_damaged(tmp_path: Path) -> None:
+    paths = []
+    for number in range(3):
+        path, parts = beside(tmp_path / f"{number}.darshan")
+        for module in ("DXT_POSIX", "HEATMAP") if number < 2 else ():
+            data = parts.regions[slot_of(parts, module)]
+            parts.regions[slot_of(parts, module)] = HOW["of absurd numbers"](data)
+        parts.job[8:16] = (40 + number).to_bytes(8, "little")
+        write_regions(path, parts.header, parts.job, parts.regions, "zlib")
+        paths.append(path)
+    workload = darshan.read(paths[0], others=paths[1:], join_jobs=True)
+    assert workload.bytes == 3 * 4 << 20
+    for module in ("DXT_POSIX", "HEATMAP"):
+        start = f"Module {module} was left out: it is damaged in 2 of 3 logs, first at byte "
+        assert sum(note.startswith(start) for note in workload.source.notes) == 1
+
+
+def test_a_trace_record_of_absurd_length_is_left_out(tmp_path: Path) -> None:
+    path, parts = beside(tmp_path / "log.darshan")
+    data = parts.regions[slot_of(parts, "DXT_POSIX")]
     head = np.dtype([(n, "<" + k) for n, k in layouts.DXT_HEAD])
     rows = np.frombuffer(data[: head.itemsize], head).copy()
     rows["write_count"] = (1 << 22) + 1
     data[: head.itemsize] = rows.tobytes()
     write_regions(path, parts.header, parts.job, parts.regions, "zlib")
-    with pytest.raises(UnderstudyError, match="number of segments of a record is 4194305, exp"):
+    notes = " ".join(darshan.read(path).source.notes)
+    assert "the number of segments of a record is 4194305, expected at most 4194304" in notes
+
+
+@pytest.mark.parametrize("module", ["POSIX", "names"])
+def test_a_log_of_damaged_counters_or_names_is_refused(module: str, tmp_path: Path) -> None:
+    path, parts = beside(tmp_path / "log.darshan")
+    slot = 0 if module == "names" else slot_of(parts, module)
+    del parts.regions[slot][-3:]
+    write_regions(path, parts.header, parts.job, parts.regions, "zlib")
+    with pytest.raises(UnderstudyError, match="the data ends in the middle of a "):
         darshan.read(path)
 
 

@@ -20,6 +20,7 @@ from understudy.darshanlog.header import Job, Module
 from understudy.darshanlog.log import BLOCK_RECORDS, Log, open_log
 from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.records import Block, DxtRecord, HeatmapRecord, LustreRecord
+from understudy.darshanlog.stream import DamagedRegion
 from understudy.errors import UnderstudyError
 
 MAX_RANKS = 1 << 24  # as in `inference.screen`
@@ -89,9 +90,7 @@ class JoinedLog(Log):
                 mounts.update({(m.path, m.fs_type): m for m in log.mounts})
                 versions.add(log.version)
                 libraries.add(log.library_version)
-                if (heat := log.modules.get("HEATMAP")) is not None and heat.supported:
-                    width_s = next((r.bin_width_s for r in log.heatmap()), 0.0)
-                    self._width_s = max(self._width_s, width_s if np.isfinite(width_s) else 0.0)
+                self._width_s = max(self._width_s, _bin_width_s(log))
         end_s = max(r.shift_s + r.end_s - r.job.start_s for r in self.runs)
         self._width_s = max(self._width_s, end_s / MAX_BINS, 1e-6)
         self.version = min(versions)
@@ -172,6 +171,21 @@ class JoinedLog(Log):
                     rank = run.first + record.rank if record.rank >= 0 else record.rank
                     yield replace(record, id=int(file[0]), rank=rank)
 
+    def leave_out_damaged(self) -> dict[str, str]:
+        """As `Log.leave_out_damaged`: a module that is damaged in one log is left out of all."""
+        found: dict[str, list[str]] = {}
+        for run in self.runs:
+            with open_log(run.path) as log:
+                for name, what in log.leave_out_damaged().items():
+                    found.setdefault(name, []).append(what)
+        first = {}
+        for name, messages in found.items():
+            first[name] = messages[0]
+            if self.modules[name].supported:
+                count = f"{len(messages)} of {len(self.runs)} logs"
+                self._leave_out(name, f"it is damaged in {count}, first {messages[0]}")
+        return first
+
     # -- files, ranks and times of the whole ------------------------------------------------------
 
     def _used_again(self) -> npt.NDArray[np.uint64]:
@@ -237,6 +251,18 @@ class JoinedLog(Log):
             id=record.id, rank=rank, bin_width_s=self._width_s, nbins=count,
             write_bins=write, read_bins=read,
         )  # fmt: skip
+
+
+def _bin_width_s(log: Log) -> float:
+    """The width of the bins of a log's heatmap; 0 where it tells none."""
+    module = log.modules.get("HEATMAP")
+    if module is None or not module.supported:
+        return 0.0
+    try:
+        width_s = next((record.bin_width_s for record in log.heatmap()), 0.0)
+    except DamagedRegion:  # left out where the records are read
+        return 0.0
+    return width_s if np.isfinite(width_s) else 0.0
 
 
 def _both(one: Module, other: Module) -> Module:

@@ -2,7 +2,9 @@
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import BinaryIO
@@ -24,7 +26,7 @@ from understudy.darshanlog.records import (
     heatmap_records,
     lustre_records,
 )
-from understudy.darshanlog.stream import Region
+from understudy.darshanlog.stream import DamagedRegion, Region
 from understudy.errors import UnderstudyError
 
 BLOCK_RECORDS = 4096
@@ -158,6 +160,27 @@ class Log:
         on. `keys` are those of the records that may (`record_keys`), by module."""
         self._repeated = dict(keys)
         self.repeats = {}
+
+    def leave_out_damaged(self) -> dict[str, str]:
+        """Read the modules beside the counters (traces, heatmap, striping) to their ends, and take
+        those that are damaged for not decoded from here on. Returns how, by module."""
+        beside: dict[str, Callable[[], Iterable[object]]] = {
+            "LUSTRE": self.lustre, "HEATMAP": self.heatmap,
+            **{name: partial(self.dxt, name) for name in layouts.DXT},
+        }  # fmt: skip
+        found = {}
+        for name, records in beside.items():
+            if name in self.modules and self.modules[name].supported:
+                try:
+                    for _ in records():
+                        pass
+                except DamagedRegion as damage:
+                    found[name] = damage.what
+                    self._leave_out(name, f"it is damaged: {damage.what}")
+        return found
+
+    def _leave_out(self, name: str, reason: str) -> None:
+        self.modules[name] = replace(self.modules[name], supported=False, reason=reason)
 
     def _distinct(self, module: str, blocks: Iterator[Block]) -> Iterator[Block]:
         if module not in self._repeated:

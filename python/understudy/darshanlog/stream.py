@@ -36,11 +36,19 @@ _NEW_STREAM: Mapping[str, Callable[[], _Stream]] = MappingProxyType(
 )
 
 
+class DamagedRegion(UnderstudyError):
+    """A region whose bytes no Darshan has written. `what`: where and how, without the file."""
+
+    def __init__(self, path: Path, name: str, position: int, message: str) -> None:
+        super().__init__(f"{path}: {name}, byte {position}: {message}")
+        self.what = f"at byte {position} of the log, {message}"
+
+
 class Region:
     """The plain bytes of one region of a log file, read once from its start to its end.
 
-    Several regions of one file can be read at the same time. Raises UnderstudyError, with the
-    file, the region and the byte offset in the file, where the data is corrupt or ends too early.
+    Several regions of one file can be read at the same time. Raises DamagedRegion, with the file,
+    the region and the byte offset in the file, where the data is corrupt or ends too early.
     """
 
     def __init__(
@@ -67,9 +75,9 @@ class Region:
         self.streams = 0  # compressed streams read to their ends
         self.plain_bytes = 0  # given so far
 
-    def error(self, message: str) -> UnderstudyError:
+    def error(self, message: str) -> DamagedRegion:
         """An error that names the file, the region and how far it has been read."""
-        return UnderstudyError(f"{self._path}: {self._name}, byte {self._position}: {message}")
+        return DamagedRegion(self._path, self._name, self._position, message)
 
     def read(self, n_bytes: int) -> bytes:
         """At most `n_bytes` plain bytes; fewer only at the end of the region."""
@@ -137,7 +145,10 @@ class Region:
         try:
             data = os.pread(self._file.fileno(), n_bytes, self._position)
         except OSError as error:
-            raise self.error(f"cannot be read: {error.strerror}") from error
+            raise UnderstudyError(
+                f"{self._path}: {self._name}, byte {self._position}: cannot be read: "
+                f"{error.strerror}"
+            ) from error
         if len(data) < n_bytes:
             raise self.error(f"the file is truncated: {n_bytes} more bytes were expected")
         self._position += len(data)

@@ -142,6 +142,7 @@ def _described(
     """The same, and the sums over the records of the log."""
     _refuse_incomplete(log, partial)
     ranks = _ranks(log)
+    log.leave_out_damaged()
     np.empty(KEPT_BYTES, np.uint8)
     accesses = Accesses(log, ranks, tick)
     if accesses.repeated:
