@@ -22,6 +22,7 @@ from tests.test_checks import (
     sample,
 )
 from tests.test_plugins import GOOD, load_one
+from understudy import producers
 from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.model.layouts import with_layout
@@ -379,6 +380,47 @@ def test_a_check_fails_where_a_hint_was_not_applied(lie: str, status: int, tmp_p
     assert cases(done.stdout) == (1, status, 0), done.stdout
     fault = "result.json: striping.checkpoint.applied.hints.cb_nodes: expected 1, got 7"
     assert (fault in done.stdout) is bool(status)
+
+
+DROP = """
+import json, sys
+row = json.load(open("result.json"))
+for stream in row["striping"]:
+    for key in sys.argv[1:]:
+        del stream["applied"]["hints"][key]
+json.dump(row, open("result.json", "w"))
+"""
+
+
+@pytest.mark.parametrize(("unknown", "counts"), [
+    ("romio_cb_write cb_config_list", (1, 0, 0)), ("cb_nodes", (0, 0, 1)),
+])  # fmt: skip
+@pytest.mark.parametrize("policy", ["serial", "async"])
+def test_a_hint_that_the_mpi_library_does_not_know_is_no_failure(
+    unknown: str, counts: tuple[int, int, int], policy: str, tmp_path: Path
+) -> None:
+    """Those of ROMIO are not needed by another; the number of aggregators is."""
+    player.needs("mpiio")
+    mpirun = shutil.which("mpirun")
+    assert mpirun is not None
+    here = Session(tmp_path, sample(ranks=2))
+    here.environment["PATH"] = f"{Path(player.program()).parent}:{os.environ['PATH']}"
+    here.environment["PATH"] = f"{here.bin}:{here.environment['PATH']}"
+    (tmp_path / "drop.py").write_text(DROP)
+    here.program("mpirun", f'{mpirun} "$@" && {sys.executable} {tmp_path}/drop.py {unknown}')
+    done = here.run(
+        "-r", "--system=localhost:tmpfs", "-P", "point=aggregators=all", "-S", "time_scale=0",
+        "-P", "workload=sample", "-P", "method=mpiio", f"--exec-policy={policy}", names="^Sweep%",
+    )  # fmt: skip
+    assert cases(done.stdout) == counts, done.stdout
+    if unknown != "cb_nodes":
+        assert done.returncode == 0, done.stdout + done.stderr
+        return
+    mpi = measurements.read(next(here.folder.rglob("result.json"))).environment.mpi
+    assert f"cb_nodes: not a hint of {mpi.partition(',')[0]}" in done.stdout
+    assert done.returncode == 1 and "nothing ran: all 1 cases were skipped" in done.stderr
+    [kept] = (here.folder / "out" / "records").rglob("*.json.gz")
+    assert "all 1 cases were skipped" in str(producers.load(kept).producer.failure)
 
 
 # What a listing amounts to

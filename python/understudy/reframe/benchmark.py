@@ -19,8 +19,9 @@ from reframe.core.builtins import parameter, run_after, run_before, variable
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.producers import ior, mdtest
+from understudy.reframe.given import Size
 from understudy.reframe.interleaved import Arm, Interleaved
-from understudy.reframe.placed import MIB, SLOWEST_BYTES_PER_S, Size
+from understudy.reframe.placed import MIB, SLOWEST_BYTES_PER_S
 from understudy.reframe.recording import PlannedRun
 
 PRINTED = "stdout"

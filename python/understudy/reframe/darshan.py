@@ -34,9 +34,10 @@ from understudy.producers import shutdown as producer
 from understudy.producers.operations import FUNCTIONS
 from understudy.reframe import observer
 from understudy.reframe.benchmark import Benchmark
+from understudy.reframe.given import Size
 from understudy.reframe.interleaved import Arm
 from understudy.reframe.methods import PLAYER
-from understudy.reframe.placed import MIB, Size
+from understudy.reframe.placed import MIB
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.systems import MAX_BYTES

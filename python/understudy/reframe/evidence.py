@@ -1,6 +1,6 @@
 """The proof that all of the work was done: where a measurement differs from what was asked."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ class Asked:
     restarts: Sequence[str] = ()  # streams that read checkpoints back, after those of the workload
     layout: Mapping[str, int] = field(default_factory=dict)  # as the run record names it
     hints: Mapping[str, str] = field(default_factory=dict)
+    optional_hints: Collection[str] = ()  # of these: what an MPI library need not know
 
 
 def faults(result: Played, asked: Asked) -> Iterator[str]:
@@ -126,6 +127,20 @@ def _wrong_file_system(storage: Mapping[str, Any], wanted: str) -> Iterator[str]
         yield f"storage.type: {type_}, but the partition says {wanted}"
 
 
+def unknown_hints(result: Played, asked: Asked) -> list[str]:
+    """The hints that the MPI library of the run does not know: those that it does not state of an
+    open file that was given them. Optional ones are left out."""
+    rows = [
+        ((row["asked"] or {}).get("hints"), (row["applied"] or {}).get("hints"))
+        for row in result.striping
+    ]
+    return [
+        key for key in asked.hints
+        if key not in asked.optional_hints
+        and any(told and applied is not None and key not in applied for told, applied in rows)
+    ]  # fmt: skip
+
+
 def _layout_faults(result: Played, asked: Asked) -> Iterator[str]:
     """Of every stream with files: what was asked, and what was read back from its files.
 
@@ -151,15 +166,17 @@ def _layout_faults(result: Played, asked: Asked) -> Iterator[str]:
         if not told.get("hints"):
             continue
         hinted = True
+        stated = applied.get("hints")
         for key, text in asked.hints.items():
+            parts = [("asked", told["hints"]), ("applied", stated or {})]
+            if stated is not None and key in asked.optional_hints and key not in stated:
+                del parts[1]
             yield from _differences(
                 {
                     f"striping.{stream.name}.{part}.hints.{key}": (row.get(key), text)
-                    for part, row in (
-                        ("asked", told["hints"]), ("applied", applied.get("hints") or {})
-                    )
+                    for part, row in parts
                 }
-            )  # fmt: skip
+            )
     if asked.hints and not hinted:
         yield "striping: no stream was given the hints"
 

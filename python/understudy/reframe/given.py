@@ -1,17 +1,55 @@
+# ReFrame has no type hints: its classes and decorators are Any to the type checker.
+# mypy: disable-error-code="misc"
 """What -S and -P of the command line may name, and which values they take."""
 
 import math
+from abc import ABCMeta
 from collections.abc import Iterator
 from typing import Any
 
 import reframe as rfm
-from reframe.core.fields import make_convertible
+from reframe.core.fields import make_convertible, remove_convertible
+from reframe.core.meta import RegressionTestMeta
+
+from understudy.errors import UnderstudyError
+from understudy.reframe import session
+from understudy.units import parse_size
 
 # What a variable or parameter takes, by the name of its type.
 VALUES = {
     "Bool": "true or false", "int": "an integer", "float": "a number", "str": "text",
     "Duration": "a time such as 90s, 10m or 1h30m", "Size": "bytes, such as 4194304, 4MiB or 4MB",
 }  # fmt: skip
+
+
+class Size(int):
+    """Bytes, which -S gives with a unit: 1GiB. A ValueError tells of a mistake."""
+
+    def __new__(cls, value: int | str) -> "Size":
+        try:
+            return super().__new__(cls, parse_size(str(value)))
+        except UnderstudyError as error:
+            raise ValueError(str(error)) from None
+
+
+class Abstract(RegressionTestMeta, ABCMeta):
+    """ReFrame's metaclass, with abstract methods, and one message for a wrong value of -S."""
+
+    def __new__(cls, name: str, bases: Any, namespace: Any, **options: Any) -> Any:
+        if "deferrable" in namespace:  # a builtin of class bodies, which ReFrame takes out
+            return super().__new__(cls, name, bases, namespace, **options)
+        # -P and --repeat call ReFrame's metaclass by its name, which has done its work by now.
+        return ABCMeta.__new__(cls, name, bases, namespace, **options)
+
+    def setvar(cls, name: str, value: Any) -> bool:
+        """What -S NAME=VALUE does to a class of checks."""
+        try:
+            return bool(super().setvar(name, value))
+        except (TypeError, ValueError):
+            if value is (text := remove_convertible(value)):
+                raise
+            # ReFrame would skip the file and go on without its checks, or print a traceback.
+            session.end(f"-S {name}={text}: expected {of_variable(cls, name)}")
 
 
 def has_variable(test: str | None, name: str) -> bool:

@@ -6,7 +6,7 @@
 import re
 import shutil
 import sys
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,9 +16,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import PerformanceError, SanityError
-from reframe.core.fields import remove_convertible
 from reframe.core.logging import getlogger
-from reframe.core.meta import RegressionTestMeta
 from reframe.core.runtime import runtime
 
 from understudy.contracts.measurement import Node
@@ -86,48 +84,18 @@ def stripe_counts() -> tuple[str, ...]:
     return STRIPE_COUNTS if striped else STRIPE_COUNTS[:1]
 
 
-class Size(int):
-    """Bytes, which -S gives with a unit: 1GiB. A ValueError tells of a mistake."""
-
-    def __new__(cls, value: int | str) -> "Size":
-        try:
-            return super().__new__(cls, parse_size(str(value)))
-        except UnderstudyError as error:
-            raise ValueError(str(error)) from None
-
-
-class _Abstract(RegressionTestMeta, ABCMeta):
-    """ReFrame's metaclass, with abstract methods, and one message for a wrong value of -S."""
-
-    def __new__(cls, name: str, bases: Any, namespace: Any, **options: Any) -> Any:
-        if "deferrable" in namespace:  # a builtin of class bodies, which ReFrame takes out
-            return super().__new__(cls, name, bases, namespace, **options)
-        # -P and --repeat call ReFrame's metaclass by its name, which has done its work by now.
-        return ABCMeta.__new__(cls, name, bases, namespace, **options)
-
-    def setvar(cls, name: str, value: Any) -> bool:
-        """What -S NAME=VALUE does to a class of checks."""
-        try:
-            return bool(super().setvar(name, value))
-        except (TypeError, ValueError):
-            if value is (text := remove_convertible(value)):
-                raise
-            # ReFrame would skip the file and go on without its checks, or print a traceback.
-            session.end(f"-S {name}={text}: expected {given.of_variable(cls, name)}")
-
-
 if spack.asked():
     with session.exit_on_error():
         spack.expect(runtime().system.partitions)
 
 
-class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
+class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     """Runs in a fresh directory of a partition's file system, if it fits, and prints a verdict.
 
     A check derived from it has `ranks` and `stripe_count`. Each of its runs leaves a record.
     """
 
-    max_bytes = variable(Size, int, type(None), value=None)
+    max_bytes = variable(given.Size, int, type(None), value=None)
     stripe_size = variable(str, value=spaces.DEFAULT, loggable=True)
     ranks_per_node = variable(int, type(None), value=None)
     campaign = variable(str, type(None), value=None, loggable=True)
@@ -455,6 +423,9 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
 
     @sanity_function
     def all_work_was_done(self) -> bool:
+        if reason := self.found_out():
+            session.note_left_out(self)
+            self.skip(reason)
         session.note_end(self, self.moved_on(self.current_partition))
         fault = self._record_runs()
         here = self.current_partition.fullname
@@ -462,6 +433,10 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=_Abstract):
         if fault:
             raise SanityError(fault)
         return True
+
+    def found_out(self) -> str | None:
+        """Why the case is left out, where only its job could tell; None if it is not."""
+        return None
 
     def _record_runs(self) -> str | None:
         """Write the record of every run that was started; the first fault of the job, if any."""

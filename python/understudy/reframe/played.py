@@ -11,6 +11,7 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,10 @@ from understudy.model.layouts import with_layout
 from understudy.model.scaling import scale
 from understudy.producers import MEASUREMENT_FILE, player
 from understudy.reframe import canary, given, methods, spaces
-from understudy.reframe.evidence import Asked, faults, verdict
+from understudy.reframe.evidence import Asked, faults, unknown_hints, verdict
+from understudy.reframe.given import Size
 from understudy.reframe.methods import PLAYER, cannot_play, is_collective
-from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed, Size
+from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NODES_AXIS
@@ -360,7 +362,16 @@ class Played(Placed):
         except UnderstudyError as error:
             yield run, str(error)
 
+    def found_out(self) -> str | None:
+        """The MPI library alone knows which hints it takes, and states it of an open file."""
+        with suppress(UnderstudyError):
+            if unknown := unknown_hints(self.played, self._asked()):
+                words = " and ".join(unknown)
+                return f"{words}: not a hint of {self.played.environment.mpi.partition(',')[0]}"
+        return None
+
     def _asked(self) -> Asked:
+        here = self.current_partition
         return Asked(
             workload=self.described,
             workload_sha256=self.workload_sha256,
@@ -375,11 +386,12 @@ class Played(Placed):
             repetitions=self.repetitions,
             time_scale=self.time_scale,
             verify=self.verify,
-            file_system=self.current_partition.extras[TYPE],
+            file_system=here.extras[TYPE],
             restarts=self.restarts,
             # understudy-storage reads back what it gave a directory.
             layout={} if self._stripes_directory else self.asked_layout(),
             hints=dict(hint.split("=", 1) for hint in self.asked_hints()),
+            optional_hints=spaces.OF_ROMIO if self._aggregators(here) is not None else (),
         )
 
     @property

@@ -249,6 +249,12 @@ def note_end(check: Any, moved_bytes: int) -> None:
     _progress.live.end(_name(check), moved_bytes, _expected())
 
 
+def note_left_out(check: Any) -> None:
+    """A case that was started is skipped after all."""
+    _progress.ran -= 1
+    _progress.interrupted.pop(_name(check), None)
+
+
 def note_skip(reason: str | None, tags: Iterable[str]) -> None:
     """A case was skipped."""
     _progress.skipped.append(reason or "no reason was given")

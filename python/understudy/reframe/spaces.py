@@ -141,6 +141,11 @@ def aggregators(value: str, ranks: int, nodes: int) -> int:
     return min(int(value), ranks)
 
 
+# Hints with which ROMIO takes the number of aggregators. An MPI library that does not know them,
+# such as Open MPI's OMPIO, needs none beside that number.
+OF_ROMIO = ("romio_cb_write", "cb_config_list")
+
+
 def hints(count: int, nodes: int) -> dict[str, str]:
     """Hints for so many aggregators. ROMIO takes one of each node unless it is told otherwise;
     without collective buffering, aggregators have nothing to do."""
