@@ -1,5 +1,6 @@
 """The set-up: lists of packages, a shell's environment, discovery of commands, the count."""
 
+import importlib
 import os
 import re
 import shutil
@@ -344,13 +345,41 @@ def test_a_new_file_is_a_new_command(folder: Path, monkeypatch: pytest.MonkeyPat
         sys.modules.pop(name, None)
 
 
-def test_no_command_is_imported_before_it_is_called() -> None:
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_no_command_is_imported_before_it_is_called(option: str) -> None:
     text = (
-        "import sys; from understudy.cli import main; main(['--version'], standalone_mode=False);"
-        "print(*[m for m in sys.modules if m.startswith(('understudy.commands.', 'matplotlib'))])"
+        f"import sys; from understudy.cli import main; main([{option!r}], standalone_mode=False);"
+        "heavy = 'understudy.commands.', 'matplotlib', 'numpy', 'reframe', 'scipy', 'rich';"
+        "print('imported:', *[m for m in sys.modules if m.startswith(heavy)])"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["understudy,", "version", __version__]
+    assert done.stdout.splitlines()[-1] == "imported:"
+
+
+@pytest.mark.parametrize("group", ["understudy", "skel"])
+def test_the_listing_says_what_the_help_of_each_command_says(group: str) -> None:
+    made = cli.main if group == "understudy" else importlib.import_module(
+        "understudy.commands.skel").command  # fmt: skip
+    context = click.Context(made)
+    done = CliRunner().invoke(made, ["--help"], terminal_width=400)
+    listed = dict(re.findall(r"^  ([a-z-]+)  +(.+)$", done.stdout, re.MULTILINE))
+    for name in made.list_commands(context):
+        command = made.get_command(context, name)
+        assert command and listed[name].startswith(command.get_short_help_str(60).rstrip(". "))
+
+
+def test_a_command_without_a_docstring_is_listed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "take_two.py").write_text(
+        "import click\ncommand = click.Command('take-two', help='Play it again.')\n",
+        encoding="utf-8",
+    )
+    try:
+        done = CliRunner().invoke(cli.main, ["--help"])
+        assert re.search("^  take-two +Play it again", done.stdout, re.MULTILINE)
+    finally:
+        sys.modules.pop(f"{commands.__name__}.take_two", None)
 
 
 REPORT = """<testsuites><testsuite>

@@ -1,7 +1,10 @@
 """The program `understudy`: a group whose commands are the modules in the folder commands/."""
 
+import ast
 import importlib
+import importlib.util
 import pkgutil
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,8 +19,7 @@ FAILED, UNUSABLE, UNDECIDED = 1, 2, 3
 
 
 class CommandDirectory(click.Group):
-    """The commands are the listing of `package`; a module is imported when it
-    is called or listed."""
+    """The commands are the listing of `package`; a module is imported when it is called."""
 
     def __init__(self, *args: Any, package: ModuleType = commands, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -30,9 +32,38 @@ class CommandDirectory(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(f"{self.package.__name__}.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(self._module(cmd_name))
         command = module.command
         assert isinstance(command, click.Command), f"{module.__name__}.command is no click.Command"
+        return command
+
+    def _module(self, cmd_name: str) -> str:
+        return f"{self.package.__name__}.{cmd_name.replace('-', '_')}"
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click's, without the import of the commands."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names), default=0)
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self._described(ctx, name).get_short_help_str(limit)) for name in names]
+            )
+
+    def _described(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """A command with its help alone, where its source has a function of that name with a
+        docstring; else the command itself."""
+        spec = importlib.util.find_spec(self._module(cmd_name))
+        assert spec and spec.origin, f"{cmd_name} was listed"
+        tree = ast.parse(Path(spec.origin).read_bytes())
+        texts = [
+            ast.get_docstring(node)
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name == "command"
+        ]
+        if texts and texts[-1]:
+            return click.Command(cmd_name, help=texts[-1])
+        command = self.get_command(ctx, cmd_name)
+        assert command, f"{cmd_name} was listed"
         return command
 
     def invoke(self, ctx: click.Context) -> object:
