@@ -448,6 +448,16 @@ def test_results_elsewhere(folder: Path, tmp_path: Path) -> None:
     assert plain(into / "many.darshan") == plain(folder / "many.darshan")
 
 
+def test_the_directory_of_the_results_is_created(folder: Path, tmp_path: Path) -> None:
+    into = tmp_path / "new" / "results"
+    done = run(folder, "--into", into, "--always", "--csv", into / "table.csv")
+    assert done.exit_code == 0, done.output
+    assert {p.name for p in into.iterdir()} == {*(p.name for p in folder.iterdir()), "table.csv"}
+    (tmp_path / "file").touch()
+    done = run(folder, "--into", tmp_path / "file" / "results")
+    assert done.exit_code == 2 and "file/results: cannot be created: " in done.stderr
+
+
 def test_there_and_back_again(tmp_path: Path) -> None:
     path = log(tmp_path / "a.darshan")
     assert run(path, "--jobs", 2).exit_code == 0

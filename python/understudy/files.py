@@ -67,6 +67,14 @@ def expect_page(path: Path, force: bool = False) -> None:
     expect_new(path, force)
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder and those above it, where they do not exist."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be created: {error.strerror}") from None
+
+
 def write_text(path: Path, text: str, like: Path | None = None) -> None:
     """Write a file of text (UTF-8) as `write_bytes` does."""
     write_bytes(path, text.encode(), like)

@@ -35,7 +35,7 @@ from understudy.darshanlog.archive import (
 from understudy.darshanlog.convert import COMPRESSIONS
 from understudy.darshanlog.workers import Check, Stop, Stopped, each, stopping
 from understudy.errors import UnderstudyError, one_line
-from understudy.files import expect_new, expect_not_read, write_text
+from understudy.files import expect_new, expect_not_read, make_folder, write_text
 from understudy.messages import tell, tell_some
 from understudy.tables import table
 from understudy.units import exact, size
@@ -60,8 +60,9 @@ COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "de
     "zlib, logs that get larger are converted, too.",
 )  # fmt: skip
 @click.option(
-    "--into", type=click.Path(path_type=Path, file_okay=False, exists=True), default=None,
-    help="Write the results to this directory; by default, they replace the originals.",
+    "--into", type=click.Path(path_type=Path, file_okay=False), default=None,
+    help="Write the results to this directory, which is created where it does not exist; by "
+    "default, they replace the originals.",
 )  # fmt: skip
 @click.option(
     "--always", is_flag=True,
@@ -105,6 +106,8 @@ def command(
     paths, left_out = _paths(logs)
     if csv_file is not None:
         _expect_free(csv_file, paths, into, force)
+    if into is not None:
+        make_folder(into)
     options = Options(
         compression=compression, into=into, always=always, break_links=break_links,
         check=verify, threads=max(1, jobs // len(paths)),
@@ -141,10 +144,11 @@ def _status(path: Path) -> os.stat_result | None:
 
 def _expect_free(table: Path, logs: Sequence[Path], into: Path | None, force: bool) -> None:
     """A usage error where the table would replace a log, a result or, without --force, a file."""
-    if not table.parent.is_dir():
+    beside = into is not None and table.parent.resolve() == into.resolve()
+    if not table.parent.is_dir() and not beside:
         raise click.UsageError(f"--csv {table}: there is no directory {table.parent}")
     real = table.parent.resolve() / table.name
-    if into is not None and real.parent == into.resolve():
+    if beside:
         for log in logs:
             if log.name == real.name:
                 raise click.UsageError(

@@ -14,7 +14,7 @@ import click
 
 from understudy import paths
 from understudy.errors import UnderstudyError
-from understudy.files import write_text
+from understudy.files import make_folder, write_text
 from understudy.reframe import systems
 
 # Types in /proc/self/mounts of file systems that all nodes see.
@@ -115,10 +115,7 @@ def new(name: str, output: Path | None, scratch: tuple[str, ...], no_batch: bool
     with tempfile.TemporaryDirectory() as folder:  # what ReFrame would refuse is not written
         (Path(folder) / f"{name}.py").write_text(text, encoding="utf-8")
         systems.load([Path(folder)])
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnderstudyError(f"{output.parent}: cannot be created: {error.strerror}") from None
+    make_folder(output.parent)
     write_text(output, text)
     click.echo(f"{output}: {batch.scheduler}, {batch.launcher}")
     for queue in batch.queues:
