@@ -3,10 +3,14 @@
 import json
 import shutil
 import subprocess
+from itertools import combinations
 from pathlib import Path
 
+import matplotlib
 import pytest
 from click.testing import CliRunner
+from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from tests.support import player
 from tests.support.needs import need
@@ -23,10 +27,13 @@ from understudy.judge import benchmarks, overhead, shutdown, transfer
 from understudy.judge import operations as judged
 from understudy.judge.overhead import CONTROL, UNDER, WITHOUT
 from understudy.judge.shutdown import WORKLOADS
+from understudy.paths import where
 from understudy.producers import ior, operations
 from understudy.producers import shutdown as producer
 from understudy.reframe import darshan as check
 from understudy.reframe import observer
+from understudy.report import figures
+from understudy.report.book import Book
 
 PROGRAM = "understudy-darshan-shutdown"
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005, 1.0)
@@ -122,12 +129,12 @@ SIZES = {
 }  # fmt: skip
 
 
-def ended(folder: Path, ranks: int) -> Run:
+def ended(folder: Path, ranks: int, version: str = "3.5.0") -> Run:
     row = producer.of_output(
-        output(folder / "samples.json", ranks), version="3.5.0", command_line=[PROGRAM],
+        output(folder / "samples.json", ranks), version=version, command_line=[PROGRAM],
         sizes=SIZES,
     )  # fmt: skip
-    path = folder / str(ranks) / "result.json"
+    path = folder / version / str(ranks) / "result.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(row))
     made = producers.record(
@@ -217,6 +224,31 @@ def test_page_draws_overhead_shutdown_and_sizes(tmp_path: Path) -> None:
                   "How much smaller is an archived log of Darshan?"):  # fmt: skip
         assert title in text
     assert "without (control)" in text and "1,024 files per process" in text
+    assert "mathdefault" not in text
+
+
+def labels_in_view(axes: Axes) -> list[Text]:
+    """Those of the x axis; a locator may give more of them."""
+    low, high = axes.get_xlim()
+    return [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+
+
+def test_values_and_labels_of_many_versions_do_not_overlap(tmp_path: Path) -> None:
+    """Of the figure of log sizes: numbers are plain, and apart."""
+    runs_ = [ended(tmp_path, ranks, f"3.{n}.0") for n in range(5) for ranks in (2, 64)]
+    drawer = next(d for d in figures.drawers() if d.name == "logsizes")
+    with matplotlib.rc_context(fname=str(where("style"))):
+        figure = drawer.draw(Book(cases=(), runs=runs_))
+        assert figure is not None
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        values = [text for text in axes.texts if text.get_text()]
+        assert len(values) == 7 * len(WORKLOADS)
+        for texts in (values, *map(labels_in_view, figure.axes)):
+            boxes = [text.get_window_extent() for text in texts]
+            assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+        labels = [label.get_text() for a in figure.axes for label in a.get_yticklabels()]
+        assert "1,000" in labels and not any("$" in label for label in labels)
 
 
 # -- single operations ----------------------------------------------------------------------------

@@ -8,10 +8,12 @@ processes that the legend names. The header has grown since 3.0.0 from 360 to 1,
 shows with one file alone; names of files and the counters of a record differ, too.
 """
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
@@ -24,6 +26,7 @@ from understudy.report.colours import MUTED, method_colour
 ORDER = 97
 OF = "page"
 MAX_COLUMNS = 5
+TITLE_LETTERS = 14  # of a line below a group of bars
 GREYS = {OLD: "#b9c1ca", NEW: MUTED}
 BY_PROCESSES = ("file-per-process", "1024-per-process")
 
@@ -35,7 +38,7 @@ def draw(book: Book) -> Figure | None:
     every = shutdown.columns(rows)
     shown = every[:MAX_COLUMNS]
     figure = Figure(figsize=(10.5, 3.3))
-    left, *right = figure.subplots(1, 3, width_ratios=(2.6, 1, 1))
+    left, *right = figure.subplots(1, 3, width_ratios=(2.3, 1, 1))
     series = [
         (f"paper: Darshan {version}, {shutdown.PAPER_PROCESSES:,} processes", GREYS[version],
          {w: shutdown.paper_bytes_per_file(w, version) for w in WORKLOADS})
@@ -63,12 +66,15 @@ def _bars(axes: Axes, series: list[tuple[str, str, dict[str, float]]]) -> list[A
         bars = axes.bar(x, [value for _, value in known], width * 0.92, color=colour, label=label)
         for place, (_, value) in zip(x, known, strict=True):
             text = f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-            axes.annotate(text, (place, value), ha="center", va="bottom", fontsize=6.5)
+            axes.annotate(text, (place, value), (0, 2), textcoords="offset points", ha="center",
+                          va="bottom", fontsize=6.5, rotation=90)  # fmt: skip
         handles.append(bars[0])
         bars[0].set_label(label)
     axes.set_yscale("log")
-    axes.margins(y=0.12)
-    axes.set_xticks(range(len(WORKLOADS)), [TITLES[w] for w in WORKLOADS], fontsize=7.5)
+    _label_powers(axes.yaxis)
+    axes.margins(y=0.18)
+    titles = [fill(TITLES[w], TITLE_LETTERS) for w in WORKLOADS]
+    axes.set_xticks(range(len(WORKLOADS)), titles, fontsize=7.5)
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("bytes per file")
     return handles
@@ -89,9 +95,14 @@ def _lines(axes: Axes, workload: str, rows: list[Row], shown: list[tuple[str, st
                   markersize=3, lw=1, color=method_colour(str(key), list(map(str, shown))),
                   label=f"{key[0]}, Darshan {key[1]}")  # fmt: skip
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.xaxis.set_minor_locator(NullLocator())
+    _label_powers(axes.xaxis)
     axes.set_ylim(bottom=0)
     axes.set_title(TITLES[workload])
     axes.set_xlabel("processes")
+
+
+def _label_powers(axis: Axis) -> None:
+    """Plain numbers: the page shows the text of matplotlib's formulas as it is."""
+    axis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
