@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -23,8 +24,9 @@ from understudy.darshanlog.sizes import log_size
 from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
-from understudy.judge import benchmarks, overhead, shutdown, transfer
+from understudy.judge import benchmarks, overhead, shutdown, summary, transfer
 from understudy.judge import operations as judged
+from understudy.judge.conditions import Failed
 from understudy.judge.overhead import CONTROL, UNDER, WITHOUT
 from understudy.judge.shutdown import WORKLOADS
 from understudy.paths import where
@@ -225,6 +227,33 @@ def test_page_draws_overhead_shutdown_and_sizes(tmp_path: Path) -> None:
         assert title in text
     assert "without (control)" in text and "1,024 files per process" in text
     assert "mathdefault" not in text
+
+
+@pytest.mark.parametrize(("cost", "noise", "sentence"), [
+    (1.0, NOISE, "1 of 1 case within 2 %."),
+    (1.3, NOISE, "0 of 1 case within 2 %, 1 outside."),
+    (1.1, LOUD, "0 of 1 case within 2 %, 1 undecided."),
+])  # fmt: skip
+def test_page_judges_an_overhead(
+    cost: float, noise: tuple[float, ...], sentence: str, tmp_path: Path
+) -> None:
+    job(tmp_path, {f"{UNDER}a": cost}, noise)
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(main, ["report", str(tmp_path), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    text = page.read_text()
+    assert f'<p class="sentence">{sentence}' in text
+    assert "No case was judged" not in text and text.count('href="#page-overhead"')
+    assert 'id="page-overhead"' in text
+
+
+def test_a_failed_run_of_an_overhead_makes_one_failed_case(tmp_path: Path) -> None:
+    runs_ = job(tmp_path, {f"{UNDER}a": 1.0})
+    lost = replace(runs_[0], producer=replace(runs_[0].producer, failure="killed"))
+    made = summary.summarize(
+        [], [Failed(path=tmp_path, run=lost)], overheads=overhead.cases([lost, *runs_[1:]])
+    )
+    assert [(c.state, c.why) for c in made.cases] == [("failed", "1 runs failed")]
 
 
 def labels_in_view(axes: Axes) -> list[Text]:

@@ -63,12 +63,17 @@ class Case:
         })  # fmt: skip
 
 
+def is_of(run: Run) -> bool:
+    """Whether a run is an arm of such a job."""
+    arm = run.identity.arm or ""
+    return arm in (WITHOUT, CONTROL) or arm.startswith(UNDER)
+
+
 def cases(found: Iterable[Run]) -> list[Case]:
     """The jobs among run records; other records are left out."""
     jobs: dict[tuple[Any, ...], list[Run]] = {}
     for run in found:
-        arm = run.identity.arm or ""
-        if arm in (WITHOUT, CONTROL) or arm.startswith(UNDER):
+        if is_of(run):
             key = (str(run.identity.case), place_of(run), str(run.identity.session))
             jobs.setdefault(key, []).append(run)
     made = (_case(case, place, runs) for (case, place, _), runs in sorted(jobs.items()))

@@ -1,7 +1,8 @@
 """What all cases of a page come to: a sentence, first look, systems.
 
 A case is what the page judges: a workload in one place under one condition, a skeleton against
-its application, or an application against its replica. A case of which a run failed is a failed
+its application, an application against its replica, or the overhead of a version of Darshan. A
+case of which a run failed is a failed
 case, also where another of its runs was measured.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from understudy import units
 from understudy.contracts.run import Run
-from understudy.judge import accuracy, metrics, pooling, transfer
+from understudy.judge import accuracy, metrics, overhead, pooling, transfer
 from understudy.judge.conditions import OBSERVED, Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
@@ -24,7 +25,7 @@ _OF_ACCURACY = {"within": PASS, "outside": FAIL, "undecided": UNDECIDED}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """One case; `anchor` is where the page has it, None: nowhere. `verdict` is that of a workload.
-    `why` explains what is not a pass."""
+    `why` explains what is not a pass, `limit` is that of its error."""
 
     name: str
     place: str
@@ -34,6 +35,7 @@ class Judged:
     why: str
     anchor: str | None = None
     verdict: metrics.Verdict | None = None
+    limit: float = LIMIT_FRACTION
 
     @property
     def system(self) -> str:
@@ -68,7 +70,8 @@ class Summary:
         """6 of 10 cases are within 10 %, 1 failed, 3 are undecided."""
         if not self.cases:
             return "No case was judged."
-        limit = f"{LIMIT_FRACTION * 100:g} %"
+        limits = {case.limit for case in self.cases}
+        limit = f"{limits.pop() * 100:g} %" if len(limits) == 1 else "their limits"
         total = len(self.cases)
         parts = [f"{self.count(PASS)} of {total} case{'s' * (total != 1)} within {limit}"]
         for state, words in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
@@ -124,11 +127,15 @@ def summarize(
     failed: Sequence[Failed] = (),
     accuracies: Iterable[tuple[Case, AccuracyRow]] = (),
     study: transfer.Study | None = None,
+    overheads: Sequence[overhead.Case] = (),
 ) -> Summary:
     """All cases of a page."""
     lost: dict[tuple[str, str, str], list[Failed]] = {}
+    own = {(job.name, job.place) for job in overheads}
     for one in failed:
-        if study is None or one.run.producer.name != OBSERVED:  # the study counts its own
+        of_study = study is not None and one.run.producer.name == OBSERVED
+        of_overhead = overhead.is_of(one.run) and (one.run.identity.case, one.place) in own
+        if not of_study and not of_overhead:  # which count their own
             lost.setdefault(_key(one), []).append(one)
     rows: list[Judged] = []
     for case in cases:
@@ -140,6 +147,7 @@ def summarize(
             rows += _of_condition(case, condition, bad)
     rows += (_of_accuracy(case, row) for case, row in accuracies)
     rows += _of_study(study)
+    rows += _of_overheads(overheads)
     rows += (_of_failed(same) for same in lost.values())
     order = {state: k for k, state in enumerate(WORST_FIRST)}
     every = [(case, condition) for case in cases for condition in case.conditions]
@@ -234,6 +242,26 @@ def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
             name=case.application, place=case.place, method="transfer", label="transfer",
             state=_OF_ACCURACY.get(found, FAILED), why=why, anchor=study.key if study else None,
         )  # fmt: skip
+
+
+def _of_overheads(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
+    limit = overhead.LIMIT_PERCENT / 100
+    for job in jobs:
+        for found in job.overheads:
+            change, control = found.error.error, found.error.control
+            state = _OF_ACCURACY[found.state(limit)]
+            why = (
+                f"overhead {units.percent(change.value)} ({units.percent(change.low)} to "
+                f"{units.percent(change.high)}), control {units.percent(control.low)} to "
+                f"{units.percent(control.high)}, limit {overhead.LIMIT_PERCENT:g} %"
+            )
+            if job.failed:
+                state, why = FAILED, f"{job.failed} runs failed"
+            yield Judged(
+                name=f"Darshan {found.name}", place=job.place, method="overhead",
+                label=f"overhead, {job.ranks} ranks", state=state, why=why,
+                anchor="page-overhead", limit=limit,
+            )  # fmt: skip
 
 
 def _of_failed(same: Sequence[Failed]) -> Judged:

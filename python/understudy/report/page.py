@@ -24,6 +24,7 @@ from understudy.judge import (
     canaries,
     claims,
     metrics,
+    overhead,
     programs,
     summary,
     transfer,
@@ -139,7 +140,7 @@ def render(
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
     rows = [(case, row) for case in cases for row in programs.accuracies(case)]
-    found = summary.summarize(cases, failed, rows, study)
+    found = summary.summarize(cases, failed, rows, study, overhead.cases(others))
     full, left = {}, FIGURE_BYTES
     for case in _attention(cases, found)[:in_full]:
         if left > 0:
