@@ -417,6 +417,16 @@ def test_an_invalid_variable_ends_with_one_message(
     assert done.stderr == f"understudy: {message}\n"
 
 
+@pytest.mark.parametrize("name", ["Ior", "Mdtest", "Overhead"])
+def test_a_check_that_is_not_selected_refuses_no_value(titan: Session, name: str) -> None:
+    done = titan.run("-l", "--system=titan", "-S", "ranks=2", names=f"^{name}")
+    assert done.returncode == 0, done.stderr
+    assert f"- {name} " in done.stdout and "give both" not in done.stderr
+    done = titan.run("-l", "--system=titan", "-S", "ranks=2", names=f"^(Replay|{name})")
+    assert done.returncode == 1
+    assert "scaling=none with ranks=2: give both" in done.stderr and done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("script", "message"), [
     (None, "understudy-replay is not on PATH, and the checks ask it for its methods; build it"),
     ("echo no MPI >&2; exit 3", "/understudy-replay --list: failed with exit status 3: no MPI"),

@@ -35,7 +35,7 @@ from understudy.reframe.given import Size
 from understudy.reframe.methods import PLAYER, cannot_play, is_collective
 from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed
 from understudy.reframe.recording import PlannedRun
-from understudy.reframe.session import exit_on_error
+from understudy.reframe.session import exit_on_error, refuse
 from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NODES_AXIS
 from understudy.reframe.systems import RANKS_PER_NODE, SLOWEST, TYPE
 
@@ -116,9 +116,13 @@ class Played(Placed):
 
     @run_after("init")
     def load_workload(self) -> None:
-        """An invalid option ends the session here, with one message and before any test."""
+        """An invalid option ends the session with one message and before any test."""
         with exit_on_error():
-            self._play(self.scaling, self.ranks)
+            try:
+                self._play(self.scaling, self.ranks)
+            except UnderstudyError as error:
+                refuse(self, str(error))
+                self._play("none", 0)
             self._check_programs()
         self.as_listed = self.described
         last_s = max(s.last_s for s in self.described.streams)

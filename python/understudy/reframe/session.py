@@ -86,6 +86,7 @@ class _Progress:
         self.skipped: list[str] = []  # why, for each case
         self.tags: set[str] = set()  # of these
         self.interrupted: dict[str, None] = {}  # cases that were started and have not ended
+        self.refused: dict[str, str] = {}  # why a test cannot run as asked, by its name
         self.live = Live()
 
 
@@ -105,6 +106,21 @@ def exit_on_error() -> Iterator[None]:
         yield
     except UnderstudyError as error:
         end(str(error))
+
+
+def refuse(check: Any, message: str) -> None:
+    """End the session with a message once it is known that a test is selected: ReFrame creates
+    those that are not, too."""
+    _progress.refused[check.unique_name] = message
+
+
+def _selected() -> set[str] | None:
+    """Names of the tests that are selected, as ReFrame's front end has them; None where it cannot
+    be told, and any may be."""
+    for known in _callers():
+        if "testcases_all" in known and isinstance(known.get("testcases"), list):
+            return {case.check.unique_name for case in known["testcases"]}
+    return None
 
 
 def run_one_by_one() -> None:
@@ -281,7 +297,7 @@ def check_variables(
     expects: Callable[[str | None, str, str], str | None],
 ) -> None:
     """End the session if the command line sets a variable or a parameter that no check has, or a
-    parameter to what is none of its values.
+    parameter to what is none of its values, or if a selected test was refused.
 
     ReFrame calls this for every check, after all are loaded and before it lists or runs any.
     `knows` tells of a class (None: of any) whether it has a variable, `expects` what -P takes
@@ -310,6 +326,11 @@ def check_variables(
                 end(f"-P {word}: {parameter} is not a parameter of {where}")
             if expected is not None:
                 end(f"-P {name}={value}: expected {expected}")
+    if _progress.refused:
+        selected = _selected()
+        for test, message in _progress.refused.items():
+            if selected is None or test in selected:
+                end(message)
 
 
 def again() -> str:
