@@ -1,5 +1,7 @@
 #include "core/die.h"
 
+#include "core/print.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -136,8 +138,8 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
     gethostname(host, sizeof host - 1);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (und_die_first())
-        fprintf(stderr, "understudy: rank %d on %s: %s%s%s (%s:%d)\n", rank, host, what, *why ? ": " : "", why, file,
-                line);
+        und_print(stderr, "understudy: rank %d on %s: %s%s%s (%s:%d)", rank, host, what, *why ? ": " : "", why, file,
+                  line);
     fflush(stderr);
     und_die_claim();
     und_die_clean();

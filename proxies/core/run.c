@@ -3,6 +3,7 @@
 #include "core/die.h"
 #include "core/flood.h"
 #include "core/phase.h"
+#include "core/print.h"
 #include "core/series.h"
 #include "core/storage.h"
 #include "core/watch.h"
@@ -192,8 +193,8 @@ static void report(const struct und_run *run, const struct und_event *event, con
     double end_s = 0;
     for (int p = 0; p < UND_PHASES; ++p)
         end_s = records[p].took_place && records[p].end_s > end_s ? records[p].end_s : end_s;
-    fprintf(stderr, "understudy: %s%s: dump %d, due at %.3f s, ended at %.3f s\n", name,
-            event->restart ? "-restart" : "", event->dump, event->time_s, end_s);
+    und_print(stderr, "understudy: %s%s: dump %d, due at %.3f s, ended at %.3f s", name,
+              event->restart ? "-restart" : "", event->dump, event->time_s, end_s);
 }
 
 /* The ranks that wrote the dump may still hold it, and so may those that read it next. */

@@ -1,6 +1,7 @@
 #include "core/watch.h"
 
 #include "core/die.h"
+#include "core/print.h"
 #include "core/stop.h"
 
 #include <inttypes.h>
@@ -45,8 +46,7 @@ static double now(void)
 
 static void add(char line[LINE_BYTES], size_t *length, const char *text)
 {
-    while (*text && *length + 2 < LINE_BYTES)
-        line[(*length)++] = *text++;
+    *length += und_escape(line + *length, LINE_BYTES - 1 - *length, text);
 }
 
 static void add_number(char line[LINE_BYTES], size_t *length, long long number)

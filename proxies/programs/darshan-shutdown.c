@@ -8,6 +8,7 @@
 #include "core/environment.h"
 #include "core/init.h"
 #include "core/option.h"
+#include "core/print.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,19 +37,20 @@ struct arguments {
 
 static void print_help(void)
 {
-    printf("Usage: understudy-darshan-shutdown [options] -o DIR -O FILE\n\n"
-           "Measures the shutdown of the Darshan runtime that LD_PRELOAD names, started by mpirun or srun:\n"
-           "one file per process, one shared file, 1,024 files per process, 1,024 shared files. Needs no files:\n"
-           "Darshan fills in their records. Each sample takes at least 4 s, for Darshan sleeps in between.\n\n"
-           "   -o, --output DIR     where Darshan writes its logs, in a new directory that is removed\n"
-           "   -O, --result FILE    the measurement\n"
-           "   -n, --samples N      samples of each workload, default 10\n"
-           "       --warm-up N      samples before that are not recorded, default 1\n"
-           "       --all-modules    with STDIO and HEATMAP, which are disabled by default\n"
-           "       --keep           keep the logs of the last sample in DIR\n"
-           "   -h, --help           print this help\n"
-           "   -V, --version        print the version\n\n"
-           "The exit status is 0, 2 for an invalid option or directory or without Darshan.\n");
+    fputs("Usage: understudy-darshan-shutdown [options] -o DIR -O FILE\n\n"
+          "Measures the shutdown of the Darshan runtime that LD_PRELOAD names, started by mpirun or srun:\n"
+          "one file per process, one shared file, 1,024 files per process, 1,024 shared files. Needs no files:\n"
+          "Darshan fills in their records. Each sample takes at least 4 s, for Darshan sleeps in between.\n\n"
+          "   -o, --output DIR     where Darshan writes its logs, in a new directory that is removed\n"
+          "   -O, --result FILE    the measurement\n"
+          "   -n, --samples N      samples of each workload, default 10\n"
+          "       --warm-up N      samples before that are not recorded, default 1\n"
+          "       --all-modules    with STDIO and HEATMAP, which are disabled by default\n"
+          "       --keep           keep the logs of the last sample in DIR\n"
+          "   -h, --help           print this help\n"
+          "   -V, --version        print the version\n\n"
+          "The exit status is 0, 2 for an invalid option or directory or without Darshan.\n",
+          stdout);
 }
 
 static bool read_number(const char *text, int least, int *number)
@@ -252,8 +254,10 @@ static void end_capture(struct capture *capture, json_t *seconds[WORKLOADS])
             const int of = strcmp(name, "init") == 0 ? workload + 1 : workload;
             if (of >= 0 && of < WORKLOADS)
                 json_object_set_new(seconds[of], name, json_real(value));
-        } else if (strncmp(line, "#darshan:", 9) != 0)
-            fputs(line, stderr);
+        } else if (strncmp(line, "#darshan:", 9) != 0) {
+            line[strcspn(line, "\n")] = '\0';
+            und_print(stderr, "%s", line);
+        }
     }
     fclose(capture->file);
     for (int w = 0; w < WORKLOADS; ++w)
@@ -360,7 +364,7 @@ int main(int argc, char **argv)
         return SUCCESS;
     }
     if (read && arguments.version) {
-        printf("understudy-darshan-shutdown %s\n", und_version());
+        und_print(stdout, "understudy-darshan-shutdown %s", und_version());
         return SUCCESS;
     }
     if (read)
@@ -372,7 +376,7 @@ int main(int argc, char **argv)
     if (bench)
         status = run(&arguments, bench, library, argc, argv);
     else if (rank == 0)
-        fprintf(stderr, "understudy: %s\n", error.text);
+        und_print(stderr, "understudy: %s", error.text);
     MPI_Finalize();
     return status;
 }

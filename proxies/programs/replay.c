@@ -3,6 +3,7 @@
 #include "core/environment.h"
 #include "core/init.h"
 #include "core/memory.h"
+#include "core/print.h"
 #include "core/result.h"
 #include "core/run.h"
 #include "core/setting.h"
@@ -94,18 +95,20 @@ static void list_methods(bool settings)
 {
     for (const struct und_method *const *at = und_methods; *at; ++at) {
         const struct und_method *method = *at;
-        char version[128] = "";
+        char version[128] = "", lacking[256] = "";
         if (method->unavailable) {
-            printf("%-8s unavailable: %s\n", method->name, method->unavailable);
+            und_print(stdout, "%-8s unavailable: %s", method->name, method->unavailable);
             continue;
         }
         if (method->version)
             method->version(version, sizeof version);
-        printf("%-8s available%s", method->name, method->collective ? ", collective calls" : "");
-        for (int kind = 0, lacking = 0; und_kind_names[kind]; ++kind)
-            if (!und_method_plays(method, (enum und_kind_of_stream)kind))
-                printf("%s%s", lacking++ ? " " : ", not for ", und_kind_names[kind]);
-        printf("%s%s\n", version[0] ? ", " : "", version);
+        for (int kind = 0; und_kind_names[kind]; ++kind)
+            if (!und_method_plays(method, (enum und_kind_of_stream)kind)) {
+                const size_t length = strlen(lacking);
+                snprintf(lacking + length, sizeof lacking - length, " %s", und_kind_names[kind]);
+            }
+        und_print(stdout, "%-8s available%s%s%s%s%s", method->name, method->collective ? ", collective calls" : "",
+                  lacking[0] ? ", not for" : "", lacking, version[0] ? ", " : "", version);
         if (settings)
             und_settings_list(method, stdout);
     }
@@ -115,38 +118,40 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
 {
     static const char *const layouts[] = {"shared", "file per process", "grouped", "a file per row"};
     const struct und_workload *workload = run->workload;
-    printf("Workload %s for %" PRId64 " ranks, would %s %s\n", workload->name, workload->ranks,
-           run->plan->only_restarts ? "only restart from" : "write to",
-           run->plan->directory ? run->plan->directory : "the directory of -o");
+    und_print(stdout, "Workload %s for %" PRId64 " ranks, would %s %s", workload->name, workload->ranks,
+              run->plan->only_restarts ? "only restart from" : "write to",
+              run->plan->directory ? run->plan->directory : "the directory of -o");
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream *stream = &workload->streams[s];
         const struct und_stream_plan *plan = &run->plan->streams[s];
-        printf("  stream %s: %s, %s, %s%s\n", stream->name, stream->operation == UND_WRITES ? "writes" : "reads",
-               layouts[stream->layout], plan->method->name,
-               plan->all_collective    ? ", collective"
-               : plan->some_collective ? ", collective and independent"
-               : stream->turns         ? ", in turns"
-                                       : "");
-        printf("    dumps           %d%s%s\n", stream->dump_count,
-               stream->append       ? ", appended"
-               : stream->rewrite    ? ", rewritten"
-               : stream->reads >= 0 ? ", of the files of "
-               : stream->update     ? ", updated"
-                                    : "",
-               stream->reads >= 0 ? workload->streams[stream->reads].name : "");
-        printf("    files           %" PRId64 "\n", plan->files);
-        printf("    bytes           %" PRId64 "\n", plan->bytes);
-        printf("    transfer_bytes  %" PRId64, plan->least_transfer_bytes);
+        und_print(stdout, "  stream %s: %s, %s, %s%s", stream->name,
+                  stream->operation == UND_WRITES ? "writes" : "reads", layouts[stream->layout], plan->method->name,
+                  plan->all_collective    ? ", collective"
+                  : plan->some_collective ? ", collective and independent"
+                  : stream->turns         ? ", in turns"
+                                          : "");
+        und_print(stdout, "    dumps           %d%s%s", stream->dump_count,
+                  stream->append       ? ", appended"
+                  : stream->rewrite    ? ", rewritten"
+                  : stream->reads >= 0 ? ", of the files of "
+                  : stream->update     ? ", updated"
+                                       : "",
+                  stream->reads >= 0 ? workload->streams[stream->reads].name : "");
+        und_print(stdout, "    files           %" PRId64, plan->files);
+        und_print(stdout, "    bytes           %" PRId64, plan->bytes);
         if (plan->most_transfer_bytes > plan->least_transfer_bytes)
-            printf(" to %" PRId64 " by variable", plan->most_transfer_bytes);
-        printf("\n");
-        printf("    sync            %s\n", plan->sync ? "after each dump" : "no");
+            und_print(stdout, "    transfer_bytes  %" PRId64 " to %" PRId64 " by variable", plan->least_transfer_bytes,
+                      plan->most_transfer_bytes);
+        else
+            und_print(stdout, "    transfer_bytes  %" PRId64, plan->least_transfer_bytes);
+        und_print(stdout, "    sync            %s", plan->sync ? "after each dump" : "no");
     }
-    printf("  %" PRId64 " repetition%s, each\n", run->plan->repetitions, run->plan->repetitions == 1 ? "" : "s");
-    printf("    files on storage       %" PRId64 "\n", totals->files);
-    printf("    bytes on storage       %" PRId64 "\n", totals->bytes);
-    printf("    last dump due          %.3f s\n", totals->scheduled_s);
-    printf("    memory per rank        %" PRId64 " bytes besides MPI\n", totals->memory_per_rank);
+    und_print(stdout, "  %" PRId64 " repetition%s, each", run->plan->repetitions,
+              run->plan->repetitions == 1 ? "" : "s");
+    und_print(stdout, "    files on storage       %" PRId64, totals->files);
+    und_print(stdout, "    bytes on storage       %" PRId64, totals->bytes);
+    und_print(stdout, "    last dump due          %.3f s", totals->scheduled_s);
+    und_print(stdout, "    memory per rank        %" PRId64 " bytes besides MPI", totals->memory_per_rank);
 }
 
 /* Do the bytes and files fit what is free? */
@@ -274,7 +279,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
     und_watch_begin(run, options->watchdog);
     for (int64_t i = 0; i < run->plan->repetitions; ++i) {
         if (run->plan->verbose && run->rank == 0)
-            fprintf(stderr, "understudy: repetition %" PRId64 "\n", i);
+            und_print(stderr, "understudy: repetition %" PRId64, i);
         und_run_repetition(run, run->plan->keep && i == run->plan->repetitions - 1, outcomes, verification);
         if (run->rank == 0)
             und_result_add(result, run, outcomes);
@@ -284,8 +289,8 @@ static int play(struct und_run *run, const struct und_options *options, const st
     const bool right = verification->wrong_bytes == 0;
     if (run->rank == 0) {
         if (!right)
-            fprintf(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s\n",
-                    verification->wrong_bytes, verification->bytes, verification->first);
+            und_print(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s",
+                      verification->wrong_bytes, verification->bytes, verification->first);
         finish_result(run, options->output, result, verification, striping, descriptor);
     }
     und_striped_free(run->striped);
@@ -335,10 +340,11 @@ static bool scale(struct und_workload *workload, const struct und_options *optio
     if (options->bytes_scale != 1.0 && !und_workload_scale(workload, options->bytes_scale, &raised, error))
         return false;
     if (raised > 0 && rank == 0)
-        fprintf(stderr,
-                "understudy: --bytes-scale %g: %" PRId64 " of the variables are too small for it and keep one element "
-                "along their longest dimension\n",
-                options->bytes_scale, raised);
+        und_print(stderr,
+                  "understudy: --bytes-scale %g: %" PRId64
+                  " of the variables are too small for it and keep one element "
+                  "along their longest dimension",
+                  options->bytes_scale, raised);
     return true;
 }
 
@@ -351,13 +357,13 @@ static void note_direct(const struct und_workload *workload, const struct und_pl
         if (!workload->streams[s].direct)
             continue;
         if (!here->direct)
-            fprintf(stderr, "understudy: streams[%d] (%s): direct in the original; the method %s uses the page cache\n",
-                    s, workload->streams[s].name, here->method->name);
+            und_print(stderr, "understudy: streams[%d] (%s): direct in the original; the method %s uses the page cache",
+                      s, workload->streams[s].name, here->method->name);
         else if (here->least_transfer_bytes % PAGE != 0)
-            fprintf(stderr,
-                    "understudy: streams[%d] (%s): transfers of %" PRId64
-                    " bytes are no whole pages; what is left of a page goes through the page cache\n",
-                    s, workload->streams[s].name, here->least_transfer_bytes);
+            und_print(stderr,
+                      "understudy: streams[%d] (%s): transfers of %" PRId64
+                      " bytes are no whole pages; what is left of a page goes through the page cache",
+                      s, workload->streams[s].name, here->least_transfer_bytes);
     }
 }
 
@@ -391,7 +397,7 @@ static void inform(const struct und_options *options)
     if (options->help) {
         und_options_help(stdout);
     } else if (options->version) {
-        printf("understudy-replay %s\n", und_version());
+        und_print(stdout, "understudy-replay %s", und_version());
     } else {
         list_methods(options->verbose);
         if (options->verbose)
@@ -430,7 +436,7 @@ int main(int argc, char **argv)
     if (valid)
         status = with_options(&options, rank, ranks, argc, argv, &error);
     if (error.text[0] && rank == 0)
-        fprintf(stderr, "understudy: %s\n", error.text);
+        und_print(stderr, "understudy: %s", error.text);
     und_storage_work_outside();
     /* No rank is still in the directory when its last file goes. */
     MPI_Barrier(MPI_COMM_WORLD);

@@ -5,6 +5,7 @@
  */
 #include "core/mount_json.h"
 #include "core/option.h"
+#include "core/print.h"
 #include "core/stripes.h"
 
 #include <dirent.h>
@@ -25,19 +26,20 @@ struct arguments {
 
 static void print_help(void)
 {
-    printf("Usage: understudy-storage [options] DIR\n\n"
-           "Prints what the directory is on as one JSON object: mount, size, fill, versions, health, default\n"
-           "layout. With a layout, gives it to the directory, which must be empty, as the default of new\n"
-           "files, and reads it back.\n\n"
-           "       --stripe-count N       targets of a file; -1: all\n"
-           "       --stripe-size BYTES    consecutive bytes on one target\n"
-           "       --stripe-targets LIST  these targets, such as 0,4-7\n"
-           "       --stripe-pool NAME     targets of this pool\n"
-           "       --list                 list the file systems whose layouts are known\n"
-           "   -h, --help                 print this help\n"
-           "   -V, --version              print the version\n\n"
-           "BYTES are plain (4194304), binary (4MiB) or decimal (4MB). The exit status is 0, 1 when the file\n"
-           "system gave another layout than was asked, 2 for an invalid option or directory.\n");
+    fputs("Usage: understudy-storage [options] DIR\n\n"
+          "Prints what the directory is on as one JSON object: mount, size, fill, versions, health, default\n"
+          "layout. With a layout, gives it to the directory, which must be empty, as the default of new\n"
+          "files, and reads it back.\n\n"
+          "       --stripe-count N       targets of a file; -1: all\n"
+          "       --stripe-size BYTES    consecutive bytes on one target\n"
+          "       --stripe-targets LIST  these targets, such as 0,4-7\n"
+          "       --stripe-pool NAME     targets of this pool\n"
+          "       --list                 list the file systems whose layouts are known\n"
+          "   -h, --help                 print this help\n"
+          "   -V, --version              print the version\n\n"
+          "BYTES are plain (4194304), binary (4MiB) or decimal (4MB). The exit status is 0, 1 when the file\n"
+          "system gave another layout than was asked, 2 for an invalid option or directory.\n",
+          stdout);
 }
 
 static bool read_value(struct arguments *arguments, int option, const char *text, struct und_error *error)
@@ -137,6 +139,20 @@ static int give_layout(const struct arguments *arguments, const struct und_strip
     return given ? SUCCESS : FAILURE;
 }
 
+/* In ASCII: names of mounts are text from outside. */
+static bool print_json(const json_t *object)
+{
+    char *text = object ? json_dumps(object, JSON_INDENT(1) | JSON_ENSURE_ASCII) : NULL;
+    for (const char *at = text; at && *at; ++at)
+        if (*at == 0x7f)
+            fputs("\\u007f", stdout);
+        else
+            putchar(*at);
+    const bool printed = text && putchar('\n') != EOF && fflush(stdout) == 0;
+    free(text);
+    return printed;
+}
+
 static int run(int argc, char **argv, struct und_error *error)
 {
     static struct arguments arguments;
@@ -152,7 +168,7 @@ static int run(int argc, char **argv, struct und_error *error)
         return SUCCESS;
     }
     if (arguments.version) {
-        printf("understudy-storage %s\n", UND_VERSION);
+        und_print(stdout, "understudy-storage %s", UND_VERSION);
         return SUCCESS;
     }
     if (!und_storage_read(arguments.directory, &storage, error))
@@ -165,8 +181,7 @@ static int run(int argc, char **argv, struct und_error *error)
     }
     und_striping_describe(arguments.directory, "", &storage);
     json_t *object = und_storage_json(&storage);
-    const bool printed =
-        object && json_dumpf(object, stdout, JSON_INDENT(1)) == 0 && putchar('\n') != EOF && fflush(stdout) == 0;
+    const bool printed = print_json(object);
     json_decref(object);
     if (printed)
         return SUCCESS;
@@ -179,6 +194,6 @@ int main(int argc, char **argv)
     struct und_error error = {""};
     const int status = run(argc, argv, &error);
     if (error.text[0] && status != SUCCESS)
-        fprintf(stderr, "understudy: %s\n", error.text);
+        und_print(stderr, "understudy: %s", error.text);
     return status;
 }

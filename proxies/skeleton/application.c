@@ -12,6 +12,7 @@
  */
 #include "application.h"
 
+#include "core/print.h"
 #include "skeleton.h"
 
 #include <adios.h>
@@ -46,7 +47,7 @@ static _Noreturn void refuse(const char *message, const char *what)
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
-        fprintf(stderr, "%s: %s%s\n", app.program, what, message);
+        und_print(stderr, "%s: %s%s", app.program, what, message);
     PMPI_Barrier(MPI_COMM_WORLD);
     PMPI_Finalize();
     exit(2);

@@ -9,6 +9,8 @@
 #endif
 #include "internal.h"
 
+#include "core/print.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -183,7 +185,7 @@ static void next_definition(const char *name, void *function)
 {
     void *const found = dlsym(RTLD_NEXT, name);
     if (!found) {
-        fprintf(stderr, "skeleton: %s: the C library has no such function\n", name);
+        und_print(stderr, "skeleton: %s: the C library has no such function", name);
         abort();
     }
     memcpy(function, &found, sizeof found);

@@ -1,6 +1,8 @@
 /* The options of a run: defaults, the command line, --help. */
 #include "internal.h"
 
+#include "core/print.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -29,27 +31,30 @@ const char *const skeleton_barrier_names[BARRIERS] = {"open", "write", "close", 
 
 static void print_help(const struct skeleton_options *chosen)
 {
-    printf(
-        "Usage: mpirun -n RANKS %s -o DIR [options]\n\n"
-        "Writes through ADIOS and measures it, process by process.\n\n"
-        "  -o, --directory DIR        run directory: empty, or created\n"
-        "  -r, --result FILE          the result, JSON [%s]\n"
-        "  -c, --config FILE          adios-config XML [%s]\n"
+    und_print(stdout, "Usage: mpirun -n RANKS %s -o DIR [options]", chosen->program);
+    fputs("\nWrites through ADIOS and measures it, process by process.\n\n"
+          "  -o, --directory DIR        run directory: empty, or created\n",
+          stdout);
+    und_print(stdout, "  -r, --result FILE          the result, JSON [%s]", chosen->result);
+    und_print(stdout, "  -c, --config FILE          adios-config XML [%s]", chosen->config ? chosen->config : "none");
+    fputs(
         "  -a, --method METHOD        ADIOS method of all groups, e.g. POSIX, MPI_LUSTRE, MPI_AMR [as in the config]\n"
-        "  -p, --parameters TEXT      its parameters, e.g. 'stripe_count=160;stripe_size=10485760' [none]\n"
-        "  -s, --steps N              steps in a repetition [%d]\n"
-        "  -i, --repetitions N        repetitions [%d]\n"
-        "      --append               all steps of a group into one file [a file each]\n"
-        "  -k, --keep                 leave the files of the last repetition\n"
-        "  -b, --barrier LIST         wait for all ranks before open, write and close, when closed, and after\n"
-        "                             the steps: any of open,write,close,closed,steps, or none [open]\n"
-        "      --pause SECONDS        sleep before each step [0]\n"
-        "      --application NAME     runs of the same name are compared in a report [%s]\n"
-        "      --slow-rank RANK:SECONDS     inject a fault: each close of this rank takes longer in I/O\n"
-        "      --extra-collective BYTES     inject a fault: an allgather of so many bytes per rank in each close\n"
-        "  -h, --help\n",
-        chosen->program, chosen->result, chosen->config ? chosen->config : "none", chosen->steps, chosen->repetitions,
-        chosen->application);
+        "  -p, --parameters TEXT      its parameters, e.g. 'stripe_count=160;stripe_size=10485760' [none]\n",
+        stdout);
+    und_print(stdout, "  -s, --steps N              steps in a repetition [%d]", chosen->steps);
+    und_print(stdout, "  -i, --repetitions N        repetitions [%d]", chosen->repetitions);
+    fputs("      --append               all steps of a group into one file [a file each]\n"
+          "  -k, --keep                 leave the files of the last repetition\n"
+          "  -b, --barrier LIST         wait for all ranks before open, write and close, when closed, and after\n"
+          "                             the steps: any of open,write,close,closed,steps, or none [open]\n"
+          "      --pause SECONDS        sleep before each step [0]\n",
+          stdout);
+    und_print(stdout, "      --application NAME     runs of the same name are compared in a report [%s]",
+              chosen->application);
+    fputs("      --slow-rank RANK:SECONDS     inject a fault: each close of this rank takes longer in I/O\n"
+          "      --extra-collective BYTES     inject a fault: an allgather of so many bytes per rank in each close\n"
+          "  -h, --help\n",
+          stdout);
 }
 
 static bool read_whole(const char *text, int64_t minimum, int64_t maximum, int64_t *value)
@@ -183,6 +188,6 @@ int skeleton_read_options(int argc, char **argv, MPI_Comm comm, struct skeleton_
     if (!error[0])
         return SKELETON_GO;
     if (rank == 0)
-        fprintf(stderr, "%s: %s\n", chosen->program, error);
+        und_print(stderr, "%s: %s", chosen->program, error);
     return SKELETON_USAGE_ERROR;
 }

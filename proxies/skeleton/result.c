@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include "core/mpi_settings.h"
+#include "core/print.h"
 #include "core/sha256.h"
 
 #include <adios.h>
@@ -15,34 +16,21 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Length of the UTF-8 character that begins here; 0: it is none. */
-static size_t character_bytes(const unsigned char *c)
-{
-    const size_t length = c[0] < 0x80                   ? 1
-                          : c[0] >= 0xc2 && c[0] < 0xe0 ? 2
-                          : c[0] >= 0xe0 && c[0] < 0xf0 ? 3
-                          : c[0] >= 0xf0 && c[0] < 0xf5 ? 4
-                                                        : 0;
-    for (size_t i = 1; i < length; ++i)
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
 static void put_text(FILE *out, const char *text)
 {
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        const size_t length = character_bytes(c);
+    while (*text) {
+        uint32_t code;
+        const size_t length = und_character(text, &code);
         if (length == 0)
             fputs("\\ufffd", out);
-        else if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c < 0x20)
-            fprintf(out, "\\u%04x", *c);
+        else if (code == '"' || code == '\\')
+            fprintf(out, "\\%c", (char)code);
+        else if (code < 0x20)
+            fprintf(out, "\\u%04x", (unsigned)code);
         else
-            fwrite(c, 1, length, out);
-        c += length ? length : 1;
+            fwrite(text, 1, length, out);
+        text += length ? length : 1;
     }
     fputc('"', out);
 }

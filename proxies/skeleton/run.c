@@ -1,6 +1,8 @@
 /* A run: start, repetitions, steps, the calls of ADIOS in them, and the end. */
 #include "internal.h"
 
+#include "core/print.h"
+
 #include <adios.h>
 #include <adios_error.h>
 #include <errno.h>
@@ -62,7 +64,7 @@ struct skeleton *skeleton_start(const struct skeleton_options *options, MPI_Comm
 {
     struct skeleton *run = calloc(1, sizeof *run);
     if (!run) {
-        fprintf(stderr, "%s: no memory\n", options->program);
+        und_print(stderr, "%s: no memory", options->program);
         PMPI_Abort(comm, 1);
         abort();
     }

@@ -1,6 +1,8 @@
 /* The end of a run that fails or is stopped: one message, and none of the run's files. */
 #include "internal.h"
 
+#include "core/print.h"
+
 #include <adios_error.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +15,7 @@ static void say(const struct skeleton *run, const char *format, va_list argument
 {
     char message[2048];
     vsnprintf(message, sizeof message, format, arguments);
-    fprintf(stderr, "%s: rank %d on %s: %s\n", run->options.program, run->rank, run->host, message);
+    und_print(stderr, "%s: rank %d on %s: %s", run->options.program, run->rank, run->host, message);
 }
 
 /* Safe in a signal handler. */

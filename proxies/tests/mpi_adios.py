@@ -337,7 +337,8 @@ def without_adios(player: Player) -> None:
     proxies = HERE.parent
     for name in ("chimera", "gts"):
         target = player.folder / f"understudy-kernel-{name}"
-        sources = [f"programs/kernel-{name}.c", "programs/kernel/kernel.c", "core/error.c"]
+        sources = [f"programs/kernel-{name}.c", "programs/kernel/kernel.c"]
+        sources += ["core/error.c", "core/print.c"]
         command = ["mpicc", "-std=c11", "-Wall", "-Werror", "-I", proxies]
         command += ["-I", proxies / "programs", "-o", target, *(proxies / s for s in sources)]
         subprocess.run(command, check=True)

@@ -191,6 +191,22 @@ def test_an_error_is_one_message_and_leaves_nothing(
     assert sorted(p.name for p in here.iterdir()) == before
 
 
+HOSTILE = "A\x1b[2J\x7f\x9b31m\n\u202e\u2066\u2028B"
+ESCAPED = r"A\x1b[2J\x7f\x9b31m\n\u202e\u2066\u2028B"
+
+
+@pytest.mark.parametrize("words", [
+    (HOSTILE, "-o", "x"), ("-b", HOSTILE, "-o", "x"), ("-c", HOSTILE, "-o", "x"),
+    ("-o", "x", "-r", f"none/{HOSTILE}/r.json"), ("-o", f"none/{HOSTILE}"),
+    ("--application", HOSTILE, "--help"),
+])  # fmt: skip
+def test_text_from_outside_is_no_command_to_a_terminal(words: list[str], small: Path) -> None:
+    done = run(small, 1, *words)
+    printed = done.stdout + done.stderr
+    assert ESCAPED in printed
+    assert all(c.isprintable() or c == "\n" for c in printed)
+
+
 def test_a_part_out_of_bounds_ends_the_program(tmp_path: Path) -> None:
     """The source was edited after it was checked: the program checks again."""
     program = make(descriptor(tmp_path), tmp_path)

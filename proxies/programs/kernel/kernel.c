@@ -1,6 +1,7 @@
 #include "kernel/kernel.h"
 
 #include "core/error.h"
+#include "core/print.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@ static int refuse(const struct und_kernel *kernel, const char *message)
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
-        fprintf(stderr, "%s: %s\n", kernel->name, message);
+        und_print(stderr, "%s: %s", kernel->name, message);
     return USAGE_ERROR;
 }
 
@@ -79,8 +80,8 @@ static void help(const struct und_kernel *kernel)
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int i = 0; rank == 0 && kernel->options[i].name; ++i)
-        printf("      --%-24s %s [%" PRId64 "]\n", kernel->options[i].name, kernel->options[i].help,
-               kernel->options[i].default_value);
+        und_print(stdout, "      --%-24s %s [%" PRId64 "]", kernel->options[i].name, kernel->options[i].help,
+                  kernel->options[i].default_value);
 }
 
 static int run(const struct und_kernel *kernel, int argc, char **argv, char **rest)

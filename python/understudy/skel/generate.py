@@ -335,7 +335,7 @@ def _build_files(proved: str, **context: object) -> dict[str, str]:
 
 
 # What the runtime takes from the player, so that both name things alike.
-SHARED = ("error", "mount", "mpi_settings", "sha256")
+SHARED = ("error", "mount", "mpi_settings", "print", "sha256")
 
 
 def runtime_files(language: str = "c", *, application: bool = False) -> dict[str, str]:
