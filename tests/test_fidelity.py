@@ -14,12 +14,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.readers.synthetic import Run
 from tests.support import player
 from tests.support.needs import need
 from understudy.cli import main
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import Played
-from understudy.contracts.workload import Decomposition, Dump, Stream, Variable, Workload
+from understudy.contracts.workload import (
+    Decomposition,
+    Dump,
+    Operation,
+    Scaling,
+    Stream,
+    Variable,
+    Workload,
+)
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
 from understudy.inference import calls, interfaces
@@ -412,6 +421,132 @@ def test_a_pause_in_a_dump_with_a_file_of_its_own_is_no_second_dump(tmp_path: Pa
     made = compare(original, observe(path, original))
     assert list(made.failures()) == []
     assert errors(made)["state", "dumps"] == 0
+
+
+# -- scaled replicas ------------------------------------------------------------------------------
+
+
+def played_log(path: Path, made: Workload) -> Path:
+    """The log that the player leaves of streams by POSIX with a file per process: each rank writes
+    or reads its bytes of each dump in calls of the transfer size, opens its files as often as the
+    operations say besides, and makes first what it reads."""
+    names: dict[int, bytes] = {}
+    records = []
+    for s in made.streams:
+        for number, dump in enumerate(s.dumps):
+            (variable,) = dump.variables
+            each = [size for n, size in variable.rank_runs(made.ranks) for _ in range(n)]
+            runs = [run for o in dump.operations for run in o.runs] or [(made.ranks, 0)]
+            also = [opens for n, opens in runs for _ in range(n)]
+            for rank, size in enumerate(each):
+                if not size:
+                    continue
+                file = len(names) + 1
+                names[file] = f"/s7/run.x3/{s.name}.{number:06d}.{rank:08d}".encode()
+                calls_, at_s = -(-size // s.transfer_bytes), dump.time_s + 0.01 * rank + 1
+                common = min(size, s.transfer_bytes)
+                bin_ = calls.BINS[calls.bin_of(common)]
+                row = access(file, rank, size, at_s, POSIX_WRITES=calls_,
+                             POSIX_OPENS=1 + also[rank], POSIX_SIZE_WRITE_10K_100K=0,
+                             POSIX_ACCESS1_ACCESS=common, POSIX_ACCESS1_COUNT=calls_)  # fmt: skip
+                row[f"POSIX_SIZE_WRITE_{bin_}"] = calls_
+                if s.operation == "read":
+                    row |= {f"POSIX_SIZE_READ_{bin_}": calls_, "POSIX_READS": calls_,
+                            "POSIX_BYTES_READ": size, "POSIX_MAX_BYTE_READ": size - 1,
+                            "POSIX_OPENS": 2, "POSIX_F_OPEN_START_TIMESTAMP": 0.1,
+                            "POSIX_F_WRITE_START_TIMESTAMP": 0.1,
+                            "POSIX_F_WRITE_END_TIMESTAMP": 0.2,
+                            "POSIX_F_READ_START_TIMESTAMP": at_s,
+                            "POSIX_F_READ_END_TIMESTAMP": at_s + 0.1}  # fmt: skip
+                records.append(row)
+    return write_log(path, nprocs=made.ranks, names=names, POSIX=records)
+
+
+def scalable() -> Workload:
+    """A start that is read, and states of one file per process, each with an open besides."""
+    made = played()
+    also = Operation(operation="open", runs=((2, 1),))
+
+    def with_opens(s: Stream) -> Stream:
+        return replace(s, dumps=tuple(replace(d, operations=(also,)) for d in s.dumps))
+
+    start, *states = made.streams
+    even = replace(start.dumps[0].variables[0], decomposition=Decomposition(rule="even"))
+    start = replace(start, layout="file-per-process",
+                    dumps=(replace(start.dumps[0], variables=(even,)),))  # fmt: skip
+    streams = (start, *map(with_opens, states))
+    return replace(made, scaling=Scaling(rule="none", from_ranks=2), streams=streams)
+
+
+@pytest.mark.parametrize("original", ["described", "log"])
+@pytest.mark.parametrize(("rule", "factor"), [
+    ("strong", 1.0), ("weak", 1.0), ("", 0.5), ("", 2.0), ("strong", 0.5),
+])  # fmt: skip
+def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
+    rule: str, factor: float, original: str, tmp_path: Path
+) -> None:
+    made = scalable()
+    first = tmp_path / "app.json"
+    first.write_text(made.to_text())
+    if original == "log":
+        run_ = Run(nprocs=2)
+        for rank in range(2):
+            run_.read(f"/s/in.{rank}", 40_000, 2.0, rank=rank, calls=1, SIZE_READ_10K_100K=1)
+            for dump in range(3):
+                for kind, at_s in (("a", 10.0), ("b", 14.0)):
+                    run_.write(f"/s/{kind}{dump}.{rank}", 80_000, at_s + 10 * dump, rank=rank,
+                               calls=2, SIZE_WRITE_10K_100K=2)  # fmt: skip
+        first = run_.log(tmp_path / "app.darshan")
+        made = darshan.read(first)
+    grown = scaling.scale(made, 4, rule) if rule else made
+    log = played_log(tmp_path / "r.darshan", scaling.scale_bytes(grown, factor))
+    options = [] if factor == 1 else ["--bytes-scale", str(factor)]
+    status, out, wrong = run(first, log, *options)
+    assert (status, wrong) == (0, ""), out + wrong
+    text = " ".join(out.split())
+    assert (f"scaled {rule}ly from 2 to 4 ranks" in text) == bool(rule)
+    assert ("nearest to the replica's" in text) == bool(rule)
+    assert (f"its bytes multiplied by {factor:g}" in text) == (factor != 1)
+    assert "ranks became" not in text
+    other = {"strong": "weak", "weak": "strong", "": "strong"}[rule]
+    if rule:
+        status, out, wrong = run(first, log, *options, "--rule", other)
+        assert (status, wrong) == (1, "") and f"given by --rule {other}" in " ".join(out.split())
+    else:
+        assert run(first, log)[0] == 1  # as if its bytes were not scaled
+
+
+def test_scaled_workloads_are_compared_as_scaled(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    first.write_text(sample().to_text())
+    second.write_text(scaling.scale(sample(), 8, "weak").to_text())
+    status, out, _ = run(first, second, "--json", tmp_path / "c.json")
+    assert status == 0, out
+    notes = json.loads((tmp_path / "c.json").read_text())["notes"]
+    assert any("scaled weakly from 4 to 8 ranks" in note for note in notes)
+
+
+@pytest.mark.parametrize("factor", [0.001, 0.3, 2.5])
+@pytest.mark.parametrize("path", [*CORNERS, *SAMPLES], ids=lambda p: p.stem)
+def test_bytes_are_scaled_as_the_player_scales_them(
+    path: Path, factor: float, tmp_path: Path
+) -> None:
+    made = workload.load(path)
+    result = player.play(
+        path, made.ranks, tmp_path / "data", "--time-scale=0", "-anull", f"--bytes-scale={factor}"
+    )
+    wanted = scaling.scale_bytes(made, factor)
+    for scaled, moved in zip(wanted.streams, result.repetitions[0].streams, strict=True):
+        sizes = [o.bytes for o in scaled.expanded()]
+        phases = [sum(p.bytes for p in d.phases if p.phase == scaled.operation)
+                  for d in moved.dumps]  # fmt: skip
+        assert phases == sizes, scaled.name
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, math.inf, math.nan, 1e300])
+def test_impossible_bytes_scales_are_refused(factor: float) -> None:
+    with pytest.raises(UnderstudyError, match="bytes scale"):
+        scaling.scale_bytes(sample(), factor)
 
 
 # -- the command ----------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge.fidelity import Comparison, compare, outline
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure
-from understudy.judge.observation import observe
+from understudy.judge.scaled import observe_both
+from understudy.model.scaling import RULES
 
 
 @click.command()
@@ -31,6 +32,15 @@ from understudy.judge.observation import observe
     help="Time scale of the replica; 0: do not compare times.",
 )  # fmt: skip
 @click.option(
+    "--bytes-scale", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True,
+    help="Bytes scale of the replica.",
+)  # fmt: skip
+@click.option(
+    "--rule", type=click.Choice(RULES), default=None,
+    help="How the original was scaled to the ranks of the replica, if these differ; default: the "
+    "rule with bytes nearest to the replica's.",
+)  # fmt: skip
+@click.option(
     "--json", "output", type=click.Path(path_type=Path), default=None,
     help="Also write the comparison to this file.",
 )  # fmt: skip
@@ -41,10 +51,11 @@ from understudy.judge.observation import observe
 )  # fmt: skip
 def command(
     original: Path, replica: Path, tolerance_percent: float, time_scale: float,
-    output: Path | None, force: bool, partial: bool,
+    bytes_scale: float, rule: str | None, output: Path | None, force: bool, partial: bool,
 ) -> None:  # fmt: skip
     """Compare REPLICA with ORIGINAL stream by stream: Darshan logs or workloads (*.json). ORIGINAL
-    may be a directory with the logs of one job.
+    may be a directory with the logs of one job. If REPLICA has other ranks, or its bytes are
+    scaled, it is compared with ORIGINAL as scaled; a note states the rule.
 
     The exit status is 0 if every error is within the tolerance, 1 if an error exceeds it or a
     stream has no counterpart, 2 for a usage error.
@@ -53,11 +64,8 @@ def command(
     """
     expect_not_read(output, (original, replica))
     expect_new(output, force)
-    first = observe(original, partial=partial)
-    made = compare(
-        first, observe(replica, first, partial),
-        tolerance_fraction=tolerance_percent / 100, time_scale=time_scale,
-    )  # fmt: skip
+    both = observe_both(original, replica, rule=rule, bytes_scale=bytes_scale, partial=partial)
+    made = compare(*both, tolerance_fraction=tolerance_percent / 100, time_scale=time_scale)
     if output is not None:
         row = _row(made, original, replica, time_scale)
         write_text(output, json.dumps(row, indent=1) + "\n")

@@ -14,7 +14,7 @@ from understudy.model import scaling
 @click.argument("source", metavar="WORKLOAD", type=click.Path(path_type=Path))
 @click.option("-n", "--ranks", type=int, required=True, help="MPI ranks of the new workload.")
 @click.option(
-    "--rule", type=click.Choice(["strong", "weak"]), required=True,
+    "--rule", type=click.Choice(scaling.RULES), required=True,
     help="strong: the same total bytes. weak: the same bytes per rank.",
 )  # fmt: skip
 @click.option(

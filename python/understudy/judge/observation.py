@@ -22,6 +22,7 @@ from understudy.darshanlog import Log, logs_below, open_joined, open_log
 from understudy.darshanlog.log import BLOCK_RECORDS
 from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.records import Block
+from understudy.errors import UnderstudyError
 from understudy.inference import calls, interfaces
 from understudy.inference.calls import Calls, prepared_opens
 from understudy.inference.interfaces import OF_METHOD, Interfaces, of_streams
@@ -48,10 +49,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
+    """`workload`: what it was described as, for an observation that can be scaled."""
+
     ranks: int
     streams: tuple[Seen, ...]
     interfaces: Interfaces  # of a log, its raw counters
     notes: tuple[str, ...] = ()
+    workload: Workload | None = None
 
 
 def observe(path: Path, original: Observation | None = None, partial: bool = False) -> Observation:
@@ -62,17 +66,9 @@ def observe(path: Path, original: Observation | None = None, partial: bool = Fal
     modules ran out of memory, which lacks files, and notes it.
     """
     if path.suffix == ".json":
-        described = workload.load(path)
-        return Observation(
-            ranks=described.ranks,
-            streams=tuple(
-                Seen(stream=s, calls=calls.of_stream(s, described.ranks))
-                for s in described.streams
-            ),
-            interfaces=of_streams(described.streams, described.ranks),
-        )
+        return as_described(workload.load(path))
     if original is not None:
-        replica = _observe_player(path, [s.stream for s in original.streams], partial)
+        replica = _observe_player(path, original, partial)
         if replica is not None:
             return replica
     if not path.is_dir():
@@ -84,6 +80,18 @@ def observe(path: Path, original: Observation | None = None, partial: bool = Fal
     lost = len(below.left_out)
     notes = [f"{lost} left out of the directory, such as {below.left_out[0]}"] if lost else []
     return replace(seen, notes=(*seen.notes, *notes))
+
+
+def as_described(described: Workload) -> Observation:
+    """What the player makes of a workload."""
+    return Observation(
+        ranks=described.ranks,
+        streams=tuple(
+            Seen(stream=s, calls=calls.of_stream(s, described.ranks)) for s in described.streams
+        ),
+        interfaces=of_streams(described.streams, described.ranks),
+        workload=described,
+    )
 
 
 # -- a log of any application ---------------------------------------------------------------------
@@ -118,7 +126,7 @@ def _observe_application(log: Log, partial: bool) -> Observation:
         )
     return Observation(
         ranks=described.ranks, streams=tuple(seen), interfaces=interfaces.of_log(log),
-        notes=_lacking(log),
+        notes=_lacking(log), workload=described,
     )  # fmt: skip
 
 
@@ -232,20 +240,26 @@ class _PlayedLog(Log):
                 yield mine
 
 
-def _observe_player(path: Path, streams: Sequence[Stream], partial: bool) -> Observation | None:
+def _observe_player(path: Path, original: Observation, partial: bool) -> Observation | None:
     """The streams of a replica; None where no file has a name that the player gives."""
+    streams = [seen.stream for seen in original.streams]
     player = _Player(streams)
     with open_log(path) as log:
         files = _number_names(log, player.number)
         if not len(files):
             return None
-        notes, header = (*_others(log, files), *_lacking(log)), log.job
+        if log.job.nprocs != original.ranks:
+            raise UnderstudyError(
+                f"{path}: the job record has {log.job.nprocs} processes, expected "
+                f"{original.ranks}, as the workload that was played"
+            )
+        notes = (*_others(log, files), *_lacking(log))
         reads = [k for k, s in enumerate(streams) if s.operation == "read"]
         raw = interfaces.of_log(
             log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
         )
     for stream in streams:
-        reads_too, lacking = prepared_opens(stream, header.nprocs)
+        reads_too, lacking = prepared_opens(stream, original.ranks)
         for name, opens in ((OF_METHOD.get(stream.method, ""), reads_too), ("POSIX", lacking)):
             if (totals := raw.own.get(name)) is not None and totals.opens is not None:
                 totals.opens = max(0, totals.opens - opens)
@@ -258,12 +272,12 @@ def _observe_player(path: Path, streams: Sequence[Stream], partial: bool) -> Obs
         found = [
             counted[key] for k in own if (key := (k, stream.operation, stream.method)) in counted
         ]
-        original = _written_by(stream, streams, own[0]) if len(own) == 1 else None
+        written = _written_by(stream, streams, own[0]) if len(own) == 1 else None
         seen.append(
             Seen(
-                stream=_whole(stream) if original and _is_one_file(original) else stream,
+                stream=_whole(stream) if written and _is_one_file(written) else stream,
                 calls=calls.total(found) if found else None,
-                stands_for=original.name if original else "",
+                stands_for=written.name if written else "",
             )
         )
     return Observation(ranks=described.ranks, streams=tuple(seen), interfaces=raw, notes=notes)

@@ -1,5 +1,6 @@
-"""Scale a workload to another number of ranks."""
+"""Scale a workload to another number of ranks, or its bytes."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ from understudy.errors import UnderstudyError
 from understudy.model import aggregators
 from understudy.model.aggregators import Aggregators
 
+RULES = ("strong", "weak")
+
 
 def scale(workload: Workload, ranks: int, rule: str) -> Workload:
     """The workload for that number of ranks.
@@ -33,7 +36,7 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
     Funnels and aggregators stay what they are (`understudy.model.aggregators`), and what rank 0
     alone moves of a stream to which others contribute, such as a header, stays as it is.
     """
-    if rule not in ("strong", "weak"):
+    if rule not in RULES:
         raise UnderstudyError(f"scaling rule {rule!r}: expected strong or weak")
     if not 1 <= ranks < 1 << 31:
         raise UnderstudyError(f"ranks {ranks}: expected 1 to {(1 << 31) - 1}")
@@ -218,3 +221,53 @@ def _repeated(pairs: Sequence[tuple[int, int]], old: int, new: int) -> Iterator[
         start += ranks
         if end > begin:
             yield end - begin, each
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+def scale_bytes(workload: Workload, factor: float) -> Workload:
+    """The workload that the player plays with `--bytes-scale` (proxies/core/workload.c): the
+    longest dimension of each variable is multiplied and rounded, to one at least; the rows of each
+    rank are, where the decomposition states them along this dimension."""
+    if not (math.isfinite(factor) and factor > 0):
+        raise UnderstudyError(f"bytes scale {factor:g}: expected a number above 0")
+
+    def variable(v: Variable) -> Variable:
+        longest = max(range(len(v.shape)), key=v.shape.__getitem__)
+        if v.decomposition.rule == "runs" and longest == 0:
+            runs = tuple((n, _multiplied(rows, factor, 0)) for n, rows in v.decomposition.runs)
+            rows = sum(n * each for n, each in runs)
+            if not rows:
+                rows = _multiplied(v.shape[0], factor, 1)
+                runs = tuple(_shared(v.decomposition.runs, rows))
+            made = replace(v.decomposition, runs=runs)
+            return replace(v, shape=(rows, *v.shape[1:]), decomposition=made)
+        length = _multiplied(v.shape[longest], factor, 1)
+        return replace(v, shape=(*v.shape[:longest], length, *v.shape[longest + 1 :]))
+
+    def stream(s: Stream) -> Stream:
+        dumps = (replace(d, variables=tuple(map(variable, d.variables))) for d in s.dumps)
+        return replace(s, dumps=tuple(dumps))
+
+    return replace(workload, streams=tuple(map(stream, workload.streams)))
+
+
+def _multiplied(number: int, factor: float, least: int) -> int:
+    """The nearest whole number, that of a half upwards."""
+    wanted = number * factor
+    if not wanted < 9.2e18:
+        raise UnderstudyError(f"bytes scale {factor:g}: {number} becomes more than can be counted")
+    whole = math.floor(wanted)
+    return max(least, whole + (wanted - whole >= 0.5))
+
+
+def _shared(runs: Sequence[tuple[int, int]], rows: int) -> Iterator[tuple[int, int]]:
+    """Rows for the first ranks that had any, one each."""
+    for ranks, each in runs:
+        some = min(ranks, rows) if each else 0
+        rows -= some
+        if some:
+            yield some, 1
+        if some < ranks:
+            yield ranks - some, 0
