@@ -12,6 +12,7 @@ from tests import fuzz_describe as fuzz
 from tests.readers.synthetic import Run, rank_bytes, sizes
 from understudy.contracts.workload import Workload, parse
 from understudy.darshanlog import layouts, open_log
+from understudy.darshanlog.sizes import log_size
 from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log, write_regions
 from understudy.errors import UnderstudyError
@@ -286,12 +287,41 @@ def test_regions_of_zeros_end_soon(module: str, tmp_path: Path) -> None:
     assert ZEROS[module] in note
 
 
-def test_names_of_zeros_are_refused_soon(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [b"", b"/scratch/state.0001", b"/a"])
+@pytest.mark.parametrize("ids", [1, 3, 1000])
+def test_names_that_are_repeated_take_no_memory(name: bytes, ids: int, tmp_path: Path) -> None:
+    """64 MiB of names of few records, below 1 MB in the file."""
     path, parts = beside(tmp_path / "log.darshan")
-    parts.regions[0] = bytearray(256 << 20)
+    some = b"".join((n + 1).to_bytes(8, "little") + name + b"\0" for n in range(ids))
+    parts.regions[0] = bytearray(some * ((64 << 20) // len(some)))
     write_regions(path, parts.header, parts.job, parts.regions, "zlib")
-    with fuzz.limits(), pytest.raises(UnderstudyError, match="names in a row are of 1 records"):
-        darshan.read(path)
+    assert path.stat().st_size < 1 << 20
+    with fuzz.limits(256 << 20):
+        workload = darshan.read(path)
+    assert workload.bytes == 4 << 20
+    lost = any("files that have no name in the log" in note for note in workload.source.notes)
+    assert lost == (not name)
+
+
+def test_each_process_may_name_the_files_of_all(tmp_path: Path) -> None:
+    """Standard streams of 10,000 ranks between the names of few files."""
+    run = Run(nprocs=4)
+    for dump in range(3):
+        run.write(f"/s/dump.{dump}", 4 << 20, 10.0 * dump + 1)
+    path = run.log(tmp_path / "once.darshan")
+    names = list(run.names.items())
+    again = [pair for _ in range(10_000) for pair in ((901, b"<STDIN>"), (902, b"<STDERR>"))]
+    pairs = [(901, b""), *again, *names, *again, *names[:1]]
+    many = write_log(
+        tmp_path / "many.darshan", nprocs=4, names=pairs,
+        POSIX=run.modules["POSIX"],
+    )  # fmt: skip
+    assert darshan.read(many) == darshan.read(path)
+    found = log_size(many)
+    assert (found.files, found.regions[1].records) == (5, 40_005)
+    with open_log(many) as log:
+        read = [(int(n), t) for ids, texts in log.names() for n, t in zip(ids, texts, strict=True)]
+    assert read == [*again[:2], *names]
 
 
 BESIDE = ("DXT_POSIX", "DXT_MPIIO", "HEATMAP", "LUSTRE")

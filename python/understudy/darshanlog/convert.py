@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.header import Header, Job, read_header, read_job
-from understudy.darshanlog.names import NameBlock, name_blocks
+from understudy.darshanlog.names import NameBlock, first_of_each, name_blocks, without_repeats
 from understudy.darshanlog.stream import Region
 from understudy.errors import UnderstudyError
 
@@ -246,7 +246,9 @@ class _Conversion:
     def _names(self, part: Part, out: _Output) -> int:
         """Darshan's readers take the first name of an id that is not empty, and darshan-convert
         writes only that. Rare: files of some ranks, but not all."""
-        start, ids = out.position, list[npt.NDArray[np.uint64]]()
+        start = out.position
+        ids: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
+        again: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
 
         def counted() -> Iterator[bytes]:
             region = self.source.region(part, _Tee)
@@ -257,17 +259,19 @@ class _Conversion:
                 yield from region.taken()
                 if block is None:
                     return
-                ids.append(block.ids)
+                each, times = np.unique(block.ids, return_counts=True)
+                ids.append(each)
+                again.append(each[times > 1])
 
         plain = self._compress(part, counted(), out)
-        found = np.sort(np.concatenate(ids)) if ids else np.empty(0, np.uint64)
-        again = np.unique(found[1:][found[1:] == found[:-1]])
-        repeats = int(np.count_nonzero(found[1:] == found[:-1]))
-        self.files = len(found) - repeats
-        if not repeats or not self.source.is_of_convert:
+        found = np.sort(np.concatenate(ids))
+        again.append(found[1:][found[1:] == found[:-1]])
+        self.files = len(np.unique(found))
+        repeated = set(np.concatenate(again).tolist())
+        if not repeated or not self.source.is_of_convert:
             return plain
         out.restart(start)
-        return self._compress(part, self._first_names(part, set(again.tolist())), out)
+        return self._compress(part, self._first_names(part, repeated), out)
 
     def _name_blocks(self, region: Region) -> Iterator[NameBlock]:
         header = self.source.header
@@ -275,19 +279,19 @@ class _Conversion:
 
     def _first_names(self, part: Part, again: set[int]) -> Iterator[bytes]:
         best: dict[int, bytes] = {}
-        for names in self._name_blocks(self.source.region(part)):
+        for names in without_repeats(self._name_blocks(self.source.region(part))):
             for number, name in zip(names.ids.tolist(), names.texts(), strict=True):
-                if number in again and not best.get(number):
-                    best[number] = name
+                if number in again and name:
+                    best.setdefault(number, name)
         seen: set[int] = set()
         for names in self._name_blocks(self.source.region(part)):
-            block = []
+            block, names = [], names.of_rows(first_of_each(names.ids))
             for number, name in zip(names.ids.tolist(), names.texts(), strict=True):
                 if number in again:
                     if number in seen:
                         continue
                     seen.add(number)
-                    name = best[number]
+                    name = best.get(number, b"")
                 block.append(struct.pack(f"{self.source.header.order}Q", number) + name + b"\0")
             yield b"".join(block)
 

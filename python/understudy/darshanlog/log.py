@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.header import Header, Job, Module, Mount, read_header, read_job
-from understudy.darshanlog.names import NameBlock, Names, name_blocks
+from understudy.darshanlog.names import NameBlock, Names, name_blocks, without_repeats
 from understudy.darshanlog.records import (
     Block,
     DxtRecord,
@@ -101,14 +101,16 @@ class Log:
     def names(self) -> Iterator[Names]:
         """Blocks of record ids (u8 [n]) and names (n of them), as many as fit in 1 MiB.
 
-        An id can occur more than once; Darshan takes its first name that is not empty.
+        Most repetitions are left out, but an id can occur more than once; Darshan takes its first
+        name that is not empty.
         """
         return ((block.ids, block.texts()) for block in self.name_blocks())
 
     def name_blocks(self) -> Iterator[NameBlock]:
         """As `names`, without an object for each name."""
         region = self._region("the names", *self._header.names)
-        return name_blocks(region, self._header.order, counted=self._header.format.counted_names)
+        blocks = name_blocks(region, self._header.order, counted=self._header.format.counted_names)
+        return without_repeats(blocks)
 
     def records(self, module: str, block_records: int = BLOCK_RECORDS) -> Iterator[Block]:
         """Blocks of records of a fixed-size module: POSIX, MPI-IO, STDIO, H5F, H5D, PNETCDF_….

@@ -1,8 +1,8 @@
 """The names behind the record ids: mostly paths of files."""
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ NAMES_BYTES = 1 << 20
 
 MAX_NAME_BYTES = 1 << 18
 """No name is as long."""
-
-MAX_SAME = 100
-"""Names of one record, on average of a block: no log repeats names as often."""
 
 HEAD_BYTES = 8  # of the id before a name
 
@@ -40,6 +37,12 @@ class NameBlock:
         starts = np.concatenate([[0], ends[:-1]])[: len(texts)]
         return cls(ids=ids, data=b"".join(texts), starts=starts, ends=ends)
 
+    def of_rows(self, rows: Places) -> "NameBlock":
+        """Some of its names."""
+        if len(rows) == len(self.ids):
+            return self
+        return replace(self, ids=self.ids[rows], starts=self.starts[rows], ends=self.ends[rows])
+
     def texts(self) -> list[bytes]:
         """The names."""
         pairs = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
@@ -47,7 +50,7 @@ class NameBlock:
 
 
 def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[NameBlock]:
-    """Blocks of record ids and their names, in the order of the file."""
+    """Blocks of record ids and their names, in the order of the file, with every repetition."""
     split = _split_counted if counted else _split_terminated
     rest = b""
     for data in region.blocks(NAMES_BYTES):
@@ -55,14 +58,31 @@ def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[NameBl
         rest = block.data[begin:]
         if len(rest) > MAX_NAME_BYTES:
             raise region.error(f"a name takes more than {MAX_NAME_BYTES} bytes")
-        if len(block.ids) > MAX_SAME:
-            different = len(np.unique(block.ids))
-            if different * MAX_SAME < len(block.ids):
-                raise region.error(f"{len(block.ids)} names in a row are of {different} records")
         if len(block.ids):
             yield block
     if rest:
         raise region.error(f"the data ends in the middle of a name, after {len(rest)} bytes of it")
+
+
+def first_of_each(ids: npt.NDArray[np.uint64]) -> Places:
+    """Where each id comes first, in order."""
+    _, first = np.unique(ids, return_index=True)
+    return np.sort(first)
+
+
+def without_repeats(blocks: Iterable[NameBlock]) -> Iterator[NameBlock]:
+    """One name of each record id of a block, the first that is not empty, and none of ids that the
+    block before names. Each process can have written the names of all: a few kB hold GiB of them,
+    whose memory is then that of the different ones."""
+    before: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+    for block in blocks:
+        empty = block.ends == block.starts
+        best_first = np.concatenate([np.flatnonzero(~empty), np.flatnonzero(empty)])
+        one_each = np.sort(best_first[first_of_each(block.ids[best_first])])
+        new = one_each[~np.isin(block.ids[one_each], before)]
+        before = block.ids[one_each[~empty[one_each]]]
+        if len(new):
+            yield block.of_rows(new)
 
 
 def _split_terminated(data: bytes, order: str) -> tuple[NameBlock, int]:
@@ -71,10 +91,15 @@ def _split_terminated(data: bytes, order: str) -> tuple[NameBlock, int]:
     # A zero that is far behind another ends a name, be that other one an end or part of an id.
     ends = np.diff(zeros, prepend=-1) > HEAD_BYTES
     last = np.maximum.accumulate(np.where(ends, zeros, -1))
-    before = -1
-    for n in np.flatnonzero(~ends & (zeros - last > HEAD_BYTES)).tolist():
-        if zeros[n] - max(int(last[n]), before) > HEAD_BYTES:
-            ends[n], before = True, int(zeros[n])
+    unsure = np.flatnonzero(~ends & (zeros - last > HEAD_BYTES))
+    if len(unsure):  # the first ends a name, and then each that is far enough behind the last end
+        places = zeros[unsure]
+        behind = np.searchsorted(places, places + HEAD_BYTES, "right").data
+        found, n = [], 0
+        while n < len(unsure):
+            found.append(n)
+            n = behind[n]
+        ends[unsure[found]] = True
     stops = zeros[ends]
     begins = np.concatenate([[0], stops + 1])
     return _block(data, order, begins[:-1], begins[:-1] + HEAD_BYTES, stops), int(begins[-1])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.convert import NAMES, PIECE_BYTES, Part, Source
@@ -93,10 +94,12 @@ def log_size(path: Path, tick: Tick = lambda _: None) -> LogSize:
 
 def _names(region: Region, source: Source) -> tuple[int, int]:
     """Ids and names."""
-    counted = source.header.format.counted_names
-    blocks = [b.ids for b in name_blocks(region, source.header.order, counted=counted)]
-    found = np.concatenate(blocks) if blocks else np.empty(0, np.uint64)
-    return len(np.unique(found)), len(found)
+    counted, names = source.header.format.counted_names, 0
+    ids: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
+    for block in name_blocks(region, source.header.order, counted=counted):
+        names += len(block.ids)
+        ids.append(np.unique(block.ids))
+    return len(np.unique(np.concatenate(ids))), names
 
 
 def _records(log: Log, module: Module, region: Region, part: Part) -> int | None:
