@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests import run as all_tests
-from understudy import __version__, cli, commands
+from understudy import __version__, cli, commands, launch
 from understudy.errors import UnderstudyError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,6 +94,9 @@ def bare(tmp_path: Path) -> tuple[Path, Path]:
     programs.mkdir()
     for name in ("setup.sh", "setup-env.sh", "requirements-debian.txt"):
         shutil.copy(ROOT / name, tree)
+    package = tree / "python" / "understudy"
+    package.mkdir(parents=True)
+    shutil.copy(launch.SETTINGS, package)
     for name in TOOLS.split():
         if found := shutil.which(name):
             (programs / name).symlink_to(found)

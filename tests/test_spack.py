@@ -8,9 +8,12 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -393,6 +396,55 @@ def test_spack_solves_the_environment(name: str, tmp_path: Path) -> None:
     ran = subprocess.run([*solve, "spec"], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "understudy@main" in ran.stdout
+
+
+def test_the_test_of_the_recipe_starts_ranks_as_any_user_on_any_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`spack test run`: as root, too, and where Open MPI was told nothing of it. What the test
+    calls of Spack is here."""
+
+    class Executable:
+        def __init__(self, path: str) -> None:
+            self.path = path
+
+        def __call__(self, *words: str) -> None:
+            subprocess.run([self.path, *words], check=True)
+
+    def which(*names: str, path: list[str], required: bool) -> Executable:
+        found = (Path(path[0]) / name for name in names)
+        return Executable(str(next(one for one in found if one.exists())))
+
+    @contextmanager
+    def working_dir(name: str, create: bool) -> Iterator[None]:
+        (tmp_path / name).mkdir(exist_ok=not create)
+        monkeypatch.chdir(tmp_path / name)
+        yield
+
+    stand_in: Any = MagicMock()
+    stand_in.Executable, stand_in.which, stand_in.working_dir = Executable, which, working_dir
+    stand_in.join_path = lambda *parts: str(Path(*map(str, parts)))
+    cmake = MagicMock(CMakePackage=object)
+    for name, module in (
+        ("spack", MagicMock()), ("spack.package", stand_in), ("spack_repo", MagicMock()),
+        ("spack_repo.builtin", MagicMock()), ("spack_repo.builtin.build_systems", MagicMock()),
+        ("spack_repo.builtin.build_systems.cmake", cmake), ("spack_repo.understudy", MagicMock()),
+        ("spack_repo.understudy.sources", MagicMock()),
+    ):  # fmt: skip
+        monkeypatch.setitem(sys.modules, name, module)
+    for name in [name for name in os.environ if name.startswith(("OMPI_", "PRTE_"))]:
+        monkeypatch.delenv(name)
+    recipe = PACKAGES / "understudy"
+    mpirun = shutil.which("mpirun")
+    assert mpirun is not None
+    package = SimpleNamespace(
+        spec=MagicMock(satisfies=lambda _: False),
+        prefix=SimpleNamespace(bin=Path(player.program()).parent),
+        test_suite=SimpleNamespace(current_test_data_dir=recipe / "test"),
+    )  # fmt: skip
+    package.spec.__getitem__.return_value.prefix.bin = Path(mpirun).parent
+    runpy.run_path(str(recipe / "package.py"))["Understudy"].test_play(package)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mpiio", "posix", "stdio"]
 
 
 def test_spack_audits_our_packages() -> None:

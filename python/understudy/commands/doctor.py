@@ -17,6 +17,7 @@ import click
 from understudy import __version__, paths
 from understudy.cli import FAILED, print_error
 from understudy.errors import UnderstudyError, printable
+from understudy.launch import with_settings
 from understudy.reframe import canary, methods, observer
 
 SECONDS = 20  # for a program to state its version
@@ -174,7 +175,7 @@ def _started() -> str | None:
         described = Path(folder, "workload.json")
         described.write_text(canary.workload(2).to_text(), encoding="utf-8")
         play = [player, "-w", str(described), "-o", f"{folder}/data", "--dry-run"]
-        if " for 2 ranks" not in (_output([launcher, "-n", "2", *play]) or ""):
+        if " for 2 ranks" not in (_output(with_settings([launcher, "-n", "2", *play])) or ""):
             return None
     text = _output([player, "--version"])
     return text.splitlines()[0].strip() if text and text.strip() else None

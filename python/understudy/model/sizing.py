@@ -22,6 +22,7 @@ from understudy.contracts.measurement import Played
 from understudy.contracts.workload import Dump, Provenance, Source, Stream, Workload
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
+from understudy.launch import with_settings
 from understudy.model import composition
 from understudy.model.composition import Field, Kind, Mesh
 from understudy.paths import program
@@ -239,7 +240,9 @@ def calibrate(
     for ranks in sorted({*study.ranks, *study.held_out_ranks}):
         workload = study.workload(ranks)
         tick(f"{ranks} ranks write {len(workload.streams[0].dumps)} files, {workload.bytes} B")
-        played = _play(workload, [mpirun, "-n", str(ranks), player], directory, read)
+        played = _play(
+            workload, with_settings([mpirun, "-n", str(ranks), player]), directory, read
+        )
         libraries = (played.environment.mpi, *map(str, played.environment.libraries.values()))
         for file, container in study.samples(played):
             whole.append(file)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from understudy import launch
 from understudy.errors import UnderstudyError
 from understudy.reframe import spaces, spack
 
@@ -129,7 +130,8 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
             for fault in faults(partition):
                 raise UnderstudyError(f"{path}: partition {partition['name']!r}: {fault}")
             # A module that cannot be loaded ends the job, not what would run without it.
-            partition["prepare_cmds"] = ["set -e", *partition.get("prepare_cmds", ())]
+            here = launch.lines() if partition["scheduler"] == "local" else ()
+            partition["prepare_cmds"] = ["set -e", *here, *partition.get("prepare_cmds", ())]
         name = made["system"]["name"]
         if name in origin:
             raise UnderstudyError(
