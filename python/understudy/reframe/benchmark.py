@@ -22,9 +22,7 @@ from understudy.producers import ior, mdtest
 from understudy.reframe.given import Size
 from understudy.reframe.interleaved import Arm, Interleaved
 from understudy.reframe.placed import MIB, SLOWEST_BYTES_PER_S
-from understudy.reframe.recording import PlannedRun
-
-PRINTED = "stdout"
+from understudy.reframe.recording import PRINTED, PlannedRun
 
 
 class Benchmark(Interleaved):

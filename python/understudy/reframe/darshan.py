@@ -166,7 +166,7 @@ class Overhead(Observed):
     def set_up(self) -> None:
         here = self.current_partition
         # Darshan leaves out /dev and /var by default.
-        line = "'NAME_INCLUDE ^'\"$dir\"'(/|$) *'"
+        line = f"'NAME_INCLUDE ^{observer.DIRECTORY}(/|$) *'"
         self.prerun_cmds += [f"printf '%s\\n' {line} >{observer.SETTINGS}"]
         if self.program == PLAYER:
             (Path(self.stagedir) / "workload.json").write_text(
@@ -376,7 +376,10 @@ class Operations(Observed):
     def set_up(self) -> None:
         self.prerun_cmds += [
             f"printf '%s\\n' {line} >{observer.SETTINGS}"
-            for line in ("'MAX_RECORDS 20000 POSIX,MPI-IO'", "'NAME_INCLUDE ^'\"$dir\"'(/|$) *'")
+            for line in (
+                "'MAX_RECORDS 20000 POSIX,MPI-IO'",
+                f"'NAME_INCLUDE ^{observer.DIRECTORY}(/|$) *'",
+            )
         ]
         for name, files in self._sizes().items():
             (Path(self.stagedir) / f"{name}.json").write_text(

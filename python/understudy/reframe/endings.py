@@ -9,8 +9,10 @@ import errno
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from understudy.errors import one_line
 
 ASK_S = 20  # patience with a batch system
 
@@ -44,6 +46,25 @@ KILLED_RANK = re.compile(
     r"srun: error: \S+: tasks? .*: (?!Exited)|noticed that process rank .* exited on signal"
 )
 
+# A help text of Open MPI, with which it refuses or explains.
+FRAMED = re.compile(r"(?ms)^-{60,}$.*?^-{60,}$")
+# Of a program that is not there: Open MPI, Hydra, Slurm, ALPS, a shell.
+MISSING = (
+    r"unable to find the specified executable(?s:.*?)Node:\s+(?P<node>\S+)\s+"
+    r"Executable:\s+(?P<program>.*\S)",
+    r"execvp error on file (?P<program>.*) \(No such file",
+    r"execve\(\): (?P<program>.*): No such file",
+    r"aprun: file (?P<program>.*) not found",
+    r"(?P<program>[^\s:]+): command not found",
+)
+# Of programs that are not ours: an error of the system, and any.
+SYSTEM = re.compile("|".join(re.escape(os.strerror(code)) for code in errno.errorcode))
+ERROR = re.compile(
+    rf"(?i)\b(error|fatal|failed|failure|cannot|could not|unable to)\b|{SYSTEM.pattern}"
+)
+ASSERTION, ABORTED = "Assertion `", "Aborted"
+LONGEST_REASON = 2000  # characters
+
 STOPPED = "stopped by signal"  # what the player says when others end it
 GONE, FULL = os.strerror(errno.ENOENT), os.strerror(errno.ENOSPC)
 # A line of the watchdog about a rank; one that is stopped prints none.
@@ -71,24 +92,61 @@ def told(
     return f"job {job_id}{_on(nodes)} {words}"
 
 
-def message(stderr: str, programs: Sequence[str], ranks: int) -> str:
-    """The first error message of one of the programs, else what the launcher says of a rank that
-    was killed, else the last line."""
+def message(stderr: str, programs: Sequence[str], ranks: int, stdout: str = "") -> str:
+    """Why a job failed, in one line: the first error message of one of the programs, which may be
+    in what they print; else what the launcher says, of a rank that was killed or at all.
+
+    `stdout` is that of the run that was started last.
+    """
     # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
-    lines = [line for line in stderr.replace("\0", "").splitlines() if re.search(r"\w", line)]
+    said, printed = stderr.replace("\0", ""), _lines(stdout)
+    lines = _lines(said)
     own = [line for line in lines if line.startswith(tuple(f"{name}: " for name in programs))]
-    # The other ranks of one that was killed are stopped, and say so.
-    reasons = [line for line in own if STOPPED not in line]
+    # The other ranks of one that was killed are stopped, and say so. What fails an assertion has
+    # said why.
+    reasons = [line for line in own if STOPPED not in line and ASSERTION not in line]
     # A rank that fails removes its files, which those of other nodes then miss; a rank that is
     # stuck has others wait.
     reasons.sort(key=lambda line: GONE in line or WAITS in line)
     killed = [line for line in lines if KILLED_RANK.search(line)]
-    found = next(iter(reasons or killed or own or lines[-1:]), "it printed nothing")
+    found = next(
+        iter(
+            [*reasons, *missing(said), *_stated(printed)]
+            or [line for line in killed if ABORTED not in line]
+            or [*_stated(_lines(FRAMED.sub("", said))), *own, *killed]
+            or [" ".join(line.strip() for line in lines)]
+        )
+    )
+    found = _bounded(one_line(found or next(reversed(printed), "it printed nothing")))
     if not STUCK.match(found):
         return found
     # Libraries whose ranks wait for each other for ever on a full disk print the reason alone.
     reason = f"; {FULL}" if FULL in stderr else ""
     return f"{found}{reason}{silent(own, ranks)}"
+
+
+def missing(stderr: str) -> Iterator[str]:
+    """What a launcher or a shell says of a program that is not there, in words."""
+    for pattern in MISSING:
+        if found := re.search(pattern, stderr):
+            node = found.groupdict().get("node")
+            yield f"{found['program']}: not found on {f'node {node}' if node else 'the node'}"
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if re.search(r"\w", line)]
+
+
+def _stated(lines: Sequence[str]) -> list[str]:
+    """Lines in which any program states an error, those with a reason of the system first."""
+    found = [line for line in lines if ERROR.search(line) and ASSERTION not in line]
+    return sorted(found, key=lambda line: not SYSTEM.search(line))
+
+
+def _bounded(text: str) -> str:
+    """Of a text that is too long, the beginning and the end."""
+    half = LONGEST_REASON // 2
+    return text if len(text) <= LONGEST_REASON else f"{text[:half]} ... {text[-half:]}"
 
 
 def silent(lines: Sequence[str], ranks: int) -> str:

@@ -58,7 +58,7 @@ class ObservedVolume(Volume):
     @run_before("run")
     def preload_darshan(self) -> None:
         if self.observer == DARSHAN:
-            lines = " ".join(f"'{line}'" for line in observer.settings("'\"$dir\"'"))
+            lines = " ".join(f"'{line}'" for line in observer.settings(observer.DIRECTORY))
             self.prerun_cmds += [f"printf '%s\\n' {lines} >{observer.SETTINGS}"]
             program, *preload = " ".join(observer.prefix_of(self.runtime)).split(" ", 1)
             self.executable_opts = [*preload, self.executable, *self.executable_opts]

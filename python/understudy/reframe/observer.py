@@ -53,6 +53,11 @@ def expect_seen(library: Path, methods: Collection[str]) -> None:
         )
 
 
+# The data directory of a job in Darshan's settings, between the quotes of a shell: a pattern that
+# holds no space, which ends a word there.
+DIRECTORY = "'\"${dir// /.}\"'"
+
+
 def settings(directory: str, traced: bool = True) -> Iterator[str]:
     """Lines of Darshan's settings: nothing but the files in `directory`; with `traced`, every
     access."""

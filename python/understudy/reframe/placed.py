@@ -32,12 +32,14 @@ from understudy.reframe import (
     session,
     spaces,
     spack,
+    staging,
 )
 from understudy.reframe.installed import InstalledBySpack
 from understudy.reframe.methods import lacks
 from understudy.reframe.recording import (
     EXIT_STATUS,
     NODE_MEMORY,
+    PRINTED,
     STORAGE_AFTER,
     STORAGE_BEFORE,
     PlannedRun,
@@ -444,7 +446,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         started = [run for run in self.planned_runs if self._staged(run.folder).is_dir()]
         failures = {run.folder: text for run, text in reversed(faults) if run is not None}
         status = self.exit_status
-        failed = self._end_of_job(status)
+        failed = self._end_of_job(status, started[-1:])
         if failed:
             failures |= {run.folder: failed for run in started[-1:]}
         elif failed := spack.changed(self.current_environ.name):
@@ -463,16 +465,17 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return f"{faults[0][1]}{more}"
 
-    def _end_of_job(self, status: int | None) -> str | None:
-        """Why the job did not end well; None if it did, as far as it and the batch system say."""
+    def _end_of_job(self, status: int | None, last: Sequence[PlannedRun]) -> str | None:
+        """Why the job did not end well; None if it did, as far as it and the batch system say.
+        `last` is the run that was started last, if any."""
         noted = recording.exit_status(Path(self.stagedir))
-        text = self._printed_errors()
+        text = _text_of(Path(str(self.stderr.evaluate())))
         if noted == 0 and not endings.cut_short(self.job.state, text):
             return None
         scheduler = self.current_partition.scheduler.registered_name
         nodes = list(self.job.nodelist or ())
         how = endings.told(scheduler, str(self.job.jobid), self.job.state, nodes, text)
-        message = endings.message(text, self.programs, self.num_tasks)
+        message = endings.message(text, self.programs, self.num_tasks, self._printed(last))
         if how:
             says_more = message.startswith("understudy: ") and endings.STOPPED not in message
             return f"{how}: {message}" if says_more else how
@@ -482,8 +485,11 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
             return f"job {self.job.jobid} ended before its script did: {message}"
         return None
 
-    def _printed_errors(self) -> str:
-        return Path(str(self.stderr.evaluate())).read_text(encoding="utf-8", errors="replace")
+    def _printed(self, last: Sequence[PlannedRun]) -> str:
+        """What the program of a run printed, else what the job did."""
+        files = [self._staged(run.folder / PRINTED) for run in last]
+        files.append(Path(str(self.stdout.evaluate())))
+        return next((_text_of(path) for path in files if path.is_file()), "")
 
     def _canary(self) -> list[dict[str, Any]]:
         """What ran before and after the runs of the job, to tell how the storage was."""
@@ -557,6 +563,10 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
 
 
+def _text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 def _at_most(count: int, most: int | None) -> int:
     """The count, or all targets of the file system if it has fewer and states it."""
     return count if most is None else min(count, most)
@@ -573,3 +583,4 @@ def _ignore_former_name(test: type) -> None:
 _ignore_former_name(Placed)
 listing.summarize()
 session.run_one_by_one()
+staging.quote_paths()

@@ -20,6 +20,7 @@ from understudy.reframe import spack
 STORAGE_BEFORE, STORAGE_AFTER = "storage-before.json", "storage-after.json"
 EXIT_STATUS = "exit-status"
 NODE_MEMORY = "node-memory"
+PRINTED = "stdout"  # of a run in its folder, where a program that is not ours prints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,11 +33,11 @@ from understudy import producers
 from understudy.contracts.run import Identity, Place
 from understudy.errors import UnderstudyError
 from understudy.records import store
+from understudy.reframe.endings import LONGEST_REASON
 from understudy.reframe.live import Live
 from understudy.reframe.systems import NEEDS
 
 FAILURE = 1
-LONGEST_REASON = 2000
 DRY = "--dry-run"
 UNKNOWN_HOST = "generic"  # ReFrame's own system, for a host that no configuration names
 

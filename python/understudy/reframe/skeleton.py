@@ -248,7 +248,7 @@ class SkeletonAccuracy(Accuracy):
     @run_before("run")
     def one_job_for_all(self) -> None:
         """The step that is verified, then the rounds."""
-        self.executable = str(self.built.program(self._group))
+        self.executable = shlex.quote(str(self.built.program(self._group)))
         self.executable_opts = [
             *self._options(self.built.config, f"$dir/{VERIFIED}", VERIFIED_RESULT, repetitions=1),
             "--keep",
@@ -283,7 +283,10 @@ class SkeletonAccuracy(Accuracy):
         if arm.name == APPLICATION:
             program, config = str(self.kernel), where("traces") / f"{self.application}.xml"
         return " ".join(
-            [program, *self._options(config, directory, measurement, self.repetitions)]
+            [
+                shlex.quote(program),
+                *self._options(config, directory, measurement, self.repetitions),
+            ]
         )
 
     @property

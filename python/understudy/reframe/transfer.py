@@ -32,7 +32,7 @@ from understudy.reframe.evidence import Asked, faults
 from understudy.reframe.interleaved import Arm, Interleaved
 from understudy.reframe.methods import PLAYER
 from understudy.reframe.placed import SLOWEST_BYTES_PER_S
-from understudy.reframe.recording import PlannedRun
+from understudy.reframe.recording import PRINTED, PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.systems import TYPE
 from understudy.units import percent, seconds
@@ -111,7 +111,9 @@ class TransferAccuracy(Interleaved):
     @run_before("run")
     def one_job_for_all(self) -> None:
         (Path(self.stagedir) / "workload.json").write_text(self.text, encoding="utf-8")
-        lines = " ".join(f"'{line}'" for line in observer.settings("'\"$dir\"'", traced=False))
+        lines = " ".join(
+            f"'{line}'" for line in observer.settings(observer.DIRECTORY, traced=False)
+        )
         self.prerun_cmds = [
             *self.run_directory(),
             "stage=$PWD",
@@ -153,7 +155,7 @@ class TransferAccuracy(Interleaved):
                 yield f"mkdir {where}"
                 if self.case.inputs is not None:
                     yield f"cp -R {shlex.quote(str(self.case.inputs))}/. {where}"
-                started = f'(cd {where} && {started} >"$stage/{run.folder}/stdout")'
+                started = f'(cd {where} && {started} >"$stage/{run.folder}/{PRINTED}")'
             yield from ('sync -f "$dir"', started, f"rm -rf {where}")
 
     @property

@@ -1,0 +1,98 @@
+"""Where a session stages its cases: in directories of any name."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support import player
+from tests.test_benchmark_producers import GOLDEN, SUMMARY, fake
+from tests.test_checks import LISTED, ROOT, Session, cases, sample
+from understudy import producers
+
+METHODS = ("posix", "mpiio", "hdf5", "adios")
+
+
+@pytest.fixture
+def spaced(tmp_path: Path) -> Session:
+    """All of a session below a directory with a space, and data in such a directory, too."""
+    folder = tmp_path / "a 'b' $c"
+    folder.mkdir()
+    here = Session(folder, sample(ranks=2))
+    (folder / "site" / "systems").mkdir(parents=True)
+    text = (ROOT / "configs" / "systems" / "localhost.py").read_text()
+    text = text.replace('"localhost"', '"spaced"').replace('"^localhost$"', '"^spaced$"')
+    text = text.replace('"/var/tmp"', f'"{tmp_path}/data of all"')
+    (tmp_path / "data of all").mkdir()
+    (folder / "site" / "systems" / "spaced.py").write_text(text)
+    here.environment["UNDERSTUDY_PATH"] = str(folder / "site")
+    here.environment["PATH"] = f"{Path(player.program()).parent}:{here.environment['PATH']}"
+    here.environment["PATH"] = f"{here.bin}:{here.environment['PATH']}"
+    return here
+
+
+def records(session: Session) -> list[str]:
+    """The producers of the runs that were kept, none of which failed."""
+    kept = [producers.load(p) for p in (session.folder / "out" / "records").rglob("*.json.gz")]
+    assert not any(run.failed for run in kept), [run.producer.failure for run in kept]
+    return sorted(run.producer.name for run in kept)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_replay_runs_in_a_directory_with_a_space(method: str, spaced: Session) -> None:
+    player.needs(method)
+    done = spaced.run(
+        "-r", "--system=spaced:disk", "-S", "time_scale=0", "-P", f"method={method}",
+        "-P", "workload=sample", "-P", "stripe_count=default", names="^Replay",
+    )  # fmt: skip
+    assert cases(done.stdout) == (1, 0, 0), done.stdout + done.stderr
+    assert records(spaced) == ["player"]
+
+
+def test_a_skeleton_runs_in_a_directory_with_a_space(spaced: Session) -> None:
+    player.needs("adios")
+    done = spaced.run(
+        "-r", "--system=spaced:disk", "-S", "Skel.pairs=2", "-S", "Skel.repetitions=1",
+        "-S", "Skel.tolerance_percent=1e6",
+        names="^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert records(spaced) == ["application"] * 2 + ["skeleton"] * 2
+
+
+def test_benchmarks_run_in_a_directory_with_a_space(spaced: Session) -> None:
+    (spaced.folder / "given.json").write_bytes((GOLDEN / "ior-4.0.0.json").read_bytes())
+    (spaced.folder / "given.txt").write_bytes((GOLDEN / "mdtest-4.0.0.txt").read_bytes())
+    fake(spaced.bin, "ior", SUMMARY.format('"$RFM_PREFIX"/../given.json'))
+    fake(
+        spaced.bin, "mdtest",
+        '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0; cd "$RFM_PREFIX"/.. && cat given.txt; '
+        'for w; do [ ! -d "$w" ] || echo "$w" >>told; done',
+    )  # fmt: skip
+    done = spaced.run(
+        "-r", "--system=spaced:disk", "-S", "rounds=1", "-S", "Ior.block_bytes=1MiB",
+        names="^(Ior%case=darshan|Mdtest%case=easy)%stripe_count=default",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert records(spaced) == ["ior", "mdtest"]
+    [scratch] = {line.rpartition("/")[0] for line in _lines(spaced.folder / "told")}
+    assert re.fullmatch(r".*/data of all/understudy\.\w+", scratch)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_a_job_of_pbs_changes_to_a_directory_with_a_space(spaced: Session) -> None:
+    spaced.program("understudy-replay", LISTED)
+    done = spaced.run("--dry-run", "--system=archer", "-P", "method=posix", check="Replay")
+    assert done.returncode == 0, done.stdout + done.stderr
+    scripts = list((spaced.folder / "reframe" / "stage").rglob("rfm_job.sh"))
+    assert scripts
+    for script in scripts:
+        [line] = [line for line in _lines(script) if line.startswith("cd ")]
+        printed = subprocess.run(
+            ["bash", "-c", f"{line} && pwd"], capture_output=True, text=True, check=True
+        ).stdout
+        assert printed.splitlines() == [str(script.parent)]
