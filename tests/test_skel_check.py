@@ -122,7 +122,7 @@ def blocks(application: str, ranks: int) -> tuple[GroupBlocks, dict[str, str]]:
     descriptor, parameters = load(where("traces") / f"{application}.xml", None)
     (group,) = descriptor.groups
     values = parameters.groups[group.name]
-    return of_group(descriptor, group, values, ranks), dict(values.fills)
+    return of_group(group, values, ranks), dict(values.fills)
 
 
 def listed(made: GroupBlocks, wanted: list[listing.Sample]) -> str:

@@ -61,6 +61,35 @@ static bool attribute(const char *at, const char *end, const char *name, char *v
     return false;
 }
 
+/* A start tag (or <empty/>, or </end>) of the config. */
+struct tag {
+    const char *begin, *close; /* its '<' and '>' */
+    size_t name_bytes;
+};
+
+static bool has_name(const struct tag *tag, const char *name)
+{
+    return strlen(name) == tag->name_bytes && strncasecmp(tag->begin + 1, name, tag->name_bytes) == 0;
+}
+
+static bool is_empty(const struct tag *tag)
+{
+    return tag->close[-1] == '/';
+}
+
+/* The next tag from `at` on that is in no comment. */
+static bool next_tag(const char *at, struct tag *found)
+{
+    while ((at = strchr(at, '<')) && strncmp(at, "<!--", 4) == 0)
+        if (!(at = strstr(at, "-->")))
+            return false;
+    if (!at || !(found->close = strchr(at, '>')))
+        return false;
+    found->begin = at;
+    found->name_bytes = 1 + strcspn(at + 2, " \t\r\n/>"); /* of an end tag with its '/' */
+    return true;
+}
+
 struct method_element {
     const char *begin, *end;
     char group[256];
@@ -70,26 +99,57 @@ struct method_element {
 /* The next <method> (or <transport>) from `at` on that is in no comment. */
 static bool next_method(const char *at, struct method_element *found)
 {
-    while ((at = strchr(at, '<'))) {
-        const size_t name = strcspn(at + 1, " \t\r\n/>");
-        const char *close = strncmp(at, "<!--", 4) == 0 ? strstr(at, "-->") : strchr(at, '>');
-        if (!close)
+    struct tag tag;
+    for (; next_tag(at, &tag); at = tag.close) {
+        if (!has_name(&tag, "method") && !has_name(&tag, "transport"))
+            continue;
+        char end_tag[16];
+        snprintf(end_tag, sizeof end_tag, "</%.*s>", (int)tag.name_bytes, tag.begin + 1);
+        const char *end = is_empty(&tag) ? tag.close + 1 : strstr(tag.close, end_tag);
+        if (!end)
             return false;
-        if ((name == 6 && strncmp(at + 1, "method", 6) == 0) || (name == 9 && strncmp(at + 1, "transport", 9) == 0)) {
-            char end_tag[16];
-            snprintf(end_tag, sizeof end_tag, "</%.*s>", (int)name, at + 1);
-            const char *end = close[-1] == '/' ? close + 1 : strstr(close, end_tag);
-            if (!end)
-                return false;
-            found->begin = at;
-            found->end = close[-1] == '/' ? end : end + strlen(end_tag);
-            if (attribute(at, close, "group", found->group, sizeof found->group) &&
-                attribute(at, close, "method", found->method, sizeof found->method))
-                return true;
-        }
-        at = close;
+        found->begin = tag.begin;
+        found->end = is_empty(&tag) ? end : end + strlen(end_tag);
+        if (attribute(tag.begin, tag.close, "group", found->group, sizeof found->group) &&
+            attribute(tag.begin, tag.close, "method", found->method, sizeof found->method))
+            return true;
     }
     return false;
+}
+
+/* Does the attribute of the tag name this group? ADIOS compares without regard to case. */
+static bool is_of_group(const struct tag *tag, const char *key, const char *group)
+{
+    char name[256];
+    if (!attribute(tag->begin, tag->close, key, name, sizeof name))
+        return false;
+    decode(name);
+    return strcasecmp(name, group) == 0;
+}
+
+bool skeleton_group_has_transforms(const struct skeleton *run, const char *group)
+{
+    struct tag tag = {.close = run->config_text};
+    bool within = false, any = false;
+    char transform[256];
+    while (next_tag(tag.close, &tag))
+        if (has_name(&tag, "adios-group"))
+            within = is_of_group(&tag, "name", group);
+        else if (within && has_name(&tag, "var") &&
+                 attribute(tag.begin, tag.close, "transform", transform, sizeof transform))
+            any = any || (transform[0] && strcasecmp(transform, "none") != 0);
+    return any;
+}
+
+bool skeleton_group_aggregates_time(const struct skeleton *run, const char *group)
+{
+    struct tag tag = {.close = run->config_text};
+    bool any = false;
+    char bytes[256];
+    while (next_tag(tag.close, &tag))
+        if (has_name(&tag, "time-aggregation") && is_of_group(&tag, "group", group))
+            any = attribute(tag.begin, tag.close, "buffer-size", bytes, sizeof bytes) && strtoll(bytes, NULL, 10) > 0;
+    return any;
 }
 
 bool skeleton_method_has_timers(const struct skeleton *run, const char *group)

@@ -59,6 +59,7 @@ struct record {
 struct group {
     char name[NAME_BYTES];
     bool has_timers; /* the method keeps timers */
+    bool transforms; /* the bytes of its files depend on the contents */
     int last;        /* its latest record, -1 before the first */
     int opened;      /* the latest step that was opened in this repetition, -1 before the first */
 };
@@ -97,6 +98,10 @@ void skeleton_prepare_config(struct skeleton *run);
  * its descriptor: where the file is gone, ADIOS 1.13 fails on rank 0 and hangs on the other ranks. */
 int skeleton_init_adios(struct skeleton *run);
 bool skeleton_method_has_timers(const struct skeleton *run, const char *group);
+/* Is a variable of the group compressed, or otherwise transformed? */
+bool skeleton_group_has_transforms(const struct skeleton *run, const char *group);
+/* Do its steps stay in the buffer until that is full? */
+bool skeleton_group_aggregates_time(const struct skeleton *run, const char *group);
 
 /* ---- files.c ---- */
 

@@ -110,7 +110,8 @@ static void end_repetition(struct skeleton *run, bool last)
             continue;
         }
         skeleton_measure_file(run, name, &bytes, &files);
-        if (bytes < payload)
+        const int64_t minimum = group->transforms ? 1 : payload;
+        if (bytes < minimum)
             skeleton_die(run, "%s/%s: holds %lld bytes, less than the %lld that were written", run->options.directory,
                          name, (long long)bytes, (long long)payload);
         record->files = files;
@@ -193,9 +194,15 @@ static int group_index(struct skeleton *run, const char *name)
                      name, MAX_GROUP_BYTES);
     if (run->group_count == MAX_GROUPS)
         skeleton_die(run, "group %s: expected at most %d groups", name, MAX_GROUPS);
+    if (skeleton_group_aggregates_time(run, name))
+        skeleton_die(run,
+                     "%s: <time-aggregation group=\"%s\">: steps stay in the buffer of ADIOS until it is full, so that "
+                     "they cannot be measured one by one; expected a config without it",
+                     run->options.config, name);
     struct group *group = &run->groups[run->group_count];
     snprintf(group->name, sizeof group->name, "%s", name);
     group->has_timers = skeleton_method_has_timers(run, name);
+    group->transforms = skeleton_group_has_transforms(run, name);
     group->last = group->opened = -1;
     return run->group_count++;
 }

@@ -139,7 +139,7 @@ def test_recognised_values_tile_the_global_arrays(name: str, ranks: int) -> None
     found = read(TRACES / f"{name}.xml")
     values = parameters.default(found, name)
     for group in found.groups:
-        made = blocks.of_group(found, group, values.groups[group.name], ranks)
+        made = blocks.of_group(group, values.groups[group.name], ranks)
         shared = [b for b in made.blocks if b.whole is not None]
         assert shared
         for block in shared:
@@ -170,7 +170,7 @@ def test_bytes_of_a_process_are_those_of_the_study(
     values = parameters.with_values(found, values, dict(s.split("=") for s in settings))
     [group] = found.groups
     for ranks in (1, 8, 128):
-        made = blocks.of_group(found, group, values.groups[group.name], ranks)
+        made = blocks.of_group(group, values.groups[group.name], ranks)
         assert len(group.arrays) == arrays
         assert sum(1 for b in made.blocks if b.variable.dimensions) == written
         if expected is not None:
@@ -254,7 +254,7 @@ def test_what_has_one_meaning_is_set_right(tmp_path: Path) -> None:
     ]
     assert first.groups[0].constant("/dim/two") == 2
     values = parameters.default(first, "app")
-    written = blocks.of_group(first, first.groups[0], values.groups["g"], 2).blocks
+    written = blocks.of_group(first.groups[0], values.groups["g"], 2).blocks
     assert [b.variable.name for b in written] == ["/dim/n", "/v/a", "c"]
 
 
@@ -286,7 +286,7 @@ def test_the_shipped_parameters_of_skel_are_read(tmp_path: Path) -> None:
     )
     found = read(path)
     read_back = parameters.read(values, found)
-    made = blocks.of_group(found, found.groups[0], read_back.groups["g"], 16)
+    made = blocks.of_group(found.groups[0], read_back.groups["g"], 16)
     assert set(made.bytes.tolist()) == {3 * 4 + 8 + 64 * 8 + 2 * 64 * 4}
     assert read_back.batches[0].tests[0].iterations == 10
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.skel.support import DESCRIPTOR, descriptor, run, shapes, succeed, understudy
 from tests.support.needs import need
-from understudy.skel import bpfile, escape, generate, identifiers
+from understudy.skel import bpfile, bpindex, escape, generate, identifiers
 from understudy.skel.dialects import DIALECTS
 from understudy.skel.escape import CText, Identifier, UnfilteredError
 
@@ -232,6 +232,7 @@ def test_a_bp_file_is_escaped(name: str, tmp_path: Path, monkeypatch: pytest.Mon
                f'  string   words  scalar = "{payload}"\n'
                "        step 0: 1 instances available\n")  # fmt: skip
     monkeypatch.setattr(bpfile, "_bpls", lambda path: listing)
+    monkeypatch.setattr(bpindex, "transforms", lambda path: {})
     succeed("skel", "replay", tmp_path / "x y$(touch).bp", "-d", tmp_path, "--no-make")
     [source] = tmp_path.glob("*_write.c")
     assert escape.c_string(payload) in source.read_text()

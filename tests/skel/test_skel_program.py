@@ -50,7 +50,7 @@ def expected(config: Path, values: Path, ranks: int) -> tuple[dict[str, str], li
     """Name and shape of every variable as bpls shows it, and the bytes of each process."""
     found = read(config)
     [group] = found.groups
-    made = blocks.of_group(found, group, parameters.read(values, found).groups[group.name], ranks)
+    made = blocks.of_group(group, parameters.read(values, found).groups[group.name], ranks)
     shown = {}
     for block in made.blocks:
         shape = block.whole or tuple(block.local[0].tolist())

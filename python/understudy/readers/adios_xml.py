@@ -85,10 +85,13 @@ def read(
     for number, test in enumerate(tests):
         tick(0.0)
         group = found.group(test.group)
-        made = blocks.of_group(found, group, values.groups[group.name], ranks)
+        made = blocks.of_group(group, values.groups[group.name], ranks)
+        _check_transforms(made)
         stream, more = _stream(group, made, test, number, keep_names)
         streams.append(stream)
         notes += more
+    if found.ignored:
+        notes.append(f"{len(found.ignored)} attributes of the descriptor have no effect.")
     return Workload(
         name=name or (identifier(application_of(path)) if keep_names else f"adios-{ranks}-ranks"),
         description="Output of an application, from its ADIOS descriptor.",
@@ -98,6 +101,16 @@ def read(
                       reader=f"understudy {__version__}", notes=tuple(notes)),
         provenance=_provenance(),
     )  # fmt: skip
+
+
+def _check_transforms(made: GroupBlocks) -> None:
+    for variable in (block.variable for block in made.blocks):
+        if variable.transform:
+            raise variable.element.fault(
+                f"transform {variable.transform!r}: the bytes that reach storage depend on the "
+                "contents, which a workload does not have; expected a descriptor without it, or "
+                "a skeletal application (understudy skel source)"
+            )
 
 
 def _parameters(path: Path, found: Descriptor, given: Path | None) -> Parameters:

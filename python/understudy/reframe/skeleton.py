@@ -81,7 +81,7 @@ def _tests(application: str) -> list[Test]:
 @cache
 def _blocks(application: str, group: str, ranks: int) -> GroupBlocks:
     descriptor, parameters = _project(application)
-    return of_group(descriptor, descriptor.group(group), parameters.groups[group], ranks)
+    return of_group(descriptor.group(group), parameters.groups[group], ranks)
 
 
 @cache
@@ -302,6 +302,7 @@ class SkeletonAccuracy(Accuracy):
             parameters=self._parameters() or None, steps=1, repetitions=repetitions,
             process_bytes=tuple(int(n) for n in self.expected.bytes),
             file_system=self.current_partition.extras[TYPE],
+            transformed=self.expected.transformed,
         )  # fmt: skip
 
     def faults_of(self, arm: Arm, measured: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.skel import parameters as parameters_
-from understudy.skel.descriptor import Descriptor, Group, Variable
+from understudy.skel.descriptor import Group, Variable
 from understudy.skel.expressions import Integers
 from understudy.skel.parameters import GroupParameters
 
@@ -46,6 +46,11 @@ class GroupBlocks:
     values: Mapping[str, Integers]
 
     @property
+    def transformed(self) -> bool:
+        """Do the bytes that reach storage depend on the contents?"""
+        return any(block.variable.transform for block in self.blocks)
+
+    @property
     def bytes(self) -> Integers:
         """Payload of each process, scalars and arrays, int64[ranks]."""
         total = np.zeros(self.ranks, dtype=np.int64)
@@ -54,9 +59,7 @@ class GroupBlocks:
         return total
 
 
-def of_group(
-    descriptor: Descriptor, group: Group, parameters: GroupParameters, ranks: int
-) -> GroupBlocks:
+def of_group(group: Group, parameters: GroupParameters, ranks: int) -> GroupBlocks:
     """The parts of every variable of a group on that many ranks."""
     values: dict[str, Integers] = {}
     for name, expression in parameters_.parsed(group, parameters).items():
@@ -69,7 +72,7 @@ def of_group(
         v for v in group.variables
         if all(parameters.switches[name] == value for name, value in v.when)
     ]  # fmt: skip
-    blocks = tuple(_of_variable(descriptor, group, v, parameters, values, ranks) for v in written)
+    blocks = tuple(_of_variable(group, v, parameters, values, ranks) for v in written)
     return GroupBlocks(group=group, ranks=ranks, blocks=blocks, values=values)
 
 
@@ -85,11 +88,11 @@ def _check_range(group: Group, parameters: GroupParameters, name: str, value: In
 
 
 def _of_variable(
-    descriptor: Descriptor, group: Group, variable: Variable, parameters: GroupParameters,
+    group: Group, variable: Variable, parameters: GroupParameters,
     values: Mapping[str, Integers], ranks: int,
 ) -> Blocks:  # fmt: skip
     def numbers(tokens: tuple[str, ...]) -> Integers:
-        in_order = tuple(reversed(tokens)) if descriptor.language == "Fortran" else tokens
+        in_order = tuple(reversed(tokens)) if group.language == "Fortran" else tokens
         columns = []
         for token in in_order:
             constant = group.constant(token)
@@ -105,32 +108,32 @@ def _of_variable(
     if (local < 1).any():
         rank, dimension = np.argwhere(local < 1)[0]
         raise element.fault(
-            f"dimension {_name(descriptor, variable.dimensions, dimension)!r} is "
+            f"dimension {_name(group, variable.dimensions, dimension)!r} is "
             f"{local[rank, dimension]} on rank {rank}; expected at least 1"
         )
     if math.prod(int(n) for n in local.max(axis=0)) * variable.type.bytes > 2**62:
         raise element.fault("more bytes than a file can have; see the sizes of its dimensions")
     if not variable.global_dimensions:
         return Blocks(variable=variable, local=local, offsets=np.zeros_like(local), whole=None)
-    _check_bounds(descriptor, variable, local, whole, offsets)
+    _check_bounds(group, variable, local, whole, offsets)
     return Blocks(
         variable=variable, local=local, offsets=offsets, whole=tuple(int(n) for n in whole[0])
     )
 
 
-def _name(descriptor: Descriptor, tokens: tuple[str, ...], dimension: int) -> str:
+def _name(group: Group, tokens: tuple[str, ...], dimension: int) -> str:
     """The name of a dimension that is counted in C order."""
-    return tokens[-1 - dimension] if descriptor.language == "Fortran" else tokens[dimension]
+    return tokens[-1 - dimension] if group.language == "Fortran" else tokens[dimension]
 
 
 def _check_bounds(
-    descriptor: Descriptor, variable: Variable, local: Integers, whole: Integers, offsets: Integers
+    group: Group, variable: Variable, local: Integers, whole: Integers, offsets: Integers
 ) -> None:
     element = variable.element
     differing = np.argwhere(whole != whole[0])
     if len(differing):
         rank, dimension = differing[0]
-        name = _name(descriptor, variable.global_dimensions, dimension)
+        name = _name(group, variable.global_dimensions, dimension)
         raise element.fault(
             f"its global size {name!r} is {whole[rank, dimension]} on rank {rank}, but "
             f"{whole[0, dimension]} on rank 0; expected the same on all"
@@ -139,7 +142,7 @@ def _check_bounds(
     if len(outside):
         rank, dimension = outside[0]
         names = [
-            _name(descriptor, tokens, dimension)
+            _name(group, tokens, dimension)
             for tokens in (variable.dimensions, variable.global_dimensions, variable.offsets)
         ]
         raise element.fault(

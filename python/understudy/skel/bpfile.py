@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from understudy.errors import UnderstudyError
-from understudy.skel import identifiers
+from understudy.skel import bpindex, identifiers
 from understudy.skel.descriptor import Descriptor, Group, Method, Variable
 from understudy.skel.expressions import RANK, Integers, coordinate, grid
 from understudy.skel.parameters import Batch, GroupParameters, Parameters, Test
@@ -23,6 +23,7 @@ from understudy.skel.xmlfile import Element
 
 PROGRAMS = ("bpls", "bpls.openmpi", "bpls.mpich")
 OWN = "/__adios__/"
+UNCHANGED = "identity"  # the transform whose bytes depend neither on contents nor on parameters
 HEAD = re.compile(
     r"  (?P<type>[a-z ]+?)\s{2,}(?P<name>\S.*?)\s+(?:(?P<steps>\d+)\*)?"
     r"(?P<shape>scalar|\{[^}]*\})(?:\s*= (?P<value>.*))?"
@@ -63,6 +64,14 @@ def read(path: Path) -> Found:
     fitting = [v for v in listed if _can_be_written(v)]
     if not fitting:
         raise UnderstudyError(f"{path}: no variable in it that a skeletal application can write")
+    transforms = bpindex.transforms(path)
+    for variable in fitting:
+        if transforms.get(variable.name, UNCHANGED) != UNCHANGED:
+            raise UnderstudyError(
+                f"{path}: {variable.name}: transform {transforms[variable.name]!r}: the file "
+                "tells neither its parameters nor the contents that it depends on; expected a "
+                "file without transforms, or the descriptor (understudy skel source)"
+            )
     ranks = max(max(v.instances, len(v.parts)) for v in fitting)
     for variable in fitting:
         if not (variable.name.isprintable() and variable.value.isprintable()):
@@ -77,11 +86,12 @@ def read(path: Path) -> Found:
                 "one of each process"
             )
     name = identifiers.plain(path.name.split(".")[0])
-    builder = _Builder(file=str(path), ranks=ranks)
+    builder = _Builder(file=str(path), ranks=ranks, transforms=transforms)
     arrays = [builder.variable(v) for v in fitting]
     group = Group(
-        name=name, element=builder.element("adios-group", name), communicator="comm",
-        time_index="", stats="", variables=(*builder.added, *arrays), attributes=(), switches=(),
+        name=name, element=builder.element("adios-group", name), language="C",
+        communicator="comm", time_index="", stats="", variables=(*builder.added, *arrays),
+        attributes=(), switches=(),
     )  # fmt: skip
     method, words = _method(path, ranks)
     found = Method(group=name, name=method, parameters=words,
@@ -193,6 +203,7 @@ class _Builder:
 
     file: str
     ranks: int
+    transforms: dict[str, str]
     values: dict[str, str] = field(default_factory=dict)
     added: list[Variable] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
@@ -203,6 +214,8 @@ class _Builder:
     def variable(self, listed: Listed) -> Variable:
         kind = BY_NAME[listed.type]
         element = self.element("var", listed.name)
+        if listed.name in self.transforms:
+            element.attributes["transform"] = self.transforms[listed.name]
         if not listed.shape:
             self.values[listed.name] = _value(listed.value, kind)
             return Variable(name=listed.name, path="", type=kind, element=element)

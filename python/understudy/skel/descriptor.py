@@ -6,15 +6,17 @@ possible (a dimension named without its path, a missing XML declaration) is set 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
+from understudy.skel import schema
 from understudy.skel.types import BY_NAME, TEXT, TYPES, UNFIT, ElementType
 from understudy.skel.xmlfile import Element, check_printable, is_whole, load
 
 ROOT = "adios-config"
+TOP = ("adios-group", "method", "transport", "buffer")
 # Methods of ADIOS 1.13.1 that write files and work.
 METHODS = ("POSIX", "MPI", "MPI_LUSTRE", "MPI_AMR", "MPI_AGGREGATE")
 BROKEN_METHODS = {
@@ -24,7 +26,13 @@ BROKEN_METHODS = {
     "NULL": "it writes nothing",
 }
 LANGUAGES = {"c": "C", "fortran": "Fortran"}
-STATISTICS = ("", "on", "off", "default", "minmax")
+STATISTICS = ("", "on", "off", "default", "minmax", "full", "no")
+TRANSFORMS = (
+    "none", "identity", "zlib", "bzip2", "szip", "isobar", "aplod", "alacrity", "zfp", "sz",
+    "lz4", "blosc", "mgard",
+)  # fmt: skip
+# adios_group_size fails where these would have to know a scalar before it is written.
+NEED_NUMBERS = ("lz4", "blosc")
 MAX_GROUP_BYTES = 200  # file names have at most 255
 
 
@@ -59,6 +67,12 @@ class Variable:
     when: tuple[tuple[str, bool], ...] = ()
 
     @property
+    def transform(self) -> str:
+        """How ADIOS changes the contents, with parameters, as zlib:5; empty: not at all."""
+        text = self.element.get("transform").strip()
+        return "" if text.lower() == "none" else text
+
+    @property
     def leaf(self) -> str:
         """The name without its path, as it stands in the file."""
         return self.name[len(self.path) + 1 :] if self.path else self.name
@@ -77,14 +91,18 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
+    """`copied`: elements of the file that describe variables to readers, such as meshes."""
+
     name: str
     element: Element
+    language: str
     communicator: str
     time_index: str
     stats: str
     variables: tuple[Variable, ...]
     attributes: tuple[Attribute, ...]
     switches: tuple[Switch, ...]
+    copied: tuple[Element, ...] = ()
 
     @property
     def scalars(self) -> tuple[Variable, ...]:
@@ -115,11 +133,15 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
+    """`ignored`: messages on what has no effect here."""
+
     file: str
     language: str
     groups: tuple[Group, ...]
     methods: tuple[Method, ...]
     buffer_mb: int | None
+    schema_version: str = ""
+    ignored: tuple[str, ...] = ()
 
     def group(self, name: str) -> Group:
         for group in self.groups:
@@ -135,23 +157,63 @@ class Descriptor:
 def read(path: Path) -> Descriptor:
     """The descriptor in an adios-config XML file."""
     root = load(path, ROOT)
-    language = root.get("host-language", "Fortran")
-    if language.lower() not in LANGUAGES:
-        raise root.fault(f"host-language {language!r}: expected C or Fortran")
+    language = _language(root, "Fortran")
     groups: dict[str, Group] = {}
     for element in root.all("adios-group"):
-        group = _Reader(element).group()
+        group = _Reader(element, language=_language(element, language)).group()
         if group.name in groups:
             first = groups[group.name].element.line
             raise element.fault(f"a group of this name stands in line {first} already")
         groups[group.name] = group
     if not groups:
         raise root.fault("no <adios-group> in it")
-    methods = tuple(_method(e, groups) for e in root.all("method", "transport"))
+    for element in root.children:
+        _check_top(element, groups)
     return Descriptor(
-        file=str(path), language=LANGUAGES[language.lower()], groups=tuple(groups.values()),
-        methods=methods, buffer_mb=_buffer(root),
+        file=str(path), language=language, groups=tuple(groups.values()),
+        methods=_methods(root, groups), buffer_mb=_buffer(root),
+        schema_version=root.get("schema-version"), ignored=tuple(schema.ignored(root)),
     )  # fmt: skip
+
+
+def _language(element: Element, default: str) -> str:
+    language = element.get("host-language", default)
+    if language.lower() not in LANGUAGES:
+        raise element.fault(f"host-language {language!r}: expected C or Fortran")
+    return LANGUAGES[language.lower()]
+
+
+def _check_top(element: Element, groups: Mapping[str, Group]) -> None:
+    """ADIOS ends reading at an element that it does not know."""
+    tag = element.tag.lower()
+    if tag == "time-aggregation":
+        _check_aggregation(element, groups)
+    elif tag == "analysis":
+        raise element.fault("ADIOS 1.13.1 crashes on it; expected a descriptor without it")
+    elif tag not in TOP:
+        raise element.fault(
+            "unknown element; expected adios-group, method, buffer or time-aggregation"
+        )
+
+
+def _check_aggregation(element: Element, groups: Mapping[str, Group]) -> None:
+    _group_of(element, "group", groups)
+    size = element.get("buffer-size", "0").strip()
+    if not is_whole(size):
+        raise element.fault(f"buffer-size {size!r}: expected a whole number")
+    if int(size) > 0:
+        raise element.fault(
+            f"buffer-size {size}: steps stay in the buffer of ADIOS until it is full, so that "
+            "they cannot be measured or described one by one; expected a descriptor without it, "
+            'or buffer-size="0"'
+        )
+
+
+def _group_of(element: Element, key: str, groups: Mapping[str, Group]) -> Group:
+    name = element.need(key)
+    if name not in groups:
+        raise element.fault(f"there is no group {name!r}; expected one of {', '.join(groups)}")
+    return groups[name]
 
 
 def full_name(path: str, name: str) -> str:
@@ -177,14 +239,21 @@ def check_method(name: str, element: Element | None = None) -> str:
     raise UnderstudyError(f"--method: {message}")
 
 
-def _method(element: Element, groups: dict[str, Group]) -> Method:
-    group = element.need("group")
-    if group not in groups:
-        raise element.fault(f"there is no group {group!r}; expected one of {', '.join(groups)}")
-    name = check_method(element.need("method"), element)
-    parameters = " ".join(element.text.split())
-    check_printable(parameters, element, "parameters")
-    return Method(group=group, name=name, parameters=parameters, element=element)
+def _methods(root: Element, groups: Mapping[str, Group]) -> tuple[Method, ...]:
+    methods: dict[str, Method] = {}
+    for element in root.all("method", "transport"):
+        group = _group_of(element, "group", groups).name
+        if group in methods:
+            first = methods[group].element.line
+            raise element.fault(
+                f"the group {group!r} has a method in line {first} already; expected one of each "
+                "group"
+            )
+        name = check_method(element.need("method"), element)
+        parameters = " ".join(element.text.split())
+        check_printable(parameters, element, "parameters")
+        methods[group] = Method(group=group, name=name, parameters=parameters, element=element)
+    return tuple(methods.values())
 
 
 def _buffer(root: Element) -> int | None:
@@ -206,10 +275,12 @@ class _Reader:
     """Reads one group; what has been read so far is what a dimension may name."""
 
     element: Element
+    language: str
     variables: dict[str, Variable] = field(default_factory=dict)
     attributes: dict[str, Attribute] = field(default_factory=dict)
     switches: list[Switch] = field(default_factory=list)
     open: list[tuple[str, bool]] = field(default_factory=list)
+    copied: list[Element] = field(default_factory=list)
 
     def group(self) -> Group:
         name = self.element.need("name")
@@ -231,11 +302,11 @@ class _Reader:
         if stats.lower() not in STATISTICS:
             raise self.element.fault(f"stats {stats!r}: expected {', '.join(STATISTICS[1:])}")
         return Group(
-            name=name, element=self.element,
+            name=name, element=self.element, language=self.language,
             communicator=self.element.get("coordination-communicator", "comm"),
             time_index=self.element.get("time-index"), stats=stats,
             variables=tuple(self.variables.values()), attributes=tuple(self.attributes.values()),
-            switches=tuple(self.switches),
+            switches=tuple(self.switches), copied=tuple(self.copied),
         )  # fmt: skip
 
     def _child(self, child: Element) -> None:
@@ -248,7 +319,9 @@ class _Reader:
             self._attribute(child)
         elif tag == "gwrite":
             self._condition(child)
-        elif tag not in ("mesh", "multilink"):  # they describe the variables, and write none
+        elif tag in schema.COPIED:
+            self.copied.append(child)
+        else:
             raise child.fault("unknown element; expected var, global-bounds, attribute or gwrite")
 
     def _bounds(self, bounds: Element) -> None:
@@ -281,12 +354,30 @@ class _Reader:
                 f"{len(timeless)} dimensions ({', '.join(timeless)}) in global bounds of "
                 f"{len(bounds)} dimensions ({', '.join(bounds)}) and {len(offsets)} offsets"
             )
-        self.variables[name] = Variable(
+        made = Variable(
             name=name, path=path, type=self._type(element), element=element,
             dimensions=self._names(element, timeless),
             global_dimensions=self._names(element, bounds), offsets=self._names(element, offsets),
             over_time=timeless != local, gwrite=element.get("gwrite"), when=tuple(self.open),
         )  # fmt: skip
+        self._check_transform(made)
+        self.variables[name] = made
+
+    def _check_transform(self, variable: Variable) -> None:
+        kind = variable.transform.partition(":")[0].lower()
+        if not kind:
+            return
+        if kind not in TRANSFORMS:
+            raise variable.element.fault(
+                f"transform {variable.transform!r}: expected one of {', '.join(TRANSFORMS)}, with "
+                "its parameters behind a colon"
+            )
+        named = [token for token in variable.dimensions if token in self.variables]
+        if kind in NEED_NUMBERS and named:
+            raise variable.element.fault(
+                f"transform {variable.transform!r}: adios_group_size of ADIOS 1.13.1 fails for it "
+                f"where a scalar holds a dimension ({named[0]}); expected numbers"
+            )
 
     def _type(self, element: Element) -> ElementType:
         text = " ".join(element.need("type").lower().split())

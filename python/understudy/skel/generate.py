@@ -10,7 +10,7 @@ from typing import Any
 
 from understudy.errors import UnderstudyError
 from understudy.paths import where
-from understudy.skel import expressions, identifiers, parameters
+from understudy.skel import expressions, identifiers, parameters, schema
 from understudy.skel.descriptor import Attribute, Descriptor, Group, Variable
 from understudy.skel.dialects import DIALECTS, Dialect
 from understudy.skel.escape import (
@@ -72,10 +72,10 @@ class Names:
         return found
 
 
-def _dimensions(descriptor: Descriptor, group: Group, variable: Variable) -> str:
+def _dimensions(group: Group, variable: Variable) -> str:
     """The time dimension is the slowest: ADIOS cannot read back what has it elsewhere."""
     time = (group.time_index,) if variable.over_time else ()
-    if descriptor.language == "Fortran":
+    if group.language == "Fortran":
         return ",".join((*variable.dimensions, *time))
     return ",".join((*time, *variable.dimensions))
 
@@ -84,7 +84,10 @@ def _rendered(language: type[Text] | None, template: str, **context: object) -> 
     made = environment(language)
     if language is not None:
         made.globals["literal"] = language
-    made.globals |= {"optional": xml_attribute, "parts": _parts, "dimensions": _dimensions}
+    made.globals |= {
+        "optional": xml_attribute, "parts": _parts, "dimensions": _dimensions,
+        "copied": schema.copied, "copied_of_var": schema.COPIED_OF_VAR,
+    }  # fmt: skip
     return made.get_template(template).render(**context)
 
 

@@ -95,7 +95,7 @@ def default(descriptor: Descriptor, application: str, cores: int = 4) -> Paramet
         )  # fmt: skip
     groups = {
         group.name: GroupParameters(
-            scalars=recognise(group, descriptor.language),
+            scalars=recognise(group),
             fills={array.name: "rank" for array in group.arrays},
             switches={switch.name: False for switch in group.switches},
         )
@@ -148,7 +148,7 @@ def quoted(token: str) -> str:
 # ---- What the scalars are for
 
 
-def recognise(group: Group, language: str) -> dict[str, str]:
+def recognise(group: Group) -> dict[str, str]:
     """A value for every scalar, so that every array lies in its global bounds on any number of
     ranks, and no two ranks' parts overlap: global size = local size times the ranks along that
     dimension, offset = local size times the place of the rank there.
@@ -157,11 +157,12 @@ def recognise(group: Group, language: str) -> dict[str, str]:
     values: dict[str, str] = {}
     names = {scalar.name for scalar in group.scalars}
     common = _common_axes(group)
+    fortran = group.language == "Fortran"
     for array in group.arrays:
         axes = _axes(group, array)
         split = [axis for axis in axes if not common or axis in common]
         # Rank 0's neighbour is along the dimension that is contiguous in memory.
-        order = list(reversed(common or split)) if language == "Fortran" else common or split
+        order = list(reversed(common or split)) if fortran else common or split
         for axis in zip(array.dimensions, array.global_dimensions, array.offsets, strict=False):
             local, whole, offset = axis
             if axis in split:

@@ -8,6 +8,7 @@ import click
 
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
+from understudy.messages import tell_some
 from understudy.skel import blocks, descriptor, parameters
 from understudy.skel.descriptor import Descriptor
 from understudy.skel.generate import Names
@@ -41,9 +42,17 @@ def application_of(path: Path) -> str:
     return path.stem.removesuffix("_skel")
 
 
+def read(descriptor_file: Path) -> Descriptor:
+    """A descriptor; messages name what in it has no effect."""
+    found = descriptor.read(descriptor_file)
+    effect = "the skeletal application writes the same without"
+    tell_some(found.ignored, f"{len(found.ignored)} attributes are ignored", effect)
+    return found
+
+
 def load(descriptor_file: Path, parameters_file: Path | None) -> tuple[Descriptor, Parameters]:
     """A descriptor and its parameters."""
-    found = descriptor.read(descriptor_file)
+    found = read(descriptor_file)
     if parameters_file is None:
         names = Names(application=application_of(descriptor_file))
         parameters_file = descriptor_file.with_name(names.parameters)
@@ -71,7 +80,7 @@ def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[
     for batch in values.batches:
         for test in batch.tests:
             group = found.group(test.group)
-            made = blocks.of_group(found, group, values.groups[group.name], batch.cores)
+            made = blocks.of_group(group, values.groups[group.name], batch.cores)
             here = (int(made.bytes.min()), int(made.bytes.max()))
             bytes_of[group.name, batch.cores] = here
     return bytes_of

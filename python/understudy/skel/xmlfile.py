@@ -33,7 +33,11 @@ class Element:
         return UnderstudyError(f"{self.file}: line {self.line}: {self}: {message}")
 
     def get(self, key: str, default: str = "") -> str:
-        return self.attributes.get(key, default)
+        """The attribute's value; upper and lower case of its name are alike, as to ADIOS."""
+        if key in self.attributes:
+            return self.attributes[key]
+        wanted = key.lower()
+        return next((v for k, v in self.attributes.items() if k.lower() == wanted), default)
 
     def need(self, key: str) -> str:
         """The attribute's value without blanks around it, which must not be empty."""

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 
-from understudy.skel import descriptor, generate, parameters
+from understudy.skel import generate, parameters
 from understudy.skel.project import (
     DESCRIPTOR,
     FORCE,
     SETTINGS,
     application_of,
     check,
+    read,
     settings_of,
     write,
 )
@@ -37,7 +38,7 @@ def command(
 
     Example: understudy skel params gts_skel.xml --set mimax=820000 --set mgrid=200000
     """
-    found = descriptor.read(descriptor_file)
+    found = read(descriptor_file)
     names = generate.Names(application=application_of(descriptor_file))
     values = parameters.default(found, names.application, cores)
     values = parameters.with_values(found, values, settings_of(settings))

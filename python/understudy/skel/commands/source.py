@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from understudy.messages import tell
 from understudy.skel import generate
 from understudy.skel.dialects import DIALECTS
 from understudy.skel.project import DESCRIPTOR, DIRECTORY, FORCE, PARAMETERS, check, load, write
@@ -47,3 +48,11 @@ def command(
     for (group, cores), (least, most) in bytes_of.items():
         each = f"{most} bytes" if least == most else f"{least} to {most} bytes"
         click.echo(f"understudy: {group}: {each} of each of {cores} processes a step", err=True)
+    for name in values.tested:
+        variables = found.group(name).variables
+        kinds = sorted({v.transform for v in variables if v.transform})
+        if kinds:
+            tell(
+                f"{name}: variables are transformed ({', '.join(kinds)}): bytes on storage depend "
+                "on the contents, see fill-method in the parameters"
+            )

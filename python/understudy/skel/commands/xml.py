@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from understudy.skel import descriptor, generate
-from understudy.skel.project import DESCRIPTOR, FORCE, application_of, write
+from understudy.skel import generate
+from understudy.skel.project import DESCRIPTOR, FORCE, application_of, read, write
 
 
 @click.command()
@@ -21,7 +21,7 @@ def command(descriptor_file: Path, output: Path | None, force: bool) -> None:
 
     Example: understudy skel xml gts.xml
     """
-    found = descriptor.read(descriptor_file)
+    found = read(descriptor_file)
     names = generate.Names(application=application_of(descriptor_file))
     text = generate.config(found)
     write({output or Path(names.config): text}, force)
