@@ -1,5 +1,6 @@
 #include "core/memory.h"
 
+#include "core/agree.h"
 #include "core/die.h"
 
 #include <inttypes.h>
@@ -102,34 +103,25 @@ int64_t und_memory_available(void)
 
 bool und_memory_fits(int64_t bytes_per_rank, MPI_Comm comm, struct und_error *error)
 {
-    static const char failed[] = "cannot agree on the memory of the nodes";
-    struct und_error mine = {""};
     MPI_Comm node;
-    int rank, ranks, rank_on_node, ranks_on_node;
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
-    UND_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), failed);
+    int rank_on_node, ranks_on_node;
+    bool fits = true;
+    UND_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "cannot find the nodes");
     MPI_Comm_rank(node, &rank_on_node);
     MPI_Comm_size(node, &ranks_on_node);
     MPI_Comm_free(&node);
-    int first = ranks;
     if (rank_on_node == 0) {
         const char *limit;
         char host[256] = "";
         const int64_t available = und_memory_available_below("", &limit);
         gethostname(host, sizeof host - 1);
-        if (bytes_per_rank > available / ranks_on_node) {
-            und_fail(&mine,
+        fits = bytes_per_rank <= available / ranks_on_node;
+        if (!fits)
+            und_fail(error,
                      "%s: each of %d ranks needs %" PRId64 " bytes of memory, but only %" PRId64
                      " are available to all of them (%s): give a smaller --transfer or --bytes-scale, a smaller buffer "
                      "of the method, or fewer ranks per node",
                      host, ranks_on_node, bytes_per_rank, available, limit);
-            first = rank;
-        }
     }
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm), failed);
-    if (first == ranks)
-        return true;
-    UND_MPI(MPI_Bcast(mine.text, sizeof mine.text, MPI_CHAR, first, comm), failed);
-    return und_fail(error, "%s", mine.text);
+    return und_agree(fits, comm, error);
 }

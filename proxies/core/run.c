@@ -1,5 +1,6 @@
 #include "core/run.h"
 
+#include "core/agree.h"
 #include "core/die.h"
 #include "core/flood.h"
 #include "core/phase.h"
@@ -208,22 +209,15 @@ static void drop_cache(const struct und_run *run, struct und_series **series, co
 
 bool und_run_finds_files(const struct und_run *run, struct und_error *error)
 {
-    static const char failed[] = "cannot agree on the files to read";
-    struct und_error mine = {""};
-    int first = run->ranks;
+    bool found = true;
     for (int e = 0; e < run->schedule->count; ++e) {
         const struct und_event *event = &run->schedule->events[e];
         struct und_series *series = und_series_new(run, event->stream, run->rank, UND_READ);
         und_phase_prepare(run, series, event);
-        if (first == run->ranks && !und_series_find(series, &mine))
-            first = run->rank;
+        found = found && und_series_find(series, error);
         und_series_free(series);
     }
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, run->comm), failed);
-    if (first == run->ranks)
-        return true;
-    UND_MPI(MPI_Bcast(mine.text, sizeof mine.text, MPI_CHAR, first, run->comm), failed);
-    return und_fail(error, "%s", mine.text);
+    return und_agree(found, run->comm, error);
 }
 
 /* Updated files that stay open do so until the last dump that reads them. */

@@ -48,6 +48,26 @@ static int64_t largest_block(const struct und_stream *stream, const struct und_v
     return und_layout_largest_block(&row, 1);
 }
 
+/* What one of the files that the bytes are divided among takes at least, whatever is each rank's. */
+static int64_t largest_file(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks)
+{
+    int64_t bytes[UND_MAX_FILES] = {0}, largest = 0;
+    const int64_t parts = plan->method->part ? ranks : stream->groups;
+    if (plan->packs || plan->stored_bytes == 0)
+        return 0;
+    for (int d = 0; d < stream->dump_count; ++d) {
+        const struct und_dump *dump = &stream->dumps[d];
+        for (int f = 0; f < stream->files && dump->first == d && !stream->append; ++f)
+            bytes[f] = 0;
+        for (int v = 0; v < dump->variable_count; ++v) {
+            const struct und_variable *variable = &dump->variables[v];
+            bytes[variable->file] += variable->at ? 0 : und_variable_bytes(variable);
+            largest = larger(largest, bytes[variable->file]);
+        }
+    }
+    return largest / parts + (largest % parts > 0);
+}
+
 struct und_totals und_totals(const struct und_workload *workload, const struct und_plan *plan)
 {
     const struct und_stream_plan *plans = plan->streams;
@@ -64,6 +84,9 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
             totals.memory_per_rank += und_metadata_memory(stream, workload->ranks);
             if (stream->layout == UND_FLOOD)
                 totals.memory_per_rank += und_flood_marks_memory(stream, workload->ranks);
+            else
+                totals.largest_file_bytes =
+                    larger(totals.largest_file_bytes, largest_file(stream, &plans[s], workload->ranks));
         }
         events += stream->dump_count;
         for (int d = 0; d < stream->dump_count; ++d) {
@@ -81,6 +104,8 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
             load.step_bytes = larger(load.step_bytes, step);
             totals.scheduled_s = !plan->only_restarts && time_s > totals.scheduled_s ? time_s : totals.scheduled_s;
         }
+        if (stream->layout == UND_FLOOD && plans[s].stored_bytes > 0)
+            totals.largest_file_bytes = larger(totals.largest_file_bytes, load.step_bytes);
         load.transfer_bytes = largest;
         totals.largest_transfer = larger(totals.largest_transfer, largest);
         totals.memory_per_rank +=

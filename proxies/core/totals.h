@@ -7,9 +7,10 @@
 struct und_totals {
     int64_t bytes; /* that reach storage in one repetition */
     int64_t files;
-    int64_t largest_transfer; /* bytes */
-    int64_t memory_per_rank;  /* bytes that the player and the methods allocate */
-    double scheduled_s;       /* when the last dump is due */
+    int64_t largest_file_bytes; /* at least one file takes so many */
+    int64_t largest_transfer;   /* bytes */
+    int64_t memory_per_rank;    /* bytes that the player and the methods allocate */
+    double scheduled_s;         /* when the last dump is due */
 };
 
 struct und_totals und_totals(const struct und_workload *workload, const struct und_plan *plan);

@@ -26,7 +26,7 @@ static int64_t product(int64_t a, int64_t b)
     return a < 0 || b < 0 || (b > 0 && a > INT64_MAX / b) ? -1 : a * b;
 }
 
-static int64_t variable_bytes(const struct und_variable *variable)
+int64_t und_variable_bytes(const struct und_variable *variable)
 {
     int64_t bytes = product(variable->count, und_type_bytes(variable->type));
     for (int d = 0; d < variable->ndims; ++d)
@@ -38,7 +38,7 @@ int64_t und_dump_bytes(const struct und_dump *dump)
 {
     int64_t sum = 0;
     for (int v = 0; v < dump->variable_count; ++v) {
-        const int64_t bytes = variable_bytes(&dump->variables[v]);
+        const int64_t bytes = und_variable_bytes(&dump->variables[v]);
         if (bytes < 0 || sum > INT64_MAX - bytes)
             return -1;
         sum += bytes;
@@ -50,7 +50,7 @@ int64_t und_dump_new_bytes(const struct und_dump *dump)
 {
     int64_t sum = 0;
     for (int v = 0; v < dump->variable_count; ++v)
-        sum += dump->variables[v].at ? 0 : variable_bytes(&dump->variables[v]);
+        sum += dump->variables[v].at ? 0 : und_variable_bytes(&dump->variables[v]);
     return sum;
 }
 
@@ -201,7 +201,8 @@ static bool read_variable(struct und_strict *at, const json_t *value, int64_t ra
         !und_strict_integer(at, value, "count", 1, INT64_MAX, &variable->count) ||
         !und_strict_choice(at, value, "type", type_names, &type) ||
         !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
-        !und_strict_integer(at, value, "file", 0, 1023, &file) || !read_calls(at, value, stream, variable) ||
+        !und_strict_integer(at, value, "file", 0, UND_MAX_FILES - 1, &file) ||
+        !read_calls(at, value, stream, variable) ||
         (json_object_get(value, "at") && !json_is_null(json_object_get(value, "at")) &&
          !und_strict_identifier(at, value, "at", &place)))
         return false;

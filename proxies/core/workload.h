@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { UND_MAX_DUMPS = 10000000, UND_MAX_NAMES = 1024, UND_MAX_PASSES = 1000000 };
+enum { UND_MAX_DUMPS = 10000000, UND_MAX_FILES = 1024, UND_MAX_NAMES = 1024, UND_MAX_PASSES = 1000000 };
 
 enum und_rule { UND_EVEN, UND_GRID, UND_RUNS, UND_CYCLIC };
 enum und_layout { UND_SHARED, UND_FILE_PER_PROCESS, UND_GROUPED, UND_FLOOD };
@@ -125,6 +125,9 @@ int und_stream_set(const struct und_stream *stream, int dump);
 
 /* Contents that its sets of files have one after the other: dumps, but for those that continue. */
 int und_stream_contents(const struct und_stream *stream);
+
+/* Bytes of a variable over all ranks, and all its like ones. */
+int64_t und_variable_bytes(const struct und_variable *variable);
 
 /* Bytes of a dump that do not go over others of its files. */
 int64_t und_dump_new_bytes(const struct und_dump *dump);

@@ -1,4 +1,5 @@
 /* understudy-replay: plays a workload and writes what it measured. */
+#include "core/agree.h"
 #include "core/die.h"
 #include "core/environment.h"
 #include "core/init.h"
@@ -7,6 +8,7 @@
 #include "core/result.h"
 #include "core/run.h"
 #include "core/setting.h"
+#include "core/space.h"
 #include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
@@ -29,17 +31,6 @@ struct text {
     char *data;
     size_t bytes;
 };
-
-/* What rank 0 found out counts for all. */
-static bool agree(bool right, struct und_error *error)
-{
-    int agreed = right;
-    UND_MPI(MPI_Bcast(&agreed, 1, MPI_INT, 0, MPI_COMM_WORLD), "cannot agree with the other ranks");
-    if (!agreed)
-        UND_MPI(MPI_Bcast(error->text, sizeof error->text, MPI_CHAR, 0, MPI_COMM_WORLD),
-                "cannot agree with the other ranks");
-    return agreed;
-}
 
 static bool load(const char *path, struct text *text, struct und_error *error)
 {
@@ -77,7 +68,7 @@ static bool load(const char *path, struct text *text, struct und_error *error)
 /* Rank 0 reads the file, and every rank gets its text. */
 static bool share(const char *path, int rank, struct text *text, struct und_error *error)
 {
-    if (!agree(rank != 0 || load(path, text, error), error))
+    if (!und_agree(rank != 0 || load(path, text, error), MPI_COMM_WORLD, error))
         return false;
     int64_t bytes = (int64_t)text->bytes;
     UND_MPI(MPI_Bcast(&bytes, 1, MPI_INT64_T, 0, MPI_COMM_WORLD), "cannot share the workload");
@@ -215,7 +206,7 @@ static bool probe_methods(const struct und_run *run, struct und_error *error)
 static bool make_directory(const struct und_run *run, struct und_error *error)
 {
     bool created = false;
-    if (!agree(run->rank != 0 || und_storage_prepare(run->plan->directory, &created, error), error))
+    if (!und_agree(run->rank != 0 || und_storage_prepare(run->plan->directory, &created, error), run->comm, error))
         return false;
     int ours = created;
     UND_MPI(MPI_Bcast(&ours, 1, MPI_INT, 0, run->comm), "cannot agree on the directory");
@@ -231,7 +222,7 @@ static bool find_files(const struct und_run *run, struct und_error *error)
     const bool there =
         run->rank != 0 || (stat(directory, &status) == 0 && S_ISDIR(status.st_mode)) ||
         und_fail(error, "--restart-from %s: expected a directory with the files of an earlier run", directory);
-    return agree(there, error) && und_run_finds_files(run, error);
+    return und_agree(there, run->comm, error) && und_run_finds_files(run, error);
 }
 
 static void finish_result(const struct und_run *run, const char *output, struct und_result *result,
@@ -254,7 +245,8 @@ static int play(struct und_run *run, const struct und_options *options, const st
     if (run->plan->only_restarts ? !find_files(run, error) : !make_directory(run, error))
         return USAGE_ERROR;
     und_environment_read(run->comm, &environment);
-    if (!agree(run->rank != 0 || prepare_on_root(run, options, &totals, &storage, &descriptor, error), error))
+    if (!und_agree(run->rank != 0 || prepare_on_root(run, options, &totals, &storage, &descriptor, error), run->comm,
+                   error))
         return USAGE_ERROR;
 
     UND_MPI(MPI_Bcast(&storage, (int)sizeof storage, MPI_BYTE, 0, run->comm), "cannot share the kind of storage");
@@ -264,7 +256,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
     und_storage_stripe_by(und_striping_of(&storage));
     if (!run->plan->only_restarts && !und_storage_work_inside(error))
         UND_DIE("%s", error->text);
-    if (!run->plan->only_restarts && !agree(run->rank != 0 || probe_methods(run, error), error)) {
+    if (!run->plan->only_restarts && !und_agree(run->rank != 0 || probe_methods(run, error), run->comm, error)) {
         und_striped_free(run->striped);
         return USAGE_ERROR;
     }
@@ -316,7 +308,8 @@ static int with_plan(struct und_run *run, const struct und_options *options, con
             print_plan(run, &totals);
         return SUCCESS;
     }
-    if (!und_memory_fits(totals.memory_per_rank, run->comm, error))
+    if (!und_memory_fits(totals.memory_per_rank, run->comm, error) ||
+        !und_space_permits(totals.largest_file_bytes, run->comm, error))
         return USAGE_ERROR;
     run->pattern = und_pattern_new(run->plan->seed, totals.largest_transfer);
     UND_CHECK(run->pattern, "no memory for the contents");

@@ -76,13 +76,20 @@ static void interrupt(int number)
     _exit(128 + number);
 }
 
-/* What somebody else has set for a signal stays. */
+/* A write behind the limit of a file's size fails, rather than that it ends the process. What somebody else has set for
+ * a signal stays. */
 void skeleton_catch_signals(const struct skeleton *run)
 {
     static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
     if (run)
         interruptible = run;
     interruptible_thread = pthread_self();
+    static bool ignores; /* by this function */
+    struct sigaction limit;
+    if (sigaction(SIGXFSZ, NULL, &limit) == 0 && (run ? limit.sa_handler == SIG_DFL : ignores)) {
+        signal(SIGXFSZ, run ? SIG_IGN : SIG_DFL);
+        ignores = run != NULL;
+    }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i) {
         struct sigaction now, next = {.sa_handler = run ? interrupt : SIG_DFL};
         sigfillset(&next.sa_mask);

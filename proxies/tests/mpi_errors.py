@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -427,6 +428,67 @@ def full_disk_is_named(player: Player) -> None:
         (player.folder / "disk").rmdir()
 
 
+def limited(player: Player, kibibytes: int) -> Player:
+    """The player with a limit of the size of files."""
+    script = player.folder / "limited"
+    script.write_text(f'#!/bin/bash\nulimit -f {kibibytes}\nexec {player.program} "$@"\n')
+    script.chmod(0o755)
+    return replace(player, program=script)
+
+
+# More than MPI takes for the memory that ranks share, which are files as well.
+LIMIT_KIB = 16 << 10
+NONE = {"rule": "none", "from_ranks": 1}
+
+
+def sized(layout: str, rows_of_ranks: list[int]) -> Json:
+    """One dump of so many bytes by each rank."""
+    workload = timed([0], "shared")
+    stream = workload["streams"][0]
+    runs = {"rule": "runs", "runs": [[1, rows] for rows in rows_of_ranks]}
+    changes = {"type": "byte", "count": 1, "shape": [sum(rows_of_ranks)], "decomposition": runs}
+    for dump in stream["dumps"]:
+        dump["variables"] = [dump["variables"][1] | changes]
+    stream |= {"layout": layout, "transfer_bytes": 1 << 20}
+    return workload
+
+
+def size_limit_is_known_before(player: Player) -> None:
+    """A file that may not become so large is not begun; one that just may, is."""
+    small = limited(player, LIMIT_KIB)
+    limit = LIMIT_KIB << 10
+    shared = player.describe(sized("shared", [limit // 4] * 3 + [limit // 4 + 1]))
+    words = ("rank", str(limit + 1), str(limit), "ulimit -f")
+    for method in player.methods(FILE_METHODS):
+        if method == "adios":  # whose ranks write files of their own
+            continue
+        before = sorted(player.folder.iterdir())
+        outcome = small.run(4, "-w", shared, "-o", "data", "-a", method)
+        expect(outcome.status == 2, f"{method}: status {outcome.status}\n{outcome.err}")
+        for word in words:
+            expect(word in outcome.message(), f"{method}: {word!r}: {outcome.err}")
+        expect(sorted(player.folder.iterdir()) == before, f"{method}: files were left")
+    for layout in ("shared", "file-per-process"):
+        small.play(sized(layout, [limit // 4] * 4), "-a", "posix", "--verify")
+    small.play(sized("file-per-process", [limit] * 4), "-a", "posix", "-O", "result.json")
+
+
+def size_limit_is_named(player: Player) -> None:
+    """A rank that meets the limit says so; no signal ends it."""
+    small = limited(player, LIMIT_KIB)
+    path = player.describe(sized("file-per-process", [3 * LIMIT_KIB << 9, 0, 0, 0]))
+    for method in player.methods(FILE_METHODS):
+        outcome = small.run(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
+        try:
+            failed(outcome, method, "data/", "File too large")
+        except AssertionError as error:
+            raise AssertionError(f"{method}: {error}") from None
+        expect(not (player.folder / "data").exists(), f"{method}: files were left")
+        expect(not (player.folder / "no.json").exists(), f"{method}: a result was written")
+    one = sized("file-per-process", [3 * LIMIT_KIB << 9]) | {"ranks": 1, "scaling": NONE}
+    refused(small, 0, "-w", player.describe(one), "-o", "data", words=("ulimit -f",))
+
+
 def file_of_another(player: Player) -> None:
     """A file that appears under a name of the run is not overwritten, and survives."""
     for method in player.methods(FILE_METHODS):
@@ -514,6 +576,8 @@ CASES: dict[str, Callable[[Player], None]] = {
         collective_posix,
         full_disk,
         full_disk_is_named,
+        size_limit_is_known_before,
+        size_limit_is_named,
         file_of_another,
         lost_rank,
         short_file,

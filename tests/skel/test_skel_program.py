@@ -427,6 +427,17 @@ def test_what_does_not_fit_the_disk_is_refused(small: Path, tmp_path: Path) -> N
     assert not (tmp_path / "out").exists() and not (tmp_path / "r.json").exists()
 
 
+def test_the_limit_of_a_file_s_size_is_an_error_and_no_signal(small: Path, tmp_path: Path) -> None:
+    limited = small.with_name("limited")
+    limited.write_text(f'#!/bin/bash\nulimit -f 16384\nexec {small} "$@"\n')
+    limited.chmod(0o755)
+    words = ("-o", tmp_path / "out", "-r", tmp_path / "r.json", "-a", "POSIX", "--append")
+    done = run(limited, 1, *words, "-s", 9)
+    assert done.returncode == 1, done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("app-g: rank ")]
+    assert not (tmp_path / "out").exists() and not (tmp_path / "r.json").exists()
+
+
 def test_seventy_gigabytes_are_refused(tmp_path: Path) -> None:
     """A valid descriptor with default parameters, of which the kernel would end the program."""
     sizes = "".join(f'<var name="n{i}" type="integer"/>' for i in range(6))
