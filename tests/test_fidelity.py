@@ -24,6 +24,7 @@ from understudy.contracts.workload import (
     Decomposition,
     Dump,
     Operation,
+    Repeat,
     Scaling,
     Stream,
     Variable,
@@ -270,6 +271,29 @@ def test_times_are_scaled() -> None:
     unscaled = measures(compare(seen(sample()), seen(slow), time_scale=0))
     assert unscaled["checkpoint", "timeline"].error is None
     assert "without pauses" in unscaled["checkpoint", "timeline"].reason
+
+
+def test_dumps_that_nothing_tells_apart_are_not_compared_without_pauses() -> None:
+    """Eleven time steps of one file, played without the pauses between them, are one dump."""
+    made = sample()
+    dump = replace(made.streams[0].dumps[0], repeat=Repeat(count=11, period_s=2.0))
+    steps = change(made, files="append", dumps=(dump,))
+    whole = Variable(name="v", type="byte", shape=(11 * dump.bytes,))
+    one = change(made, dumps=(replace(dump, repeat=None, variables=(whole,)),))
+    compared = compare(seen(steps), seen(one), time_scale=0)
+    found = measures(compared)
+    assert found["checkpoint", "dumps"].error is None
+    assert "cannot be told apart" in found["checkpoint", "dumps"].reason
+    assert found["checkpoint", "layout"].error == found["checkpoint", "bytes"].error == 0
+    assert not any(f.startswith("checkpoint: dumps") for f in compared.failures())
+    with_pauses = errors(compare(seen(steps), seen(one)))
+    assert with_pauses["checkpoint", "dumps"] == pytest.approx(-10 / 11)
+    assert with_pauses["checkpoint", "layout"] == 1
+    assert errors(compare(seen(one), seen(steps), time_scale=0))["checkpoint", "dumps"] == 10
+    less = change(one, dumps=(replace(one.streams[0].dumps[0], variables=dump.variables),))
+    assert errors(compare(seen(steps), seen(less), time_scale=0))["checkpoint", "bytes"] == (
+        pytest.approx(-10 / 11)
+    )
 
 
 def test_streams_without_a_counterpart_are_failures_by_name() -> None:

@@ -7,7 +7,7 @@ it is positive.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from understudy.judge.measures import Measure, counted, relative, sizes
 from understudy.judge.observation import Observation, Seen
 
 START_S = 0.25  # a dump that is off by less is on time: processes start and stop by as much apart
+UNPAUSED = "it was played without pauses (time scale 0)"
+MERGED = f"{UNPAUSED}: its dumps cannot be told apart by their times"
 _NEVER = 1e9  # cost of matching a read with a write
 
 
@@ -223,11 +225,14 @@ class _Clock:
 
 def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Iterator[Measure]:
     a, b = original.stream, replica.stream
-    same = ranks == 1 or (_files(a, ranks), _again(a)) == (_files(b, ranks), _again(b))
+    merged = clock.scale == 0 and a.dump_count > 1 and a.dump_count != b.dump_count
+    again = merged or _again(a) == _again(b)
+    same = ranks == 1 or (again and _files(a, ranks) == _files(b, ranks))
     yield Measure(
         quantity="layout", original=_layout(a), replica=_layout(b), error=float(not same)
     )
-    yield counted("dumps", a.dump_count, b.dump_count)
+    dumps = counted("dumps", a.dump_count, b.dump_count)
+    yield replace(dumps, error=None, reason=MERGED) if merged else dumps
     estimated = _estimated(a) or _estimated(b)
     yield _bytes(a, b, estimated or original.guessed)
     yield from _calls(original.calls, replica.calls)
@@ -295,7 +300,7 @@ def _timeline(a: Stream, b: Stream, clock: _Clock, reason: str) -> Measure:
     first = [s.first_s - begin for s, begin in ((a, clock.original_s), (b, clock.replica_s))]
     shown = (f"from {first[0] * clock.scale:.3f} s", f"from {first[1]:.3f} s")
     if clock.scale == 0:
-        reason = "it was played without pauses (time scale 0)"
+        reason = UNPAUSED
     elif clock.length_s == 0:
         reason = "all begins at once"
     elif a.dump_count != b.dump_count:
