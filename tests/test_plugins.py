@@ -138,6 +138,41 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
     parts = {part["name"]: part for part in row["partitions"]}
     jobs = {p: parts[p.relative_to(stage).parts[1]] for p in made if p.name == "rfm_job.sh"}
     assert [fault for p, part in jobs.items() for fault in job_faults(p.read_text(), part)] == []
+    if "local" not in {part["scheduler"] for part in parts.values()}:
+        assert limits_listed(tmp_path, path.stem, *some) == sum(map(limit_of, scripts)) > 0
+
+
+def limits_listed(folder: Path, system: str, *arguments: str, **variables: str) -> int:
+    """Seconds of the time limits of all jobs, as a listing has them."""
+    listed = reframe(folder, "-l", f"--system={system}", *arguments, **variables)
+    [total] = re.findall(r"time limits of their jobs are (\S+) in total", listed.stderr)
+    return of_hms(total)
+
+
+def of_hms(text: str) -> int:
+    hours, minutes, seconds = map(int, text.split(":"))
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def limit_of(script: str) -> int:
+    """Seconds for which a job asks; 0 of one that only reads records on this host."""
+    found = re.search(r"(?m)^#(?:SBATCH --time=|PBS -l walltime=)([0-9:]+)$", script)
+    assert found or re.search(r"\ntrue\n*$", script), script
+    return of_hms(found[1]) if found else 0
+
+
+def test_the_time_limits_of_the_machine_at_hand_are_those_listed(tmp_path: Path) -> None:
+    """As a system with a batch system, whose jobs state them."""
+    text = (where("systems") / "localhost.py").read_text()
+    text = text.replace('"localhost"', '"asked"').replace('"local"', '"slurm"')
+    (tmp_path / "site" / "systems").mkdir(parents=True)
+    (tmp_path / "site" / "systems" / "asked.py").write_text(text)
+    site = {"UNDERSTUDY_PATH": str(tmp_path / "site")}
+    done = reframe(tmp_path, "--dry-run", "--system=asked", **site)
+    assert done.returncode == 0, done.stdout + done.stderr
+    paths = (tmp_path / "reframe" / "stage").rglob("rfm_job.sh")
+    limits = sum(limit_of(path.read_text()) for path in paths)
+    assert limits_listed(tmp_path, "asked", **site) == limits > 0
 
 
 # What a job asks of the batch system and of the launcher: nodes, ranks, ranks on each node.

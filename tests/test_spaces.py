@@ -435,7 +435,7 @@ def test_a_listing_ends_with_its_cases_bytes_and_time_on_stderr(tmp_path: Path) 
     # 884,736 bytes, written and verified, with 3 stripe counts.
     assert done.stderr.splitlines()[0] == (
         "understudy: 3 cases move 5.06 MiB, one after the other in at most 1.51 s at the slowest "
-        "bandwidth that is expected"
+        "bandwidth that is expected; the time limits of their jobs are 0:30:03 in total"
     )
     larger = ("-S", "scaling=weak", "-S", "ranks=1536")
     many = session.run("-l", "--system=archer", *larger, names=names)

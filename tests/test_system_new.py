@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from tests.support import player
-from understudy.commands.system import Queue
+from understudy.commands.system import Queue, _limit
 from understudy.paths import ROOT
 from understudy.reframe import systems
 
 LUSTRE = {"type": "lustre", "default_layout": {"backend": "lustre", "stripe_count": 4}}
-SINFO = "debug|2|16|up\nbatch*|10|24+|up\nbatch*|2|16|up\nold|3|8|down\n"
+SINFO = (
+    "debug|2|16|up|30:00\nbatch*|10|24+|up|1-12:00:00\nbatch*|2|16|up|1-12:00:00\n"
+    "old|3|8|down|infinite\n"
+)
 TORQUE = "n1\n     state = free\n     np = 16\n\nn2\n     state = free\n     np = 16\n"
 PBS = "n1\n     resources_available.ncpus = 24\nn2\n     resources_available.ncpus = 36\n"
 
@@ -102,11 +105,57 @@ def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:
         "max_nodes": 12, "ranks_per_node": 16, "stripe_count": 4
     }  # fmt: skip
     assert batch["extras"]["stripe_count_max"] == 2
+    assert [found[f"{name}-lustre"]["extras"]["max_seconds"] for name in ("debug", "batch")] == [
+        30 * 60, 36 * 3600
+    ]  # fmt: skip
+    assert "batch: 12 of 16 ranks each, jobs of at most 36:00:00\n" in done.stdout
+
+
+@pytest.mark.parametrize(("stated", "seconds"), [
+    ("infinite", None), ("n/a", None), ("UNLIMITED", None), ("2:00", 120), ("10:00:00", 36000),
+    ("2-00:00:01", 172801), ("3600", 3600),
+])  # fmt: skip
+def test_time_limits_as_batch_systems_state_them(stated: str, seconds: int | None) -> None:
+    assert _limit(stated, "here") == seconds
+
+
+def test_a_time_limit_that_is_none_is_one_message(host: Host) -> None:
+    host.program("sbatch")
+    host.program("sinfo", "all|4|8|up|soon\n")
+    done = host.new("small", "--scratch", str(host.folder))
+    assert (done.returncode, done.stderr) == (
+        2,
+        "understudy: sinfo: time limit of all: expected a time such as 1-00:00:00, got 'soon'\n",
+    )
+
+
+QUEUE = "Queue: workq\n    queue_type = Execution\n    resources_max.walltime = {}\n"
+
+
+@pytest.mark.parametrize(("server", "queue", "seconds"), [
+    ("48:00:00", "24:00:00", 86400), ("12:00:00", "24:00:00", 43200), (None, "24:00:00", 86400),
+    (None, None, None),
+])  # fmt: skip
+def test_the_walltime_of_the_default_queue_of_pbs(
+    server: str | None, queue: str | None, seconds: int | None, host: Host
+) -> None:
+    host.program("qsub")
+    host.program("pbsnodes", PBS)
+    host.storage({"type": "gpfs", "default_layout": None})
+    most = f"    resources_max.walltime = {server}\n" if server else ""
+    (host.folder / "server.txt").write_text(f"Server: s\n    default_queue = workq\n{most}")
+    (host.folder / "queue.txt").write_text(QUEUE.format(queue) if queue else "Queue: workq\n")
+    host.program("qstat")
+    asks = 'case "$*" in "-B -f") f=server;; "-Q -f workq") f=queue;; *) exit 1;; esac'
+    (host.bin / "qstat").write_text(f"#!/bin/sh\n{asks}\n/bin/cat {host.folder}/$f.txt\n")
+    assert host.new("cray", "--scratch", str(host.folder)).returncode == 0
+    [row] = host.partitions().values()
+    assert row["extras"].get("max_seconds") == seconds
 
 
 def test_slurm_without_accounting_is_polled_by_squeue(host: Host) -> None:
     host.program("sbatch")
-    host.program("sinfo", "all|4|8|up\n")
+    host.program("sinfo", "all|4|8|up|n/a\n")
     host.program("sacct", status=1)
     assert host.new("small", "--scratch", str(host.folder)).returncode == 0
     [row] = host.partitions().values()
@@ -148,11 +197,11 @@ def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str
 
 
 @pytest.mark.parametrize(("printed", "status", "message"), [
-    ("", 1, "sinfo -h -o %R|%D|%c|%a: failed with exit status 1: no message; the batch "
+    ("", 1, "sinfo -h -o %R|%D|%c|%a|%l: failed with exit status 1: no message; the batch "
      "system must answer; --no-batch describes this machine without it"),
-    ("x|down|8|up\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got 'down'"),
-    ("x|-4|8|up\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got '-4'"),
-    ("x|4|999999999|up\n", 0, "sinfo: cores of x: expected a number of 1 to 99999999, got '99999"),
+    ("x|down|8|up|n/a\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got 'down'"),
+    ("x|-4|8|up|n/a\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got '-4'"),
+    ("x|4|999999999|up|n/a\n", 0, "sinfo: cores of x: expected a number of 1 to 99999999, got '9"),
     ("x|4|8|down\n", 0, "sinfo: no partition is up; expected at least one"),
 ])  # fmt: skip
 def test_a_batch_system_that_does_not_answer_is_not_taken_for_none(
@@ -209,7 +258,9 @@ def test_endless_output_is_cut(host: Host) -> None:
     (host.bin / "sinfo").chmod(0o755)
     done = host.new("x", "--scratch", str(host.folder))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("understudy: sinfo -h -o %R|%D|%c|%a: failed with exit status ")
+    assert done.stderr.startswith(
+        "understudy: sinfo -h -o %R|%D|%c|%a|%l: failed with exit status "
+    )
 
 
 def test_text_of_the_machine_is_data(host: Host) -> None:
@@ -217,7 +268,7 @@ def test_text_of_the_machine_is_data(host: Host) -> None:
     folder = host.folder / 'a"{1+0}\n\\b'
     folder.mkdir()
     host.program("sbatch")
-    host.program("sinfo", 'q"{1/0}|1|8|up\nodd|1|8|up\n')
+    host.program("sinfo", 'q"{1/0}|1|8|up|n/a\nodd|1|8|up|n/a\n')
     assert host.new("odd", "--scratch", str(folder)).returncode == 0
     found = host.partitions()
     assert all(re.fullmatch("[A-Za-z0-9_-]+", name) for name in found)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.test_checks import LISTED, METHODS, Session, cases, sample
+from tests.test_plugins import GOOD, load_one
 from understudy.errors import UnderstudyError
 from understudy.paths import where
-from understudy.units import parse_size
+from understudy.units import hms, parse_size
 
 
 class Lines(NamedTuple):
@@ -202,3 +203,36 @@ def test_the_mode_accept_demands_nothing_that_a_workload_fixes(tmp_path: Path) -
     replay = "^Replay%workload=sample%method=posix%stripe_count=default"
     done = session.run("--dry-run", "--system=archer", "--mode=accept", names=replay)
     assert done.returncode == 1 and f"{missing}, elapsed on archer:work; " in done.stdout
+
+
+@pytest.mark.parametrize(("longest", "given", "ran"), [
+    (7200, [], 1), (60, [], 0), (7200, ["-S", "time_limit=3h"], 0),
+    (60, ["-S", "time_limit=1m"], 1),
+])  # fmt: skip
+def test_a_case_that_its_queue_would_refuse_is_left_out(
+    longest: int, given: list[str], ran: int, tmp_path: Path
+) -> None:
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", LISTED)
+    text = (where("systems") / "edison.py").read_text().replace('"edison"', '"short"')
+    text = text.replace("MAX_NODES: ", f'"max_seconds": {longest}, MAX_NODES: ', 1)
+    (tmp_path / "site" / "systems").mkdir(parents=True)
+    (tmp_path / "site" / "systems" / "short.py").write_text(text)
+    session.environment["UNDERSTUDY_PATH"] = str(tmp_path / "site")
+    case = ("--system=short", "-E", "method == 'posix' and stripe_count == 'default'", *given)
+    done = session.run("--dry-run", *case, check="Replay")
+    assert cases(done.stdout) == (ran, 0, 1 - ran), done.stdout + done.stderr
+    asked = "3:00:00" if given else "0:10:01"
+    reason = (
+        f"its job asks for {asked}, short:scratch gives jobs at most {hms(longest)}; ask for less "
+        "with -S time_limit=TIME, such as 12h, or move fewer bytes"
+    )
+    assert (reason in done.stdout) is not bool(ran)
+    listed = session.run("-l", *case, check="Replay")
+    assert (reason in listed.stderr) is not bool(ran)
+
+
+@pytest.mark.parametrize("longest", [0, -5, "1h", 1.5, True])
+def test_a_longest_time_is_seconds(longest: object, tmp_path: Path) -> None:
+    with pytest.raises(UnderstudyError, match="extra 'max_seconds': expected seconds, at least 1"):
+        load_one(tmp_path, GOOD | {"max_seconds": longest})

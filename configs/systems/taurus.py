@@ -2,8 +2,9 @@
 
 Nodes, cores, the 96 OSTs and the software versions are those of the study on workload replication
 at the Cray User Group 2017, and that users cannot override the layout of their files. Assumed,
-because it does not state them: the scratch path and the names of the modules. The account to
-charge is given at run time: -J account=ACCOUNT.
+because it does not state them: the scratch path, the slowest bandwidth to expect, by which time
+limits are set, and the names of the modules. The account to charge is given at run time:
+-J account=ACCOUNT.
 """
 
 from understudy.reframe.systems import (
@@ -15,6 +16,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SLOWEST,
     SPACK,
     TYPE,
     per_filesystem,
@@ -48,6 +50,7 @@ system = {
             "extras": {
                 TYPE: "lustre",
                 SCRATCH: "/scratch/$USER",
+                SLOWEST: 960e6,  # 10 MB/s of each of the 96 OSTs, a tenth of what a disk gives
                 NO_STRIPING: "users cannot override the striping of Lustre",
             },
         },

@@ -2,7 +2,8 @@
 
 Nodes, cores, the GPFS file system (120 disks in six pools, two NSD servers) and the software
 versions are those of the study on workload replication at the Cray User Group 2017. Assumed,
-because it does not state them: the scratch path and the names of the modules.
+because it does not state them: the scratch path, the slowest bandwidth to expect, by which time
+limits are set, and the names of the modules.
 """
 
 from understudy.reframe.systems import (
@@ -13,6 +14,7 @@ from understudy.reframe.systems import (
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
+    SLOWEST,
     SPACK,
     TYPE,
     per_filesystem,
@@ -45,6 +47,7 @@ system = {
             "extras": {
                 TYPE: "gpfs",
                 SCRATCH: "/gpfs/scratch/$USER",
+                SLOWEST: 200e6,  # 100 MB/s of each of the two servers
                 NO_STRIPING: "GPFS gives users no control of striping",
             },
         },

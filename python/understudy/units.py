@@ -102,6 +102,11 @@ def shorten(text: str, longest: int) -> str:
     return f"{text[:head]}…{text[len(text) - (longest - 1 - head) :]}"
 
 
+def hms(seconds: int) -> str:
+    """A time limit as batch systems write it: hours, minutes and seconds."""
+    return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
 _FACTORS: dict[str, int] = {"": 1} | {
     prefix + end: base**power
     for power, (prefix, binary) in enumerate(zip("kMGTPE", "KMGTPE", strict=True), start=1)

@@ -16,6 +16,7 @@ from understudy import paths
 from understudy.errors import UnderstudyError
 from understudy.files import make_folder, write_text
 from understudy.reframe import systems
+from understudy.units import hms
 
 # Types in /proc/self/mounts of file systems that all nodes see.
 PARALLEL = {
@@ -39,6 +40,7 @@ class Queue:
     cores: int
     found: int | None = None  # cores, where more ranks than that are allowed
     access: tuple[str, ...] = ()
+    max_seconds: int | None = None  # of a job
 
     @property
     def remark(self) -> str:
@@ -120,7 +122,10 @@ def new(name: str, output: Path | None, scratch: tuple[str, ...], no_batch: bool
     click.echo(f"{output}: {batch.scheduler}, {batch.launcher}")
     for queue in batch.queues:
         note = queue.remark and f" ({queue.remark})"
-        click.echo(f"  {queue.name or 'nodes'}: {queue.nodes} of {queue.cores} ranks each{note}")
+        most = f", jobs of at most {hms(queue.max_seconds)}" if queue.max_seconds else ""
+        click.echo(
+            f"  {queue.name or 'nodes'}: {queue.nodes} of {queue.cores} ranks each{note}{most}"
+        )
     for one in found:
         click.echo(f"  {one.name}: {one.type} at {one.scratch}{one.note and f' ({one.note})'}")
     click.echo("Next:")
@@ -165,6 +170,18 @@ def _count(text: str, what: str) -> int:
     return int(text)
 
 
+def _limit(text: str, what: str) -> int | None:
+    """Seconds of a time limit as a batch system states it, D-HH:MM:SS or a part of it; None where
+    there is none."""
+    if text.lower() in ("infinite", "unlimited", "n/a", "not_set", ""):
+        return None
+    found = re.fullmatch(r"(?:(\d{1,5})-)?(?:(?:(\d{1,7}):)?(\d{1,7}):)?(\d{1,9})", text)
+    if found is None:
+        raise UnderstudyError(f"{what}: expected a time such as 1-00:00:00, got {text!r}")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return ((24 * days + hours) * 60 + minutes) * 60 + seconds or None
+
+
 def _batch() -> Batch:
     for asked in (_slurm, _pbs):
         if found := asked():
@@ -189,11 +206,11 @@ def _launcher() -> str:
 def _slurm() -> Batch | None:
     if not shutil.which("sbatch"):
         return None
-    printed = _printed("sinfo", "-h", "-o", "%R|%D|%c|%a", must=True) or ""
+    printed = _printed("sinfo", "-h", "-o", "%R|%D|%c|%a|%l", must=True) or ""
     queues: dict[str, Queue] = {}
     for row in printed.splitlines():
         fields = row.strip().split("|")
-        if len(fields) != 4 or fields[3] != "up":
+        if len(fields) != 5 or fields[3] != "up":
             continue
         name = fields[0].rstrip("*")
         nodes = _count(fields[1], f"sinfo: nodes of {name}")
@@ -201,7 +218,10 @@ def _slurm() -> Batch | None:
         if name in queues:  # nodes of several kinds: the fewest cores
             nodes, cores = nodes + queues[name].nodes, min(cores, queues[name].cores)
         access = (f"--partition={name}",)
-        queues[name] = Queue(name=name, nodes=nodes, cores=cores, access=access)
+        limit = _limit(fields[4], f"sinfo: time limit of {name}")
+        queues[name] = Queue(
+            name=name, nodes=nodes, cores=cores, access=access, max_seconds=limit
+        )  # fmt: skip
     if not queues:
         raise UnderstudyError("sinfo: no partition is up; expected at least one")
     # mpirun starts ranks with any MPI that it belongs to; srun needs an MPI built for it.
@@ -232,8 +252,22 @@ def _pbs() -> Batch | None:
         scheduler="pbs" if professional else "torque",
         launcher="alps" if launcher == "aprun" else launcher,
         needs=("qsub",),
-        queues=(Queue(name="", nodes=len(cores), cores=min(cores)),),
-    )
+        queues=(
+            Queue(name="", nodes=len(cores), cores=min(cores), max_seconds=_walltime()),
+        ),
+    )  # fmt: skip
+
+
+def _walltime() -> int | None:
+    """The longest time of a job without a queue of its own: that of the server, or less of the
+    default queue."""
+    server = _printed("qstat", "-B", "-f") or ""
+    default = re.search(r"(?m)^\s*default_queue = (\S+)\s*$", server)
+    queue = (_printed("qstat", "-Q", "-f", default[1]) or "") if default else ""
+    key = r"(?m)^\s*resources_max\.walltime = (\S+)\s*$"
+    stated = [_limit(text, "qstat: resources_max.walltime")
+              for text in re.findall(key, server + queue)]  # fmt: skip
+    return min((seconds for seconds in stated if seconds is not None), default=None)
 
 
 def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
@@ -308,6 +342,8 @@ def _targets(known: str, directory: str) -> int | None:
 def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
     """A file of configs/systems/."""
     used = {"MAX_NODES", "MPI", "NEEDS", "RANKS_PER_NODE", "SCRATCH", "TYPE", "per_filesystem"}
+    if any(queue.max_seconds for queue in batch.queues):
+        used.add("MAX_SECONDS")
     for one in file_systems:
         used |= {*one.features, *one.extras, *(["SHARED"] if one.shared else [])}
     lines = [
@@ -352,6 +388,11 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
             '        "extras": {',
             f"            MAX_NODES: {queue.nodes},",
             f"            RANKS_PER_NODE: {queue.cores},{queue.remark and f'  # {queue.remark}'}",
+            *(
+                [f"            MAX_SECONDS: {queue.max_seconds},  # {hms(queue.max_seconds)}"]
+                if queue.max_seconds
+                else []
+            ),
             f"            NEEDS: {json.dumps(batch.needs)},",
             "        },",
             "    },",

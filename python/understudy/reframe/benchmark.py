@@ -21,7 +21,7 @@ from understudy.files import write_text
 from understudy.producers import ior, mdtest
 from understudy.reframe.given import Size
 from understudy.reframe.interleaved import Arm, Interleaved
-from understudy.reframe.placed import MIB, SLOWEST_BYTES_PER_S
+from understudy.reframe.placed import MIB
 from understudy.reframe.recording import PRINTED, PlannedRun
 
 
@@ -36,7 +36,6 @@ class Benchmark(Interleaved):
     program: str
     cases: Mapping[str, str]  # options by the name of the case
     operations: Sequence[str]
-    time_limit: Any
     keep_files = ["benchmark"]
 
     @property
@@ -61,10 +60,6 @@ class Benchmark(Interleaved):
     @run_after("init")
     def set_tasks(self) -> None:
         self.num_tasks = self.ranks
-        if self.time_limit is None:
-            self.time_limit = 600 + round(
-                4 * self.rounds * self.bytes_needed / SLOWEST_BYTES_PER_S
-            )
 
     @run_after("setup")
     def skip_without_program(self) -> None:

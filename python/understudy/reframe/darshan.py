@@ -66,6 +66,11 @@ class Observed(Benchmark):
         given = [prefix.strip() for prefix in self.darshan.split(",") if prefix.strip()]
         return given or [observer.runtime()]
 
+    @property
+    def versions(self) -> int:
+        """How many of them there are, as far as it is known before the setup."""
+        return len([prefix for prefix in self.darshan.split(",") if prefix.strip()]) or 1
+
     @run_after("init")
     def check_versions(self) -> None:
         with exit_on_error():
@@ -141,7 +146,7 @@ class Overhead(Observed):
         return int(self.rounds * len(self.arms) * self.bytes_on(here))
 
     def idle_s(self) -> float:
-        return float(self.rounds * (2 + len(LETTERS)) * self.pause_s)
+        return float(self.rounds * len(self.arms) * self.pause_s)
 
     @property
     def name_of_case(self) -> str:
@@ -156,7 +161,7 @@ class Overhead(Observed):
     @property
     def arms(self) -> Sequence[Arm]:
         kind = IOR if self.program == IOR else "player"
-        versions = [f"{UNDER}{LETTERS[n]}" for n in range(len(getattr(self, "runtimes", [""])))]
+        versions = [f"{UNDER}{LETTERS[n]}" for n in range(self.versions)]
         return [
             Arm(name=name, producer=kind, program=self.program)
             for name in (WITHOUT, CONTROL, *versions)
@@ -366,7 +371,7 @@ class Operations(Observed):
 
     @property
     def arms(self) -> Sequence[Arm]:
-        versions = [f"{UNDER}{LETTERS[n]}" for n in range(len(getattr(self, "runtimes", [""])))]
+        versions = [f"{UNDER}{LETTERS[n]}" for n in range(self.versions)]
         return [
             Arm(name=name, producer=cost.PRODUCER, program=self.program)
             for name in (WITHOUT, CONTROL, *versions)
@@ -484,8 +489,6 @@ class Shutdown(Observed):
     @run_after("init")
     def set_tasks(self) -> None:
         self.ranks = self.num_tasks = self.processes
-        if self.time_limit is None:
-            self.time_limit = 600 + round(self.idle_s())
 
     @property
     def bytes_needed(self) -> int:
@@ -493,7 +496,7 @@ class Shutdown(Observed):
         return int(MIB + self.ranks * 1024 * 100)
 
     def idle_s(self) -> float:
-        return float(len(LETTERS) * (1 + self.samples_of_each) * 30)
+        return float(len(self.arms) * (1 + self.samples_of_each) * 30)
 
     @property
     def title(self) -> str:
@@ -503,7 +506,7 @@ class Shutdown(Observed):
     def arms(self) -> Sequence[Arm]:
         return [
             Arm(name=f"{UNDER}{LETTERS[n]}", producer=shutdown.PRODUCER, program=self.program)
-            for n in range(len(getattr(self, "runtimes", [""])))
+            for n in range(self.versions)
         ]
 
     def command(self, arm: Arm, directory: str, measurement: str) -> str:

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from understudy.errors import one_line
@@ -40,6 +41,13 @@ _WRITTEN = {
     r"\*\*\* JOB .* CANCELLED AT": "CANCELLED",
 }
 _KILLED_BY_TORQUE = {"-11": "TIMEOUT", "-29": "TIMEOUT", "271": "CANCELLED", "265": "CANCELLED"}
+
+# By scheduler: a job of a failed node must not start again and pass as if nothing had happened.
+NO_REQUEUE = {
+    "slurm": ["--no-requeue"], "squeue": ["--no-requeue"], "torque": ["-r n"], "pbs": ["-r n"],
+}  # fmt: skip
+# By launcher: the other ranks of one that was killed must not wait for ever.
+KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 
 # A launcher's line about a rank that was killed.
 KILLED_RANK = re.compile(
@@ -90,6 +98,11 @@ def told(
         limit=f" of {limit}" if limit else "", node=f"the node {lost}" if lost else "a node"
     )
     return f"job {job_id}{_on(nodes)} {words}"
+
+
+def text_of(path: Path) -> str:
+    """What a job wrote to a file."""
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def message(stderr: str, programs: Sequence[str], ranks: int, stdout: str = "") -> str:

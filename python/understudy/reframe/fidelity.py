@@ -11,8 +11,8 @@ from understudy.errors import UnderstudyError
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.observation import observe
 from understudy.reframe import observer
-from understudy.reframe.placed import SLOWEST_BYTES_PER_S
 from understudy.reframe.recording import PlannedRun
+from understudy.reframe.systems import SLOWEST_BYTES_PER_S
 from understudy.reframe.volume import Volume
 
 PLAYER, DARSHAN = "player", "darshan"

@@ -12,7 +12,7 @@ from typing import Any
 
 from understudy.reframe import spack
 from understudy.reframe.session import nothing_selected
-from understudy.units import seconds, size
+from understudy.units import hms, seconds, size
 
 FRONTEND = "reframe.frontend.cli"
 SHOWN = 3  # reasons
@@ -38,7 +38,7 @@ def _summarized(listed: Callable[..., None]) -> Callable[..., None]:
 
 def lines(testcases: Iterable[Any]) -> Iterator[str]:
     """Of ReFrame's test cases; those that measure nothing are not counted."""
-    run, moved, longest_s = 0, 0, 0.0
+    run, moved, longest_s, limits_s = 0, 0, 0.0, 0
     reasons: dict[str, list[str]] = {}  # by what they have in common
     selected = list(testcases)
     if nothing := nothing_selected(bool(selected)):
@@ -57,10 +57,12 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
         run += 1
         moved += check.moved_on(here)
         longest_s += check.seconds_on(here)
+        limits_s += check.limit_s(here)
     if run:
         yield (
             f"{run} cases move {size(moved)}, one after the other in at most "
-            f"{seconds(longest_s)} at the slowest bandwidth that is expected"
+            f"{seconds(longest_s)} at the slowest bandwidth that is expected; the time limits of "
+            f"their jobs are {hms(limits_s)} in total"
         )
     most_first = sorted(reasons.values(), key=len, reverse=True)
     for same in most_first[:SHOWN]:

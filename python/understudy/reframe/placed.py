@@ -47,30 +47,25 @@ from understudy.reframe.recording import (
 from understudy.reframe.systems import (
     MAX_BYTES,
     MAX_NODES,
+    MAX_SECONDS,
     MPI,
     NO_STRIPING,
     RANKS_PER_NODE,
     SCRATCH,
     SHARED,
-    SLOWEST,
     STRIPE_COUNT_MAX,
     STRIPING,
     expanded,
     quoted,
+    slowest_bytes_per_s,
 )
-from understudy.units import parse_size
+from understudy.units import hms, parse_size
 
 MIB = 1 << 20
 STRIPE_COUNTS = ("default", "nodes", "cores")
 STORAGE = "understudy-storage"
-SLOWEST_BYTES_PER_S = 20e6  # of a file system that does not state it, for time limits
 # Options of understudy-storage and the player, by the key of the record.
 LAYOUT_OPTIONS = {"stripe_count": "--stripe-count", "stripe_size_bytes": "--stripe-size"}
-
-# By scheduler: a job of a failed node must not start again and pass as if nothing had happened.
-NO_REQUEUE = {"slurm": "--no-requeue", "squeue": "--no-requeue", "torque": "-r n", "pbs": "-r n"}
-# By launcher: the other ranks of one that was killed must not wait for ever.
-KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 
 
 def even_ranks_per_node(ranks: int, maximum: int) -> int:
@@ -105,6 +100,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     skip_reason = variable(str, value="", loggable=True)  # ReFrame's report leaves it out
     condition = variable(str, value="", loggable=True)  # key of the references; known by the run
     reference: Any
+    time_limit: Any
     require_reference: Any
     ranks: Any
     stripe_count: Any
@@ -273,8 +269,18 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
 
     def seconds_on(self, here: Any) -> float:
         """The longest time that is expected, at the slowest bandwidth of the file system."""
-        slowest = here.extras.get(SLOWEST, SLOWEST_BYTES_PER_S)
-        return self.idle_s() + self.moved_on(here) / float(slowest)
+        return self.idle_s() + self.moved_on(here) / slowest_bytes_per_s(here)
+
+    def beside_s(self, here: Any) -> float:
+        """Time limits of what the job runs besides, which end it."""
+        return 0.0
+
+    def limit_s(self, here: Any) -> int:
+        """The time limit of the job: that which is given, else ten minutes and twice the longest
+        time that is expected."""
+        if self.time_limit is not None:
+            return int(self.time_limit)
+        return 600 + round(2 * self.seconds_on(here) + self.beside_s(here))
 
     def distribution(self, here: Any) -> tuple[int, int]:
         """Nodes, and ranks on each."""
@@ -304,6 +310,13 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
             yield (
                 f"{here.fullname}: its nodes do not share {here.extras[SCRATCH]}, and "
                 f"{self.ranks_on(here)} ranks need {nodes} nodes; {self.how_to_fit}"
+            )
+        longest, asked = here.extras.get(MAX_SECONDS), self.limit_s(here)
+        if longest is not None and asked > longest:
+            yield (
+                f"its job asks for {hms(asked)}, {here.fullname} gives jobs at most "
+                f"{hms(longest)}; ask for less with -S time_limit=TIME, such as 12h, or move "
+                "fewer bytes"
             )
         if self.asks_for_layout and STRIPING not in here.features:
             yield f"{here.fullname}: {here.extras.get(NO_STRIPING)}"
@@ -337,6 +350,10 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     def skip_oversized(self) -> None:
         self.skip_if(bool(reason := self.oversized(self.current_partition)), reason)
 
+    @run_after("setup")
+    def limit_time(self) -> None:
+        self.time_limit = self.limit_s(self.current_partition)
+
     def oversized(self, here: Any) -> str | None:
         """Why the case is too large for a partition, if it is."""
         needed = self.bytes_on(here)
@@ -352,9 +369,9 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     def end_with_the_first_failure(self) -> None:
         session.note_run(self)
         here = self.current_partition
-        if option := NO_REQUEUE.get(here.scheduler.registered_name):
-            self.job.options += [option]
-        self.job.launcher.options += KILL_ALL_RANKS.get(here.launcher_type.registered_name, [])
+        self.job.options += endings.NO_REQUEUE.get(here.scheduler.registered_name, [])
+        launcher = here.launcher_type.registered_name
+        self.job.launcher.options += endings.KILL_ALL_RANKS.get(launcher, [])
 
     def _skip_without_method(self, program: Path | None) -> None:
         self.skip_if(bool(reason := self.without_method(program)), reason)
@@ -469,7 +486,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         """Why the job did not end well; None if it did, as far as it and the batch system say.
         `last` is the run that was started last, if any."""
         noted = recording.exit_status(Path(self.stagedir))
-        text = _text_of(Path(str(self.stderr.evaluate())))
+        text = endings.text_of(Path(str(self.stderr.evaluate())))
         if noted == 0 and not endings.cut_short(self.job.state, text):
             return None
         scheduler = self.current_partition.scheduler.registered_name
@@ -489,7 +506,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         """What the program of a run printed, else what the job did."""
         files = [self._staged(run.folder / PRINTED) for run in last]
         files.append(Path(str(self.stdout.evaluate())))
-        return next((_text_of(path) for path in files if path.is_file()), "")
+        return next((endings.text_of(path) for path in files if path.is_file()), "")
 
     def _canary(self) -> list[dict[str, Any]]:
         """What ran before and after the runs of the job, to tell how the storage was."""
@@ -561,10 +578,6 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
         """Declare a performance variable. Its name is known before the run, for a dry run."""
         self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
-
-
-def _text_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _at_most(count: int, most: int | None) -> int:

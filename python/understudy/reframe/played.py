@@ -33,11 +33,11 @@ from understudy.reframe import canary, given, methods, spaces
 from understudy.reframe.evidence import Asked, faults, unknown_hints, verdict
 from understudy.reframe.given import Size
 from understudy.reframe.methods import PLAYER, cannot_play, is_collective
-from understudy.reframe.placed import SLOWEST_BYTES_PER_S, Placed
+from understudy.reframe.placed import Placed
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error, refuse
 from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NODES_AXIS
-from understudy.reframe.systems import RANKS_PER_NODE, SLOWEST, TYPE
+from understudy.reframe.systems import RANKS_PER_NODE, TYPE, slowest_bytes_per_s
 
 AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
@@ -103,7 +103,6 @@ class Played(Placed):
     ranks = variable(int, value=0, loggable=True)
     workload_sha256 = variable(str, value="", loggable=True)  # known by the setup
 
-    time_limit: Any
     axes = tuple(spaces.AXES)
     choices = {"method": lambda: [AS_DESCRIBED, *methods.choices()]}  # that -P gives
     executable = PLAYER
@@ -175,11 +174,10 @@ class Played(Placed):
         except UnderstudyError as error:
             self.skip(str(error))
         self.workload_sha256 = hashlib.sha256(self.text.encode()).hexdigest()
-        if self.time_limit is None:
-            seconds = self.seconds_on(here)
-            # IOR and mdtest, before and after
-            limit_s = 4 * self._canary_limit_s if self.canary else 0
-            self.time_limit = 600 + round(2 * seconds) + limit_s
+
+    def beside_s(self, here: Any) -> float:
+        """IOR and mdtest, before and after."""
+        return 4.0 * self._canary_limit_s(here) if self.canary else 0.0
 
     def _aggregators(self, here: Any) -> int | None:
         """Ranks that write for the others; None if nothing is asked."""
@@ -288,15 +286,13 @@ class Played(Placed):
         self.job.num_tasks = self.num_tasks  # the launcher asks the job, which is told later
         self.job.num_tasks_per_node = self.num_tasks_per_node
         launch = self.job.launcher.run_command(self.job)
-        seconds = self._canary_limit_s
+        seconds = self._canary_limit_s(self.current_partition)
         self.prerun_cmds += list(canary.lines(canary.BEFORE, launch, seconds))
         self.postrun_cmds += list(canary.lines(canary.AFTER, launch, seconds))
         self.keep_files = [*self.keep_files, str(canary.FOLDER)]
 
-    @property
-    def _canary_limit_s(self) -> int:
-        slowest = self.current_partition.extras.get(SLOWEST, SLOWEST_BYTES_PER_S)
-        return canary.limit_s(self.ranks, float(slowest))
+    def _canary_limit_s(self, here: Any) -> int:
+        return canary.limit_s(self.ranks_on(here), slowest_bytes_per_s(here))
 
     def _canary(self) -> list[dict[str, Any]]:
         return canary.read(Path(self.stagedir)) if self.canary else []

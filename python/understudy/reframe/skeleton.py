@@ -34,7 +34,6 @@ from understudy.reframe.accuracy import APPLICATION, SKELETON, Accuracy
 from understudy.reframe.evidence import AskedProgram, program_faults
 from understudy.reframe.interleaved import Arm
 from understudy.reframe.methods import lacks
-from understudy.reframe.placed import SLOWEST_BYTES_PER_S
 from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.systems import MPI, TYPE
@@ -147,7 +146,6 @@ class SkeletonAccuracy(Accuracy):
     verify = variable(typecheck.Bool, value=True, loggable=True)
     aggregators = variable(int, value=0, loggable=True)
 
-    time_limit: Any
     choices = {"method": lambda: methods()}  # that -P gives
     keep_files = [APPLICATION, SKELETON, VERIFIED_RESULT, LISTING]
 
@@ -174,9 +172,6 @@ class SkeletonAccuracy(Accuracy):
         self.application = self.built.application
         [self.described] = self._tests_of_method[:1]
         self.num_tasks = self.ranks
-        if self.time_limit is None:
-            steps = 1 + 2 * self.rounds * self.repetitions
-            self.time_limit = 600 + round(steps * self.bytes_needed / SLOWEST_BYTES_PER_S)
 
     @run_after("setup")
     def skip_without_bpls(self) -> None:

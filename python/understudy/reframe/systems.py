@@ -31,7 +31,8 @@ MAX_NODES = "max_nodes"
 RANKS_PER_NODE = "ranks_per_node"  # most ranks on one node; above its cores where that is wanted
 NEEDS = "needs"  # programs that the submitting host must have for a real run
 MAX_BYTES = "max_bytes"  # optional: a larger workload is skipped here
-SLOWEST = "slowest_bytes_per_s"  # optional: of the file system, for time limits; else 20 MB/s
+MAX_SECONDS = "max_seconds"  # optional: the longest time that a job may ask for
+SLOWEST = "slowest_bytes_per_s"  # optional: of the file system, for time limits
 SPACK = "spack"  # optional: the Spack environment with the programs; see `spack`
 SPACES = "spaces"  # optional: what sweeps visit here; see `spaces`
 MANDATORY = {SCRATCH: str, TYPE: str, MAX_NODES: int, RANKS_PER_NODE: int, NEEDS: list}
@@ -45,6 +46,7 @@ MANDATORY_WITH_STRIPING = {STRIPE_COUNT: int | None, STRIPE_COUNT_MAX: int | Non
 # stripe count are then listed, and skipped with this reason. Without it they are left out.
 NO_STRIPING = "no_striping"
 
+SLOWEST_BYTES_PER_S = 20e6  # of a file system that does not state it
 NO_LIMIT = sys.maxsize  # of MAX_NODES, where no number of nodes is known
 
 Row = dict[str, Any]  # a section of ReFrame's configuration
@@ -92,6 +94,11 @@ def quoted(scratch: str) -> str:
     return whole
 
 
+def slowest_bytes_per_s(partition: Any) -> float:
+    """The slowest bandwidth that is expected of the file system of one of ReFrame's partitions."""
+    return float(partition.extras.get(SLOWEST, SLOWEST_BYTES_PER_S))
+
+
 def faults(partition: Row) -> Iterable[str]:
     """Messages on extras that are missing or have the wrong type."""
     extras = partition.get("extras", {})
@@ -108,6 +115,9 @@ def faults(partition: Row) -> Iterable[str]:
         yield f"extra {SCRATCH!r}: expected a directory, got ''"
     if not isinstance(extras.get(SPACK, ""), str):
         yield f"extra {SPACK!r}: expected str, got {extras[SPACK]!r}"
+    longest = extras.get(MAX_SECONDS, 1)
+    if not isinstance(longest, int) or isinstance(longest, bool) or longest < 1:
+        yield f"extra {MAX_SECONDS!r}: expected seconds, at least 1, got {longest!r}"
     slowest = extras.get(SLOWEST, 1)
     if not isinstance(slowest, int | float) or isinstance(slowest, bool) or not slowest > 0:
         yield f"extra {SLOWEST!r}: expected bytes/s above 0, got {slowest!r}"

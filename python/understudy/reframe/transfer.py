@@ -31,7 +31,6 @@ from understudy.reframe import observer
 from understudy.reframe.evidence import Asked, faults
 from understudy.reframe.interleaved import Arm, Interleaved
 from understudy.reframe.methods import PLAYER
-from understudy.reframe.placed import SLOWEST_BYTES_PER_S
 from understudy.reframe.recording import PRINTED, PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.systems import TYPE
@@ -54,7 +53,6 @@ class TransferAccuracy(Interleaved):
     workload_sha256 = variable(str, value="", loggable=True)  # known by the setup
 
     stripe_count = "default"
-    time_limit: Any
     keep_files = ["workload.json", *ARMS]
 
     @run_after("init")
@@ -65,9 +63,6 @@ class TransferAccuracy(Interleaved):
             self.described = _described(self.case)
             self._check_programs()
         self.num_tasks = self.ranks = self.case.ranks
-        if self.time_limit is None:
-            run_s = (self.described.runtime_s or 0) + self.bytes_needed / SLOWEST_BYTES_PER_S
-            self.time_limit = 600 + round(2 * len(ARMS) * self.rounds * run_s)
 
     @property
     def bytes_needed(self) -> int:
