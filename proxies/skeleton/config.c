@@ -152,6 +152,50 @@ bool skeleton_group_aggregates_time(const struct skeleton *run, const char *grou
     return any;
 }
 
+/* Methods of ADIOS 1.13.1 that write files and work, as in python/understudy/skel/descriptor.py. */
+static const char *const working[] = {"POSIX", "MPI", "MPI_LUSTRE", "MPI_AMR", "MPI_AGGREGATE"};
+
+static bool is_working(const char *method)
+{
+    for (size_t i = 0; i < sizeof working / sizeof working[0]; ++i)
+        if (strcasecmp(working[i], method) == 0)
+            return true;
+    return false;
+}
+
+/* Before the config is used: a method that loses data and says nothing is not started. */
+static void check_methods(struct skeleton *run)
+{
+    struct method_element element = {.end = run->config_text};
+    while (next_method(element.end, &element))
+        if (!is_working(element.method))
+            skeleton_leave(run, 0,
+                           "%s %s: in ADIOS 1.13.1 it writes no files, loses data or aborts; expected one of POSIX, "
+                           "MPI, MPI_LUSTRE, MPI_AMR, MPI_AGGREGATE",
+                           run->options.method ? "--method" : "method", element.method);
+}
+
+int64_t skeleton_buffer_bytes(const struct skeleton *run, const char *group)
+{
+    struct tag tag = {.close = run->config_text};
+    struct method_element element = {.end = run->config_text};
+    char text[256];
+    int64_t bytes = INT64_MAX;
+    while (next_method(element.end, &element)) {
+        decode(element.group);
+        if (strcasecmp(element.group, group) == 0 && strcasecmp(element.method, "POSIX") == 0)
+            return INT64_MAX;
+    }
+    while (next_tag(tag.close, &tag))
+        if (has_name(&tag, "buffer") && (attribute(tag.begin, tag.close, "max-size-MB", text, sizeof text) ||
+                                         attribute(tag.begin, tag.close, "size-MB", text, sizeof text))) {
+            const int64_t size = strtoll(text, NULL, 10);
+            if (size > 0 && size <= INT64_MAX >> 20)
+                bytes = size << 20;
+        }
+    return bytes;
+}
+
 bool skeleton_method_has_timers(const struct skeleton *run, const char *group)
 {
     static const char *const timed[] = {"POSIX", "MPI_LUSTRE", "MPI_AMR", "MPI_AGGREGATE"};
@@ -266,4 +310,5 @@ void skeleton_prepare_config(struct skeleton *run)
     if (run->rank != 0)
         run->config_text = skeleton_array(run, "the config", (size_t)bytes, 1);
     PMPI_Bcast(run->config_text, (int)bytes, MPI_CHAR, 0, run->comm);
+    check_methods(run);
 }

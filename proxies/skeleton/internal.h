@@ -58,10 +58,11 @@ struct record {
 
 struct group {
     char name[NAME_BYTES];
-    bool has_timers; /* the method keeps timers */
-    bool transforms; /* the bytes of its files depend on the contents */
-    int last;        /* its latest record, -1 before the first */
-    int opened;      /* the latest step that was opened in this repetition, -1 before the first */
+    bool has_timers;      /* the method keeps timers */
+    bool transforms;      /* the bytes of its files depend on the contents */
+    int64_t buffer_bytes; /* that a process can write in a step */
+    int last;             /* its latest record, -1 before the first */
+    int opened;           /* the latest step that was opened in this repetition, -1 before the first */
 };
 
 struct skeleton {
@@ -100,6 +101,8 @@ int skeleton_init_adios(struct skeleton *run);
 bool skeleton_method_has_timers(const struct skeleton *run, const char *group);
 /* Is a variable of the group compressed, or otherwise transformed? */
 bool skeleton_group_has_transforms(const struct skeleton *run, const char *group);
+/* Size of the buffer that must hold all that a process writes in a step; INT64_MAX: no limit. */
+int64_t skeleton_buffer_bytes(const struct skeleton *run, const char *group);
 /* Do its steps stay in the buffer until that is full? */
 bool skeleton_group_aggregates_time(const struct skeleton *run, const char *group);
 

@@ -203,6 +203,7 @@ static int group_index(struct skeleton *run, const char *name)
     snprintf(group->name, sizeof group->name, "%s", name);
     group->has_timers = skeleton_method_has_timers(run, name);
     group->transforms = skeleton_group_has_transforms(run, name);
+    group->buffer_bytes = group->transforms ? INT64_MAX : skeleton_buffer_bytes(run, name);
     group->last = group->opened = -1;
     return run->group_count++;
 }
@@ -287,11 +288,18 @@ int64_t skeleton_open(struct skeleton *run, const char *group)
 void skeleton_group_size(struct skeleton *run, int64_t file, uint64_t bytes)
 {
     struct record *record = current(run);
+    const struct group *group = &run->groups[record->group];
     uint64_t total = 0;
+    if (bytes > (uint64_t)group->buffer_bytes)
+        skeleton_die(
+            run,
+            "%s: <buffer>: a buffer of %lld MB cannot hold the %llu bytes that this process writes of %s; raise "
+            "max-size-MB, or use the method POSIX",
+            run->options.config, (long long)(group->buffer_bytes >> 20), (unsigned long long)bytes, group->name);
     begin_adios(run, record, PHASE_OPEN);
     const int code = adios_group_size(file, bytes, &total);
     end_adios(run, record, PHASE_OPEN);
-    skeleton_check_adios(run, code, "adios_group_size", run->groups[record->group].name);
+    skeleton_check_adios(run, code, "adios_group_size", group->name);
     record->bytes = (int64_t)bytes;
     barrier(run, SKELETON_BEFORE_WRITE);
 }

@@ -27,7 +27,9 @@ from tests.support.player import needs, play, strace
 from understudy import producers
 from understudy.contracts import workload
 from understudy.contracts.measurement import Measurement, Processes
+from understudy.paths import where
 from understudy.skel import blocks, parameters
+from understudy.skel.descriptor import METHODS as WORKING
 from understudy.skel.descriptor import read
 
 NAMES = ("gts", "s3d", "geos5", "grapes", "picongpu", "genarray3d")
@@ -171,7 +173,8 @@ BAD_OPTIONS = [
     (["-o", "x", "--slow-rank", "9:1"], 1, "--slow-rank 9: expected a rank of 0 to 1"),
     (["-o", "x", "-c", "none.xml"], 1, "none.xml: the adios-config cannot be read"),
     (["-o", "x", "-r", "none/r.json"], 1, "none/r.json: cannot be written: No such file"),
-    (["-o", "x", "-a", "BOGUS"], 1, "adios_init of app_skel.xml failed with code"),
+    (["-o", "x", "-a", "BOGUS"], 1, "--method BOGUS: in ADIOS 1.13.1 it writes no files, loses"),
+    (["-o", "x", "-a", "phdf5"], 1, "--method phdf5: in ADIOS 1.13.1 it writes no files, loses"),
     (["-o", "build"], 1, "build is not empty; expected an empty directory"),
 ]
 
@@ -205,6 +208,36 @@ def test_text_from_outside_is_no_command_to_a_terminal(words: list[str], small: 
     printed = done.stdout + done.stderr
     assert ESCAPED in printed
     assert all(c.isprintable() or c == "\n" for c in printed)
+
+
+def test_a_method_that_loses_data_in_a_config_is_refused(small: Path, tmp_path: Path) -> None:
+    text = (small.parent.parent / "app_skel.xml").read_text()
+    config = tmp_path / "theirs.xml"
+    config.write_text(text.replace('method="POSIX"', 'method="VAR_MERGE"'))
+    done = run(small, 2, "-o", tmp_path / "out", "-c", config)
+    assert done.returncode != 0
+    assert ": method VAR_MERGE: in ADIOS 1.13.1 it writes no files, loses" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_program_has_the_working_methods_of_the_generator() -> None:
+    source = (where("skeleton") / "config.c").read_text()
+    [names] = re.findall(r"working\[\] = \{(.*?)\};", source)
+    assert tuple(re.findall(r"\w+", names)) == WORKING
+
+
+@pytest.mark.parametrize(("method", "fits"), [("POSIX", True), ("MPI", False)])
+def test_a_buffer_that_is_too_small_is_refused(
+    method: str, fits: bool, small: Path, tmp_path: Path
+) -> None:
+    """Two million bytes of a process, by a config whose buffer holds one."""
+    text = (small.parent.parent / "app_skel.xml").read_text()
+    config = tmp_path / "theirs.xml"
+    config.write_text(text.replace("</adios-config>", '<buffer size-MB="1"/></adios-config>'))
+    done = run(small, 2, "-o", tmp_path / "out", "-c", config, "-a", method)
+    assert (done.returncode == 0) == fits, done.stderr
+    message = "<buffer>: a buffer of 1 MB cannot hold the 2080020 bytes that this process writes"
+    assert (message in done.stderr) == (not fits), done.stderr
 
 
 def test_a_part_out_of_bounds_ends_the_program(tmp_path: Path) -> None:
