@@ -157,6 +157,23 @@ def test_what_is_no_text_or_number_is_one_message(
     assert not list(tmp_path.glob("*.c"))
 
 
+@pytest.mark.parametrize(("files", "kind"), [
+    (("md.idx", "md.0", "mmd.0", "data.0"), "a BP5 directory of ADIOS2"),
+    (("md.idx", "md.0", "data.0"), "a BP4 directory of ADIOS2"), ((), "a directory"),
+])  # fmt: skip
+def test_a_directory_of_adios2_is_called_one(
+    files: tuple[str, ...], kind: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a2.bp"
+    path.mkdir()
+    for name in files:
+        (path / name).touch()
+    done = understudy("skel", "replay", path, "-d", tmp_path)
+    assert (done.exit_code, done.stderr) == (
+        2, f"understudy: {path}: {kind}; expected a BP file of ADIOS 1.x\n",
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["none.bp", "text.bp"])
 def test_what_is_no_bp_file_is_one_message(name: str, tmp_path: Path) -> None:
     bpls_path()
