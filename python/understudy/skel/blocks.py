@@ -77,7 +77,7 @@ def of_group(group: Group, parameters: GroupParameters, ranks: int) -> GroupBloc
 
 
 def _check_range(group: Group, parameters: GroupParameters, name: str, value: Integers) -> None:
-    kind = next(s.type for s in group.scalars if s.name == name)
+    kind = group.types[name]
     signed = kind.workload[0] == "i"
     limits = np.iinfo(f"{'int' if signed else 'uint'}{8 * kind.bytes}")
     worst = value[np.argmax(np.abs(value))]

@@ -8,6 +8,7 @@ possible (a dimension named without its path, a missing XML declaration) is set 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
@@ -89,7 +90,7 @@ class Attribute:
     variable: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: properties are kept
 class Group:
     """`copied`: elements of the file that describe variables to readers, such as meshes."""
 
@@ -104,23 +105,30 @@ class Group:
     switches: tuple[Switch, ...]
     copied: tuple[Element, ...] = ()
 
-    @property
+    @cached_property
     def scalars(self) -> tuple[Variable, ...]:
         return tuple(v for v in self.variables if not v.dimensions)
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[Variable, ...]:
         return tuple(v for v in self.variables if v.dimensions)
+
+    @cached_property
+    def types(self) -> Mapping[str, ElementType]:
+        """The type of each variable by its full name."""
+        return {v.name: v.type for v in self.variables}
+
+    @cached_property
+    def _values(self) -> Mapping[str, str]:
+        """The values of attributes that state one, by full name."""
+        stated = (a for a in reversed(self.attributes) if a.value)
+        return {full_name(a.path, a.name): a.value for a in stated}
 
     def constant(self, token: str) -> int | None:
         """The number that a dimension states by itself or by an attribute's value; None for one
         that a scalar holds."""
-        if is_whole(token):
-            return int(token)
-        for attribute in self.attributes:
-            if full_name(attribute.path, attribute.name) == token and attribute.value:
-                return int(attribute.value)
-        return None
+        value = token if is_whole(token) else self._values.get(token)
+        return None if value is None else int(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +286,7 @@ class _Reader:
     language: str
     variables: dict[str, Variable] = field(default_factory=dict)
     attributes: dict[str, Attribute] = field(default_factory=dict)
+    by_leaf: dict[str, list[str]] = field(default_factory=dict)
     switches: list[Switch] = field(default_factory=list)
     open: list[tuple[str, bool]] = field(default_factory=list)
     copied: list[Element] = field(default_factory=list)
@@ -362,6 +371,11 @@ class _Reader:
         )  # fmt: skip
         self._check_transform(made)
         self.variables[name] = made
+        self._remember(name)
+
+    def _remember(self, name: str) -> None:
+        """A full name, as what a dimension may name from now on."""
+        self.by_leaf.setdefault(name.rsplit("/", 1)[-1], []).append(name)
 
     def _check_transform(self, variable: Variable) -> None:
         kind = variable.transform.partition(":")[0].lower()
@@ -400,9 +414,8 @@ class _Reader:
             raise element.fault("a dimension is missing between two commas")
         if is_whole(token):
             return token
-        known = (*self.variables, *self.attributes)
-        fitting = [name for name in known if name == token]
-        fitting = fitting or [name for name in known if name.rsplit("/", 1)[-1] == token]
+        known = self.by_leaf.get(token.rsplit("/", 1)[-1], [])
+        fitting = [name for name in known if name == token] or self.by_leaf.get(token, [])
         if len(fitting) != 1:
             why = (
                 f"could be {' or '.join(fitting)}"
@@ -426,13 +439,13 @@ class _Reader:
         if bool(value) == bool(variable):
             raise element.fault("expected either a value or a var")
         path = element.get("path").rstrip("/")
-        self.attributes[full_name(path, name)] = Attribute(
-            name=name,
-            path=path,
-            type=element.get("type", "string"),
-            value=value,
+        full = full_name(path, name)
+        if full not in self.attributes:
+            self._remember(full)
+        self.attributes[full] = Attribute(
+            name=name, path=path, type=element.get("type", "string"), value=value,
             variable=variable,
-        )
+        )  # fmt: skip
 
     def _condition(self, element: Element) -> None:
         source = element.need("src")

@@ -175,7 +175,7 @@ def recognise(group: Group) -> dict[str, str]:
                     values.setdefault(token, value)
     _local_sizes(group, values)
     for scalar in group.scalars:
-        values.setdefault(scalar.name, _usual(group, scalar, values))
+        values.setdefault(scalar.name, _usual(names, scalar, values))
     return {scalar.name: values[scalar.name] for scalar in group.scalars}
 
 
@@ -235,7 +235,7 @@ def _told_by_name(name: str, known: set[str]) -> str | None:
     return name if found.names and set(found.names) <= known - {name} else None
 
 
-def _usual(group: Group, scalar: Variable, values: Mapping[str, str]) -> str:
+def _usual(names: set[str], scalar: Variable, values: Mapping[str, str]) -> str:
     if scalar.type.text:
         return scalar.leaf
     if not scalar.type.integer:
@@ -247,7 +247,7 @@ def _usual(group: Group, scalar: Variable, values: Mapping[str, str]) -> str:
     axis = GRID_NAMES.fullmatch(scalar.leaf)
     if axis:
         return _grid_side(axis.group(2).lower(), values)
-    told = _told_by_name(scalar.name, {s.name for s in group.scalars})
+    told = _told_by_name(scalar.name, names)
     return told or "1"
 
 
@@ -283,6 +283,7 @@ def read(path: Path, descriptor: Descriptor) -> Parameters:
 
 
 def _read_group(element: Element, group: Group, file: str) -> GroupParameters:
+    names = {variable.name for variable in group.variables}
     by_leaf: dict[str, list[str]] = {}
     for variable in group.variables:
         by_leaf.setdefault(variable.leaf, []).append(variable.name)
@@ -297,7 +298,7 @@ def _read_group(element: Element, group: Group, file: str) -> GroupParameters:
                 raise child.fault(f"the descriptor's group {group.name!r} has no such switch")
             switches[name] = _yes(child.need("value"), f"{file}: line {child.line}: {child}")
             continue
-        fitting = [v.name for v in group.variables if v.name == name] or by_leaf.get(name, [])
+        fitting = [name] if name in names else by_leaf.get(name, [])
         if len(fitting) != 1 or child.tag not in ("scalar", "array"):
             raise child.fault(
                 f"expected a scalar, an array or a switch of the descriptor's group {group.name!r}"
