@@ -1,5 +1,6 @@
 """Descriptors: what is refused in one message, and what is set right."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,90 @@ def test_a_file_that_cannot_be_read_is_one_message(tmp_path: Path) -> None:
         done.stderr
         == f"understudy: {tmp_path}/none.xml: cannot be read: No such file or directory\n"
     )
+
+
+def test_configs_of_adios2_are_called_so(tmp_path: Path) -> None:
+    config = tmp_path / "a2.xml"
+    config.write_text('<?xml version="1.0"?>\n<adios-config>\n <io name="o">\n </io>\n'
+                      "</adios-config>\n")  # fmt: skip
+    done = understudy("skel", "xml", config)
+    assert (done.exit_code, done.stderr) == (
+        2, f'understudy: {config}: line 3: <io name="o">: this is a config of ADIOS2, which has '
+        "engines but no variables; expected a descriptor of ADIOS 1.x, with <adios-group>\n",
+    )  # fmt: skip
+    assert understudy("describe", config, "-n", 2).stderr == done.stderr
+    config = tmp_path / "a2.yaml"
+    config.write_text("- IO: o\n")
+    done = understudy("skel", "params", config)
+    assert (done.exit_code, done.stderr) == (
+        2, f"understudy: {config}: a YAML file, as ADIOS2 takes it; expected a descriptor of "
+        "ADIOS 1.x (adios-config XML)\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["source", "submit"])
+def test_the_directory_is_created(command: str, tmp_path: Path) -> None:
+    path = descriptor(tmp_path)
+    succeed("skel", "params", path, "-o", tmp_path / "app_params.xml")
+    succeed("skel", command, path, "-d", tmp_path / "new" / "one")
+    assert list((tmp_path / "new" / "one").iterdir())
+    done = understudy("skel", command, path, "-d", path / "below")
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1
+    done = understudy("skel", "xml", path, "-o", tmp_path / "none" / "x.xml")
+    assert done.exit_code == 2 and "there is no folder" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["POSIX", "MPI"])
+def test_a_buffer_that_is_too_small_is_predicted(method: str, tmp_path: Path) -> None:
+    """A process writes 20 + 16 * nx bytes; only POSIX writes them in pieces."""
+    buffer = f'<method group="g" method="{method}"/><buffer max-size-MB="1"/>'
+    path = descriptor(tmp_path, METHOD, buffer)
+    for size, fits in ((65534, True), (65535, method == "POSIX")):
+        values = tmp_path / "app_params.xml"
+        succeed("skel", "params", path, "--set", "nx=128", "-o", values, "-f")
+        text = values.read_text().replace('value="128"', f'value="{size}"')
+        values.write_text(text)
+        done = understudy("skel", "source", path, "-d", tmp_path / str(size))
+        assert (done.exit_code == 0) == fits, done.stderr
+    if method != "POSIX":
+        assert done.stderr == (
+            f'understudy: {path}: <buffer max-size-MB="1">: on 4 processes, one writes 1048580 '
+            "bytes of the group 'g' a step, and the method MPI needs all of them in the buffer; "
+            'expected at least max-size-MB="2", or the method POSIX\n'
+        )
+
+
+def test_ten_thousand_variables_are_read_in_linear_time(tmp_path: Path) -> None:
+    """Counted, not timed: what is called for twice the variables is at most twice as much."""
+    counts = []
+    for number in (200, 400):
+        text = "".join(f'<var name="o{i}" type="integer"/><attribute name="t{i}" value="3" '
+                       f'type="integer"/>' for i in range(number))  # fmt: skip
+        text += "".join(f'<global-bounds dimensions="gx" offsets="o{i}"><var name="v{i}" '
+                        f'type="byte" dimensions="nx"/></global-bounds>'
+                        f'<var name="w{i}" type="byte" dimensions="t{i}"/>'
+                        for i in range(number))  # fmt: skip
+        path = descriptor(tmp_path, LOCAL, text)
+        counts.append(_calls(path))
+    assert counts[1] < 2.2 * counts[0], counts
+
+
+def _calls(path: Path) -> int:
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        found = read(path)
+        values = parameters.default(found, "app")
+        blocks.of_group(found.groups[0], values.groups["g"], 4)
+        generate.config(found)
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 PARAMS = [

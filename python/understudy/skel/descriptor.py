@@ -17,9 +17,11 @@ from understudy.skel.types import BY_NAME, TEXT, TYPES, UNFIT, ElementType
 from understudy.skel.xmlfile import Element, check_printable, is_whole, load
 
 ROOT = "adios-config"
+YAML_SUFFIXES = (".yaml", ".yml")
 TOP = ("adios-group", "method", "transport", "buffer")
 # Methods of ADIOS 1.13.1 that write files and work.
 METHODS = ("POSIX", "MPI", "MPI_LUSTRE", "MPI_AMR", "MPI_AGGREGATE")
+IN_PIECES = "POSIX"  # the only one that writes the buffer when it is full
 BROKEN_METHODS = {
     "VAR_MERGE": "in ADIOS 1.13.1 it loses data or aborts",
     "PHDF5": "in ADIOS 1.13.1 it drops arrays without global bounds and does not say so",
@@ -164,7 +166,17 @@ class Descriptor:
 
 def read(path: Path) -> Descriptor:
     """The descriptor in an adios-config XML file."""
+    if path.suffix.lower() in YAML_SUFFIXES and path.exists():
+        raise UnderstudyError(
+            f"{path}: a YAML file, as ADIOS2 takes it; expected a descriptor of ADIOS 1.x "
+            "(adios-config XML)"
+        )
     root = load(path, ROOT)
+    for element in root.all("io"):
+        raise element.fault(
+            "this is a config of ADIOS2, which has engines but no variables; expected a "
+            "descriptor of ADIOS 1.x, with <adios-group>"
+        )
     language = _language(root, "Fortran")
     groups: dict[str, Group] = {}
     for element in root.all("adios-group"):
@@ -265,12 +277,14 @@ def _methods(root: Element, groups: Mapping[str, Group]) -> tuple[Method, ...]:
 
 
 def _buffer(root: Element) -> int | None:
+    """In MiB, of the last <buffer>; None: no limit."""
+    size = None
     for element in root.all("buffer"):
         text = element.get("max-size-MB") or element.get("size-MB")
-        if is_whole(text.strip()):
-            return int(text)
-        raise element.fault(f"max-size-MB {text!r}: expected a whole number")
-    return None
+        if not is_whole(text.strip()):
+            raise element.fault(f"max-size-MB {text!r}: expected a whole number")
+        size = int(text) or size  # ADIOS ignores 0
+    return size
 
 
 def tokens(text: str) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.messages import tell_some
 from understudy.skel import blocks, descriptor, parameters
-from understudy.skel.descriptor import Descriptor
+from understudy.skel.blocks import GroupBlocks
+from understudy.skel.descriptor import IN_PIECES, Descriptor
 from understudy.skel.generate import Names
-from understudy.skel.parameters import Parameters
+from understudy.skel.parameters import Parameters, Test
 
 DESCRIPTOR = click.argument(
     "descriptor_file", metavar="DESCRIPTOR", type=click.Path(path_type=Path)
@@ -23,13 +24,12 @@ PARAMETERS = click.option(
 )  # fmt: skip
 DIRECTORY = click.option(
     "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
-    help="Write to this directory [default: current].",
+    help="Write to this directory, created where missing [default: current].",
 )  # fmt: skip
 MAKES = click.option(
     "--make/--no-make", "makes", default=True, show_default=True,
     help="Also build the program, in build/.",
 )  # fmt: skip
-RUNTIME_FOLDERS = {"skeleton", "core"}  # of an application, created where missing
 FORCE = click.option("-f", "--force", is_flag=True, help="Replace existing files.")
 SETTINGS = click.option(
     "--set", "settings", metavar="NAME=VALUE", multiple=True,
@@ -81,20 +81,42 @@ def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[
         for test in batch.tests:
             group = found.group(test.group)
             made = blocks.of_group(group, values.groups[group.name], batch.cores)
+            _check_buffer(found, test, made)
             here = (int(made.bytes.min()), int(made.bytes.max()))
             bytes_of[group.name, batch.cores] = here
     return bytes_of
 
 
-def write(files: Mapping[Path, str], force: bool) -> None:
-    """All files, or none where one is there that differs and `force` is not given."""
+def _check_buffer(found: Descriptor, test: Test, made: GroupBlocks) -> None:
+    """ADIOS writes what a process has in its buffer when the file is closed; only the method POSIX
+    does so when the buffer is full."""
+    most = int(made.bytes.max())
+    if found.buffer_mb is None or test.method == IN_PIECES or made.transformed:
+        return
+    if most > found.buffer_mb << 20:
+        raise UnderstudyError(
+            f'{found.file}: <buffer max-size-MB="{found.buffer_mb}">: on {made.ranks} processes, '
+            f"one writes {most} bytes of the group {test.group!r} a step, and the method "
+            f"{test.method} needs all of them in the buffer; expected at least "
+            f'max-size-MB="{(most >> 20) + 1}", or the method {IN_PIECES}'
+        )
+
+
+def write(files: Mapping[Path, str], force: bool, directory: Path | None = None) -> None:
+    """All files, or none where one is there that differs and `force` is not given. `directory`, in
+    which they are, is created where it is missing; no other is."""
     for path, text in files.items():
         if not force and path.exists() and path.read_text(encoding="utf-8") != text:
             raise UnderstudyError(f"{path}: exists already; use --force to replace it")
-        missing = {folder.name for folder in path.parents if not folder.exists()}
-        if missing - RUNTIME_FOLDERS:
+        if directory is None and not path.parent.exists():
             raise UnderstudyError(f"{path}: cannot be written: there is no folder {path.parent}")
     for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnderstudyError(
+                f"{path.parent}: cannot be created: {error.strerror}; expected a directory, or "
+                "one to be created"
+            ) from None
         write_text(path, text)
         click.echo(f"understudy: wrote {path}", err=True)

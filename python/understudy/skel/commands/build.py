@@ -38,7 +38,7 @@ def command(
             f"{programs[0]}.c: not there; make it with: understudy skel source {descriptor_file}"
         )
     files = generate.build_files(values, language or "c")
-    write({directory / name: text for name, text in files.items()}, force)
+    write({directory / name: text for name, text in files.items()}, force, directory)
     if makes:
         make(directory)
 

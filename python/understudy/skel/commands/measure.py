@@ -38,6 +38,6 @@ def command(sources: tuple[Path, ...], directory: Path, makes: bool, force: bool
         **generate.measured_files(sources[0].stem, sources),
         **generate.runtime_files(language, application=True),
     }
-    write({directory / name: text for name, text in files.items()}, force)
+    write({directory / name: text for name, text in files.items()}, force, directory)
     if makes:
         make(directory)

@@ -34,7 +34,7 @@ def command(file: Path, directory: Path, makes: bool, force: bool) -> None:
         **generate.runtime_files(),
         **generate.build_files(found.parameters),
     }
-    write({directory / name: text for name, text in files.items()}, force)
+    write({directory / name: text for name, text in files.items()}, force, directory)
     for name in found.left_out:
         click.echo(f"understudy: {name} is left out: no bytes, or not of a fixed size", err=True)
     if found.added:

@@ -44,7 +44,7 @@ def command(
                     found, values, found.group(test.group), test, language
                 )
     files |= generate.runtime_files(language)
-    write({directory / name: text for name, text in files.items()}, force)
+    write({directory / name: text for name, text in files.items()}, force, directory)
     for (group, cores), (least, most) in bytes_of.items():
         each = f"{most} bytes" if least == most else f"{least} to {most} bytes"
         click.echo(f"understudy: {group}: {each} of each of {cores} processes a step", err=True)

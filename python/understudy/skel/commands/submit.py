@@ -53,4 +53,4 @@ def command(
         )
         for batch in batches
     }  # fmt: skip
-    write(texts, force)
+    write(texts, force, directory)
