@@ -33,9 +33,10 @@ def command(
 
     A value is the median over sessions, and its bound comes from how far sessions differ. It
     holds for runs under the same condition only: the same ranks, options and layout. With fewer
-    than 5 sessions, or a bound above 50 %, a value is written as a comment, which demands
-    nothing. Put the file into references/SYSTEM.yaml of a directory in UNDERSTUDY_PATH. Runs that
-    failed or are dated in the future do not count; stderr names them.
+    than 5 sessions, a bound above 50 %, or where the page cache may have served it, a value is
+    written as a comment, which demands nothing. Put the file into references/SYSTEM.yaml of a
+    directory in UNDERSTUDY_PATH. Runs that failed or are dated in the future do not count; stderr
+    names them.
     """
     kept = paths.records()
     if not runs and not kept.is_dir():

@@ -19,7 +19,7 @@ from understudy.contracts.measurement import Benchmark, Measurement, Played, Pro
 from understudy.contracts.run import RECORD_FILE, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import change, metrics
-from understudy.judge.cache import IN_MEMORY
+from understudy.judge.cache import IN_MEMORY, remedies
 from understudy.judge.conditions import RESTART_SUFFIX, Condition, Measured, described, method_of
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
@@ -28,17 +28,20 @@ BY_HAND = "started by hand"  # the session of runs that state none
 STORAGE, MEMORY, CACHE, UNKNOWN = (
     "storage", "file system in memory", "page cache possible", "not known",
 )  # fmt: skip
+NO_MEMORY = "run it as a check (--mode accept), whose job notes the memory of its nodes"
 SHOWN_KEYS = 3  # in which conditions differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run as evidence; `values` of its repetitions, none of a failed run."""
+    """A run as evidence; `values` of its repetitions, none of a failed run; `remedy` is what would
+    make storage serve what the page cache may have served."""
 
     run: Run
     values: tuple[float, ...]
     failure: str | None
     served: str  # STORAGE, MEMORY, CACHE or UNKNOWN
+    remedy: str = ""
 
     @property
     def session(self) -> str:
@@ -242,7 +245,8 @@ def _row(mark: Mark, run: Run) -> RunRow:
     values = tuple(_VALUES[mark.metric](mark, run, measurement))
     if not values and mark.of.scatters:
         raise UnderstudyError(_nothing(mark, measurement))
-    return RunRow(run=run, values=values, failure=None, served=_served(mark, run, measurement))
+    served, remedy = _served(mark, run, measurement)
+    return RunRow(run=run, values=values, failure=None, served=served, remedy=remedy)
 
 
 def _nothing(mark: Mark, measurement: Measurement) -> str:
@@ -328,26 +332,27 @@ _VALUES: Mapping[str, Values] = {
 }  # fmt: skip
 
 
-def _served(mark: Mark, run: Run, measurement: Measurement) -> str:
-    """Whether the values are those of storage."""
-    if mark.program == MDTEST or not mark.of.scatters:
-        return MEMORY if run.storage.type in IN_MEMORY else STORAGE
+def _served(mark: Mark, run: Run, measurement: Measurement) -> tuple[str, str]:
+    """Whether the values are those of storage, and what would make them so."""
     if run.storage.type in IN_MEMORY:
-        return MEMORY
+        return MEMORY, ""
+    if mark.program == MDTEST or not mark.of.scatters:
+        return STORAGE, ""
     if run.cache is None:
-        return UNKNOWN
-    streams = set(run.cache["may_serve"])
+        return UNKNOWN, NO_MEMORY
     if isinstance(measurement, Benchmark):
-        return CACHE if mark.operation in streams else STORAGE
-    of_mark = {
-        s.name
-        for s in measurement.repetitions[0].streams
-        if mark.metric == "elapsed"
-        or (mark.metric == "restart" and isinstance(measurement, Played)
-            and _restarted(mark, measurement, s.name, s.operation))
-        or _belongs(mark, s.name, s.operation)
-    }  # fmt: skip
-    return CACHE if streams & of_mark else STORAGE
+        of_mark = {str(mark.operation)}
+    else:
+        of_mark = {
+            s.name
+            for s in measurement.repetitions[0].streams
+            if mark.metric == "elapsed"
+            or (mark.metric == "restart" and isinstance(measurement, Played)
+                and _restarted(mark, measurement, s.name, s.operation))
+            or _belongs(mark, s.name, s.operation)
+        }  # fmt: skip
+    remedy = remedies(run, measurement, of_mark)
+    return (CACHE, remedy) if remedy else (STORAGE, "")
 
 
 # -- verdicts ------------------------------------------------------------------------------------
@@ -398,7 +403,8 @@ def _judged(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
         return _with(made, UNDECIDED, why)
     if made.state == PASS and not mark.cache_allowed and made.served in (CACHE, UNKNOWN):
         words = {CACHE: "the page cache may have served it", UNKNOWN: "cache or storage: unknown"}
-        return _with(made, UNDECIDED, f"{made.why}, but {words[made.served]}: use --mode accept")
+        how = "; ".join(dict.fromkeys(row.remedy for row in good if row.served == made.served))
+        return _with(made, UNDECIDED, f"{made.why}, but {words[made.served]}: {how}")
     return made
 
 

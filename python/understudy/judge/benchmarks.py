@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.contracts.schema import digest
+from understudy.judge import cache
 from understudy.judge.conditions import is_benchmark, place_of
 from understudy.judge.metrics import Spread, spread
 from understudy.units import PER_SECOND, RATE
@@ -13,7 +15,8 @@ from understudy.units import PER_SECOND, RATE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One figure over the runs of one condition; times are left to the records."""
+    """One figure over the runs of one condition; times are left to the records. `remedy` is what
+    would make storage serve what the page cache may have served; else empty."""
 
     benchmark: str
     place: str
@@ -22,6 +25,7 @@ class Row:
     operation: str
     unit: str
     values: Spread
+    remedy: str = ""
 
 
 def rows(found: Iterable[Run]) -> list[Row]:
@@ -44,8 +48,15 @@ def rows(found: Iterable[Run]) -> list[Row]:
                 benchmark=name, place=place, ranks=ranks,
                 condition=runs.short_hash(runs.condition(same[0])),
                 operation=operation, unit=unit, values=low_to_high,
+                remedy=_remedy(same, operation),
             )
             for (operation, unit), of in values.items()
             if (low_to_high := spread(of))
         ]  # fmt: skip
     return made
+
+
+def _remedy(same: Iterable[Run], operation: str) -> str:
+    measured = ((run, producers.measured(run)) for run in same if run.cache is not None)
+    found = (cache.remedies(run, made, (operation,)) for run, made in measured if made)
+    return "; ".join(dict.fromkeys(filter(None, found)))

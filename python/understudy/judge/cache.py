@@ -1,16 +1,24 @@
-"""What a run measured that need not have been storage: what the page cache can have served."""
+"""What a run measured that need not have been storage: what the page cache can have served, and
+what would make storage serve it."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from understudy.contracts.measurement import Benchmark, Measurement, Played
+from understudy.contracts.run import Run
 from understudy.judge.conditions import RESTART_SUFFIX
+from understudy.units import size
 
 IN_MEMORY = ("tmpfs", "ramfs")
+ACCEPT = "as --mode accept does"
+FLUSH = f"flush what is written, {ACCEPT} (-S fsync=1)"
+DROP = f"drop the pages before they are read back, {ACCEPT} (-S restart=1 -S drop_cache=1)"
+AROUND = "read around the cache (-S method_options=posix.direct=read)"
 
 
-def streams(measurement: Measurement, node_memory_bytes: int) -> list[str]:
-    """The streams, or the operations of a benchmark, whose bandwidth may be that of memory.
+def may_serve(measurement: Measurement, node_memory_bytes: int) -> dict[str, str]:
+    """The streams, or the operations of a benchmark, whose bandwidth may be that of memory, and
+    what would make it that of storage.
 
     A write may end in the page cache if it is neither flushed within the timed region nor direct,
     a read may be served by it if the pages were not dropped, it is not direct, and its rank may
@@ -19,13 +27,29 @@ def streams(measurement: Measurement, node_memory_bytes: int) -> list[str]:
     nodes = max(1, len(measurement.environment.nodes))
     limit = node_memory_bytes * nodes
     if isinstance(measurement, Played):
-        return list(_of_player(measurement, limit, nodes))
+        return dict(_of_player(measurement, limit, nodes))
     if isinstance(measurement, Benchmark):
-        return list(_of_benchmark(measurement, limit, nodes))
-    return []
+        return dict(_of_benchmark(measurement, limit, nodes))
+    return {}
 
 
-def _of_player(played: Played, limit: int, nodes: int) -> Iterator[str]:
+def remedies(run: Run, measurement: Measurement, names: Container[str]) -> str:
+    """What would make storage serve the streams or operations of these names that the cache may
+    have served, as the record says; empty where it cannot."""
+    if run.cache is None:
+        return ""
+    served = [name for name in run.cache["may_serve"] if name in names]
+    memory_bytes = int(run.cache["node_memory_bytes"])
+    known = may_serve(measurement, memory_bytes)
+    more = _more(memory_bytes * max(1, len(measurement.environment.nodes)))
+    return "; ".join(dict.fromkeys(known.get(name, more) for name in served))
+
+
+def _more(limit: int) -> str:
+    return f"move at least {size(limit)}, the memory of all nodes"
+
+
+def _of_player(played: Played, limit: int, nodes: int) -> Iterator[tuple[str, str]]:
     options = played.options
     described = {stream.name: stream for stream in played.workload.streams}
     on_a_node = -(-played.environment.ranks // nodes)
@@ -40,23 +64,38 @@ def _of_player(played: Played, limit: int, nodes: int) -> Iterator[str]:
         if stream.operation == "write":
             stored = options.get("fsync") or stream.sync or bool(own and own.write_through)
             safe = stored or is_direct or (direct == "yes" and stream.method == "posix")
+            remedy = FLUSH
         else:
             asked = direct in ("read", "yes") and stream.method == "posix"
             safe = asked or is_direct or (restart and (options.get("drop_cache") or elsewhere))
+            remedy = DROP if restart else _more(limit)
+            if not restart and stream.method == "posix":
+                remedy = f"{AROUND}, or {remedy}"
         if not safe and played.storage.get("type") not in IN_MEMORY:
-            yield stream.name
+            yield stream.name, remedy
 
 
-def _of_benchmark(measured: Benchmark, limit: int, nodes: int) -> Iterator[str]:
+def _of_benchmark(measured: Benchmark, limit: int, nodes: int) -> Iterator[tuple[str, str]]:
     """Of IOR: -e flushes writes, and -C reads what another node wrote, if there is another."""
     options: dict[str, Any] = measured.options
     block = options.get("blockSize")
     if block is None:
         return
-    moved = int(block) * int(options.get("segmentCount", 1)) * measured.environment.ranks
-    if moved >= limit:
+    ranks = measured.environment.ranks
+    segments = int(options.get("segmentCount", 1))
+    if int(block) * segments * ranks >= limit:
         return
+    larger = f"write blocks of at least {size(-(-limit // (segments * ranks)))}"
     if not options.get("fsync"):
-        yield "write"
+        yield "write", f"flush what is written (ior -e), or {larger}"
     if nodes == 1 or not options.get("reorderTasks"):
-        yield "read"
+        apart = "use at least 2 nodes" if options.get("reorderTasks") else (
+            "use at least 2 nodes, of which one reads what another wrote (ior -C)"
+        )  # fmt: skip
+        yield (
+            "read",
+            (
+                f"{apart}, {larger} (-S Ior.block_bytes), or drop the caches of the nodes before "
+                "they read"
+            ),
+        )

@@ -10,7 +10,7 @@ from typing import Any
 from understudy.contracts.measurement import DumpResult, Played, PlayedDump, StreamResult
 from understudy.contracts.workload import Workload, numbers, provenance_of
 from understudy.errors import UnderstudyError
-from understudy.judge import pauses, stated
+from understudy.judge import cache, pauses, stated
 from understudy.judge.conditions import Case, Condition, Measured, described
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.pauses import Pauses
@@ -121,6 +121,7 @@ class Verdict:
     write: Spread | None
     read: Spread | None
     cached: frozenset[str]  # operations that the page cache can have served, as the records say
+    remedies: tuple[str, ...] = ()  # what would make storage serve them
 
     @property
     def state(self) -> str:
@@ -141,6 +142,7 @@ def verdict(condition: Condition) -> Verdict:
         write=total_bandwidth(condition, "write"),
         read=total_bandwidth(condition, "read"),
         cached=frozenset(_cached(condition)),
+        remedies=tuple(dict.fromkeys(filter(None, map(_remedy, condition.runs)))),
     )
 
 
@@ -149,6 +151,11 @@ def _cached(condition: Condition) -> Iterator[str]:
         served = (run.run.cache or {}).get("may_serve", ())
         streams = run.measurement.repetitions[0].streams
         yield from (s.operation for s in streams if s.name in served)
+
+
+def _remedy(run: Measured) -> str:
+    names = {s.name for s in run.measurement.repetitions[0].streams}
+    return cache.remedies(run.run, run.measurement, names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

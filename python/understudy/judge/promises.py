@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.errors import printable
+from understudy.judge import cache
 from understudy.judge.labels import facts
 
 MIB = 1 << 20
@@ -25,17 +27,21 @@ INDEX = ("$partition", "condition")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A value over `sessions`; `bound` is the fraction by which it may be worse."""
+    """A value over `sessions`; `bound` is the fraction by which it may be worse, `remedy` what
+    would make storage serve it where the page cache may have; else empty."""
 
     name: str
     value: float
     unit: str
     bound: float
     sessions: int
+    remedy: str = ""
 
     @property
     def refused(self) -> str | None:
         """Why nothing can be held against it; None if something can."""
+        if self.remedy:
+            return f"it may come from the page cache: {self.remedy}"
         if self.sessions < SESSIONS:
             return f"of too few sessions: {self.sessions}, expected at least {SESSIONS}"
         if self.bound > WIDEST:
@@ -141,6 +147,7 @@ def _references(same: Sequence[Run]) -> Iterator[Reference]:
         for name, unit, value in values(run):
             found.setdefault((name, unit), []).append(value)
     names = dict.fromkeys(key for found in by_session.values() for key in found)
+    remedies = _remedies(same)
     for name, unit in names:
         each = [
             median(found[name, unit]) for found in by_session.values() if (name, unit) in found
@@ -150,7 +157,23 @@ def _references(same: Sequence[Run]) -> Iterator[Reference]:
             yield Reference(
                 name=name, unit=unit, value=middle, sessions=len(each),
                 bound=_bound(each, middle, unit),
+                remedy="; ".join(remedies.get(name, ())),
             )  # fmt: skip
+
+
+def _remedies(same: Sequence[Run]) -> dict[str, dict[str, None]]:
+    """What would make storage serve each value that the page cache may have served."""
+    found: dict[str, dict[str, None]] = {}
+    for run in same:
+        served = (run.cache or {}).get("may_serve", ())
+        measured = producers.measured(run) if served else None
+        if measured is None:
+            continue
+        for stream in served:
+            remedy = cache.remedies(run, measured, (stream,))
+            for name in (f"{stream}_bandwidth", "elapsed"):
+                found.setdefault(name, {})[remedy] = None
+    return found
 
 
 def _bound(each: Sequence[float], middle: float, unit: str) -> float:

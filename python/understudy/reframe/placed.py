@@ -448,9 +448,18 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         session.note_end(self, self.moved_on(self.current_partition))
         fault = self._record_runs()
         here = self.current_partition.fullname
-        getlogger().info(f"verdict: {self.title} {here}: {fault or self._verdict()}")
+        asked = self.planned_runs if self.asks_for_storage and not fault else ()
+        told = fault or "; ".join(
+            [self._verdict(), *recording.from_cache(map(self.recorded, asked))]
+        )
+        getlogger().info(f"verdict: {self.title} {here}: {told}")
         if fault:
             raise SanityError(fault)
+        return True
+
+    @property
+    def asks_for_storage(self) -> bool:
+        """Whether the options keep the page cache from what is measured, as far as they can."""
         return True
 
     def found_out(self) -> str | None:

@@ -335,6 +335,10 @@ class Played(Placed):
         return [*(f"{key}={value}" for key, value in own.items()), *self.hints]
 
     @property
+    def asks_for_storage(self) -> bool:
+        return bool(self.fsync or self.drop_cache)
+
+    @property
     def title(self) -> str:
         return f"{self.workload} {self.method}"
 

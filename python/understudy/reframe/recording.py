@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -66,7 +66,7 @@ def write(
     made = replace(made, storage=_with_facts(made.storage, stage), canary=tuple(canary))
     memory_bytes = _node_memory(stage)
     if memory_bytes and made.measurement is not None and (measured := producers.measured(made)):
-        served = cache.streams(measured, memory_bytes)
+        served = list(cache.may_serve(measured, memory_bytes))
         made = replace(
             made, cache={"node_memory_bytes": memory_bytes, "may_serve": served}
         )  # fmt: skip
@@ -76,6 +76,21 @@ def write(
     runs.write(stage / run.record, made)
     store.keep(made)
     return made
+
+
+def from_cache(found: Iterable[Run]) -> list[str]:
+    """What the page cache may have served of runs, and what would make it storage, in words."""
+    named: dict[str, dict[str, None]] = {}  # by what would help
+    for run in found:
+        served = (run.cache or {}).get("may_serve", ())
+        if served and (measured := producers.measured(run)):
+            for name in served:
+                remedy = cache.remedies(run, measured, (name,))
+                named.setdefault(remedy, {})[name] = None
+    return [
+        f"the page cache may have served {', '.join(names)}: {remedy}"
+        for remedy, names in named.items()
+    ]
 
 
 def load(path: Path) -> Run:

@@ -1,0 +1,136 @@
+"""What the page cache may have served, and what would make storage serve it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import results as samples
+from tests.test_accept import finding
+from tests.test_benchmark_producers import GOLDEN
+from understudy import producers
+from understudy.contracts import run as runs
+from understudy.contracts import workload
+from understudy.contracts.measurement import Benchmark, Node
+from understudy.contracts.run import Identity, Place, Run
+from understudy.judge import benchmarks, cache, conditions, promises
+from understudy.producers import ior
+from understudy.reframe import recording
+from understudy.report import page
+
+GIB = 1 << 30
+NAME = "s3d"  # which flushes nothing itself
+
+
+def measured(nodes: int = 1, fsync: bool = True) -> Benchmark:
+    """Of IOR, on 4 ranks of as many nodes."""
+    row = ior.of_summary(
+        GOLDEN / "ior-4.0.0.json", name="ior-easy", started="2026-11-22T11:15:02Z",
+        command_line=["ior"],
+    )  # fmt: skip
+    row["options"] |= {"fsync": fsync, "reorderTasks": True, "blockSize": 512 << 20}
+    made = producers.parse(row, "ior")[1]
+    assert isinstance(made, Benchmark)
+    where = tuple(Node(name=f"n{k}", ranks=4 // nodes) for k in range(nodes))
+    return replace(made, environment=replace(made.environment, ranks=4, nodes=where))
+
+
+def test_reads_of_ior_on_one_node_need_nodes_blocks_or_dropped_caches() -> None:
+    found = cache.may_serve(measured(), 16 * GIB)
+    assert list(found) == ["read"]
+    for words in ("use at least 2 nodes", "blocks of at least 4.00 GiB (-S Ior.block_bytes)",
+                  "drop the caches"):  # fmt: skip
+        assert words in found["read"]
+    assert "--mode accept" not in found["read"]
+    assert cache.may_serve(measured(nodes=2), 16 * GIB) == {}
+    assert cache.may_serve(measured(), 2 * GIB) == {}
+    assert "ior -e" in cache.may_serve(measured(fsync=False), 16 * GIB)["write"]
+
+
+def of_player(folder: Path, memory_bytes: int = GIB, **options: Any) -> list[Run]:
+    """Runs of s3d in seven sessions, with what the cache may serve as their records say it."""
+    made = []
+    for k in range(7):
+        row = samples.result(workload.get(NAME), seed=k, **options)
+        row["environment"]["started"] = f"2026-01-{k + 1:02d}T00:00:00Z"
+        run = producers.record(
+            samples.write(row, folder / f"{k}.json"),
+            place=Place(system="sample", partition="disk", environment="gnu"),
+            identity=Identity(session=f"session {k}", case=f"Replay %workload={NAME}"),
+        )
+        played = producers.measured(run)
+        assert played is not None
+        served = list(cache.may_serve(played, memory_bytes))
+        known = {"node_memory_bytes": memory_bytes, "may_serve": served}
+        made.append(replace(run, cache=known))
+    return made
+
+
+def test_a_mark_says_what_would_help_and_not_what_was_done(tmp_path: Path) -> None:
+    made = finding(tmp_path, of_player(tmp_path), at_least="1 MiB/s", workload=NAME)
+    assert made.state == "undecided" and "-S fsync=1" in made.why
+    flushed = of_player(tmp_path, fsync=True, restart=True)
+    assert finding(tmp_path, flushed, at_least="1 MiB/s", workload=NAME).state == "pass"
+    mark = {"metric": "restart", "at_most": "1 h", "workload": NAME}
+    made = finding(tmp_path, flushed, **mark)
+    assert made.state == "undecided" and "-S drop_cache=1" in made.why
+    assert "fsync" not in made.why
+    dropped = of_player(tmp_path, fsync=True, restart=True, drop_cache=True)
+    assert finding(tmp_path, dropped, **mark).state == "pass"
+
+
+def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None:
+    """IOR on one node, as the mode accept runs it."""
+    row = ior.of_summary(
+        GOLDEN / "ior-4.0.0.json", name="ior-easy", started="2026-11-22T11:15:02Z",
+        command_line=["ior"],
+    )  # fmt: skip
+    row["options"] |= {"fsync": True, "reorderTasks": True}
+    runs_ = []
+    for k in range(7):
+        row["environment"]["started"] = f"2026-01-{k + 1:02d}T00:00:00Z"
+        made = producers.record(
+            samples.write(row, tmp_path / f"{k}.json"), producer="ior",
+            place=Place(system="sample", partition="disk", environment="gnu"),
+            identity=Identity(session=f"session {k}", case="Ior %case=easy"),
+        )  # fmt: skip
+        runs_.append(replace(
+            made, cache={"node_memory_bytes": 1 << 50, "may_serve": ["read"]},
+        ))  # fmt: skip
+    mark = {"program": "ior", "workload": "ior-easy", "operation": "read"}
+    made = finding(tmp_path, runs_, at_least="1 B/s", **mark)
+    assert made.state == "undecided"
+    assert "nodes" in made.why and "--mode accept" not in made.why
+    [told] = recording.from_cache(runs_)
+    assert told.startswith("the page cache may have served read: use at least 2 nodes")
+    [case] = promises.cases(runs_)
+    refused = {one.name: one.refused for one in case.references}
+    assert refused["write_bandwidth"] is None
+    assert str(refused["read_bandwidth"]).startswith("it may come from the page cache: use at")
+    text = promises.text("sample", [case], None)
+    [row] = [row for row in benchmarks.rows(runs_) if row.operation == "read"]
+    assert row.remedy.startswith("use at least 2 nodes")
+    shown = page.render([], beside=benchmarks.rows(runs_))
+    assert shown.count('class="range">may come from cache<') == 1 and row.remedy in shown
+    assert '\n      "write_bandwidth": [' in text and '\n      # "read_bandwidth": ' in text
+
+
+@pytest.mark.parametrize("fsync", [True, False])
+def test_references_demand_nothing_that_the_cache_may_serve(tmp_path: Path, fsync: bool) -> None:
+    [case] = promises.cases(of_player(tmp_path, fsync=fsync))
+    found = {one.name: one for one in case.references}
+    stored = workload.get(NAME).streams[0].name
+    for name in (f"{stored}_bandwidth", "elapsed"):
+        assert bool(found[name].remedy) != fsync
+        assert fsync or "may come from the page cache: flush" in str(found[name].refused)
+
+
+def test_the_page_says_what_would_help(tmp_path: Path) -> None:
+    for k, run in enumerate(of_player(tmp_path)):
+        (tmp_path / str(k)).mkdir()
+        runs.write(tmp_path / str(k) / "run.json", run)
+    measured_, failed = conditions.load(producers.find([tmp_path / str(k) for k in range(7)]))
+    text = page.render(conditions.group(measured_), failed)
+    assert "may come from cache" in text
+    assert "where the page cache may have served: flush what is written, as --mode accept" in text
