@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support import player
-from understudy.commands.system import Queue, _limit
+from understudy.commands.system import Queue, _hosts, _limit
 from understudy.paths import ROOT
 from understudy.reframe import systems
 
@@ -178,12 +179,72 @@ def test_nodes_of_pbs_and_torque(host: Host, printed: str, scheduler: str, cores
     assert row["extras"]["type"] == "gpfs" and "striping" not in row["features"]
 
 
+def test_a_file_is_replaced_with_force_alone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.program("mpirun")
+    arguments = ("mine", "--scratch", str(host.folder))
+    assert host.new(*arguments).returncode == 0
+    monkeypatch.setenv("UNDERSTUDY_PATH", str(host.folder / "understudy-site"))
+    file = host.folder / "understudy-site" / "systems" / "mine.py"
+    file.write_text("# edited\n")
+    done = host.new(*arguments)
+    assert done.returncode == 2 and "mine.py: exists already; " in done.stderr
+    assert file.read_text() == "# edited\n"
+    done = host.new(*arguments, "-o", "other.py")
+    assert done.returncode == 2 and f"the system 'mine' exists: {file}" in done.stderr
+    assert host.new(*arguments, "--force").returncode == 0
+    assert host.partitions()
+
+
+def test_the_names_of_hosts_are_like_that_of_this_one(host: Host) -> None:
+    host.program("mpirun")
+    assert host.new("mine", "--scratch", str(host.folder)).returncode == 0
+    [system], _ = systems.load([host.folder / "understudy-site" / "systems"])
+    [pattern] = system["hostnames"]
+    assert re.match(pattern, socket.gethostname()) and pattern != "^mine$"
+
+
+@pytest.mark.parametrize(("name", "like", "unlike"), [
+    ("login3.cluster.example", ("login1", "login12.cluster.example"), ("login", "xlogin1")),
+    ("titan-ext7", ("titan-ext1",), ("titan-login1", "titan")),
+    ("a+b", ("a+b",), ("aab",)),
+])  # fmt: skip
+def test_hosts_differ_in_numbers_and_domains(
+    name: str, like: tuple[str, ...], unlike: tuple[str, ...]
+) -> None:
+    pattern = _hosts(name)
+    assert all(re.match(pattern, one) for one in (name, *like))
+    assert not any(re.match(pattern, one) for one in unlike)
+
+
+@pytest.mark.parametrize(("type_", "shared"), [
+    ("orangefs", True), ("fuse.juicefs", True), ("xfs", False), ("tmpfs", False),
+])  # fmt: skip
+def test_an_unknown_type_is_not_taken_for_that_of_a_node(
+    host: Host, type_: str, shared: bool
+) -> None:
+    host.program("sbatch")
+    host.program("sinfo", "all|4|8|up\n")
+    host.storage({"type": type_, "default_layout": None})
+    done = host.new("big", "--scratch", str(host.folder))
+    assert done.returncode == 0, done.stderr
+    [row] = host.partitions().values()
+    assert ("shared" in row["features"], row["extras"]["max_nodes"]) == (
+        shared,
+        4 if shared else 1,
+    )
+    note = "assumed to be shared by the nodes" if shared else "of each node: jobs of one node"
+    text = (host.folder / "understudy-site" / "systems" / "big.py").read_text()
+    assert note in done.stdout and note in text
+    assert row["extras"]["type"] == ("tmpfs" if type_ == "tmpfs" else "disk")
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     (["a b"], "'a b': expected a name of letters, digits, - and _"),
     (["../x"], "'../x': expected a name of letters, digits, - and _"),
     (["titan"], "the system 'titan' exists: "),
     (["x", "--scratch", "/no/such"], "--scratch /no/such: expected a directory"),
-    (["x", "-o", "there.py"], "there.py: exists; name another file with -o"),
+    (["x", "-o", "there.py"], "there.py: exists already; choose another name or use --force"),
+    (["titan", "--force"], "the system 'titan' exists: "),
     (["x", "-o", "there.py/x.py"], "there.py: cannot be created: "),
 ])  # fmt: skip
 def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str) -> None:

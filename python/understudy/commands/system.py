@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ import click
 
 from understudy import paths
 from understudy.errors import UnderstudyError
-from understudy.files import make_folder, write_text
+from understudy.files import expect_new, make_folder, write_text
 from understudy.reframe import systems
 from understudy.units import hms
 
@@ -26,6 +27,13 @@ PARALLEL = {
 }  # fmt: skip
 STRIPED = ("lustre", "ceph", "beegfs")  # users set layouts
 IN_MEMORY = ("tmpfs", "ramfs")
+# Types that one node has alone; of others it is not known whether nodes share them.
+OF_A_NODE = (
+    "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "overlay", "reiserfs",
+    "xfs", "zfs",
+)  # fmt: skip
+OF_EACH = "of each node: jobs of one node"
+ASSUMED = "assumed to be shared by the nodes; if not, remove SHARED and set MAX_NODES to 1"
 RANKS = 16  # on this machine, or as many as it has cores
 OUTPUT_KIB = 16 << 10  # of a program that is asked
 
@@ -94,7 +102,10 @@ def command() -> None:
     "--no-batch", is_flag=True,
     help="Describe this machine alone; ask no batch system, also where one is installed.",
 )  # fmt: skip
-def new(name: str, output: Path | None, scratch: tuple[str, ...], no_batch: bool) -> None:
+@click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
+def new(
+    name: str, output: Path | None, scratch: tuple[str, ...], no_batch: bool, force: bool
+) -> None:
     """Ask this machine what it has, and write a first configuration of the system NAME.
 
     Batch system (Slurm, PBS, Torque, or none), queues, nodes, cores, launcher, file systems and
@@ -103,11 +114,11 @@ def new(name: str, output: Path | None, scratch: tuple[str, ...], no_batch: bool
     """
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise UnderstudyError(f"{name!r}: expected a name of letters, digits, - and _")
-    if name in paths.files("systems", ".py"):
-        raise UnderstudyError(f"the system {name!r} exists: {paths.files('systems', '.py')[name]}")
     output = output or Path("understudy-site") / "systems" / f"{name}.py"
-    if output.exists() or output.is_symlink():
-        raise UnderstudyError(f"{output}: exists; name another file with -o")
+    known = paths.files("systems", ".py").get(name)
+    if known is not None and known.resolve() != output.resolve():
+        raise UnderstudyError(f"the system {name!r} exists: {known}")
+    expect_new(output, force)
     batch = _this_machine() if no_batch else _batch()
     local = batch.scheduler == "local"
     found = list(_file_systems(scratch, local))
@@ -279,8 +290,9 @@ def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
         storage = _storage(str(path))
         type_ = str(storage.get("type") or "disk")
         known = PARALLEL.get(type_, type_)
-        shared = known in PARALLEL.values()
-        if known not in PARALLEL.values() and known not in IN_MEMORY:
+        parallel = known in PARALLEL.values()
+        shared = parallel or type_ not in (*IN_MEMORY, *OF_A_NODE, "disk")
+        if not parallel and known not in IN_MEMORY:
             known = "disk"
         layout = storage.get("default_layout")
         features: tuple[str, ...] = ("LUSTRE",) if known == "lustre" else ()
@@ -292,13 +304,13 @@ def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
                 "STRIPE_COUNT": str(count if isinstance(count, int) and count > 0 else None),
                 "STRIPE_COUNT_MAX": str(_targets(known, str(path))),
             }
-        name = re.sub("[^a-z0-9]+", "-", (known if shared else type_).lower()).strip("-")
+        name = re.sub("[^a-z0-9]+", "-", (known if parallel else type_).lower()).strip("-")
         name = next(n for n in (name, *(f"{name}-{k}" for k in range(2, 99))) if n not in taken)
         taken.add(name)
         yield FileSystem(
-            name=name, scratch=directory, type=type_ if shared else known,
+            name=name, scratch=directory, type=type_ if parallel else known,
             shared=shared or local, features=features,
-            extras=extras, note="" if shared or local else "of each node: jobs of one node",
+            extras=extras, note="" if parallel or local else ASSUMED if shared else OF_EACH,
         )  # fmt: skip
 
 
@@ -339,6 +351,13 @@ def _targets(known: str, directory: str) -> int | None:
     return None
 
 
+def _hosts(name: str) -> str:
+    """A regular expression of the names of hosts like one, in any number and domain."""
+    words = re.split("([0-9]+)", name.partition(".")[0])
+    pattern = "".join("[0-9]+" if word.isdigit() else re.escape(word) for word in words)
+    return rf"^{pattern}(\..*)?$"
+
+
 def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
     """A file of configs/systems/."""
     used = {"MAX_NODES", "MPI", "NEEDS", "RANKS_PER_NODE", "SCRATCH", "TYPE", "per_filesystem"}
@@ -366,7 +385,7 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
             extras["MAX_NODES"] = "1"  # each node has its own
         rows = ", ".join(f"{key}: {value}" for key, value in extras.items())
         lines += [
-            f'    "{one.name}": {{',
+            f'    "{one.name}": {{' + (one.note and f"  # {one.note}"),
             f'        "features": [{features}],',
             f'        "extras": {{{rows}}},',
             "    },",
@@ -404,7 +423,7 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
         "system = {",
         f'    "name": "{name}",',
         f'    "descr": "{name}",',
-        f'    "hostnames": ["^{name}$"],',
+        f'    "hostnames": [{json.dumps(_hosts(socket.gethostname()))}],  # that of this host',
         '    "max_local_jobs": 1,',
         '    "partitions": partitions,',
         "}",
