@@ -1,6 +1,7 @@
 """What each system of configs/systems/ makes of a case: batch lines, launcher, stripe counts."""
 
 import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from tests.test_checks import LISTED, METHODS, Session, cases, sample
 from tests.test_plugins import GOOD, load_one
 from understudy.errors import UnderstudyError
 from understudy.paths import where
+from understudy.reframe import systems
 from understudy.units import hms, parse_size
 
 
@@ -236,3 +238,35 @@ def test_a_case_that_its_queue_would_refuse_is_left_out(
 def test_a_longest_time_is_seconds(longest: object, tmp_path: Path) -> None:
     with pytest.raises(UnderstudyError, match="extra 'max_seconds': expected seconds, at least 1"):
         load_one(tmp_path, GOOD | {"max_seconds": longest})
+
+
+def test_commands_of_modules_work_in_a_shell_that_is_no_login_shell(tmp_path: Path) -> None:
+    """`module` is a function, which such a shell lacks."""
+    (tmp_path / "init").mkdir()
+    (tmp_path / "init" / "bash").write_text('false; module() { echo "module $*"; }\n')
+    made = {system["name"]: system for system in systems.load([where("systems")])[0]}
+    [partition] = made["titan"]["partitions"]
+    done = subprocess.run(
+        ["bash", "--norc", "--noprofile", "-c", "\n".join(partition["prepare_cmds"])],
+        env={"MODULESHOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        line for line in partition["prepare_cmds"] if line.startswith("module ")
+    ]
+    [disk, *_] = made["localhost"]["partitions"]
+    assert systems.FIND_MODULES not in disk["prepare_cmds"]
+
+
+def test_memory_is_that_of_the_nodes_of_a_job_by_aprun(tmp_path: Path) -> None:
+    """The job script of ALPS runs on a service node."""
+    session, _ = dry(tmp_path, "archer")
+    [line, *_] = [x for x in session.scripts()[0].splitlines() if ">node-memory" in x]
+    session.program(
+        "aprun", "echo 'MemTotal: 64 kB'; echo 'MemTotal: 32 kB'; echo 'Application 1'"
+    )
+    subprocess.run(
+        ["bash", "-c", f"set -e; {line}"], env=session.environment, cwd=session.folder, check=True
+    )
+    assert (session.folder / "node-memory").read_text() == "MemTotal: 32 kB\n"

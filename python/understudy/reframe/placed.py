@@ -422,7 +422,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
             f'trap \'echo $? >{EXIT_STATUS}; {STORAGE} "$dir" >{STORAGE_AFTER} || true; '
             'rm -rf "$dir"\' EXIT',
             f"{examine} >{STORAGE_BEFORE}",
-            f"grep ^MemTotal: /proc/meminfo >{NODE_MEMORY} || true",
+            f"{recording.ask_memory(self)} >{NODE_MEMORY} || true",
         ]
 
     def asked_layout(self) -> dict[str, int]:

@@ -22,6 +22,9 @@ EXIT_STATUS = "exit-status"
 NODE_MEMORY = "node-memory"
 PRINTED = "stdout"  # of a run in its folder, where a program that is not ours prints
 
+# Launchers whose job scripts run on a node that is none of the job's.
+ON_SERVICE_NODE = ("alps",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
@@ -110,6 +113,18 @@ def exit_status(stage: Path) -> int | None:
         return int((stage / EXIT_STATUS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def ask_memory(check: Any) -> str:
+    """Command of the job of a check that prints the memory of the node on which the job began;
+    where the script does not run on a node of the job, the smallest of all nodes."""
+    ask = "grep ^MemTotal: /proc/meminfo"
+    if check.current_partition.launcher_type.registered_name not in ON_SERVICE_NODE:
+        return ask
+    check.job.num_tasks = check.num_tasks  # the launcher asks the job, which is told later
+    check.job.num_tasks_per_node = check.num_tasks_per_node
+    launch = check.job.launcher.run_command(check.job)
+    return f"{launch} {ask} | grep ^MemTotal: | sort -k 2n | head -n 1"
 
 
 def _node_memory(stage: Path) -> int | None:

@@ -47,6 +47,13 @@ MANDATORY_WITH_STRIPING = {STRIPE_COUNT: int | None, STRIPE_COUNT_MAX: int | Non
 NO_STRIPING = "no_striping"
 
 SLOWEST_BYTES_PER_S = 20e6  # of a file system that does not state it
+# Job scripts run in a bash that is no login shell, where `module` need not be defined: the files
+# that define it, by Cray's and other sites' conventions.
+FIND_MODULES = (
+    'type module >/dev/null 2>&1 || for init in "${MODULESHOME:-/opt/modules/default}/init/bash" '
+    '/etc/profile.d/{modules,lmod}.sh; do if [ -r "$init" ]; then . "$init"; break; fi; done'
+)
+
 NO_LIMIT = sys.maxsize  # of MAX_NODES, where no number of nodes is known
 
 Row = dict[str, Any]  # a section of ReFrame's configuration
@@ -124,6 +131,15 @@ def faults(partition: Row) -> Iterable[str]:
     yield from (f"extra {SPACES!r}: {fault}" for fault in spaces.faults(extras.get(SPACES, {})))
 
 
+def _uses_modules(*sections: Row) -> bool:
+    """Whether partitions or environments load modules, by ReFrame or by commands of their own."""
+    return any(
+        one.get("modules")
+        or any(re.match(r"\s*(module|ml)\b", line) for line in one.get("prepare_cmds", ()))
+        for one in sections
+    )
+
+
 def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
     """Systems and environments of all files of the folders, in the order of their names."""
     systems: list[Row] = []
@@ -140,8 +156,10 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
             for fault in faults(partition):
                 raise UnderstudyError(f"{path}: partition {partition['name']!r}: {fault}")
             # A module that cannot be loaded ends the job, not what would run without it.
+            modules = [FIND_MODULES] if _uses_modules(partition, *made["environments"]) else []
             here = launch.lines() if partition["scheduler"] == "local" else ()
-            partition["prepare_cmds"] = ["set -e", *here, *partition.get("prepare_cmds", ())]
+            own = partition.get("prepare_cmds", ())
+            partition["prepare_cmds"] = [*modules, "set -e", *here, *own]
         name = made["system"]["name"]
         if name in origin:
             raise UnderstudyError(

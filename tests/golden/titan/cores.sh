@@ -6,6 +6,7 @@
 #PBS -l nodes=5:ppn=16
 #PBS -r n
 cd STAGE
+type module >/dev/null 2>&1 || for init in "${MODULESHOME:-/opt/modules/default}/init/bash" /etc/profile.d/{modules,lmod}.sh; do if [ -r "$init" ]; then . "$init"; break; fi; done
 set -e
 module swap PrgEnv-pgi PrgEnv-gnu
 module swap gcc gcc/4.9.3
@@ -15,5 +16,5 @@ set -e
 dir=$(mktemp -d /lustre/atlas1/scratch/"${USER:?is not set}"/understudy.XXXXXX)
 trap 'echo $? >exit-status; understudy-storage "$dir" >storage-after.json || true; rm -rf "$dir"' EXIT
 understudy-storage "$dir" >storage-before.json
-grep ^MemTotal: /proc/meminfo >node-memory || true
+aprun -n 80 -N 16 grep ^MemTotal: /proc/meminfo | grep ^MemTotal: | sort -k 2n | head -n 1 >node-memory || true
 aprun -n 80 -N 16 understudy-replay -w workload.json -a posix --stripe-count 80 -i 1 --time-scale 0.02381 --watchdog 300 --verify -o "$dir" -O result.json
