@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support import results as samples
-from tests.test_accept import finding
+from tests.test_accept import accept, finding, marks
 from tests.test_benchmark_producers import GOLDEN
 from understudy import producers
 from understudy.contracts import run as runs
@@ -124,6 +124,30 @@ def test_references_demand_nothing_that_the_cache_may_serve(tmp_path: Path, fsyn
     for name in (f"{stored}_bandwidth", "elapsed"):
         assert bool(found[name].remedy) != fsync
         assert fsync or "may come from the page cache: flush" in str(found[name].refused)
+
+
+def test_a_volume_below_the_memory_of_the_nodes_is_warned_of(tmp_path: Path) -> None:
+    large = of_player(tmp_path, memory_bytes=1 << 20, fsync=True)
+    assert finding(tmp_path, large, at_least="1 MiB/s", workload=NAME).warning == ""
+    small = of_player(tmp_path, memory_bytes=GIB, fsync=True)
+    made = finding(tmp_path, small, at_least="1 MiB/s", workload=NAME)
+    assert made.state == "pass"
+    assert made.warning == (
+        "7 of 7 runs move less than the memory of their nodes, such as 61.0 MiB of 1.00 GiB: "
+        "caches of servers may take it, too"
+    )
+    mark = {"at_least": "1 MiB/s", "workload": NAME, "cache": "allowed"}
+    assert finding(tmp_path, small, **mark).warning == ""
+    for k, run in enumerate(small):
+        (tmp_path / str(k)).mkdir()
+        runs.write(tmp_path / str(k) / "run.json", run)
+    found = accept(
+        marks(tmp_path, {"workload": NAME}), *(tmp_path / str(k) for k in range(7)),
+        "-o", tmp_path / "page.html",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert f"understudy: warning: mark: {made.warning}\n" in found.stderr
+    assert made.warning in (tmp_path / "page.html").read_text()
 
 
 def test_the_page_says_what_would_help(tmp_path: Path) -> None:

@@ -417,6 +417,18 @@ def test_an_invalid_variable_ends_with_one_message(
     assert done.stderr == f"understudy: {message}\n"
 
 
+def test_the_mode_accept_warns_of_cases_that_fit_into_memory(here: Session) -> None:
+    small = ("-l", "--system=localhost:disk", "--mode=accept")
+    done = here.run(*small, check="Replay")
+    told = (
+        r"understudy: warning: (\d+) of \1 cases move less than the memory of their nodes, such as"
+    )
+    assert re.search(told, done.stderr), done.stderr
+    assert "warning" not in here.run(*small[:2], check="Replay").stderr
+    large = ["-S", "Ior.block_bytes=1PiB", "-S", "max_bytes=1EiB"]
+    assert "warning" not in here.run(*small, *large, names="^Ior").stderr
+
+
 @pytest.mark.parametrize("name", ["Ior", "Mdtest", "Overhead"])
 def test_a_check_that_is_not_selected_refuses_no_value(titan: Session, name: str) -> None:
     done = titan.run("-l", "--system=titan", "-S", "ranks=2", names=f"^{name}")

@@ -23,7 +23,10 @@ SINFO = (
     "old|3|8|down|infinite\n"
 )
 TORQUE = "n1\n     state = free\n     np = 16\n\nn2\n     state = free\n     np = 16\n"
-PBS = "n1\n     resources_available.ncpus = 24\nn2\n     resources_available.ncpus = 36\n"
+PBS = (
+    "n1\n     resources_available.ncpus = 24\n     resources_available.mem = 65536kb\n"
+    "n2\n     resources_available.ncpus = 36\n"
+)
 
 
 class Host:
@@ -154,6 +157,20 @@ def test_the_walltime_of_the_default_queue_of_pbs(
     assert row["extras"].get("max_seconds") == seconds
 
 
+def test_the_memory_of_nodes_is_stated(host: Host) -> None:
+    host.program("sbatch")
+    host.program("sinfo")
+    (host.bin / "sinfo").write_text(
+        '#!/bin/sh\ncase $* in *%m) echo "all*|128000"; echo "all*|256000+"; echo "old|1";;\n'
+        '*) echo "all*|4|8|up|n/a"; echo "old|4|8|up|n/a";; esac\n'
+    )
+    assert host.new("big", "--scratch", str(host.folder)).returncode == 0
+    found = {
+        name: row["extras"].get("node_memory_bytes") for name, row in host.partitions().items()
+    }
+    assert found == {"all-tmpfs": 256000 << 20, "old-tmpfs": None}
+
+
 def test_slurm_without_accounting_is_polled_by_squeue(host: Host) -> None:
     host.program("sbatch")
     host.program("sinfo", "all|4|8|up|n/a\n")
@@ -177,6 +194,7 @@ def test_nodes_of_pbs_and_torque(host: Host, printed: str, scheduler: str, cores
     assert (row["scheduler"], row["launcher"]) == (scheduler, "alps")
     assert (row["extras"]["max_nodes"], row["extras"]["ranks_per_node"]) == (2, cores)
     assert row["extras"]["type"] == "gpfs" and "striping" not in row["features"]
+    assert row["extras"].get("node_memory_bytes") == (64 << 20 if scheduler == "pbs" else None)
 
 
 def test_a_file_is_replaced_with_force_alone(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +241,7 @@ def test_an_unknown_type_is_not_taken_for_that_of_a_node(
     host: Host, type_: str, shared: bool
 ) -> None:
     host.program("sbatch")
-    host.program("sinfo", "all|4|8|up\n")
+    host.program("sinfo", "all|4|8|up|n/a\n")
     host.storage({"type": type_, "default_layout": None})
     done = host.new("big", "--scratch", str(host.folder))
     assert done.returncode == 0, done.stderr

@@ -264,9 +264,9 @@ def test_memory_is_that_of_the_nodes_of_a_job_by_aprun(tmp_path: Path) -> None:
     session, _ = dry(tmp_path, "archer")
     [line, *_] = [x for x in session.scripts()[0].splitlines() if ">node-memory" in x]
     session.program(
-        "aprun", "echo 'MemTotal: 64 kB'; echo 'MemTotal: 32 kB'; echo 'Application 1'"
+        "aprun", "echo 'MemTotal: 32 kB'; echo 'MemTotal: 64 kB'; echo 'Application 1'"
     )
     subprocess.run(
         ["bash", "-c", f"set -e; {line}"], env=session.environment, cwd=session.folder, check=True
     )
-    assert (session.folder / "node-memory").read_text() == "MemTotal: 32 kB\n"
+    assert (session.folder / "node-memory").read_text() == "MemTotal: 64 kB\n"

@@ -8,6 +8,7 @@ import click
 from understudy import paths
 from understudy.cli import FAILED, UNDECIDED, print_error
 from understudy.errors import UnderstudyError, printable
+from understudy.messages import tell
 
 STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED}
 KIND = "acceptance"
@@ -80,6 +81,9 @@ def _accept(
             printing.write(output, pdf, max(times, default="1970-01-01T00:00:00Z"))
         except UnderstudyError as error:
             print_error(error)
+    for finding in verdict.findings:
+        if finding.warning:
+            tell(f"warning: {finding.mark.name}: {finding.warning}")
     if as_json:
         click.echo(json.dumps(page.document(verdict), indent=1, ensure_ascii=False))
     else:

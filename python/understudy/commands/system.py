@@ -46,6 +46,7 @@ class Queue:
     name: str
     nodes: int
     cores: int
+    memory_bytes: int | None = None  # of a node, where the batch system states it
     found: int | None = None  # cores, where more ranks than that are allowed
     access: tuple[str, ...] = ()
     max_seconds: int | None = None  # of a job
@@ -219,6 +220,7 @@ def _slurm() -> Batch | None:
         return None
     printed = _printed("sinfo", "-h", "-o", "%R|%D|%c|%a|%l", must=True) or ""
     queues: dict[str, Queue] = {}
+    memory = _slurm_memory()
     for row in printed.splitlines():
         fields = row.strip().split("|")
         if len(fields) != 5 or fields[3] != "up":
@@ -231,7 +233,8 @@ def _slurm() -> Batch | None:
         access = (f"--partition={name}",)
         limit = _limit(fields[4], f"sinfo: time limit of {name}")
         queues[name] = Queue(
-            name=name, nodes=nodes, cores=cores, access=access, max_seconds=limit
+            name=name, nodes=nodes, cores=cores, access=access,
+            memory_bytes=memory.get(name), max_seconds=limit,
         )  # fmt: skip
     if not queues:
         raise UnderstudyError("sinfo: no partition is up; expected at least one")
@@ -248,6 +251,17 @@ def _slurm() -> Batch | None:
     )  # fmt: skip
 
 
+def _slurm_memory() -> dict[str, int]:
+    """Bytes of memory of a node by partition: the largest, which Slurm states in MiB."""
+    found: dict[str, int] = {}
+    for row in (_printed("sinfo", "-h", "-o", "%R|%m") or "").splitlines():
+        name, _, mebibytes = row.strip().replace("*|", "|").partition("|")
+        if re.fullmatch("[0-9]{3,9}[+]?", mebibytes):  # less is no memory that a site stated
+            memory_bytes = int(mebibytes.rstrip("+")) << 20
+            found[name] = max(memory_bytes, found.get(name, 0))
+    return found
+
+
 def _pbs() -> Batch | None:
     if not shutil.which("qsub"):
         return None
@@ -258,13 +272,17 @@ def _pbs() -> Batch | None:
     cores = [_count(n, f"pbsnodes: {key}") for n in found if n != "0"]
     if not cores:
         raise UnderstudyError(f"pbsnodes -a: no node with {key}; expected at least one")
+    memory = re.findall(r"(?m)^\s+resources_available\.mem = ([0-9]{1,12})kb\s*$", printed)
     launcher = "aprun" if shutil.which("aprun") else _launcher()
     return Batch(
         scheduler="pbs" if professional else "torque",
         launcher="alps" if launcher == "aprun" else launcher,
         needs=("qsub",),
         queues=(
-            Queue(name="", nodes=len(cores), cores=min(cores), max_seconds=_walltime()),
+            Queue(
+                name="", nodes=len(cores), cores=min(cores), max_seconds=_walltime(),
+                memory_bytes=max(map(int, memory), default=0) << 10 or None,
+            ),
         ),
     )  # fmt: skip
 
@@ -363,6 +381,8 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
     used = {"MAX_NODES", "MPI", "NEEDS", "RANKS_PER_NODE", "SCRATCH", "TYPE", "per_filesystem"}
     if any(queue.max_seconds for queue in batch.queues):
         used.add("MAX_SECONDS")
+    if any(queue.memory_bytes is not None for queue in batch.queues):
+        used.add("NODE_MEMORY")
     for one in file_systems:
         used |= {*one.features, *one.extras, *(["SHARED"] if one.shared else [])}
     lines = [
@@ -410,6 +430,11 @@ def _text(name: str, batch: Batch, file_systems: Sequence[FileSystem]) -> str:
             *(
                 [f"            MAX_SECONDS: {queue.max_seconds},  # {hms(queue.max_seconds)}"]
                 if queue.max_seconds
+                else []
+            ),
+            *(
+                [f"            NODE_MEMORY: {queue.memory_bytes},"]
+                if queue.memory_bytes is not None
                 else []
             ),
             f"            NEEDS: {json.dumps(batch.needs)},",

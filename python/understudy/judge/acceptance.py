@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from understudy import producers
+from understudy import producers, units
 from understudy.contracts import run as runs
 from understudy.contracts.acceptance import EVERY, MDTEST, PLAYER, READ, Acceptance, Mark
 from understudy.contracts.measurement import Benchmark, Measurement, Played, ProgramRun
 from understudy.contracts.run import RECORD_FILE, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import change, metrics
-from understudy.judge.cache import IN_MEMORY, remedies
+from understudy.judge.cache import IN_MEMORY, memory_of_nodes, remedies, volume
 from understudy.judge.conditions import RESTART_SUFFIX, Condition, Measured, described, method_of
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
@@ -35,13 +35,15 @@ SHOWN_KEYS = 3  # in which conditions differ
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """A run as evidence; `values` of its repetitions, none of a failed run; `remedy` is what would
-    make storage serve what the page cache may have served."""
+    make storage serve what the page cache may have served, `small` says that it moves less than
+    fits into the memory of its nodes."""
 
     run: Run
     values: tuple[float, ...]
     failure: str | None
     served: str  # STORAGE, MEMORY, CACHE or UNKNOWN
     remedy: str = ""
+    small: str = ""
 
     @property
     def session(self) -> str:
@@ -74,6 +76,17 @@ class Finding:
         """What the values are of, by the worst of the runs."""
         found = {row.served for row in self.rows if row.failure is None}
         return next((s for s in (CACHE, UNKNOWN, MEMORY, STORAGE) if s in found), "not measured")
+
+    @property
+    def warning(self) -> str:
+        """Of runs that move too few bytes; empty if there is none."""
+        small = [row.small for row in self.rows if row.small]
+        if not small or self.mark.cache_allowed:
+            return ""
+        return (
+            f"{len(small)} of {len(self.rows)} runs move less than the memory of their nodes, "
+            f"such as {small[0]}: caches of servers may take it, too"
+        )
 
     @property
     def result(self) -> str:
@@ -246,7 +259,21 @@ def _row(mark: Mark, run: Run) -> RunRow:
     if not values and mark.of.scatters:
         raise UnderstudyError(_nothing(mark, measurement))
     served, remedy = _served(mark, run, measurement)
-    return RunRow(run=run, values=values, failure=None, served=served, remedy=remedy)
+    return RunRow(
+        run=run, values=values, failure=None, served=served, remedy=remedy,
+        small="" if served == MEMORY else _small(mark, run, measurement),
+    )  # fmt: skip
+
+
+def _small(mark: Mark, run: Run, measurement: Measurement) -> str:
+    """Bytes and memory, where a run moves fewer than its nodes have."""
+    if not mark.of.scatters or mark.program == MDTEST:
+        return ""
+    memory_bytes = memory_of_nodes(run, measurement)
+    moved = volume(measurement, _names(mark, measurement))
+    if memory_bytes is None or moved is None or moved >= memory_bytes:
+        return ""
+    return f"{units.size(moved)} of {units.size(memory_bytes)}"
 
 
 def _nothing(mark: Mark, measurement: Measurement) -> str:
@@ -340,19 +367,22 @@ def _served(mark: Mark, run: Run, measurement: Measurement) -> tuple[str, str]:
         return STORAGE, ""
     if run.cache is None:
         return UNKNOWN, NO_MEMORY
-    if isinstance(measurement, Benchmark):
-        of_mark = {str(mark.operation)}
-    else:
-        of_mark = {
-            s.name
-            for s in measurement.repetitions[0].streams
-            if mark.metric == "elapsed"
-            or (mark.metric == "restart" and isinstance(measurement, Played)
-                and _restarted(mark, measurement, s.name, s.operation))
-            or _belongs(mark, s.name, s.operation)
-        }  # fmt: skip
-    remedy = remedies(run, measurement, of_mark)
+    remedy = remedies(run, measurement, _names(mark, measurement))
     return (CACHE, remedy) if remedy else (STORAGE, "")
+
+
+def _names(mark: Mark, measurement: Measurement) -> set[str]:
+    """The streams, or the operation of a benchmark, that a mark is of."""
+    if isinstance(measurement, Benchmark):
+        return {str(mark.operation)}
+    return {
+        s.name
+        for s in measurement.repetitions[0].streams
+        if mark.metric == "elapsed"
+        or (mark.metric == "restart" and isinstance(measurement, Played)
+            and _restarted(mark, measurement, s.name, s.operation))
+        or _belongs(mark, s.name, s.operation)
+    }  # fmt: skip
 
 
 # -- verdicts ------------------------------------------------------------------------------------

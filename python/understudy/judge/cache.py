@@ -33,15 +33,33 @@ def may_serve(measurement: Measurement, node_memory_bytes: int) -> dict[str, str
     return {}
 
 
+def volume(measurement: Measurement, names: Container[str]) -> int | None:
+    """Bytes that a repetition moves in the streams, or a benchmark in an operation, of these
+    names; None where that is not known."""
+    if isinstance(measurement, Benchmark):
+        block = measurement.options.get("blockSize")
+        segments = int(measurement.options.get("segmentCount", 1))
+        return None if block is None else int(block) * segments * measurement.environment.ranks
+    if isinstance(measurement, Played):
+        return sum(s.bytes for s in measurement.repetitions[0].streams if s.name in names)
+    return None
+
+
+def memory_of_nodes(run: Run, measurement: Measurement) -> int | None:
+    """Of all nodes of a run; None where the record does not state it."""
+    if run.cache is None:
+        return None
+    return int(run.cache["node_memory_bytes"]) * max(1, len(measurement.environment.nodes))
+
+
 def remedies(run: Run, measurement: Measurement, names: Container[str]) -> str:
     """What would make storage serve the streams or operations of these names that the cache may
     have served, as the record says; empty where it cannot."""
     if run.cache is None:
         return ""
     served = [name for name in run.cache["may_serve"] if name in names]
-    memory_bytes = int(run.cache["node_memory_bytes"])
-    known = may_serve(measurement, memory_bytes)
-    more = _more(memory_bytes * max(1, len(measurement.environment.nodes)))
+    known = may_serve(measurement, int(run.cache["node_memory_bytes"]))
+    more = _more(memory_of_nodes(run, measurement) or 0)
     return "; ".join(dict.fromkeys(known.get(name, more) for name in served))
 
 

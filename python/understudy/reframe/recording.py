@@ -117,14 +117,14 @@ def exit_status(stage: Path) -> int | None:
 
 def ask_memory(check: Any) -> str:
     """Command of the job of a check that prints the memory of the node on which the job began;
-    where the script does not run on a node of the job, the smallest of all nodes."""
+    where the script does not run on a node of the job, the largest of all nodes."""
     ask = "grep ^MemTotal: /proc/meminfo"
     if check.current_partition.launcher_type.registered_name not in ON_SERVICE_NODE:
         return ask
     check.job.num_tasks = check.num_tasks  # the launcher asks the job, which is told later
     check.job.num_tasks_per_node = check.num_tasks_per_node
     launch = check.job.launcher.run_command(check.job)
-    return f"{launch} {ask} | grep ^MemTotal: | sort -k 2n | head -n 1"
+    return f"{launch} {ask} | grep ^MemTotal: | sort -k 2nr | head -n 1"
 
 
 def _node_memory(stage: Path) -> int | None:

@@ -33,12 +33,14 @@ from understudy import producers
 from understudy.contracts.run import Identity, Place
 from understudy.errors import UnderstudyError
 from understudy.records import store
+from understudy.reframe import enough
 from understudy.reframe.endings import LONGEST_REASON
 from understudy.reframe.live import Live
 from understudy.reframe.systems import NEEDS
 
 FAILURE = 1
 DRY = "--dry-run"
+ACCEPT = "accept"  # the mode in which storage is measured
 UNKNOWN_HOST = "generic"  # ReFrame's own system, for a host that no configuration names
 
 
@@ -114,12 +116,12 @@ def refuse(check: Any, message: str) -> None:
     _progress.refused[check.unique_name] = message
 
 
-def _selected() -> set[str] | None:
-    """Names of the tests that are selected, as ReFrame's front end has them; None where it cannot
-    be told, and any may be."""
+def _selected() -> list[Any] | None:
+    """The test cases that are selected, as ReFrame's front end has them; None where it cannot be
+    told, and any may be."""
     for known in _callers():
         if "testcases_all" in known and isinstance(known.get("testcases"), list):
-            return {case.check.unique_name for case in known["testcases"]}
+            return list(known["testcases"])
     return None
 
 
@@ -289,6 +291,7 @@ def _parsed(arguments: tuple[str, ...]) -> argparse.Namespace:
     parser.add_argument("-S", "--setvar", action="append", default=[])
     parser.add_argument("-P", "--parameterize", action="append", default=[])
     parser.add_argument("--system")
+    parser.add_argument("--mode")
     return parser.parse_known_args(arguments)[0]
 
 
@@ -297,7 +300,8 @@ def check_variables(
     expects: Callable[[str | None, str, str], str | None],
 ) -> None:
     """End the session if the command line sets a variable or a parameter that no check has, or a
-    parameter to what is none of its values, or if a selected test was refused.
+    parameter to what is none of its values, or if a selected test was refused; warn of cases
+    that are too small for the mode accept.
 
     ReFrame calls this for every check, after all are loaded and before it lists or runs any.
     `knows` tells of a class (None: of any) whether it has a variable, `expects` what -P takes
@@ -326,11 +330,13 @@ def check_variables(
                 end(f"-P {word}: {parameter} is not a parameter of {where}")
             if expected is not None:
                 end(f"-P {name}={value}: expected {expected}")
-    if _progress.refused:
-        selected = _selected()
-        for test, message in _progress.refused.items():
-            if selected is None or test in selected:
-                end(message)
+    selected = _selected()
+    names = None if selected is None else {case.check.unique_name for case in selected}
+    for test, message in _progress.refused.items():
+        if names is None or test in names:
+            end(message)
+    if _given().mode == ACCEPT and (told := enough.warning(selected or ())):
+        print(f"understudy: {told}", file=sys.stderr, flush=True)
 
 
 def again() -> str:

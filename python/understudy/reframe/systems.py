@@ -32,6 +32,7 @@ RANKS_PER_NODE = "ranks_per_node"  # most ranks on one node; above its cores whe
 NEEDS = "needs"  # programs that the submitting host must have for a real run
 MAX_BYTES = "max_bytes"  # optional: a larger workload is skipped here
 MAX_SECONDS = "max_seconds"  # optional: the longest time that a job may ask for
+NODE_MEMORY = "node_memory_bytes"  # optional: to warn of cases that fit into it
 SLOWEST = "slowest_bytes_per_s"  # optional: of the file system, for time limits
 SPACK = "spack"  # optional: the Spack environment with the programs; see `spack`
 SPACES = "spaces"  # optional: what sweeps visit here; see `spaces`
@@ -128,6 +129,9 @@ def faults(partition: Row) -> Iterable[str]:
     slowest = extras.get(SLOWEST, 1)
     if not isinstance(slowest, int | float) or isinstance(slowest, bool) or not slowest > 0:
         yield f"extra {SLOWEST!r}: expected bytes/s above 0, got {slowest!r}"
+    memory = extras.get(NODE_MEMORY, 1)
+    if not isinstance(memory, int) or isinstance(memory, bool) or memory < 1:
+        yield f"extra {NODE_MEMORY!r}: expected bytes above 0, got {memory!r}"
     yield from (f"extra {SPACES!r}: {fault}" for fault in spaces.faults(extras.get(SPACES, {})))
 
 

@@ -89,7 +89,7 @@ def _mark(finding: Finding) -> dict[str, Any]:
         mark.of.limit: mark.limit, "of": mark.selection, "verdict": finding.state,
         "why": finding.why, "value": _finite(finding.value), "low": _finite(finding.low),
         "high": _finite(finding.high), "sessions": finding.sessions, "failed": finding.failed,
-        "served": finding.served,
+        "served": finding.served, "warning": finding.warning or None,
         "runs": [
             {"id": row.run.identity.id, "time": row.run.identity.time, "session": row.session,
              "condition": runs.short_hash(runs.condition(row.run)), "values": list(row.values),

@@ -16,5 +16,5 @@ set -e
 dir=$(mktemp -d /lustre/atlas1/scratch/"${USER:?is not set}"/understudy.XXXXXX)
 trap 'echo $? >exit-status; understudy-storage "$dir" >storage-after.json || true; rm -rf "$dir"' EXIT
 understudy-storage "$dir" >storage-before.json
-aprun -n 80 -N 16 grep ^MemTotal: /proc/meminfo | grep ^MemTotal: | sort -k 2n | head -n 1 >node-memory || true
+aprun -n 80 -N 16 grep ^MemTotal: /proc/meminfo | grep ^MemTotal: | sort -k 2nr | head -n 1 >node-memory || true
 aprun -n 80 -N 16 understudy-replay -w workload.json -a posix -i 1 --time-scale 0.02381 --watchdog 300 --verify -o "$dir" -O result.json
