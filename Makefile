@@ -22,7 +22,7 @@ run:  ## describe, replay, check and show example applications
 
 test:  ## run all tests; the last line counts them
 	@./setup.sh test
-	@$(ENV) python tests/run.py $(ARGS)
+	@$(ENV) PYTHONPATH=. python -m tests.run $(ARGS)
 
 fuzz:  ## describe damaged logs for a minute, others each time
 	@./setup.sh test

@@ -1,20 +1,26 @@
 """Run all tests, those of the player (ctest) and those in Python (pytest); count them together.
 
 The last line is "N passed, N failed, N skipped"; before it stand the skips with their reasons and
-the failures. The exit status is 0 only if every suite ran at least one case and none failed.
-Arguments are passed on to pytest.
+the failures. The exit status is 0 only if every suite ran at least one case, none failed, and as
+many were skipped as tests/skips.txt states for what this machine lacks. Arguments are passed on to
+pytest, and the skips are not counted then.
 """
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests.support import needs
+
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
+SKIPS = ROOT / "tests" / "skips.txt"
 # The ranks of a test share a node: Open MPI starts faster if it looks for no networks, and hwloc
 # for no devices.
 ENVIRONMENT = {
@@ -69,21 +75,65 @@ def run(suite: str, command: list[str], cwd: Path) -> tuple[list[Case], bool]:
     return found, done.returncode == 0
 
 
+def table(path: Path) -> list[list[str]]:
+    """The fields of the lines of a file, which "|" separates."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [[field.strip() for field in x.split("|")] for x in lines if not x.startswith("#")]
+
+
+def installed() -> set[str]:
+    """What setup.sh installs on this machine, by requirements-debian.txt: all that apt knows."""
+    if shutil.which("apt-get") is None:
+        return set()
+    unknown = BUILD / "understudy.without"
+    without = unknown.read_text(encoding="utf-8").splitlines() if unknown.exists() else []
+    rows = table(ROOT / "requirements-debian.txt")
+    return {row[1] for row in rows if not row[0].startswith("more-rehearse")} - set(without)
+
+
+def wrong_skips(
+    suite: str, found: Iterable[Case], stated: Mapping[str, int], lacks: Callable[[str], bool]
+) -> Iterator[str]:
+    """What is wrong with the skips of a suite.
+
+    `stated` says how many cases are skipped where a need is missing, `lacks` whether it is. A case
+    is skipped for what is stated only, and never for what setup.sh installs.
+    """
+    counts = Counter({need: 0 for need in stated if lacks(need)})
+    for case in (c for c in found if c.outcome == "skipped"):
+        if case.reason.startswith(needs.PREFIX):
+            counts.update(case.reason.removeprefix(needs.PREFIX).split(", "))
+        else:
+            yield f"{case.name}: skipped without a need: {case.reason}"
+    for need, count in sorted(counts.items()):
+        if count and need in installed():
+            yield f"{suite}: {count} cases skipped for {need}, which setup.sh installs"
+        if count != (expected := stated.get(need, 0)):
+            yield f"{suite}: {count} cases skipped for {need}, expected {expected}"
+
+
 def main() -> int:
     ctest = ["ctest", "-j4", "--output-on-failure", "--no-tests=error", "--output-junit"]
-    pytest = [sys.executable, "-m", "pytest", "-n3", "--dist=loadfile", *sys.argv[1:]]
+    pytest = [sys.executable, "-m", "pytest", "-n4", "--dist=worksteal", *sys.argv[1:]]
     of_player, player_good = run("ctest", ctest, BUILD)
     of_python, python_good = run("pytest", [*pytest, "--junit-xml"], ROOT)
 
     found = of_player + of_python
+    wrong = []
+    if not sys.argv[1:]:
+        for suite, cases_of in (("ctest", of_player), ("pytest", of_python)):
+            stated = {need: int(count) for of, need, count in table(SKIPS) if of == suite}
+            wrong += wrong_skips(suite, cases_of, stated, lambda need: not needs.there(need))
     for kind in ("skipped", "failed"):
         for case in (c for c in found if c.outcome == kind):
             print(f"{kind}: {case.name}: {case.reason}")
+    for line in wrong:
+        print(f"wrong skip: {line}")
     counts = (f"{sum(c.outcome == o for c in found)} {o}" for o in ("passed", "failed", "skipped"))
     summary = ", ".join(counts)
     (BUILD / "test-summary.txt").write_text(summary + "\n", encoding="ascii")
     print(summary)
-    return 0 if player_good and python_good else 1
+    return 0 if player_good and python_good and not wrong else 1
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests import run as all_tests
+from tests.support import needs
+from tests.support.needs import need
 from understudy import __version__, cli, commands, launch
 from understudy.errors import UnderstudyError
 
@@ -219,8 +221,8 @@ def test_setup_says_what_it_expects(bare: tuple[Path, Path], arguments: list[str
 
 @pytest.mark.parametrize("name", ["bash", "zsh"])
 def test_setup_env_sourced_twice(bare: tuple[Path, Path], name: str) -> None:
-    if not shutil.which(name):
-        pytest.skip(f"{name} is not installed")
+    if name == "zsh":
+        need("zsh")
     tree, _ = bare
     text = "set -eu; cd /; for i in 1 2; do source ${HERE}/setup-env.sh; done; env"
     done = shell(tree, None, name, "-c", text, HERE=str(tree), OMPI_MCA_mpi_yield_when_idle="0")
@@ -412,6 +414,46 @@ def test_cases_of_a_report(tmp_path: Path) -> None:
         ("tests.test_x::bad", "failed", "1 != 2"),
         ("tests.test_x::worse", "failed", "fixture"),
     ]
+
+
+def skipped(reason: str) -> all_tests.Case:
+    return all_tests.Case(name="x", outcome="skipped", reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "wrong"),
+    [
+        (["needs: Spack", "needs: Spack, zsh", "needs: zsh"], []),
+        (["needs: Spack", "needs: zsh"], ["1 cases skipped for Spack, expected 2",
+                                          "1 cases skipped for zsh, expected 2"]),
+        (["needs: Spack, zsh", "needs: Spack, zsh", "too busy"],
+         ["x: skipped without a need: too busy"]),
+        (["needs: Spack, zsh, strace", "needs: Spack, zsh"],
+         ["1 cases skipped for strace, which setup.sh installs",
+          "1 cases skipped for strace, expected 0"]),
+        ([], ["0 cases skipped for Spack, expected 2", "0 cases skipped for zsh, expected 2"]),
+    ],
+)  # fmt: skip
+def test_skips_are_those_that_are_stated(
+    reasons: list[str], wrong: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(all_tests, "installed", lambda: {"strace"})
+    stated = {"Spack": 2, "zsh": 2, "Ceph": 3}
+    said = all_tests.wrong_skips("", map(skipped, reasons), stated, lambda need: need != "Ceph")
+    assert [line.removeprefix(": ") for line in said] == wrong
+
+
+@pytest.mark.parametrize("name", sorted(needs.MORE))
+def test_a_need_is_looked_for_by_a_command_that_bash_understands(name: str) -> None:
+    assert needs.there(name) in (True, False)
+    done = subprocess.run(["bash", "-nc", needs.MORE[name]], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_skips_are_stated_of_known_needs() -> None:
+    known = {*needs.MORE, *dict(needs.rows()), "pydarshan"}
+    for suite, what, count in all_tests.table(all_tests.SKIPS):
+        assert suite in ("ctest", "pytest") and what in known and int(count) > 0
 
 
 @pytest.mark.parametrize(
