@@ -339,7 +339,7 @@ def collective_posix(player: Player) -> None:
 def small_disk(player: Player, size: str) -> Iterator[Path]:
     """A tmpfs of this size in the case's folder."""
     if os.geteuid() != 0:
-        raise Skip("a full disk needs root, to mount a small tmpfs")
+        raise Skip("root", "a full disk needs root, to mount a small tmpfs")
     disk = player.folder / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -349,7 +349,7 @@ def small_disk(player: Player, size: str) -> Iterator[Path]:
     )
     if mounted.returncode != 0:
         disk.rmdir()
-        raise Skip(f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+        raise Skip("mounts", f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")
     try:
         yield disk
     finally:

@@ -32,7 +32,10 @@ Json = dict[str, Any]
 
 
 class Skip(Exception):
-    """A case that cannot run here; the text is the reason."""
+    """A case that cannot run here, for what this machine lacks; tests/skips.txt counts them."""
+
+    def __init__(self, need: str, why: str) -> None:
+        super().__init__(f"{why}\nneeds: {need}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,13 +189,14 @@ def configured_methods() -> list[str]:
 def need_method(method: str) -> None:
     """Skips the case where the build was configured without the method."""
     if method not in configured_methods():
-        raise Skip(f"CMake found no library for the method {method}")
+        need = {"adios": "ADIOS 1.13", "hdf5": "parallel HDF5"}[method]
+        raise Skip(need, f"CMake found no library for the method {method}")
 
 
 def need_program(name: str, package: str) -> None:
     """Skips the case where the program is not on PATH."""
     if not shutil.which(name):
-        raise Skip(f"{name} (Debian: {package}) is not on PATH")
+        raise Skip(name, f"{name} (Debian: {package}) is not on PATH")
 
 
 def need_strace(*options: str) -> None:
@@ -201,7 +205,7 @@ def need_strace(*options: str) -> None:
     command = ["strace", *options, "-o", "/dev/null", "true"]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
     if tried.returncode:
-        raise Skip(f"strace may not trace here: {tried.stderr.strip()[-200:]}")
+        raise Skip("ptrace", f"strace may not trace here: {tried.stderr.strip()[-200:]}")
 
 
 def need_injection(folder: Path) -> None:
@@ -215,7 +219,7 @@ def need_injection(folder: Path) -> None:
     file.unlink()
     log.unlink()
     if not injected:
-        raise Skip(f"strace cannot inject errors here: {tried.stderr.strip()[-200:]}")
+        raise Skip("ptrace", f"strace cannot inject errors here: {tried.stderr.strip()[-200:]}")
 
 
 def need_direct_io(folder: Path) -> None:
@@ -224,7 +228,7 @@ def need_direct_io(folder: Path) -> None:
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_DIRECT))
     except OSError as error:
-        raise Skip(f"no file of {folder} can be opened with O_DIRECT: {error.strerror}") from None
+        raise Skip("O_DIRECT", f"no file of {folder} can be opened so: {error.strerror}") from None
     finally:
         file.unlink(missing_ok=True)
 
@@ -234,7 +238,7 @@ def need_variable_of_rank(player: Player, name: str) -> None:
     command = [player.mpiexec, "-n", "1", "printenv", name]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
     if tried.stdout.strip() != "0":
-        raise Skip(f"{player.mpiexec} sets no {name}")
+        raise Skip("Open MPI", f"{player.mpiexec} sets no {name}")
 
 
 def together(player: Player, names: Iterable[str], attempt: Callable[[Player, str], None]) -> None:

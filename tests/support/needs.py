@@ -25,6 +25,8 @@ MORE = {
     "darshan-parser": "command -v darshan-parser",
     "Debian's gcc": "dpkg-query -W gcc",
     "IOR and mdtest": "command -v ior && command -v mdtest",
+    "O_DIRECT": "dd if=/dev/zero of=build/probe bs=4096 count=1 oflag=direct && rm build/probe",
+    "Open MPI": "mpirun --version | grep -q 'Open MPI'",
     "Spack": "command -v spack",
     "a folder of Darshan logs": 'test -d "${UNDERSTUDY_DARSHAN_LOGS-}"',
     "another user than root": 'test "$(id -u)" != 0',
@@ -32,6 +34,7 @@ MORE = {
     "mounts": "unshare --mount mount -t tmpfs none /mnt",
     "no qsub": "! command -v qsub",
     "ptrace": "strace -o /dev/null true",
+    "root": 'test "$(id -u)" = 0',
     "zsh": "command -v zsh",
 }
 
