@@ -161,7 +161,7 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
                 raise UnderstudyError(f"{path}: partition {partition['name']!r}: {fault}")
             # A module that cannot be loaded ends the job, not what would run without it.
             modules = [FIND_MODULES] if _uses_modules(partition, *made["environments"]) else []
-            here = launch.lines() if partition["scheduler"] == "local" else ()
+            here = launch.lines() if partition.get("scheduler") == "local" else ()
             own = partition.get("prepare_cmds", ())
             partition["prepare_cmds"] = [*modules, "set -e", *here, *own]
         name = made["system"]["name"]
