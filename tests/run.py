@@ -7,6 +7,7 @@ pytest, and the skips are not counted then.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,8 @@ def outcome(case: ElementTree.Element) -> tuple[str, str]:
     for tag, kind in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
         if (found := case.find(tag)) is not None:
             message = found.get("message", "").partition("\n")[0]
+            if message == "collection skipped":  # a module, whose reason is in the text
+                message = re.sub(r"(?s).*'Skipped: (.*)'\)\s*", r"\1", found.text or "")
             # ctest, which alone gives a status, has the reason in the last line printed.
             printed = case.findtext("system-out", "").strip().splitlines()
             return kind, printed[-1] if case.get("status") and printed else message

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.darshanlog.corpus import chosen_logs, pydarshan_logs, real_logs
+from tests.darshanlog.corpus import pydarshan_logs, real_logs
 from tests.darshanlog.oracle import OracleLog, assert_equal_columns, backend, repair
 from tests.darshanlog.tally import compared
-from tests.support.needs import needs
 from understudy import darshanlog
 from understudy.darshanlog import layouts
 from understudy.darshanlog.log import Log
@@ -28,15 +27,6 @@ def test_logs_are_at_hand() -> None:
     """pydarshan brings its example logs: an empty corpus would compare nothing."""
     assert len(pydarshan_logs()) >= 10
     assert len(LOGS) >= 10
-
-
-@needs("a folder of Darshan logs")
-def test_chosen_folder_has_both_byte_orders() -> None:
-    orders = set()
-    for path in chosen_logs():
-        with darshanlog.open_log(path) as log:
-            orders.add(log.byte_order)
-    assert orders == {"little", "big"}
 
 
 def test_job(both: tuple[Log, OracleLog]) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.darshanlog.corpus import real_logs
+from tests.darshanlog.corpus import chosen_logs, real_logs
 from tests.support.logs import recompress
-from tests.support.needs import need
+from tests.support.needs import need, needs
 from understudy import darshanlog
 from understudy.darshanlog import layouts
 from understudy.darshanlog.log import Log
@@ -252,3 +252,12 @@ def test_long_names(tmp_path: Path) -> None:
         for number, text in zip(ids.tolist(), texts, strict=True)
     }
     assert found == names
+
+
+@needs("a folder of Darshan logs")
+def test_chosen_folder_has_both_byte_orders() -> None:
+    orders = set()
+    for path in chosen_logs():
+        with darshanlog.open_log(path) as log:
+            orders.add(log.byte_order)
+    assert orders == {"little", "big"}
