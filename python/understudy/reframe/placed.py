@@ -7,15 +7,14 @@ import re
 import shutil
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import reframe as rfm
-import reframe.utility.sanity as sn
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
-from reframe.core.exceptions import PerformanceError, SanityError
+from reframe.core.exceptions import SanityError
 from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 
@@ -28,7 +27,6 @@ from understudy.reframe import (
     given,
     listing,
     recording,
-    references,
     session,
     spaces,
     spack,
@@ -36,6 +34,7 @@ from understudy.reframe import (
 )
 from understudy.reframe.installed import InstalledBySpack
 from understudy.reframe.methods import lacks
+from understudy.reframe.promising import Promising
 from understudy.reframe.recording import (
     EXIT_STATUS,
     NODE_MEMORY,
@@ -86,7 +85,7 @@ if spack.asked():
         spack.expect(runtime().system.partitions)
 
 
-class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
+class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     """Runs in a fresh directory of a partition's file system, if it fits, and prints a verdict.
 
     A check derived from it has `ranks` and `stripe_count`. Each of its runs leaves a record.
@@ -98,10 +97,7 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     campaign = variable(str, type(None), value=None, loggable=True)
     session = variable(str, loggable=True)
     skip_reason = variable(str, value="", loggable=True)  # ReFrame's report leaves it out
-    condition = variable(str, value="", loggable=True)  # key of the references; known by the run
-    reference: Any
     time_limit: Any
-    require_reference: Any
     ranks: Any
     stripe_count: Any
 
@@ -162,42 +158,6 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         session.note_check()
         self.session = session.identifier()
         self.ci_extras = {"gitlab": {"before_script": [session.again()]}}
-
-    @run_after("init")
-    def demand_all_references_at_once(self) -> None:
-        """ReFrame would demand one for every value, and name the first that is missing."""
-        self.demands_references = bool(self.require_reference)
-        self.require_reference = False
-        self.promised: list[str] = []
-
-    references_file: Path | None = None
-
-    @run_after("init")
-    def load_references(self) -> None:
-        """configs/references/<system>.yaml (or another folder, RFM_REFERENCE_PREFIX), if that file
-        exists; without it values are only recorded."""
-        system = self.current_system.name
-        folder = runtime().get_option("general/0/reference_prefix")
-        path = Path(folder) / f"{system}.yaml" if folder else references.file_of(system)
-        # ReFrame cannot read a file without a section for the check.
-        if path and path.is_file() and type(self).__name__ in references.read(path):
-            self.reference = {"$ref": str(path)}
-            self.references_file = path
-
-    @run_before("performance", always_last=True)
-    def demand_references(self) -> None:
-        """For what a site promises; what a workload fixes itself has bounds of its own. A dry run
-        measured nothing: there, a reference under any condition is enough."""
-        here = self.current_partition.fullname
-        known = self._named_references() if self.is_dry_run() else set(self._references())
-        lacking = [name for name in self.promised if name not in known]
-        if self.demands_references and lacking:
-            under = f" under condition {self.condition}" if self.condition else ""
-            raise PerformanceError(
-                f"no reference for {', '.join(lacking)} on {here}{under}; "
-                f"understudy references --system {self.current_system.name} writes them from the "
-                "records of runs"
-            )
 
     @run_after("init")
     def refuse_former_variables(self) -> None:
@@ -557,36 +517,6 @@ class Placed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
             launcher=self.current_partition.launcher_type.registered_name,
             nodes=tuple(Node(name=name, ranks=self.num_tasks_per_node) for name in names),
         )
-
-    def _references(self) -> dict[str, Any]:
-        """The references of promised values that there are."""
-        all_of_them, found = self._resolve_reference(), {}
-        for name in self.promised:
-            with suppress(KeyError):
-                found[name] = all_of_them[f"{self.current_partition.fullname}:{name}"]
-        return found
-
-    def _named_references(self) -> set[str]:
-        """Names that have a reference on the partition under any condition."""
-        if self.references_file is None:
-            return set()
-        section = references.read(self.references_file)[type(self).__name__]
-        return set(references.names(section.get(self.current_partition.fullname)))
-
-    def bound(self, bounds: Mapping[str, tuple[float, float | None, float | None, str]]) -> None:
-        """Bounds of the check's own, beside the references of the system; after `promise`."""
-        here = self.current_partition.fullname
-        self.reference = {here: {**self._references(), **bounds}}
-
-    def promise(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
-        """Declare a performance variable that a site promises: a bandwidth, a time, a rate. The
-        mode accept demands a reference for it."""
-        self.measure(name, unit, value, *arguments)
-        self.promised.append(name)
-
-    def measure(self, name: str, unit: str, value: Any, *arguments: Any) -> None:
-        """Declare a performance variable. Its name is known before the run, for a dry run."""
-        self.perf_variables[name] = sn.make_performance_function(value, unit, *arguments)
 
 
 def _at_most(count: int, most: int | None) -> int:
