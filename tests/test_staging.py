@@ -1,14 +1,17 @@
 """Where a session stages its cases: in directories of any name."""
 
+import json
 import re
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support import player
 from tests.test_benchmark_producers import GOLDEN, SUMMARY, fake
-from tests.test_checks import LISTED, ROOT, Session, cases, sample
+from tests.test_checks import LISTED, ROOT, Session, cases, leave, played, sample
 from understudy import producers
 
 METHODS = ("posix", "mpiio", "hdf5", "adios")
@@ -82,6 +85,73 @@ def test_benchmarks_run_in_a_directory_with_a_space(spaced: Session) -> None:
 
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines()
+
+
+WAIT = """
+cd {folder}
+if mkdir first 2>/dev/null; then
+  until [ -e go ]; do sleep 0.05; done
+fi
+cd "$OLDPWD"
+cp {folder}/made.json result.json
+"""
+
+
+def test_two_sessions_at_once_do_not_meet(spaced: Session) -> None:
+    """The job of the first waits until the second has ended."""
+    folder = spaced.folder
+    leave(spaced, played(spaced.text, "posix", 0.1, "disk"))
+    spaced.program("mpirun", WAIT.format(folder='"$RFM_PREFIX"/..'))
+    spaced.program("understudy-replay", LISTED)
+    row = json.loads((folder / "made.json").read_text())
+    row["environment"]["file_system"] = "ext4"
+    leave(spaced, row)
+    arguments = (
+        "-r", "--system=spaced:disk", "-S", "time_scale=0.1", "-P", "method=posix",
+        "-P", "workload=sample", "-P", "stripe_count=default",
+    )  # fmt: skip
+    reframe = [str(Path(sys.executable).parent / "reframe"), "-c", str(ROOT / "checks")]
+    with (folder / "first.txt").open("w") as printed:
+        first = subprocess.Popen(
+            [*reframe, *arguments, "-n", "^Replay"], cwd=folder, env=spaced.environment,
+            stdout=printed, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        while not (folder / "first").exists() and first.poll() is None:
+            time.sleep(0.05)
+        try:
+            done = spaced.run(*arguments, names="^Replay")
+        finally:
+            (folder / "go").touch()
+            status = first.wait()
+    said = (folder / "first.txt").read_text()
+    assert cases(said) == (1, 0, 0) and status == 0, said
+    assert cases(done.stdout) == (1, 0, 0) and done.returncode == 0, done.stdout
+    stage = folder / "reframe" / "stage"
+    assert done.stderr == (
+        f"understudy: another session uses {stage}; this one uses stage-2 and output-2 beside it\n"
+    )
+    assert len({path.parent for path in (folder / "out" / "records").rglob("*.json.gz")}) == 2
+    assert not list((folder.parent / "data of all").iterdir())
+    for output in ("output", "output-2"):
+        assert len(list((folder / "reframe" / output).rglob("run.json"))) == 1
+    after = spaced.run(*arguments, names="^Replay")
+    assert (after.returncode, after.stderr) == (0, ""), "the directory is free again"
+
+
+def test_a_session_in_a_directory_without_locks_has_its_own(spaced: Session) -> None:
+    site = spaced.folder / "python"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(
+        "import errno, fcntl\n"
+        "def flock(*_):\n    raise OSError(errno.ENOLCK, 'no locks')\n"
+        "fcntl.flock = flock\n"
+    )
+    spaced.environment["PYTHONPATH"] = str(site)
+    spaced.program("understudy-replay", LISTED)
+    done = spaced.run("--dry-run", "--system=spaced:disk", "-P", "method=posix", check="Replay")
+    assert done.returncode == 0, done.stdout + done.stderr
+    [own] = (spaced.folder / "reframe").glob("stage-*")
+    assert list(own.rglob("rfm_job.sh")) and own.name in done.stderr
 
 
 def test_a_job_of_pbs_changes_to_a_directory_with_a_space(spaced: Session) -> None:

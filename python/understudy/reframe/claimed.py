@@ -15,7 +15,7 @@ from reframe.core.logging import getlogger
 from understudy import paths, producers
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
-from understudy.reframe import given, session
+from understudy.reframe import given, session, staging
 from understudy.reframe.session import exit_on_error
 
 STATES = {claims.HOLDS: "held", claims.FAILS: "refuted", claims.UNDECIDED: "undecided"}
@@ -90,3 +90,6 @@ class Claimed(rfm.RunOnlyRegressionTest):
 
     def _count(self, state: str) -> int:
         return sum(finding.state == state for finding in self.findings)
+
+
+staging.own_directories()

@@ -535,4 +535,5 @@ def _ignore_former_name(test: type) -> None:
 _ignore_former_name(Placed)
 listing.summarize()
 session.run_one_by_one()
+staging.own_directories()
 staging.quote_paths()

@@ -161,10 +161,15 @@ def asks_to_run(arguments: Sequence[str]) -> bool:
     return run and DRY not in arguments
 
 
+def stages(arguments: Sequence[str]) -> bool:
+    """True for arguments of ReFrame that write job scripts: a real run, or a dry one."""
+    return asks_to_run(arguments) or DRY in arguments
+
+
 def expect_a_run() -> None:
     """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
     name or a system without its programs passes. Called once, by ReFrame's configuration."""
-    if asks_to_run(sys.argv[1:]) or DRY in sys.argv:
+    if stages(sys.argv[1:]):
         atexit.register(_fail_without_a_run)
 
 

@@ -1,15 +1,77 @@
 # ReFrame has no type hints: its classes and decorators are Any to the type checker.
-"""Stage directories of any name: ReFrame 4.10 gives their paths to shells without quotes."""
+# mypy: disable-error-code="misc"
+"""Where a session stages its cases: in a directory of its own, whatever its name.
 
+ReFrame 4.10 gives the paths to shells without quotes, and empties the stage directory of a case
+before it uses it, be it that of a job of another session.
+"""
+
+import fcntl
+import itertools
+import os
 import re
 import shlex
+import socket
+import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from reframe.core.runtime import runtime
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.schedulers.pbs import PbsJobScheduler
+
+from understudy.reframe import session
+
+_held: list[IO[str]] = []  # the lock of this session, until it ends
+LOCK = ".session"
+
+
+@cache
+def own_directories() -> None:
+    """From now on, a session that stages cases while another one does so in the same directory has
+    directories beside: stage-2 and output-2. Called when checks are loaded."""
+    if not session.stages(sys.argv[1:]):
+        return
+    here = runtime()
+    stage = Path(here.stagedir or Path(here.prefix) / "stage").absolute()
+    output = Path(here.outputdir or Path(here.prefix) / "output").absolute()
+    for number in itertools.count(1):
+        end = f"-{number}" if number > 1 else ""
+        try:
+            end = end if _locked(stage.with_name(stage.name + end)) else ""
+        except BlockingIOError:
+            continue
+        except OSError:  # of a file system without locks
+            end = f"-{socket.gethostname()}-{os.getpid()}"
+        break
+    if not end:
+        return
+    for name, folder in (("stagedir", stage), ("outputdir", output)):
+        own = str(folder.with_name(folder.name + end))
+        here.site_config.add_sticky_option(f"systems/{name}", own)
+    print(
+        f"understudy: another session uses {stage}; this one uses {stage.name}{end} and "
+        f"{output.name}{end} beside it", file=sys.stderr, flush=True,
+    )  # fmt: skip
+
+
+def _locked(folder: Path) -> bool:
+    """Take the lock of a directory; a BlockingIOError where another session has it. False where
+    the directory cannot be written, as ReFrame will say."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / LOCK).open("a", encoding="utf-8")
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise
+    _held.append(file)
+    return True
 
 
 def quote_paths() -> None:
