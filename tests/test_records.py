@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import sqlite3
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -115,6 +116,13 @@ def test_the_index_is_made_again(site: Path) -> None:
     (site / index.FILE).write_bytes(b"again" * 100)
     assert table.of_samples(index.of_folder()).equals(first)
     assert (site / "index.sqlite.damaged").read_bytes().startswith(b"no database")
+
+
+def test_an_index_that_nobody_closes_is_closed(site: Path) -> None:
+    """Python 3.13 warns of a connection that is lost."""
+    connection = index.of_folder().connection
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
 
 
 def test_an_index_of_another_version_is_made_again(

@@ -387,7 +387,7 @@ import json, sys
 row = json.load(open("result.json"))
 for stream in row["striping"]:
     for key in sys.argv[1:]:
-        del stream["applied"]["hints"][key]
+        stream["applied"]["hints"].pop(key, None)
 json.dump(row, open("result.json", "w"))
 """
 

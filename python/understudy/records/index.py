@@ -12,6 +12,7 @@ import os
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -105,6 +106,7 @@ class Index:
         self.base = Path()
         try:
             self.connection = sqlite3.connect(database or MEMORY, timeout=WAIT_S)
+            weakref.finalize(self, self.connection.close)  # of one that nobody closes
             self._prepare()
         except BaseException:
             with suppress(AttributeError):
@@ -254,7 +256,7 @@ class Index:
         """Rows of runs, by time; `where` is SQL of ours on their columns, with ? for `values`.
         `copies`: all files of a run instead of the one that counts."""
         of = "(SELECT * FROM files WHERE error IS NULL)" if copies else "runs"
-        return self.connection.execute(
+        yield from self.connection.execute(
             f"SELECT {_names(columns)} FROM {of} WHERE {where} ORDER BY time, number", values
         )
 

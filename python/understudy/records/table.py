@@ -27,7 +27,7 @@ def of_runs(index: Index, where: str = "1", values: Sequence[Any] = ()) -> "pl.D
 
     columns = ["number", "file", *OF_RUN]
     kinds = {"number": "INTEGER", "file": "TEXT"} | RUN_COLUMNS
-    rows = index.select(columns, where, values).fetchall()  # type: ignore[attr-defined]
+    rows = list(index.select(columns, where, values))
     made = pl.DataFrame(rows, schema={c: _type(kinds[c]) for c in columns}, orient="row")
     return made.with_columns(
         pl.col("time").str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_zone="UTC", strict=False),
