@@ -110,7 +110,7 @@ python_packages() {
     logged venv "creating .venv with $("$python" -V)" "$python" -m venv --clear .venv
   fi
   logged pip "installing the Python packages of $requirements into .venv" \
-    .venv/bin/python -m pip install --disable-pip-version-check --no-input -r "$requirements"
+    .venv/bin/python -m pip install --disable-pip-version-check --no-input --require-hashes -r "$requirements"
   logged pip-understudy "installing the package understudy (editable)" \
     .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-deps --no-build-isolation -e .
   printf '%s\n' "$venv_key" >.venv/understudy.python

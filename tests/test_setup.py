@@ -19,7 +19,10 @@ from understudy import __version__, cli, commands, launch
 from understudy.errors import UnderstudyError
 
 ROOT = Path(__file__).resolve().parents[1]
-PINNED = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[0-9][0-9.]*)( ; (?P<marker>.+))?")
+PINNED = re.compile(
+    r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[0-9][0-9.]*)( ; (?P<marker>.+?))?"
+    r"(?P<hashes>( --hash=sha256:[0-9a-f]{64})+)"
+)
 
 # What setup.sh itself calls, besides the programs that it looks for.
 TOOLS = """
@@ -34,12 +37,12 @@ def rows(file: str) -> list[str]:
 
 
 def pins(file: str) -> dict[tuple[str, str], str]:
+    """The version of each name and marker; every file that pip may take has its hash."""
     found: dict[tuple[str, str], str] = {}
-    for row in rows(file):
-        if row.startswith("-r "):
-            continue
+    lines = (row for row in rows(file) if not row.lstrip().startswith("#"))
+    for row in re.sub(r" \\\n +", " ", "\n".join(lines)).splitlines():
         match = PINNED.fullmatch(row)
-        assert match, f"{file}: {row!r} is not pinned"
+        assert match, f"{file}: {row[:200]!r} is not pinned with hashes"
         key = (match["name"].lower().replace("_", "-"), match["marker"] or "")
         assert key not in found, f"{file}: {row!r} stands twice"
         found[key] = match["version"]
@@ -49,8 +52,28 @@ def pins(file: str) -> dict[tuple[str, str], str]:
 def test_every_requirement_is_pinned_once() -> None:
     run, test = pins("requirements.txt"), pins("requirements-test.txt")
     assert len(run) > 40
-    assert len(test) > 10
-    assert not {name for name, _ in run} & {name for name, _ in test}
+    assert len(test) > len(run) + 10
+    names = {name for name, _ in run}
+    assert {n: v for (n, _), v in test.items() if n in names} == {
+        n: v for (n, _), v in run.items()
+    }
+
+
+@pytest.mark.parametrize("file", ["requirements.txt", "requirements-test.txt"])
+def test_requirements_tell_how_they_are_made_and_no_place(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    _, command, *_ = text.splitlines()
+    assert "uv pip compile --universal" in command and "--generate-hashes" in command
+    assert command.endswith(f"-o {file}")
+    assert "://" not in text and "--find-links" not in text and "--index-url" not in text
+
+
+def test_pip_takes_no_file_without_its_hash() -> None:
+    text = (ROOT / "setup.sh").read_text(encoding="utf-8")
+    calls = [line for line in text.splitlines() if "pip install" in line]
+    assert len(calls) == 2
+    for call in calls:
+        assert ("--require-hashes" in call) != ("--no-deps" in call and call.endswith(" -e ."))
 
 
 def test_direct_dependencies_are_pinned() -> None:

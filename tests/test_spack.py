@@ -107,7 +107,7 @@ def test_both_recipes_have_the_versions_of_the_project() -> None:
 
 
 def test_the_version_of_reframe_is_one_that_we_test_with() -> None:
-    pinned = re.search(r"^ReFrame-HPC==(\S+)", (ROOT / "requirements.txt").read_text(), re.M)
+    pinned = re.search(r"^reframe-hpc==(\S+)", (ROOT / "requirements.txt").read_text(), re.M)
     assert pinned is not None
     assert pinned[1] in {name for name, _ in directives("reframe", "version")}
 
