@@ -1,5 +1,5 @@
-"""What CONTRIBUTING.md states: how many files a method, a striping backend, a run option and a
-producer touch. Systems, checks, figures, workloads and the like are in test_paths.py."""
+"""What CONTRIBUTING.md states: how many files a method, a striping backend, a run option, a
+producer and a reader touch. Systems, checks, figures and workloads are in test_paths.py."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.support import results
 from understudy import producers
@@ -197,6 +198,62 @@ try:
 except UnderstudyError as error:
     print(error)
 """
+# Readers, whose names sort before those of others; one has beginnings, an option and hooks.
+READER = """\
+import click
+
+from understudy.contracts.workload import Dump, Source, Stream, Variable, Workload
+from understudy.errors import UnderstudyError
+
+KIND = "a toy"
+SUFFIXES = (".toy",)
+STARTS = (b"#toy",)
+OPTIONS = (click.option("--repeat", "times", type=int, default=1, help="Toys: dumps."),)
+
+
+def private_words(path):
+    return {path.read_text().split()[2]}
+
+
+def of_job(paths, job):
+    found = [path for path in paths if f"job={job}" in path.read_text()]
+    if not found:
+        raise UnderstudyError(f"--job {job}: none of {len(paths)} toys is of this job")
+    return found
+
+
+def closing(workload):
+    return f"{workload.streams[0].dump_count} dumps of a toy."
+
+
+def read(path, *, name=None, keep_names=False, tick=lambda _: None, times=1, others=()):
+    tick(1.0)
+    word, size, *_ = path.read_text().split()
+    if word != "#toy":
+        raise UnderstudyError(f"{path}: it starts with {word!r}, expected '#toy'")
+    bytes_ = int(size) * (1 + len(others))
+    dumps = tuple(
+        Dump(time_s=float(k), variables=(Variable(name="v", type="byte", shape=(bytes_,)),))
+        for k in range(times)
+    )
+    stream = Stream(
+        name="s", role="output", operation="write", files="new", layout="shared",
+        method="posix", transfer_bytes=4096, dumps=dumps,
+    )
+    return Workload(name=name or "toy", description="A toy.", ranks=1, streams=(stream,),
+                    source=Source(format="toy", version="1", reader="toy", notes=()),
+                    provenance=())
+"""
+PLAIN_READER = """\
+from pathlib import Path
+
+KIND = "a plain text"
+SUFFIXES = (".plain",)
+
+
+def read(path: Path, *, name=None, keep_names=False, tick=lambda _: None):
+    raise AssertionError(path.read_text())
+"""
 
 
 def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -279,3 +336,65 @@ def test_a_producer_is_one_file(tmp_path: Path) -> None:
         "toy canary [2.5]",
         "damaged.json: played: expected a measurement of the player",
     ]
+
+
+def test_a_reader_is_one_file(tmp_path: Path) -> None:
+    """With an option, beginnings and hooks; one without beginnings takes only its suffix."""
+    package = tmp_path / "python" / "understudy"
+    leave = shutil.ignore_patterns("__pycache__", "data")
+    shutil.copytree(ROOT / "python" / "understudy", package, ignore=leave)
+    (tmp_path / "schemas").symlink_to(ROOT / "schemas")
+    (package / "readers" / "aaa_plain.py").write_text(PLAIN_READER)
+    (package / "readers" / "aab_toy.py").write_text(READER)
+    traces = tmp_path / "in"
+    traces.mkdir()
+    for name, content in (
+        ("a.toy", b"#toy 1000 jane job=7"), ("b.toy", b"#toy 500 joe job=8"),
+        ("c.data", b"#toy 250 jane"), ("d.plain", b"\xff\xfe\0"), ("e.data", b"\xff\xfe\0"),
+        ("f.toy", b"#toy 7 \xff\xfe"), ("g.toy", b"no 7 x"),
+        ("h.data", (ROOT / "traces" / "mphys_dyn.darshan").read_bytes()),
+    ):  # fmt: skip
+        (traces / name).write_bytes(content)
+
+    def describe(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "understudy", "describe", *arguments], cwd=traces, text=True,
+            env=os.environ | {"PYTHONPATH": str(package.parent)}, capture_output=True, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+    def size(row: dict[str, Any]) -> int:
+        [stream] = row["streams"]
+        return int(stream["dumps"][0]["variables"][0]["shape"][0])
+
+    status, row, said = describe("a.toy", "--repeat", "3")
+    assert (status, size(row), said) == (0, 1000, "3 dumps of a toy.\n")
+    assert size(describe("c.data")[1]) == 250  # by its beginning
+    assert size(describe("a.toy", "b.toy", "c.data")[1]) == 3000
+    assert size(describe("a.toy", "b.toy", "--job", "8")[1]) == 500
+    status, _, said = describe("a.toy", "-o", "of-jane.json")
+    assert status == 0 and "the file name repeats 'jane'" in said
+    assert json.loads((traces / "of-jane.json").read_text())["name"] == "toy"
+    status, row, _ = describe("h.data")  # a Darshan log of another suffix
+    assert (status, row["source"]["format"]) == (0, "darshan")
+    for arguments, message in (
+        (("d.plain",), "d.plain: not a plain text: no text at byte 0 (invalid start byte)"),
+        (("e.data",), "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) "
+                      "or a toy (.toy) or an ADIOS descriptor (.xml) or a Darshan log (.darshan)"),
+        (("f.toy",), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
+        (("f.toy", "-o", "out.json"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
+        (("f.toy", "--job", "1"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
+        (("g.toy",), "g.toy: it starts with 'no', expected '#toy'"),
+        (("a.toy", "--job", "9"), "--job 9: none of 1 toys is of this job"),
+        (("a.toy", "--partial"), "--partial: expected only with a Darshan log, not a.toy"),
+        (("h.data", "--repeat", "2"), "--repeat: expected only with a toy, not h.data"),
+        (("a.toy", "h.data"), "h.data: a Darshan log, expected traces of one kind, but a.toy is a "
+                              "toy"),
+        (("none.data",), "none.data: cannot be opened: No such file or directory"),
+    ):  # fmt: skip
+        status, _, said = describe(*arguments)
+        assert (status, said) == (2, f"understudy: {message}\n"), arguments
+    helped = run(sys.executable, "-m", "understudy", "describe", "--help", folder=traces,
+                 PYTHONPATH=str(package.parent)).stdout  # fmt: skip
+    assert helped.count("--repeat INTEGER") == 1

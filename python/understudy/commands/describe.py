@@ -1,15 +1,14 @@
 """understudy describe: from a trace, or several, to a workload."""
 
-import importlib
-import inspect
-import pkgutil
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -20,7 +19,6 @@ from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.inference.role_of_stream import decided, known
 from understudy.messages import tell, tell_some
-from understudy.skel.project import SETTINGS, settings_of
 
 
 def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -37,7 +35,15 @@ def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dic
     return found
 
 
-@click.command()
+class _WithReaders(click.Command):
+    """The command with the options of all readers behind its own, which are imported only here."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        own = super().get_params(ctx)
+        return [*own[:-1], *readers.options(), own[-1]]  # the last is --help
+
+
+@click.command(cls=_WithReaders)
 @click.argument(
     "traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
@@ -57,32 +63,8 @@ def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dic
     "no name, path, user or host of the source.",
 )  # fmt: skip
 @click.option(
-    "--partial", is_flag=True,
-    help="Describe a log whose modules ran out of memory; files opened later are missing.",
-)  # fmt: skip
-@click.option(
     "--job", type=click.IntRange(min=0), default=None,
     help="Several Darshan logs: describe those of this job; default: they must be of one.",
-)  # fmt: skip
-@click.option(
-    "--join-jobs", is_flag=True,
-    help="Several Darshan logs: join those of different jobs of one program, such as runs of a "
-    "campaign, or processes whose job IDs are process IDs. The time between jobs is left out.",
-)  # fmt: skip
-@click.option(
-    "-n", "--ranks", type=click.IntRange(min=1), default=None,
-    help="ADIOS: MPI ranks of the workload; default: the cores of the parameters' batch.",
-)  # fmt: skip
-@click.option(
-    "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
-    help="ADIOS: parameters with the sizes, from `understudy skel params`; default: "
-    "the file next to the descriptor.",
-)  # fmt: skip
-@SETTINGS
-@click.option(
-    "-a", "--method", default=None,
-    help="ADIOS: method, e.g. POSIX, MPI_LUSTRE, MPI_AMR, or adios for the library "
-    "itself; default: the method of the descriptor.",
 )  # fmt: skip
 @click.option(
     "--role", "roles", metavar="STREAM=ROLE", multiple=True, callback=_roles,
@@ -95,15 +77,10 @@ def command(
     output: Path | None,
     name: str | None,
     keep_names: bool,
-    partial: bool,
     job: int | None,
-    join_jobs: bool,
-    ranks: int | None,
-    parameters_file: Path | None,
-    settings: tuple[str, ...],
-    method: str | None,
     roles: dict[str, str],
     force: bool,
+    **options: Any,
 ) -> None:
     """Describe the I/O in TRACE as a workload. TRACE is a Darshan log, or an ADIOS descriptor
     (adios-config XML) with a parameter file in the same directory. Several Darshan logs of one
@@ -128,19 +105,13 @@ def command(
         name = identifier(output.stem)
         if not keep_names and (repeated := _repeated(reader, traces, output.stem)):
             name = None
-    more = {
-        "ranks": ranks,
-        "parameters_file": parameters_file,
-        "settings": settings_of(settings),
-        "method": method,
-        "join_jobs": join_jobs,
-        "others": traces[1:],
-    }
-    given = {key: value for key, value in more.items() if value}
-    known = inspect.signature(reader.read).parameters
+    context = click.get_current_context()
+    given = {key: value for key, value in options.items() if _is_given(context, key)}
+    if len(traces) > 1:
+        given["others"] = traces[1:]
     for key in given:
-        if key not in known:
-            raise UnderstudyError(_unfit(key, trace))
+        if not readers.takes(reader, key):
+            raise UnderstudyError(_unfit(context, key, trace))
     console = Console(file=sys.stderr)
     columns = (
         SpinnerColumn(),
@@ -152,14 +123,13 @@ def command(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task(f"reading {one_line(trace.name)}", total=1.0)
-        workload = reader.read(
-            trace,
+        workload = readers.asked(
+            reader, "read", trace, trace,
             name=name,
             keep_names=keep_names,
-            partial=partial,
             tick=lambda share: bar.update(task, completed=share),
             **given,
-        )
+        )  # fmt: skip
     try:
         workload = decided(workload, roles)
     except UnderstudyError as error:
@@ -179,14 +149,17 @@ def command(
         click.echo(reader.closing(workload), err=True)
 
 
-def _unfit(key: str, trace: Path) -> str:
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def _unfit(context: click.Context, key: str, trace: Path) -> str:
     """Why an argument does not fit the reader of a trace."""
+    kinds = " or ".join(readers.kinds_with(key))
     if key == "others":
-        return f"{trace}: expected alone; only Darshan logs are joined"
-    if key == "join_jobs":
-        return f"--join-jobs: expected only with Darshan logs, not {trace}"
-    option = key.removesuffix("_file").replace("settings", "set")
-    return f"--{option}: expected only with an ADIOS descriptor, not {trace}"
+        return f"{trace}: expected alone; several traces can only each be {kinds}"
+    option = next(p for p in context.command.get_params(context) if p.name == key)
+    return f"{option.opts[-1]}: expected only with {kinds}, not {trace}"
 
 
 def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[Path, ...]]:
@@ -201,15 +174,18 @@ def _chosen(traces: Sequence[Path], job: int | None) -> tuple[ModuleType, tuple[
         else:
             found.append(trace)
     tell_some(lost, f"{len(lost)} left out of directories", "the workload is without them")
-    modules = {trace.suffix: _reader(trace) for trace in found}
-    if len(set(modules.values())) > 1:
-        one, other = (next(t for t in found if modules[t.suffix] is m) for m in modules.values())
-        raise UnderstudyError(f"{other}: expected traces of one kind, but {one} is of another")
-    reader = _reader(found[0])
+    by_trace = [(trace, readers.reader_of(trace)) for trace in found]
+    first, reader = by_trace[0]
+    for trace, other in by_trace:
+        if other is not reader:
+            raise UnderstudyError(
+                f"{trace}: {other.KIND}, expected traces of one kind, but {first} is {reader.KIND}"
+            )
     if job is not None:
         if not hasattr(reader, "of_job"):
-            raise UnderstudyError(f"--job: expected only with Darshan logs, not {found[0]}")
-        found = reader.of_job(found, job)
+            kinds = " or ".join(m.KIND for m in readers.modules() if hasattr(m, "of_job"))
+            raise UnderstudyError(f"--job: expected only with {kinds}, not {first}")
+        found = readers.asked(reader, "of_job", first, found, job)
     return reader, tuple(found)
 
 
@@ -220,21 +196,6 @@ def _repeated(reader: ModuleType, traces: Sequence[Path], name: str) -> str:
         return ""
     name = name.lower()
     alone = set(re.split(r"[^a-z0-9]+", name))
-    words = {word for trace in traces for word in reader.private_words(trace)}
+    words = {w for t in traces for w in readers.asked(reader, "private_words", t, t)}
     found = [w for w in words if w in alone or (len(w) > 3 and w in name)]
     return max(found, key=len, default="")
-
-
-def _reader(trace: Path) -> ModuleType:
-    """The reader whose suffixes fit the file, else whose beginnings (STARTS) do, else the one that
-    has no beginnings and takes any file."""
-    modules = [
-        importlib.import_module(f"{readers.__name__}.{m.name}")
-        for m in pkgutil.iter_modules(readers.__path__)
-    ]
-    fitting = [m for m in modules if trace.suffix in m.SUFFIXES]
-    if not fitting and trace.is_file():
-        with trace.open("rb") as file:
-            head = file.read(64)
-        fitting = [m for m in modules if head.startswith(getattr(m, "STARTS", ()))]
-    return (fitting or [m for m in modules if not hasattr(m, "STARTS")])[0]

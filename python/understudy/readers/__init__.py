@@ -1,1 +1,87 @@
-"""Readers: one file per trace format, each with `read(path, …) -> Workload`."""
+"""Readers: one file per trace format, with `read(path, …) -> Workload`; see CONTRIBUTING.md.
+
+A reader defines `SUFFIXES` of its files and `KIND`, what such a file is ("a Darshan log"). It may
+define `STARTS`, beginnings of files of other suffixes; `OPTIONS` of the command line, each an
+argument of `read`; and the hooks `private_words`, `of_job` and `closing`.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+from understudy.errors import UnderstudyError
+
+
+def modules() -> list[ModuleType]:
+    """The readers, by name."""
+    found = pkgutil.iter_modules(__path__)
+    return [importlib.import_module(f"{__name__}.{module.name}") for module in found]
+
+
+def reader_of(trace: Path) -> ModuleType:
+    """The reader with the suffix of a file, else the one with its beginning."""
+    known = modules()
+    for module in known:
+        if trace.suffix in module.SUFFIXES:
+            return module
+    if not trace.is_file():
+        what = "expected a regular file, not a FIFO or device"
+        raise UnderstudyError(
+            f"{trace}: {what if trace.exists() else 'cannot be opened: No such file or directory'}"
+        )
+    try:
+        with trace.open("rb") as file:
+            head = file.read(64)
+    except OSError as error:
+        raise UnderstudyError(f"{trace}: cannot be opened: {error.strerror}") from error
+    for module in known:
+        if head.startswith(getattr(module, "STARTS", ())):
+            return module
+    expected = " or ".join(f"{m.KIND} ({', '.join(m.SUFFIXES)})" for m in known)
+    raise UnderstudyError(f"{trace}: it starts with {head[:8]!r}, expected {expected}")
+
+
+def asked(reader: ModuleType, hook: str, trace: Path, *arguments: Any, **options: Any) -> Any:
+    """What a function of a reader returns of a trace; text that cannot be decoded is an error of
+    the trace."""
+    function: Callable[..., Any] = getattr(reader, hook)
+    try:
+        return function(*arguments, **options)
+    except UnicodeDecodeError as error:
+        raise UnderstudyError(
+            f"{trace}: not {reader.KIND}: no text at byte {error.start} ({error.reason})"
+        ) from error
+
+
+def options_of(reader: ModuleType) -> list[click.Parameter]:
+    """The options of the command line that a reader defines."""
+
+    def holder() -> None:
+        """Holds the options that the decorators add."""
+
+    for option in reversed(getattr(reader, "OPTIONS", ())):
+        option(holder)
+    found: list[click.Parameter] = getattr(holder, "__click_params__", [])
+    return found[::-1]
+
+
+def options() -> list[click.Parameter]:
+    """Those of all readers, each name once."""
+    found = {option.name: option for module in modules() for option in options_of(module)}
+    return list(found.values())
+
+
+def takes(reader: ModuleType, argument: str) -> bool:
+    """Whether the function `read` of a reader has an argument."""
+    return argument in inspect.signature(reader.read).parameters
+
+
+def kinds_with(argument: str) -> Iterator[str]:
+    """The kinds of traces whose readers have an argument."""
+    return (module.KIND for module in modules() if takes(module, argument))

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import click
 import numpy as np
 
 from understudy import __version__
@@ -39,10 +40,28 @@ from understudy.skel.descriptor import METHODS, Descriptor, Group
 from understudy.skel.expressions import Integers
 from understudy.skel.generate import Names, method_parameters
 from understudy.skel.parameters import Parameters, Test
-from understudy.skel.project import application_of
+from understudy.skel.project import SETTINGS, application_of
 
+KIND = "an ADIOS descriptor"
 SUFFIXES = (".xml",)
 STARTS = (b"<",)
+OPTIONS = (
+    click.option(
+        "-n", "--ranks", type=click.IntRange(min=1), default=None,
+        help="ADIOS: MPI ranks of the workload; default: the cores of the parameters' batch.",
+    ),
+    click.option(
+        "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
+        help="ADIOS: parameters with the sizes, from `understudy skel params`; default: "
+        "the file next to the descriptor.",
+    ),
+    SETTINGS,
+    click.option(
+        "-a", "--method", default=None,
+        help="ADIOS: method, e.g. POSIX, MPI_LUSTRE, MPI_AMR, or adios for the library "
+        "itself; default: the method of the descriptor.",
+    ),
+)  # fmt: skip
 POINTS = {
     "POSIX": ("posix", "file-per-process"),
     "MPI": ("mpiio", "shared"),
@@ -58,7 +77,6 @@ def read(
     *,
     name: str | None = None,
     keep_names: bool = False,
-    partial: bool = False,
     tick: Callable[[float], None] = lambda _: None,
     ranks: int | None = None,
     parameters_file: Path | None = None,
@@ -70,10 +88,8 @@ def read(
     `ranks` (default: the cores of the parameters' first batch), `parameters_file` (default: the
     one beside the descriptor, else default sizes), `settings` of scalars and switches, `method` of
     ADIOS, or adios for the library itself (default: the descriptor's). `name` and `keep_names` are
-    as for other traces; `partial` has no meaning here.
+    as for other traces.
     """
-    if partial:
-        raise UnderstudyError(f"{path}: --partial: expected only with a Darshan log")
     found = descriptor.read(path)
     values = _parameters(path, found, parameters_file)
     values = parameters.with_values(found, values, settings or {})

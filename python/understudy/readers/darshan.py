@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import numpy as np
 
 from understudy import __version__
@@ -29,7 +30,21 @@ from understudy.inference.series import find_series
 from understudy.inference.streams import Composer
 from understudy.inference.time_steps import TimeSteps
 
+KIND = "a Darshan log"
 SUFFIXES = (".darshan",)
+STARTS = (b"3.", b"\x1f\x8b", b"BZh")  # versions, and logs that are compressed as a whole
+OPTIONS = (
+    click.option(
+        "--partial", is_flag=True,
+        help="Describe a log whose modules ran out of memory; files opened later are missing.",
+    ),
+    click.option(
+        "--join-jobs", is_flag=True,
+        help="Several Darshan logs: join those of different jobs of one program, such as runs of "
+        "a campaign, or processes whose job IDs are process IDs. The time between jobs is left "
+        "out.",
+    ),
+)  # fmt: skip
 KEPT_BYTES = 31 << 20
 """Once so much memory was allocated and freed, the C library of GNU keeps smaller blocks for the
 next use, instead of asking the kernel for new pages for each."""

@@ -31,10 +31,6 @@ MAKES = click.option(
     help="Also build the program, in build/.",
 )  # fmt: skip
 FORCE = click.option("-f", "--force", is_flag=True, help="Replace existing files.")
-SETTINGS = click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True,
-    help="Set a scalar, or a switch (yes, no); may be repeated.",
-)  # fmt: skip
 
 
 def application_of(path: Path) -> str:
@@ -70,6 +66,13 @@ def settings_of(words: tuple[str, ...]) -> dict[str, str]:
         if "=" not in word.strip("="):
             raise UnderstudyError(f"--set {word}: expected NAME=VALUE")
     return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+SETTINGS = click.option(
+    "--set", "settings", metavar="NAME=VALUE", multiple=True,
+    callback=lambda _, __, words: settings_of(words),
+    help="Set a scalar, or a switch (yes, no); may be repeated.",
+)  # fmt: skip
 
 
 def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[int, int]]:

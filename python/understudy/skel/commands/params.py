@@ -12,7 +12,6 @@ from understudy.skel.project import (
     application_of,
     check,
     read,
-    settings_of,
     write,
 )
 
@@ -28,7 +27,7 @@ from understudy.skel.project import (
 )  # fmt: skip
 @FORCE
 def command(
-    descriptor_file: Path, cores: int, settings: tuple[str, ...], output: Path | None, force: bool
+    descriptor_file: Path, cores: int, settings: dict[str, str], output: Path | None, force: bool
 ) -> None:
     """Write parameters for DESCRIPTOR, to be edited: a value for each scalar, the contents of each
     array, and a batch with a test for each group.
@@ -41,7 +40,7 @@ def command(
     found = read(descriptor_file)
     names = generate.Names(application=application_of(descriptor_file))
     values = parameters.default(found, names.application, cores)
-    values = parameters.with_values(found, values, settings_of(settings))
+    values = parameters.with_values(found, values, settings)
     check(found, values)
     text = generate.parameters_text(found, values)
     write({output or Path(names.parameters): text}, force)
