@@ -21,7 +21,7 @@ from understudy.reframe.session import exit_on_error
 STATES = {claims.HOLDS: "held", claims.FAILS: "refuted", claims.UNDECIDED: "undecided"}
 
 
-class Claimed(rfm.RunOnlyRegressionTest):
+class Claimed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     """Judges every claim in the references of the system; one that does not hold fails."""
 
     records = variable(str, value="", loggable=True)  # a directory; by default those kept
