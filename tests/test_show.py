@@ -102,3 +102,20 @@ def test_a_device_is_no_input(command: str) -> None:
     assert done.stderr == (
         "understudy: /dev/zero: is a device; expected the name of a file to read\n"
     )
+
+
+def jittering(number: int) -> Stream:
+    """Dumps whose period is never the same, and whose sizes differ from stream to stream."""
+    stream = station(number)
+    first = stream.dumps[0]
+    dumps = tuple(replace(first, time_s=k + 0.1 * (k * 7 % 5), repeat=None) for k in range(100))
+    return replace(stream, name=f"output-{number}", dumps=dumps)
+
+
+@pytest.mark.parametrize("count", [1, 30, 300])
+def test_sixty_lines_show_any_workload(count: int, tmp_path: Path) -> None:
+    made = of(*(jittering(k) if k % 3 else station(k) for k in range(count)))
+    made = replace(made, source=replace(made.source, notes=("a note",) * 100))
+    assert len(shown(made, tmp_path)) <= 60
+    assert "90 more notes: --all shows them" in shown(made, tmp_path)
+    assert len(shown(made, tmp_path, "--all")) > count + 100

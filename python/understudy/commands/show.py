@@ -1,6 +1,7 @@
 """understudy show: a workload, a run or a Darshan log as tables."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -19,6 +20,8 @@ from understudy.files import expect_no_device
 from understudy.tables import table
 from understudy.units import rate, seconds, size
 
+LINES = 60  # unless all are asked for
+STREAMS, NOTES = 20, 10  # of these lines, at most
 FEW = 4  # streams or dumps that are alike and are still listed one by one are fewer
 CLOSE = 0.01  # share of their period by which dumps of one line may be off
 
@@ -28,7 +31,7 @@ CLOSE = 0.01  # share of their period by which dumps of one line may be off
 @click.option("--dumps/--no-dumps", default=True, help="List the dumps, or only the streams.")
 @click.option(
     "--all", "everything", is_flag=True,
-    help="List every stream and dump; default: those that are alike take one line.",
+    help="List every stream, dump and note; default: at most 60 lines, alike ones folded.",
 )  # fmt: skip
 def command(file: Path, dumps: bool, everything: bool) -> None:
     """Print the streams and dumps of FILE: a workload, a run record or a measurement.
@@ -37,18 +40,31 @@ def command(file: Path, dumps: bool, everything: bool) -> None:
     module.
 
     Sizes are binary (1 MiB = 1,048,576 bytes), times in seconds since the start. Streams of equal
-    kind, calls and number of dumps, and dumps of equal bytes and period, take one line.
+    kind, calls and number of dumps, and dumps of equal bytes and period, take one line; where the
+    lines are more than 60, more of them do.
     """
+    lines = list(_lines(file, dumps, everything))
+    if not everything and len(lines) > LINES:
+        lines[LINES - 1 :] = [_left_out(len(lines) - LINES + 1, "lines")]
+    click.echo("\n".join(lines))
+
+
+def _left_out(count: int, what: str) -> str:
+    return f"{count:,} more {what}: --all shows them"
+
+
+def _lines(file: Path, dumps: bool, everything: bool) -> Iterator[str]:
     if _show_log.is_log(file):
-        click.echo("\n".join(_show_log.lines(file)))
+        yield from _show_log.lines(file)
         return
     row = _decoded(file)
     schema = str(row.get("schema", "")) if isinstance(row, dict) else ""
     if not schema or schema.startswith("understudy/workload/"):
-        lines = _workload(workload.build(row, str(file)), dumps, FEW if not everything else 0)
+        shown = workload.build(row, str(file))
+        text = "\n".join(_all_of(shown, dumps) if everything else _short(shown, dumps))
     else:
-        lines = _run(producers.load(file, row), dumps)
-    click.echo("\n".join(lines))
+        text = "\n".join(_run(producers.load(file, row), dumps))
+    yield from text.split("\n")
 
 
 def _decoded(file: Path) -> Any:
@@ -65,36 +81,72 @@ def _decoded(file: Path) -> Any:
 # -- workloads ------------------------------------------------------------------------------------
 
 
-def _workload(shown: Workload, dumps: bool, few: int) -> Iterator[str]:
-    """The lines of a workload; `few` or more that are alike are folded, 0: nothing is."""
+def _head(shown: Workload) -> str:
     runtime = "unknown" if shown.runtime_s is None else seconds(shown.runtime_s)
     count = len(shown.streams)
-    yield (
+    return (
         f"{shown.name}: {shown.ranks} ranks, {size(shown.bytes)} in {count} "
         f"{'stream' if count == 1 else 'streams'}, run time {runtime}"
     )
-    folds = list(_folded(shown.streams, few))
-    yield from table(
-        "\nStreams",
-        ("stream", "", "layout", "method", ">dumps", ">bytes", ">first", ">last", ">transfer"),
-        map(_stream_row, folds),
-    )
-    if dumps:
-        lines = sorted((line for f in folds for line in _dump_lines(f, few)), key=lambda x: x.key)
-        columns = (">time", "", "stream", ">dump", ">bytes", ">overhead", ">variables")
-        yield from table("\nDumps", columns, (line.cells for line in lines))
-    for k, note in enumerate(shown.source.notes):
+
+
+def _stream_table(folds: Sequence[Sequence[Stream]]) -> Iterator[str]:
+    columns = ("stream", "", "layout", "method", ">dumps", ">bytes", ">first", ">last",
+               ">transfer")  # fmt: skip
+    return table("\nStreams", columns, map(_stream_row, folds))
+
+
+def _dump_table(lines: Iterable["_DumpLine"]) -> Iterator[str]:
+    columns = (">time", "", "stream", ">dump", ">bytes", ">overhead", ">variables")
+    cells = (line.cells for line in sorted(lines, key=lambda x: x.key))
+    return table("\nDumps", columns, cells)
+
+
+def _note_lines(notes: Iterable[str]) -> Iterator[str]:
+    for k, note in enumerate(notes):
         yield ("\n" if k == 0 else "") + printable(f"Note: {note}")
 
 
-def _folded(streams: Sequence[Stream], few: int) -> Iterator[list[Stream]]:
-    """Streams in lists of those that are alike, each at the place of its first."""
+def _all_of(shown: Workload, dumps: bool) -> Iterator[str]:
+    """Every stream, dump and note of a workload."""
+    yield _head(shown)
+    folds = [[stream] for stream in shown.streams]
+    yield from _stream_table(folds)
+    if dumps:
+        yield from _dump_table(line for f in folds for line in _dump_lines(f, EACH))
+    yield from _note_lines(shown.source.notes)
+
+
+def _short(shown: Workload, dumps: bool) -> Iterator[str]:
+    """At most LINES lines of a workload: those that are alike are folded, then the streams with
+    fewest bytes left out, and then dumps folded that are alike but for their times, or not."""
+    folds = list(_folded(shown.streams))
+    most = sorted(folds, key=lambda f: -sum(s.bytes for s in f))[:STREAMS]
+    kept = [fold for fold in folds if len(folds) <= STREAMS or fold in most]
+    lines = [_head(shown), *_stream_table(kept)]
+    if len(kept) < len(folds):
+        lines.append(_left_out(sum(map(len, folds)) - sum(map(len, kept)), "streams"))
+    notes = list(_note_lines(shown.source.notes[:NOTES]))
+    if len(shown.source.notes) > NOTES:
+        notes.append(_left_out(len(shown.source.notes) - NOTES, "notes"))
+    if dumps:
+        left = LINES - sum(x.count("\n") + 1 for x in (*lines, *notes))
+        for how in (PERIOD, BYTES, STREAM):
+            rows = list(_dump_table(line for f in kept for line in _dump_lines(f, how)))
+            if sum(x.count("\n") + 1 for x in rows) <= left:
+                break
+        lines += rows
+    yield from lines + notes
+
+
+def _folded(streams: Sequence[Stream]) -> Iterator[list[Stream]]:
+    """Streams in lists of those that are alike, FEW or more, each at the place of its first."""
     alike: dict[Any, list[Stream]] = {}
     for stream in streams:
         alike.setdefault(_shape(stream), []).append(stream)
     for stream in streams:
         some = alike[_shape(stream)]
-        if not few or len(some) < few:
+        if len(some) < FEW:
             yield [stream]
         elif some[0] is stream:
             yield some
@@ -159,23 +211,30 @@ class _Numbered:
     sizes: tuple[int, int | None, int]  # bytes, overhead, variables
 
 
-def _dump_lines(streams: Sequence[Stream], few: int) -> Iterator[_DumpLine]:
+# What dumps of one line have in common.
+EACH, PERIOD, BYTES, STREAM = "each", "period", "bytes", "stream"
+_COMMON: dict[str, Callable[[_Numbered], Any]] = {
+    PERIOD: lambda e: (e.sizes, e.dump.repeat), BYTES: lambda e: e.sizes, STREAM: lambda e: 0,
+}  # fmt: skip
+
+
+def _dump_lines(streams: Sequence[Stream], how: str) -> Iterator[_DumpLine]:
+    """The lines of alike streams: of each entry, or of those in a row that share `how`."""
     name = _name(streams)
     entries = [_numbered(s) for s in streams]
     if (
         len(streams) > 1
     ):  # with repeats their entries may differ in number; the first stands for all
         entries = [_added(entries)] if len({len(e) for e in entries}) == 1 else entries[:1]
-    for _, same in groupby(entries[0], key=lambda e: (e.sizes, e.dump.repeat)):
+    for _, same in groupby(entries[0], key=None if how == EACH else _COMMON[how]):
         group = list(same)
-        period_s = _period_s(group)
-        if few and len(group) >= few and period_s is not None:
-            yield _line(name, group[0], group[-1].number, period_s)
+        period_s = _period_s(group, CLOSE if how == PERIOD else math.inf)
+        if how != EACH and len(group) >= FEW and period_s is not None:
+            yield _line(name, group, period_s, exact=how == PERIOD)
         else:
             for entry in group:
                 repeat = entry.dump.repeat
-                last = entry.number + entry.dump.count - 1
-                yield _line(name, entry, last, repeat.period_s if repeat else None)
+                yield _line(name, [entry], repeat.period_s if repeat else None, exact=True)
 
 
 def _numbered(stream: Stream) -> list[_Numbered]:
@@ -198,26 +257,39 @@ def _added(streams: Sequence[Sequence[_Numbered]]) -> list[_Numbered]:
     return made
 
 
-def _period_s(group: Sequence[_Numbered]) -> float | None:
-    """The seconds between dumps of one line, None where they differ."""
-    if len(group) < 2 or group[0].dump.repeat:
+def _period_s(group: Sequence[_Numbered], close: float) -> float | None:
+    """The seconds between dumps of one line, None where they differ by more than `close` of it."""
+    if len(group) < 2 or (group[0].dump.repeat and close != math.inf):
         return None
-    mean = (group[-1].dump.time_s - group[0].dump.time_s) / (len(group) - 1)
+    last = group[-1]
+    mean = (last.dump.time_s - group[0].dump.time_s) / (last.number - group[0].number)
     off = max(abs(b.dump.time_s - a.dump.time_s - mean) for a, b in pairwise(group))
-    return mean if off <= CLOSE * mean else None
+    return mean if off <= close * mean or close == math.inf else None
 
 
-def _line(name: str, entry: _Numbered, last: int, period_s: float | None) -> _DumpLine:
-    moved, over, count = entry.sizes
-    time_s, first = entry.dump.time_s, entry.number
+def _line(
+    name: str, group: Sequence[_Numbered], period_s: float | None, *, exact: bool
+) -> _DumpLine:
+    """A line of entries in a row; `exact`: they have the period, else it is their mean."""
+    time_s, first = group[0].dump.time_s, group[0].number
+    last = group[-1].number + group[-1].dump.count - 1
+    every = "every" if exact else "about every"
     return _DumpLine(
         key=(time_s, name, first),
         cells=(
-            f"{time_s:.3f} s", "" if period_s is None else f"every {seconds(period_s)}", name,
-            str(first) if last == first else f"{first} to {last}", f"{moved:,}",
-            "" if over is None else f"{over:,}", str(count),
+            f"{time_s:.3f} s", "" if period_s is None else f"{every} {seconds(period_s)}", name,
+            str(first) if last == first else f"{first} to {last}",
+            *(_range([entry.sizes[k] for entry in group]) for k in range(3)),
         ),
     )  # fmt: skip
+
+
+def _range(values: Sequence[int | None]) -> str:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return ""
+    low, high = min(known), max(known)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 # -- runs -----------------------------------------------------------------------------------------
