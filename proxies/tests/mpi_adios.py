@@ -317,7 +317,11 @@ def kernel_invalid_input(player: Player) -> None:
         (chimera, ("-o", "data", "-c", traces / "gts.xml"), "undefined group: restart.model"),
         (gts, ("--mimax=1e5",), "--mimax 1e5: expected a whole number"),
         (gts, (), "--directory is missing"),
-        (gts, ("-o", "data", "-c", traces / "gts.xml", "-a", "FLOPPY"), "--method FLOPPY: in ADIOS 1.13.1"),
+        (
+            gts,
+            ("-o", "data", "-c", traces / "gts.xml", "-a", "FLOPPY"),
+            "--method FLOPPY: in ADIOS 1.13.1",
+        ),
     ]
     for program, given, message in cases:
         outcome = program.run(2, *given)
