@@ -21,8 +21,7 @@ from typing import IO, Any
 from reframe.core.runtime import runtime
 from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.schedulers.pbs import PbsJobScheduler
-
-from understudy.reframe import session
+from reframe.frontend.executors import Runner
 
 _held: list[IO[str]] = []  # the lock of this session, until it ends
 LOCK = ".session"
@@ -30,10 +29,19 @@ LOCK = ".session"
 
 @cache
 def own_directories() -> None:
-    """From now on, a session that stages cases while another one does so in the same directory has
-    directories beside: stage-2 and output-2. Called when checks are loaded."""
-    if not session.stages(sys.argv[1:]):
-        return
+    """From now on, a session that runs cases while another one does so in the same directory has
+    directories beside: stage-2 and output-2. One that is refused makes none."""
+    run_all = Runner.runall
+
+    @wraps(run_all)
+    def apart(*arguments: Any, **options: Any) -> Any:
+        _take_directories()
+        return run_all(*arguments, **options)
+
+    Runner.runall = apart
+
+
+def _take_directories() -> None:
     here = runtime()
     stage = Path(here.stagedir or Path(here.prefix) / "stage").absolute()
     output = Path(here.outputdir or Path(here.prefix) / "output").absolute()
