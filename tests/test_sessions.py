@@ -181,6 +181,82 @@ def test_an_impossible_value_ends_with_one_message(
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stdout
 
 
+def test_a_mistyped_parameter_is_told_once(here: Session) -> None:
+    done = here.run("-r", SYSTEM, "-P", "metod=posix")
+    assert (done.returncode, done.stderr) == (
+        1, "understudy: -P metod=posix: metod is not a parameter of any selected check\n"
+    )  # fmt: skip
+    assert "WARNING" not in done.stdout
+    assert not list((here.folder / "out").rglob("*.json.gz"))
+
+
+BROKEN = "echo 'cannot connect to server' >&2; exit 111"
+UNKNOWN = "echo 'Unknown option: version' >&2; echo 'Usage: qsub [-a TIME]' >&2; exit 2"
+
+
+@pytest.mark.parametrize(("system", "programs", "message"), [
+    ("titan", {"qsub": BROKEN},
+     "cannot use qsub, which ended with status 111: cannot connect to server"),
+    ("archer", {"qsub": UNKNOWN, "qstat": BROKEN},
+     "cannot use qstat, which ended with status 111: cannot connect to server"),
+    ("tinis", {"sbatch": "exit 3", "sinfo": ""},
+     "cannot use sbatch, which ended with status 3: it printed nothing"),
+    ("tinis", {"sbatch": "", "sinfo": BROKEN},
+     "cannot use sinfo, which ended with status 111: cannot connect to server"),
+])  # fmt: skip
+@pytest.mark.parametrize("check", ["Replay", "^Ior"])
+def test_a_broken_batch_system_is_one_message(
+    here: Session, system: str, programs: dict[str, str], message: str, check: str
+) -> None:
+    for name, script in programs.items():
+        here.program(name, f'echo "{name} $*" >>{here.folder}/asked\n{script}')
+    named = {"names": check} if check.startswith("^") else {"check": check}
+    done = here.run("-r", f"--system={system}", **named)
+    assert (done.returncode, done.stderr) == (
+        1, f"understudy: system {system} {message}; use --dry-run to see its job scripts, or "
+        f"`make rehearse SYSTEM={system}` in a checkout to run them on a stand-in\n"
+    ), done.stdout  # fmt: skip
+    asked = (here.folder / "asked").read_text().splitlines()
+    assert len(asked) == len(set(asked)) <= len(programs), "each is asked once"
+    assert "RUN" not in done.stdout
+    assert not list((here.folder / "out").rglob("*.json.gz")), "no night was missed"
+    assert not (here.folder / "reframe").exists(), "nothing was touched"
+    assert here.run("--dry-run", f"--system={system}", "-P", "method=posix", **named).stderr == ""
+
+
+def test_a_batch_system_that_answers_gets_its_jobs(here: Session) -> None:
+    """Slurm's qsub for Torque knows no --version, and its qstat fails where there are no jobs."""
+    here.program(
+        "qsub", f'[ "$1" != --version ] || {{ {UNKNOWN}; }}\necho one >>{here.folder}/jobs'
+    )
+    here.program("qstat", '[ "$1" = -Q ] || exit 153')
+    here.run("-r", "--system=titan", "-P", "method=posix", check="Replay")
+    assert (here.folder / "jobs").read_text().startswith("one\n")
+
+
+@pytest.mark.parametrize("arguments", [
+    ["--system=generic"],
+    [SYSTEM, "--restore-session=/nosuch"],
+    [SYSTEM, "--repeat=x"],
+    [SYSTEM, "--mode=nosuch"],
+])  # fmt: skip
+def test_a_session_that_was_refused_leaves_no_record(here: Session, arguments: list[str]) -> None:
+    done = here.run("-r", *arguments)
+    assert done.returncode == 1, done.stdout
+    assert not list((here.folder / "out").rglob("*.json.gz"))
+
+
+def test_references_that_cannot_be_read_leave_no_record(here: Session) -> None:
+    site = here.folder / "site" / "references"
+    site.mkdir(parents=True)
+    (site / "localhost.yaml").write_text("[")
+    here.environment["UNDERSTUDY_PATH"] = str(site.parent)
+    done = here.run("-r", SYSTEM)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith(f"understudy: {site}/localhost.yaml: cannot be read: ")
+    assert not list((here.folder / "out").rglob("*.json.gz"))
+
+
 def test_an_empty_listing_says_so_and_leaves_no_log(here: Session) -> None:
     temporary = here.folder / "tmp"
     temporary.mkdir()

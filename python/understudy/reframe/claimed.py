@@ -36,7 +36,7 @@ class Claimed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         super().skip(msg)
 
     def user_deps(self) -> Any:
-        session.check_variables(given.has_variable, given.expected)
+        given.check()
         return super().user_deps()
 
     @run_after("init")
@@ -92,4 +92,5 @@ class Claimed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         return sum(finding.state == state for finding in self.findings)
 
 
+given.check_before_parameterizing()
 staging.own_directories()

@@ -3,8 +3,10 @@
 """What -S and -P of the command line may name, and which values they take."""
 
 import math
+import sys
 from abc import ABCMeta
 from collections.abc import Iterator
+from functools import cache, wraps
 from typing import Any
 
 import reframe as rfm
@@ -50,6 +52,29 @@ class Abstract(RegressionTestMeta, ABCMeta):
                 raise
             # ReFrame would skip the file and go on without its checks, or print a traceback.
             session.end(f"-S {name}={text}: expected {of_variable(cls, name)}")
+
+
+def check() -> None:
+    """End the session if it cannot run as the command line says."""
+    session.check_given(has_variable, expected)
+    session.check_selection()
+
+
+@cache
+def check_before_parameterizing() -> None:
+    """From now on, what the command line says is checked before ReFrame gives each case the values
+    of -P: it would warn of a name that it does not know once for each case."""
+    module: Any = sys.modules.get("reframe.frontend.cli")
+    parameterize = getattr(module, "parameterize_tests", None)
+    if parameterize is None:
+        return
+
+    @wraps(parameterize)
+    def checked(*arguments: Any) -> Any:
+        session.check_given(has_variable, expected)
+        return parameterize(*arguments)
+
+    module.parameterize_tests = checked
 
 
 def has_variable(test: str | None, name: str) -> bool:

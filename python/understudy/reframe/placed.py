@@ -9,6 +9,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import promises
 from understudy.reframe import (
+    batch,
     endings,
     given,
     listing,
@@ -117,7 +119,8 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         super().skip(msg)
 
     def user_deps(self) -> Any:
-        session.check_variables(given.has_variable, given.expected)
+        given.check()
+        _expect_jobs_to_start()
         return super().user_deps()
 
     @property
@@ -351,18 +354,6 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
             f"{scratch}: {self.bytes_needed} bytes are needed, {free} are free",
         )
 
-    def _check_programs(self) -> None:
-        """An UnderstudyError if this host cannot start a real run on the system."""
-        if not session.asks_to_run(sys.argv[1:]):
-            return
-        system = runtime().system
-        if program := session.missing_program(system.partitions):
-            raise UnderstudyError(
-                f"system {system.name} needs {program}, which is not on this host; "
-                "use --dry-run to see its job scripts, or `make rehearse "
-                f"SYSTEM={system.name}` in a checkout to run them on a stand-in"
-            )
-
     def layout_options(self) -> list[str]:
         """The layout that is asked for, as the player and understudy-storage take it."""
         return [f"{LAYOUT_OPTIONS[key]} {n}" for key, n in self.asked_layout().items()]
@@ -519,6 +510,23 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         )
 
 
+@cache
+def _expect_jobs_to_start() -> None:
+    """End the session, once it is known what is selected, if this host cannot start its jobs."""
+    if not session.asks_to_run(sys.argv[1:]):
+        return
+    system = runtime().system
+    selected = session.selected()
+    partitions = system.partitions
+    if selected is not None:
+        partitions = [case.partition for case in selected if isinstance(case.check, Placed)]
+    if fault := batch.fault(partitions):
+        session.end(
+            f"system {system.name} {fault}; use --dry-run to see its job scripts, or "
+            f"`make rehearse SYSTEM={system.name}` in a checkout to run them on a stand-in"
+        )
+
+
 def _at_most(count: int, most: int | None) -> int:
     """The count, or all targets of the file system if it has fewer and states it."""
     return count if most is None else min(count, most)
@@ -535,5 +543,6 @@ def _ignore_former_name(test: type) -> None:
 _ignore_former_name(Placed)
 listing.summarize()
 session.run_one_by_one()
+given.check_before_parameterizing()
 staging.own_directories()
 staging.quote_paths()

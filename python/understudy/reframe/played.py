@@ -122,7 +122,6 @@ class Played(Placed):
             except UnderstudyError as error:
                 refuse(self, str(error))
                 self._play("none", 0)
-            self._check_programs()
         self.as_listed = self.described
         last_s = max(s.last_s for s in self.described.streams)
         if self.time_scale is None:

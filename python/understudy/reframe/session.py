@@ -12,12 +12,11 @@ import logging
 import os
 import re
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -36,7 +35,6 @@ from understudy.records import store
 from understudy.reframe import enough
 from understudy.reframe.endings import LONGEST_REASON
 from understudy.reframe.live import Live
-from understudy.reframe.systems import NEEDS
 
 FAILURE = 1
 DRY = "--dry-run"
@@ -78,8 +76,7 @@ class _Progress:
     """How far the session has come."""
 
     ended = False  # with a message of ours
-    loaded = False  # all checks
-    checks = 0  # that were created
+    began = False  # to run what was selected, be it nothing
     ran = 0  # cases
     aborted = False  # by a signal
     installing = False  # the programs, which began and has not ended well
@@ -116,7 +113,7 @@ def refuse(check: Any, message: str) -> None:
     _progress.refused[check.unique_name] = message
 
 
-def _selected() -> list[Any] | None:
+def selected() -> list[Any] | None:
     """The test cases that are selected, as ReFrame's front end has them; None where it cannot be
     told, and any may be."""
     for known in _callers():
@@ -161,25 +158,27 @@ def asks_to_run(arguments: Sequence[str]) -> bool:
     return run and DRY not in arguments
 
 
-def stages(arguments: Sequence[str]) -> bool:
-    """True for arguments of ReFrame that write job scripts: a real run, or a dry one."""
-    return asks_to_run(arguments) or DRY in arguments
-
-
 def expect_a_run() -> None:
     """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
     name or a system without its programs passes. Called once, by ReFrame's configuration."""
-    if stages(sys.argv[1:]):
+    if asks_to_run(sys.argv[1:]) or DRY in sys.argv:
+        run_all = Runner.runall
+
+        @wraps(run_all)
+        def noted(*arguments: Any, **options: Any) -> Any:
+            _progress.began = True
+            return run_all(*arguments, **options)
+
+        Runner.runall = noted
         atexit.register(_fail_without_a_run)
 
 
 def _fail_without_a_run() -> None:
-    began = _progress.loaded or not _progress.checks
     dry = DRY in sys.argv
     if _progress.aborted and _progress.interrupted:
         told = ", ".join(_progress.interrupted)
         _keep_or_tell(f"the session was ended while these ran: {told}")
-    if _progress.ran or _progress.ended or not began or (dry and _progress.skipped):
+    if _progress.ran or _progress.ended or not _progress.began or (dry and _progress.skipped):
         return
     try:
         nothing = nothing_selected(bool(_progress.skipped) or _progress.installing)
@@ -194,7 +193,7 @@ def _fail_without_a_run() -> None:
     else:
         told = reason = "the programs were not installed, for the reason above"
     print(f"understudy: nothing ran: {told}", file=sys.stderr, flush=True)
-    if not dry:
+    if not dry and runtime().system.name != UNKNOWN_HOST:
         _keep_or_tell(f"nothing ran: {reason}")
     sys.stdout.flush()
     logging.shutdown()
@@ -249,7 +248,6 @@ _nothing_passed = _NothingPassed()
 
 def note_check() -> None:
     """A check was created."""
-    _progress.checks += 1
     logger = getattr(frontend_logging, "_logger", None)
     if logger is not None and asks_to_run(sys.argv[1:]):
         logger.addFilter(_nothing_passed)  # no second time
@@ -300,21 +298,17 @@ def _parsed(arguments: tuple[str, ...]) -> argparse.Namespace:
     return parser.parse_known_args(arguments)[0]
 
 
-def check_variables(
+@cache
+def check_given(
     knows: Callable[[str | None, str], bool],
     expects: Callable[[str | None, str, str], str | None],
 ) -> None:
     """End the session if the command line sets a variable or a parameter that no check has, or a
-    parameter to what is none of its values, or if a selected test was refused; warn of cases
-    that are too small for the mode accept.
+    parameter to what is none of its values. Called after all checks are loaded.
 
-    ReFrame calls this for every check, after all are loaded and before it lists or runs any.
     `knows` tells of a class (None: of any) whether it has a variable, `expects` what -P takes
     instead of a value: None where the value is possible, and no text where the name is unknown.
     """
-    if _progress.loaded:
-        return
-    _progress.loaded = True
     for word in _given().setvar:
         name, equals, _ = word.partition("=")
         test, _, variable = name.rpartition(".")
@@ -335,12 +329,18 @@ def check_variables(
                 end(f"-P {word}: {parameter} is not a parameter of {where}")
             if expected is not None:
                 end(f"-P {name}={value}: expected {expected}")
-    selected = _selected()
-    names = None if selected is None else {case.check.unique_name for case in selected}
+
+
+@cache
+def check_selection() -> None:
+    """End the session if a selected test was refused; warn of cases that are too small for the
+    mode accept. ReFrame calls this for every check, before it lists or runs any."""
+    cases = selected()
+    names = None if cases is None else {case.check.unique_name for case in cases}
     for test, message in _progress.refused.items():
         if names is None or test in names:
             end(message)
-    if _given().mode == ACCEPT and (told := enough.warning(selected or ())):
+    if _given().mode == ACCEPT and (told := enough.warning(cases or ())):
         print(f"understudy: {told}", file=sys.stderr, flush=True)
 
 
@@ -351,9 +351,3 @@ def again() -> str:
     words = ["--system", given.system] if given.system else []
     words += [word for variable in given.setvar for word in ("-S", variable)]
     return f'reframe() {{ command reframe {shlex.join(words)} "$@"; }}'
-
-
-def missing_program(partitions: Iterable[Any]) -> str | None:
-    """The first program that one of ReFrame's partitions needs and this host does not have."""
-    programs = (program for p in partitions for program in p.extras.get(NEEDS, ()))
-    return next((program for program in programs if shutil.which(program) is None), None)

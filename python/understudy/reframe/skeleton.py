@@ -162,11 +162,6 @@ class SkeletonAccuracy(Accuracy):
         if again and (not has or self.aggregators == max(1, self.ranks // usual)):
             self.valid_systems = []
 
-    @run_after("init")
-    def check_programs(self) -> None:
-        with exit_on_error():
-            self._check_programs()
-
     @run_after("setup")
     def select_test(self) -> None:
         self.application = self.built.application

@@ -61,7 +61,6 @@ class TransferAccuracy(Interleaved):
         with exit_on_error():
             self.case = cases.get(self.application)
             self.described = _described(self.case)
-            self._check_programs()
         self.num_tasks = self.ranks = self.case.ranks
 
     @property
