@@ -415,6 +415,25 @@ def test_a_program_that_is_missing_is_a_reason_too(site: Path) -> None:
     assert "no-such-program: not found on PATH; mine needs it" in done.stdout
 
 
+def test_an_application_that_fails_is_told_by_what_it_prints(site: Path) -> None:
+    """Its launcher is a stand-in, so that no runtime of Darshan is loaded."""
+    (site / "lib").mkdir()
+    (site / "lib" / "libdarshan.so").touch()
+    (site / "bin").mkdir()
+    mpirun = site / "bin" / "mpirun"
+    mpirun.write_text(
+        "#!/bin/sh\necho step 1\necho 'ERROR: write: No space left on device'\n"
+        'echo "mine: a.c:1: main: Assertion \\`rc >= 0\' failed." >&2\nexit 134\n'
+    )
+    mpirun.chmod(0o755)
+    path = f"{mpirun.parent}:{Path(player.program()).parent}:{os.environ['PATH']}"
+    done = reframe(site, "-r", DARSHAN_RUNTIME=str(site), PATH=path)
+    assert done.returncode == 1
+    assert "the job ended with status 134: ERROR: write: No space left on device" in done.stdout, (
+        done.stdout
+    )
+
+
 def test_an_invalid_description_ends_the_session(site: Path) -> None:
     path = site / "site" / "applications" / "mine.json"
     path.write_text(path.read_text().replace('"ranks": 2', '"ranks": 3'))
