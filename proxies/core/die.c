@@ -35,7 +35,7 @@ static atomic_int alone;
 static _Atomic(struct node *) shared;
 static atomic_bool clean;
 static MPI_Win window = MPI_WIN_NULL;
-static void (*clean_up)(void);
+static void (*clean_up)(void), (*end_clean)(void);
 
 static struct neighbour myself(void)
 {
@@ -78,9 +78,10 @@ void und_die_unshare(void)
         MPI_Win_free(&window);
 }
 
-void und_die_clean_by(void (*remove_files)(void))
+void und_die_clean_by(void (*remove_files)(void), void (*all_removed)(void))
 {
     clean_up = remove_files;
+    end_clean = all_removed;
 }
 
 bool und_die_first(void)
@@ -109,6 +110,8 @@ bool und_die_together(void)
             kill(node->ranks[r].pid, SIGTERM);
     for (int waited = 0; node->cleaned < node->size && waited < PATIENCE_MS; waited += STEP_MS)
         nanosleep(&(struct timespec){0, STEP_MS * 1000000L}, NULL);
+    if (node->cleaned == node->size && end_clean)
+        end_clean();
     return true;
 }
 

@@ -32,8 +32,9 @@
 void und_die_share(MPI_Comm comm);
 void und_die_unshare(void);
 
-/* What removes the files that this rank made; to be given before there are any. */
-void und_die_clean_by(void (*remove_files)(void));
+/* What removes the files that this rank made, and what is called once all ranks of the node have; to be given before
+ * there are any. */
+void und_die_clean_by(void (*remove_files)(void), void (*all_removed)(void));
 
 /* Is this the first of the node to speak? Safe in a signal handler. */
 bool und_die_first(void);

@@ -69,7 +69,7 @@ void und_stop_watch(bool speaks)
 {
     speaking = speaks;
     watcher = pthread_self();
-    und_die_clean_by(und_storage_remove);
+    und_die_clean_by(und_storage_remove, und_storage_disclaim);
     handle(on_signal);
 }
 

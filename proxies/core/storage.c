@@ -1,5 +1,6 @@
 #include "core/storage.h"
 
+#include "core/claim.h"
 #include "core/die.h"
 #include "core/stop.h"
 
@@ -46,6 +47,7 @@ static _Atomic(struct entry *) entries;
 static _Atomic(struct und_storage_many *) manies;
 static struct place run_directory = {.directory = -1}; /* in its parent */
 static struct place result_part = {.directory = -1};   /* beside the result */
+static struct place claim = {.directory = -1, .name = UND_CLAIM};
 static int run_descriptor = -1;
 static int home = AT_FDCWD; /* where the process worked before it entered the run directory */
 static size_t root;         /* characters of a path before its name in the working directory */
@@ -59,8 +61,8 @@ static int open_quietly(int directory, const char *name, int flags)
     return (int)syscall(SYS_openat, directory, name, flags, 0);
 }
 
-/* Asks no server for sizes: it is called while time is taken. */
-static bool identify(int directory, const char *name, struct und_identity *identity)
+/* It is called while time is taken. */
+bool und_storage_identify(int directory, const char *name, struct und_identity *identity)
 {
     struct statx status;
     const int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (name[0] ? 0 : AT_EMPTY_PATH);
@@ -80,14 +82,15 @@ static bool is_same(int directory, const char *name, const struct und_identity *
     struct und_identity found;
     if (identity->inode == 0 || identity->host != host)
         return true;
-    return identify(directory, name, &found) && found.device == identity->device && found.inode == identity->inode &&
+    return und_storage_identify(directory, name, &found) && found.device == identity->device &&
+           found.inode == identity->inode &&
            (found.birth_ns == identity->birth_ns || found.birth_ns == 0 || identity->birth_ns == 0);
 }
 
 uint32_t und_storage_mark(int directory, const char *name)
 {
     struct und_identity identity;
-    if (!identify(directory, name, &identity))
+    if (!und_storage_identify(directory, name, &identity))
         return 0;
     uint64_t mixed = identity.device;
     mixed = (mixed ^ identity.inode) * 0x9e3779b97f4a7c15U;
@@ -128,15 +131,15 @@ static bool open_parent(const char *path, struct place *place)
     return place->directory >= 0;
 }
 
-/* Finds any entry of the directory. False when it is empty. */
+/* Finds any entry of the directory, the claim of a run before others. False when it is empty. */
 static bool find_entry(DIR *listing, char *name, size_t size)
 {
-    for (const struct dirent *entry; (entry = readdir(listing));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+    name[0] = '\0';
+    for (const struct dirent *entry; strcmp(name, UND_CLAIM) != 0 && (entry = readdir(listing));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            (!name[0] || strcmp(entry->d_name, UND_CLAIM) == 0))
             snprintf(name, size, "%s", entry->d_name);
-            return true;
-        }
-    return false;
+    return name[0] != '\0';
 }
 
 bool und_storage_prepare(const char *directory, bool *created, struct und_error *error)
@@ -152,6 +155,8 @@ bool und_storage_prepare(const char *directory, bool *created, struct und_error 
         return und_fail(error, "cannot read the directory %s: %s", directory, strerror(errno));
     const bool full = find_entry(listing, name, sizeof name);
     closedir(listing);
+    if (full && strcmp(name, UND_CLAIM) == 0)
+        return und_claim_take_over(directory, created, error);
     if (full)
         return und_fail(error, "%s is not empty: it holds %s; expected an empty directory, or one that does not exist",
                         directory, name);
@@ -175,7 +180,7 @@ bool und_storage_open(const char *directory, bool created, struct und_error *err
     UND_CHECK(run_path, "no memory to note %s", directory);
     /* A directory that was there may be named through a link; one that this run created is none. */
     run_descriptor = open_quietly(AT_FDCWD, directory, OPEN_DIRECTORY | (created ? O_NOFOLLOW : 0));
-    if (run_descriptor < 0 || !identify(run_descriptor, "", &run_directory.identity))
+    if (run_descriptor < 0 || !und_storage_identify(run_descriptor, "", &run_directory.identity))
         return und_fail(error, "cannot open the run directory %s: %s", directory, strerror(errno));
     if (!created)
         return true;
@@ -289,7 +294,7 @@ static int directory_of(const struct entry *entry)
 
 static bool note_identity(struct entry *entry, int descriptor)
 {
-    entry->ours = identify(descriptor, "", &entry->identity);
+    entry->ours = und_storage_identify(descriptor, "", &entry->identity);
     return entry->ours;
 }
 
@@ -437,8 +442,8 @@ void und_storage_adopt(const char *path, int descriptor)
 {
     struct entry *entry = find(path, strlen(path));
     if (!entry || entry->store ||
-        !(descriptor < 0 ? identify(directory_of(entry), entry->name, &entry->identity)
-                         : identify(descriptor, "", &entry->identity)))
+        !(descriptor < 0 ? und_storage_identify(directory_of(entry), entry->name, &entry->identity)
+                         : und_storage_identify(descriptor, "", &entry->identity)))
         return;
     entry->ours = true;
     entry->lent = false;
@@ -618,7 +623,7 @@ int und_storage_create_result(const char *output, struct und_error *error)
         if (descriptor < 0)
             und_fail(error, "cannot write the result %s: %s", output, strerror(errno));
         result_part.directory = beside.directory;
-        result_part.ours = descriptor >= 0 && identify(descriptor, "", &result_part.identity);
+        result_part.ours = descriptor >= 0 && und_storage_identify(descriptor, "", &result_part.identity);
         und_stop_release();
     }
     return descriptor;
@@ -633,6 +638,63 @@ bool und_storage_publish_result(const char *output, struct und_error *error)
         return und_fail(error, "result: cannot rename %s to %s: %s", result_part.name, output, strerror(errno));
     result_part.ours = false;
     return true;
+}
+
+bool und_storage_result_part(char *path, size_t size, struct und_identity *identity)
+{
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", result_part.directory);
+    const ssize_t length = result_part.ours ? readlink(link, path, size) : -1;
+    if (length < 0 || (size_t)length + 1 + strlen(result_part.name) >= size)
+        return false;
+    snprintf(path + length, size - (size_t)length, "/%s", result_part.name);
+    *identity = result_part.identity;
+    return true;
+}
+
+bool und_storage_is_created(void)
+{
+    return run_directory.ours;
+}
+
+bool und_storage_create_claim(int *descriptor, struct und_error *error)
+{
+    und_stop_hold();
+    *descriptor = (int)syscall(SYS_openat, run_descriptor, UND_CLAIM, CREATE_FILE, 0600);
+    claim.directory = run_descriptor;
+    claim.ours = *descriptor >= 0 && und_storage_identify(*descriptor, "", &claim.identity);
+    const int code = errno;
+    und_stop_release();
+    return claim.ours ||
+           und_fail(error, code == EEXIST ? "%s: another run has begun there" : "cannot write to the directory %s",
+                    run_path);
+}
+
+void und_storage_share_claim(MPI_Comm comm)
+{
+    UND_MPI(MPI_Bcast(&claim.identity, sizeof claim.identity, MPI_BYTE, 0, comm), "cannot share the claim on %s",
+            run_path);
+    claim.directory = run_descriptor;
+    claim.ours = true;
+}
+
+/* The system call: readdir allocates. */
+static bool only_claim_is_left(void)
+{
+    const int directory = open_quietly(run_descriptor, ".", OPEN_DIRECTORY);
+    _Alignas(8) char buffer[1024];
+    bool only = claim.ours && directory >= 0;
+    for (long bytes; only && (bytes = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; only && at < bytes;) {
+            unsigned short step; /* struct linux_dirent64: 8 bytes, 8 bytes, the length, 1 byte, the name */
+            const char *name = buffer + at + 19;
+            memcpy(&step, buffer + at + 16, sizeof step);
+            only = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, UND_CLAIM) == 0;
+            at += step;
+        }
+    if (directory >= 0)
+        close(directory);
+    return only;
 }
 
 static void remove_place(const struct place *place, int flags)
@@ -650,5 +712,14 @@ void und_storage_remove(void)
     for (struct entry *entry = entries; entry; entry = entry->next)
         drop(entry);
     remove_place(&result_part, 0);
+    if (only_claim_is_left())
+        remove_place(&claim, 0);
+    remove_place(&run_directory, AT_REMOVEDIR);
+}
+
+void und_storage_disclaim(void)
+{
+    remove_place(&claim, 0);
+    claim.ours = false;
     remove_place(&run_directory, AT_REMOVEDIR);
 }

@@ -14,9 +14,12 @@
 #include "core/error.h"
 #include "core/striping.h"
 
+#include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define UND_CLAIM ".understudy"
 
 /* Which file it is, whatever its name. The number of an inode may be used again once the file is gone, hence the
  * time of birth, which is 0 where the file system keeps none. */
@@ -35,7 +38,7 @@ struct und_store {
 };
 
 /* For rank 0: the directory must be empty and writable, or is created (its last component only;
- * *created). False with the error message. */
+ * *created). What a run that was killed has left there is removed, see claim.h. False with the error message. */
 bool und_storage_prepare(const char *directory, bool *created, struct und_error *error);
 
 /* For every rank, then: opens the run directory. It is removed at the end if it was created for this
@@ -164,6 +167,24 @@ void und_storage_settle(void);
  * file or not exist. -1 with the error message. */
 int und_storage_create_result(const char *output, struct und_error *error);
 bool und_storage_publish_result(const char *output, struct und_error *error);
+
+/* Where the result is until it is published: its path, and its identity. */
+bool und_storage_result_part(char *path, size_t size, struct und_identity *identity);
+
+/* Has this run created its directory? */
+bool und_storage_is_created(void);
+
+/* The claim on the run directory (claim.h): rank 0 creates it, open for writing, and all ranks get to know it; the
+ * last to remove its files removes it, too. False with the message where there is one. */
+bool und_storage_create_claim(int *descriptor, struct und_error *error);
+void und_storage_share_claim(MPI_Comm comm);
+
+/* The run has ended: removes the claim, and the directory if it was created for this run and is empty. Safe in a
+ * signal handler. */
+void und_storage_disclaim(void);
+
+/* What is open, with an empty name, or the name in an open directory. Asks no server for sizes. */
+bool und_storage_identify(int directory, const char *name, struct und_identity *identity);
 
 /* Removes all that is left, the run directory last. Safe in a signal handler. */
 void und_storage_remove(void);

@@ -1,5 +1,6 @@
 /* understudy-replay: plays a workload and writes what it measured. */
 #include "core/agree.h"
+#include "core/claim.h"
 #include "core/die.h"
 #include "core/environment.h"
 #include "core/init.h"
@@ -249,6 +250,8 @@ static int play(struct und_run *run, const struct und_options *options, const st
                    error))
         return USAGE_ERROR;
 
+    if (!run->plan->only_restarts && !und_claim_make(run, error))
+        return USAGE_ERROR;
     UND_MPI(MPI_Bcast(&storage, (int)sizeof storage, MPI_BYTE, 0, run->comm), "cannot share the kind of storage");
     run->striped = und_striped_new(run, &storage, error);
     if (!run->striped)
@@ -434,6 +437,8 @@ int main(int argc, char **argv)
     /* No rank is still in the directory when its last file goes. */
     MPI_Barrier(MPI_COMM_WORLD);
     und_storage_remove();
+    if (rank == 0)
+        und_storage_disclaim();
     und_stop_unwatch();
     und_die_unshare();
     MPI_Finalize();
