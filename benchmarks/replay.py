@@ -6,8 +6,9 @@ transfer sizes and layout, in files made anew ("fresh", with a read-back) and in
 meets both. Overwriting is for POSIX only: IOR truncates through MPI-IO, and HDF5 creates its
 datasets anew. A ratio above 1 in bandwidth, and below 1 in CPU, speaks for the player. CPU is
 user and system time of all processes, less what the same command takes with one transfer per
-rank, divided by the data calls. With --fsync, the file systems are synced before each run, so that
-no run pays for what an earlier one removed.
+rank, divided by the data calls. Both keep their files, which are removed after the run, outside of
+what is measured. With --fsync, the file systems are synced before each run, so that no run pays
+for what an earlier one removed.
 """
 
 import argparse
@@ -58,9 +59,10 @@ class Bench:
         workload, result = self.folder / "workload.json", self.folder / "result.json"
         workload.write_text(pattern.workload())
         command: list[str | Path] = [self.replay, "-w", workload, "-o", "data", "-a", method]
-        command += ["-O", result, *(["-e"] if self.flush else [])]
+        command += ["-k", "-O", result, *(["-e"] if self.flush else [])]
         command += ["--restart", "--shift-ranks", "0"] if read else []
         usage = self.run(pattern.ranks, command)
+        shutil.rmtree(self.folder / "data", ignore_errors=True)  # of the method null there is none
         streams = player.read(result).repetitions[0].streams
         phases = [p for s in streams for d in s.dumps for p in d.phases]
         seconds = {p.phase: p.elapsed_s for p in phases if p.bytes}

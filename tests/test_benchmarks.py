@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from benchmarks import macsio
+from benchmarks import macsio, replay
 from benchmarks.macsio import Dataset
 from benchmarks.support import sides
+from benchmarks.support.ior import Pattern
 from understudy.contracts.workload import runs
 
 MIB = 1 << 20
@@ -86,6 +88,34 @@ def test_a_missing_peer_is_said(name: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "SKIPPED: " in done.stdout.splitlines()[-1]
+
+
+def test_a_missing_program_is_built_by_the_command_that_is_said(tmp_path: Path) -> None:
+    # `make build` leaves out the programs of the tests, which mpi_rewrite is among.
+    with pytest.raises(SystemExit, match=r"mpi_rewrite: run `\./setup\.sh test` first$"):
+        sides.program(tmp_path, "mpi_rewrite")
+
+
+def test_neither_side_is_charged_for_removing_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = []
+
+    def run(folder: Path, command: Sequence[str | Path]) -> sides.Usage:
+        usage = run_really(folder, command)
+        held.append([path.name for path in (folder / "data").iterdir()])
+        return usage
+
+    run_really = sides.run
+    monkeypatch.setattr(sides, "run", run)
+    bench = replay.Bench(
+        replay=sides.program(sides.ROOT / "build", "understudy-replay"),
+        rewrite=Path("not used"), ior=None, mpiexec="not used", folder=tmp_path,
+    )  # fmt: skip
+    pattern = Pattern(ranks=1, layout="shared", transfer_bytes=4096, block_bytes=8192)
+    for read in (True, False):
+        bench.play(pattern, "posix", read)
+    assert all(held) and not (tmp_path / "data").exists()
 
 
 def test_the_table_of_records_is_measured() -> None:

@@ -61,7 +61,7 @@ def run(folder: Path, command: Sequence[str | Path]) -> Usage:
 def launcher() -> str:
     """The program that starts MPI processes; ends the benchmark where there is none."""
     found = shutil.which("mpiexec") or shutil.which("mpirun")
-    return found or sys.exit("there is no mpiexec on PATH: run `make build` first")
+    return found or sys.exit("there is no mpiexec on PATH: run `./setup.sh test` first")
 
 
 def on_ranks(mpiexec: str, ranks: int) -> list[str]:
@@ -70,9 +70,9 @@ def on_ranks(mpiexec: str, ranks: int) -> list[str]:
 
 
 def program(build: Path, name: str) -> Path:
-    """A program of the player's build; ends the benchmark where it is missing."""
+    """A program of the player's build, or of its tests; ends the benchmark where it is missing."""
     path = build.resolve() / "bin" / name
-    return path if path.exists() else sys.exit(f"missing {path}: run `make build` first")
+    return path if path.exists() else sys.exit(f"missing {path}: run `./setup.sh test` first")
 
 
 def in_turn(turn: int, ours: Callable[[], T], theirs: Callable[[], T]) -> tuple[T, T]:
