@@ -520,3 +520,14 @@ def test_without_records_it_is_said(tmp_path: Path) -> None:
         f"understudy: {tmp_path}/none: no records; run checks, or understudy records import, "
         "first\n"
     )
+
+
+@pytest.mark.parametrize("command", [["compare"], ["references", "--system", "x"]])
+def test_a_hostile_path_is_one_plain_message(command: list[str], tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"x\x1b[31m\xff\n\xe2\x80\xaeFAKE\x7f.json")
+    path.write_text('{"a":1')
+    words = [str(path), str(path)] if command == ["compare"] else [str(path)]
+    done = CliRunner().invoke(main, [*command, *words], standalone_mode=True)
+    assert done.exit_code == 2 and not isinstance(done.exception, UnicodeError)
+    assert all(c.isprintable() or c == "\n" for c in done.stderr)
+    assert all(line.startswith("understudy: ") for line in done.stderr.splitlines())

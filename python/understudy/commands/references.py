@@ -9,6 +9,7 @@ from understudy import paths, producers
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge import promises
+from understudy.messages import tell
 from understudy.records import select
 
 STAMP = select.FORM
@@ -56,7 +57,7 @@ def command(
     future = [f"{p} ({r.identity.time})" for p, r in since_then if r.identity.time > now]
     chosen = [run for _, run in since_then if run.identity.time <= now]
     for reason in damaged:
-        click.echo(f"understudy: left out: {reason}", err=True)
+        tell(f"left out: {reason}")
     if future:
         _say(f"left out: dated in the future: {'; '.join(future)}")
     made = promises.cases(chosen)

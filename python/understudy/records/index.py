@@ -167,6 +167,8 @@ class Index:
         """Read records and measurements of any place; each file counts once."""
         with self.connection:
             for path in paths:
+                if not _is_utf8(path):
+                    raise UnderstudyError(f"{path}: expected a path in UTF-8")
                 progress(path)
                 self._forget(str(path))
                 self._add(_read(path), str(path), (0, 0))
@@ -350,6 +352,14 @@ def _sample_rows(run: Run) -> Iterator[tuple[Any, ...]]:
         key = (s.metric, s.stream, s.repetition)
         seen[key] = position = seen.get(key, -1) + 1
         yield (s.metric, s.unit, s.better, s.stream, s.repetition, position, s.value)
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def of_folder(
