@@ -583,7 +583,9 @@ def test_methods_that_the_player_of_a_batch_partition_lacks_are_skipped(
         f"#!/bin/sh\nrm {own}; printf '#!/bin/sh\\necho {printed}; exit {status}\\n' >{own}\n"
         f"chmod +x {own}\n"
     )
-    (tmp_path / "bin0" / "sbatch").write_text("#!/bin/sh\necho no such queue >&2; exit 1\n")
+    (tmp_path / "bin0" / "sbatch").write_text(
+        '#!/bin/sh\n[ "$1" = --version ] || { echo no such queue >&2; exit 1; }\n'
+    )
     for path in (tmp_path / "bin0").iterdir():
         path.chmod(0o755)
     real = Path(player.program()).parent
