@@ -242,8 +242,8 @@ def operations(player: Player) -> None:
     expect(found["metadata"] == sum(wanted.values()), f"{found}, expected {wanted}")
     seen: Counter[str] = Counter()
     for line in itertools.chain(*lines_of(player)):
-        # Asks about a name in the directory, or about what was opened, are the player's own, and so
-        # is the claim on the directory.
+        # Asks about a name in the directory, or about what was opened, are the player's own; so is
+        # its claim on the directory.
         own = any(x in line for x in ("AT_SYMLINK_NOFOLLOW", "AT_EMPTY_PATH", '".understudy"'))
         seen.update(k for k, call in CALLS.items() if re.search(call, line) and not own)
         seen["create"] += "O_CREAT" in line and "data.made." in line
