@@ -1,10 +1,12 @@
 """Records that are kept: nothing is lost or overwritten, and all is found again."""
 
+import csv
 import gzip
 import json
 import os
 import re
 import sqlite3
+import sys
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -213,7 +215,7 @@ def test_one_measurement_under_another_name_is_one_run(site: Path) -> None:
     found = index.of_folder()
     (row,) = found.select(("run", "failed"), "time >= '2026-01-04'")
     assert row == ("f" * 16, 1)
-    assert len(table.of_runs(found)) == 5
+    assert len(list(found.select(["run"]))) == 5
     assert len(producers.load_all(producers.find([site]))) == 5
     done = cli("records", "prune", "--older-than", "2027-01-01")
     assert "8 records" in done.stdout, "a copy is a file, too"
@@ -495,6 +497,23 @@ def test_a_table_of_text_is_no_formula(site: Path, tmp_path: Path) -> None:
     assert "'=HYPERLINK(1)" in text and ",=HYPERLINK" not in text
     assert cli("records", "table", "-o", tmp_path / "t.parquet").exit_code == 0
     assert ".parquet or .csv" in cli("records", "table", "-o", tmp_path / "t.xls").stderr
+
+
+def test_without_polars_there_is_the_table_as_text(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert cli("records", "table", "-o", tmp_path / "t.csv").exit_code == 0
+    lines = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
+    samples = sum(1 for _ in table.rows(index.of_folder()))
+    assert len(lines) == samples and list(lines[0]) == list(table.COLUMNS)
+    (lost,) = (line for line in lines if line["failed"] == "true")
+    assert (lost["failure"], lost["metric"], lost["value"]) == ("no space left", "", "")
+    assert lines[0]["time"] == "2026-01-01T01:00:00Z"
+    assert {"nightly quick"} < {line["tags"] for line in lines}
+    done = cli("records", "table", "-o", tmp_path / "t.parquet")
+    assert done.exit_code == 2 and "polars: not installed" in done.stderr
+    assert not (tmp_path / "t.parquet").exists()
 
 
 def test_old_folders_and_the_page_are_read(site: Path, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 import re
 from decimal import Decimal
 
-import humanize
-
 from understudy.errors import UnderstudyError
 
 NOT_MEASURED = "not measured"
@@ -19,11 +17,11 @@ def size(count: float | None) -> str:
         return NOT_MEASURED
     if abs(count) < 1024:
         return f"{count:.0f} B"
-    for digits in ("%.2f", "%.1f", "%.0f"):
-        text = humanize.naturalsize(count, binary=True, format=digits)
-        if len(text.split()[0].lstrip("-").replace(".", "")) <= 3:
-            return text
-    return text
+    value, prefixes = count / 1024, "KMGTPEZY"
+    while abs(value) >= 1023.5 and len(prefixes) > 1:
+        value, prefixes = value / 1024, prefixes[1:]
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f} {prefixes[0]}iB"
 
 
 def exact(count: float | None) -> str:

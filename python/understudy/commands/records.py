@@ -266,5 +266,5 @@ def table_(which: tuple[str, ...], folder: Path | None, output: Path, force: boo
     expect_new(output, force)
     found = index.of_folder(folder)
     wanted = select.any_of([select.parse(word, found) for word in which])
-    tables.write(tables.of_samples(found, *wanted), output)
+    tables.write(found, output, *wanted)
     click.echo(f"{output}: written", err=True)

@@ -1,11 +1,17 @@
-"""Tidy tables of any number of runs, in polars: one row for each run, or for each sample.
+"""Tidy tables of any number of runs: one row for each sample.
 
 docs/how-to/keep-records.md explains every column. A run that failed, or that has no samples, has
-one row in which the columns of a sample are null, so that no count can lose it.
+one row in which the columns of a sample are None, so that no count can lose it. CSV needs nothing
+else; data frames and Parquet need polars, an extra of the package.
 """
 
+import csv
+import functools
 import io
-from collections.abc import Sequence
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,74 +23,65 @@ if TYPE_CHECKING:
     import polars as pl
 
 # What a table has of a run; the rest is in the index for other uses.
-OF_RUN = [name for name in RUN_COLUMNS if name != "canary"]
-TEXT_CATEGORIES = ("metric", "unit", "better", "stream")
+OF_RUN = {"file": "TEXT"} | {k: kind for k, kind in RUN_COLUMNS.items() if k != "canary"}
+COLUMNS = OF_RUN | SAMPLE_COLUMNS
+AT_ONCE = 50_000  # rows, of a piece of a data frame
+_FAILED, _TAGS = list(COLUMNS).index("failed"), list(COLUMNS).index("tags")
 
 
-def of_runs(index: Index, where: str = "1", values: Sequence[Any] = ()) -> "pl.DataFrame":
-    """One row for each run, by time, with its file; `where` selects, see `Index.select`."""
-    import polars as pl
-
-    columns = ["number", "file", *OF_RUN]
-    kinds = {"number": "INTEGER", "file": "TEXT"} | RUN_COLUMNS
-    rows = list(index.select(columns, where, values))
-    made = pl.DataFrame(rows, schema={c: _type(kinds[c]) for c in columns}, orient="row")
-    return made.with_columns(
-        pl.col("time").str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_zone="UTC", strict=False),
-        pl.col("failed").cast(pl.Boolean),
-        pl.col("tags").str.json_decode(pl.List(pl.String)),
-    )
+def rows(index: Index, where: str = "1", values: Sequence[Any] = ()) -> Iterator[list[Any]]:
+    """The values of COLUMNS, runs by time; `where` selects, see `Index.select`."""
+    names = ", ".join(f'"{name}"' for name in SAMPLE_COLUMNS)
+    sql = f"SELECT {names} FROM samples WHERE number = ? ORDER BY rowid"
+    none = [[None] * len(SAMPLE_COLUMNS)]
+    for number, *run in index.select(["number", *OF_RUN], where, values):
+        run[_FAILED], run[_TAGS] = bool(run[_FAILED]), json.loads(run[_TAGS] or "[]")
+        for sample in index.connection.execute(sql, (number,)).fetchall() or none:
+            yield [*run, *sample]
 
 
 def of_samples(index: Index, where: str = "1", values: Sequence[Any] = ()) -> "pl.DataFrame":
-    """One row for each sample of the runs that `where` selects, with all columns of its run."""
-    import polars as pl
-
-    found = of_runs(index, where, values)
-    names = ", ".join(f'"{name}"' for name in SAMPLE_COLUMNS)
-    sql = f"SELECT number, {names} FROM samples"
-    if where != "1":
-        sql += f" WHERE number IN (SELECT number FROM runs WHERE {where})"
-        cursor = index.connection.execute(sql, values)
-    else:
-        cursor = index.connection.execute(sql)
-    schema = {"number": pl.Int64} | {c: _type(k) for c, k in SAMPLE_COLUMNS.items()}
-    pieces = []
-    while rows := cursor.fetchmany(250_000):
-        columns = list(zip(*rows, strict=True))
-        pieces.append(pl.DataFrame(dict(zip(schema, columns, strict=True)), schema=schema))
-    samples = pl.concat(pieces) if pieces else pl.DataFrame(schema=schema)
-    samples = samples.with_columns(pl.col(*TEXT_CATEGORIES).cast(pl.Categorical))
-    return found.join(samples, on="number", how="left", maintain_order="left").drop("number")
-
-
-def _type(kind: str) -> Any:
-    import polars as pl
-
-    return {"TEXT": pl.String, "INTEGER": pl.Int64, "REAL": pl.Float64}[kind]
+    """The table as a data frame, see `rows`."""
+    try:
+        import polars as pl
+    except ImportError:
+        raise UnderstudyError(
+            "polars: not installed; data frames and Parquet need it (pip install "
+            "'understudy[polars]'); CSV does not"
+        ) from None
+    kinds = {"TEXT": pl.String, "INTEGER": pl.Int64, "REAL": pl.Float64}
+    schema: dict[str, Any] = {name: kinds[kind] for name, kind in COLUMNS.items()}
+    schema |= {"failed": pl.Boolean, "tags": pl.List(pl.String)}
+    found, pieces = rows(index, where, values), [pl.DataFrame(schema=schema)]
+    while piece := list(itertools.islice(found, AT_ONCE)):
+        pieces.append(pl.DataFrame(piece, schema=schema, orient="row"))
+    made = pl.concat(pieces)
+    return made.with_columns(
+        pl.col("time").str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_zone="UTC", strict=False),
+        pl.col("metric", "unit", "better", "stream").cast(pl.Categorical),
+    )
 
 
-def _printable(column: "pl.Series") -> "pl.Series":
-    """Text without control characters, with escapes in their place."""
-    odd = column.unique().drop_nulls()
-    odd = odd.filter(odd.str.contains(r"[\p{C}\p{Zl}\p{Zp}]"))
-    return column.replace(odd, odd.to_list() and [one_line(text) for text in odd])
+@functools.lru_cache(maxsize=10_000)
+def _cell(text: str) -> str:
+    """Without control characters, with escapes in their place, and no formula."""
+    return re.sub(r"^([=+\-@])", r"'\1", one_line(text))
 
 
-def write(made: "pl.DataFrame", path: Path) -> None:
-    """Write a table as .parquet or .csv, whole or not at all. In CSV, tags are separated by
+def write(index: Index, path: Path, where: str = "1", values: Sequence[Any] = ()) -> None:
+    """Write the table as .parquet or .csv, whole or not at all. In CSV, tags are separated by
     blanks, and text that a spreadsheet would take for a formula begins with an apostrophe."""
-    import polars as pl
-
-    buffer = io.BytesIO()
     if path.suffix == ".parquet":
-        made.write_parquet(buffer)
+        buffer = io.BytesIO()
+        of_samples(index, where, values).write_parquet(buffer)
+        write_bytes(path, buffer.getvalue())
     elif path.suffix == ".csv":
-        flat = made.with_columns(pl.col("tags").list.join(" "), pl.col(pl.Categorical).cast(str))
-        flat = flat.with_columns(_printable(flat[name]) for name, kind in flat.schema.items()
-                                 if kind == pl.String)  # fmt: skip
-        flat = flat.with_columns(pl.col(pl.String).str.replace(r"^([=+\-@\t\r])", "'$1"))
-        flat.write_csv(buffer)
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(COLUMNS)
+        for row in rows(index, where, values):
+            row[_FAILED], row[_TAGS] = str(row[_FAILED]).lower(), " ".join(row[_TAGS])
+            lines.writerow(_cell(value) if isinstance(value, str) else value for value in row)
+        write_bytes(path, text.getvalue().encode())
     else:
         raise UnderstudyError(f"{path}: expected a name that ends with .parquet or .csv")
-    write_bytes(path, buffer.getvalue())

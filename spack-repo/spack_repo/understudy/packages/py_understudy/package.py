@@ -1,9 +1,10 @@
 import re
 from pathlib import Path
 
-from spack.package import Executable, depends_on, join_path, license, version
 from spack_repo.builtin.build_systems.python import PythonPackage
 from spack_repo.understudy.sources import changed
+
+from spack.package import Executable, depends_on, join_path, license, variant, version
 
 # See the recipe of understudy.
 REPOSITORY = Path(__file__).resolve().parents[5]
@@ -14,23 +15,25 @@ class PyUnderstudy(PythonPackage):
     reproduces it on any storage system as a ReFrame check, and gives a verdict. The command, its
     Python library, and the checks, systems, simulations and workloads that come with it."""
 
-    git = REPOSITORY.as_uri()
+    homepage = REPOSITORY.as_uri()
+    git = homepage
 
     license("Apache-2.0", checked_by="the project")
 
     version("main", branch="main")
 
+    variant("polars", default=False, description="Data frames and Parquet of run records")
+
     depends_on("python@3.10:", type=("build", "run"))
     depends_on("py-hatchling@1.25:", type="build")
     depends_on("py-click@8.1:", type=("build", "run"))
-    depends_on("py-humanize@4.9:", type=("build", "run"))
     depends_on("py-jinja2@3.1:", type=("build", "run"))
-    depends_on("py-jsonschema@4.20:", type=("build", "run"))
-    depends_on("py-matplotlib@3.8:", type=("build", "run"))
-    depends_on("py-numpy@1.26:", type=("build", "run"))
-    depends_on("py-polars@1.29:", type=("build", "run"))
+    depends_on("py-jsonschema@4.10:", type=("build", "run"))
+    depends_on("py-matplotlib@3.6:", type=("build", "run"))
+    depends_on("py-numpy@1.24:", type=("build", "run"))
+    depends_on("py-polars@1.29:", type=("build", "run"), when="+polars")
     depends_on("py-rich@13:", type=("build", "run"))
-    depends_on("py-scipy@1.11:", type=("build", "run"))
+    depends_on("py-scipy@1.10:", type=("build", "run"))
     depends_on("reframe@4.10.4:", type=("build", "run"))
     # The checks run the programs of the same version.
     depends_on("understudy@main", type="run", when="@main")

@@ -1,5 +1,6 @@
-from spack.package import depends_on, license, variant, version
 from spack_repo.builtin.build_systems.python import PythonPackage
+
+from spack.package import depends_on, license, variant, version
 
 
 class Reframe(PythonPackage):
@@ -26,9 +27,9 @@ class Reframe(PythonPackage):
     depends_on("py-fasteners@0.19:", type=with_run)
     depends_on("py-jinja2@3.0.2:", type=with_run)
     depends_on("py-jsonschema@4:", type=with_run)
-    depends_on("py-lxml@5.3:", type=with_run)
+    depends_on("py-lxml@4.9:", type=with_run)
     depends_on("py-pyyaml@6:", type=with_run)
-    depends_on("py-requests@2.32:", type=with_run)
+    depends_on("py-requests@2.28:", type=with_run)
     depends_on("py-semver@3:", type=with_run)
     depends_on("py-tabulate@0.9:", type=with_run)
     depends_on("py-polars@1.29:", type=with_run, when="+analytics")

@@ -1,5 +1,8 @@
 from pathlib import Path
 
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.understudy.sources import changed
+
 from spack.package import (
     Executable,
     InstallError,
@@ -12,8 +15,6 @@ from spack.package import (
     which,
     working_dir,
 )
-from spack_repo.builtin.build_systems.cmake import CMakePackage
-from spack_repo.understudy.sources import changed
 
 # The recipe stands in the project's own repository, and builds what it stands in: a checkout, or
 # the clone that `spack repo add <git address>` makes.
@@ -25,7 +26,8 @@ class Understudy(CMakePackage):
     description with MPI processes, skeletons' support, and a tool for file systems and striping.
     The command `understudy`, the ReFrame checks and the workloads are in py-understudy."""
 
-    git = REPOSITORY.as_uri()
+    homepage = REPOSITORY.as_uri()
+    git = homepage
 
     license("Apache-2.0", checked_by="the project")
 
