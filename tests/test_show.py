@@ -115,7 +115,21 @@ def jittering(number: int) -> Stream:
 @pytest.mark.parametrize("count", [1, 30, 300])
 def test_sixty_lines_show_any_workload(count: int, tmp_path: Path) -> None:
     made = of(*(jittering(k) if k % 3 else station(k) for k in range(count)))
-    made = replace(made, source=replace(made.source, notes=("a note",) * 100))
-    assert len(shown(made, tmp_path)) <= 60
-    assert "90 more notes: --all shows them" in shown(made, tmp_path)
+    made = replace(made, source=replace(made.source, notes=("a note",) * 100 + ("the last",)))
+    lines = shown(made, tmp_path)
+    assert len(lines) <= 60 and lines[-1] == "Note: the last"
+    assert lines[-2] == "91 more notes: --all shows them"
     assert len(shown(made, tmp_path, "--all")) > count + 100
+
+
+def test_a_table_that_is_too_long_does_not_displace_the_notes(tmp_path: Path) -> None:
+    """Dumps that no rule folds: too few in a row, of too many streams."""
+    first = station(0).dumps[0]
+    dumps = tuple(replace(first, time_s=float(2**k)) for k in range(3))
+    made = of(*(
+        replace(station(k), dumps=dumps, transfer_bytes=512 * (k + 1)) for k in range(20)
+    ))  # fmt: skip
+    made = replace(made, source=replace(made.source, notes=("the first", "the last")))
+    lines = shown(made, tmp_path)
+    assert len(lines) == 60 and lines[-1] == "Note: the last"
+    assert any("lines of dumps: --all shows them" in line for line in lines)

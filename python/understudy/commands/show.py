@@ -126,15 +126,20 @@ def _short(shown: Workload, dumps: bool) -> Iterator[str]:
     lines = [_head(shown), *_stream_table(kept)]
     if len(kept) < len(folds):
         lines.append(_left_out(sum(map(len, folds)) - sum(map(len, kept)), "streams"))
-    notes = list(_note_lines(shown.source.notes[:NOTES]))
-    if len(shown.source.notes) > NOTES:
-        notes.append(_left_out(len(shown.source.notes) - NOTES, "notes"))
+    said = shown.source.notes
+    cut = max(0, len(said) - NOTES)  # the last one says what the workload stands for
+    notes = list(_note_lines([*said[: NOTES - 1], *said[len(said) - 1 :]] if cut else said))
+    if cut:
+        notes.insert(-1, _left_out(cut, "notes"))
     if dumps:
         left = LINES - sum(x.count("\n") + 1 for x in (*lines, *notes))
         for how in (PERIOD, BYTES, STREAM):
-            rows = list(_dump_table(line for f in kept for line in _dump_lines(f, how)))
-            if sum(x.count("\n") + 1 for x in rows) <= left:
+            table_ = _dump_table(line for f in kept for line in _dump_lines(f, how))
+            rows = "\n".join(table_).split("\n")
+            if len(rows) <= left:
                 break
+        else:
+            rows[left - 1 :] = [_left_out(len(rows) - left + 1, "lines of dumps")]
         lines += rows
     yield from lines + notes
 
