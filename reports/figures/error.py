@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from understudy.judge.conditions import Case
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.metrics import worst
-from understudy.report.axes import index_dumps, state_cuts
+from understudy.report.axes import add_legend, index_dumps, state_cuts
 from understudy.report.colours import MUTED, method_colour
 from understudy.units import shorten
 
@@ -41,7 +41,7 @@ def draw(case: Case) -> Figure | None:
         index_dumps(axes, sorted({i for errors in rows[name].values() for i in errors}))
         axes.set_title(shorten(name, 30))
     panels[0].set_ylabel("error of the size (%)")
-    figure.legend(handles=list(labels.values()), loc="outside upper left", ncols=6)
+    add_legend(figure, list(labels.values()), columns=6)
     state_cuts(figure, streams=(len(shown), len(rows)))
     return figure
 

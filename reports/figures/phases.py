@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from understudy.judge.conditions import Case, Condition
-from understudy.report.axes import state_cuts
+from understudy.report.axes import add_legend, state_cuts
 from understudy.report.colours import PHASE_COLOURS
 from understudy.units import seconds, shorten, time_unit
 
@@ -39,7 +39,7 @@ def draw(case: Case) -> Figure | None:
         _panel(axes, name, rows)
     used = {p for rows in bars.values() for _, m in rows for p in m}
     handles = [Patch(color=c, label=p) for p, c in PHASE_COLOURS.items() if p in used]
-    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles))
+    add_legend(figure, handles)
     state_cuts(figure, streams=(len(names), len(case.played_streams())))
     return figure
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from understudy.contracts.measurement import RankSeconds
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import DATA_PHASES
-from understudy.report.axes import index_dumps, state_cuts
+from understudy.report.axes import add_legend, index_dumps, state_cuts
 from understudy.report.colours import MUTED, method_colour
 from understudy.units import shorten, time_unit
 
@@ -47,7 +47,7 @@ def draw(case: Case) -> Figure | None:
             f"{condition.place}\n{condition.label}", (0.5, 1), xycoords="axes fraction",
             xytext=(0, 22), ha="center", textcoords="offset points", color=MUTED, size=8.5,
         )  # fmt: skip
-    figure.legend(handles=_key(), loc="outside upper left", ncols=4)
+    add_legend(figure, _key(), columns=4)
     state_cuts(
         figure,
         streams=(len(names), len(played)),

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from understudy.judge.claim_sides import stripe_count
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import total_bandwidth
-from understudy.report.axes import state_cuts
+from understudy.report.axes import add_legend, state_cuts
 from understudy.report.colours import method_colour
 from understudy.units import unit
 
@@ -51,8 +51,8 @@ def draw(case: Case) -> Figure | None:
         axes.set_title(place)
         axes.set_xlabel("stripe count")
     panels[0].set_ylabel(f"{name}/s")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=6)
+    handles, _ = panels[0].get_legend_handles_labels()
+    add_legend(figure, handles, columns=6)
     state_cuts(figure, places=(len(shown), len(places)))
     return figure
 

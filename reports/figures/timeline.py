@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from understudy.contracts.workload import Stream
 from understudy.judge.conditions import Case
+from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, ROLE_COLOURS
 from understudy.units import shorten, size, time_unit
 
@@ -148,4 +149,4 @@ def _legend(figure: Figure, lanes: list[Lane]) -> None:
     for bytes_ in (2**10, 2**20, 2**30):
         area = float(_areas(np.array(bytes_)))
         handles.append(disc(size(bytes_).replace(".00", ""), "#a9b3bd", area))
-    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), handletextpad=0.3)
+    add_legend(figure, handles, handletextpad=0.3)

@@ -1,17 +1,16 @@
 """What `understudy show` prints of a Darshan log."""
 
 import struct
-import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import DownloadColumn, TextColumn, TimeElapsedColumn
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.sizes import LogSize, log_size
 from understudy.errors import UnderstudyError, printable
+from understudy.messages import progress
 from understudy.tables import table
 from understudy.units import exact, seconds, size
 
@@ -34,11 +33,8 @@ def is_log(file: Path) -> bool:
 
 def lines(file: Path) -> Iterator[str]:
     """The lines of a log; it is read as a whole."""
-    console = Console(file=sys.stderr)
     columns = (TextColumn("reading"), DownloadColumn(binary_units=True), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with progress(*columns) as bar:
         task = bar.add_task("", total=None)
         found = log_size(file, lambda plain: bar.advance(task, plain))
     yield from map(printable, _head(found))

@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -36,7 +34,7 @@ from understudy.darshanlog.convert import COMPRESSIONS
 from understudy.darshanlog.workers import Check, Stop, Stopped, each, stopping
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, expect_not_read, make_folder, write_text
-from understudy.messages import tell, tell_some
+from understudy.messages import progress, tell, tell_some
 from understudy.tables import table
 from understudy.units import exact, size
 
@@ -192,22 +190,19 @@ def _converted(
     paths: Sequence[Path], options: Options, jobs: int, stop: Stop
 ) -> Iterator[tuple[int, Archived]]:
     """Index and result of each log, as they end."""
-    console = Console(file=sys.stderr)
-    quiet = not console.is_terminal
     if len(paths) == 1:
         columns = (
             TextColumn("converting"),
             DownloadColumn(binary_units=True),
             TimeElapsedColumn(),
         )
-        with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+        with progress(*columns) as bar:
             task = bar.add_task("", total=None)
             yield 0, _one(paths[0], stop.check, options, lambda plain: bar.advance(task, plain))
         return
-    with Progress(
-        TextColumn("converting logs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, transient=True, disable=quiet,
-    ) as bar:  # fmt: skip
+    with progress(
+        TextColumn("converting logs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    ) as bar:
         task = bar.add_task("", total=len(paths))
         for index, row in _each(paths, partial(_one, options=options), jobs, stop):
             bar.advance(task)

@@ -1,7 +1,6 @@
 """understudy describe: from a trace, or several, to a workload."""
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -9,8 +8,7 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from understudy import readers
 from understudy.contracts.workload import identifier, parse
@@ -18,7 +16,7 @@ from understudy.darshanlog import logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.inference.role_of_stream import decided, known
-from understudy.messages import tell, tell_some
+from understudy.messages import progress, tell, tell_some
 
 
 def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -112,16 +110,13 @@ def command(
     for key in given:
         if not readers.takes(reader, key):
             raise UnderstudyError(_unfit(context, key, trace))
-    console = Console(file=sys.stderr)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with progress(*columns) as bar:
         task = bar.add_task(f"reading {one_line(trace.name)}", total=1.0)
         workload = readers.asked(
             reader, "read", trace, trace,

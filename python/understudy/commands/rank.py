@@ -3,21 +3,19 @@
 import csv
 import io
 import json
-import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from understudy.darshanlog import logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.judge.ranking import ORDERS, Job, Ranking, rank
-from understudy.messages import tell, tell_some
+from understudy.messages import progress, tell, tell_some
 from understudy.tables import table
 from understudy.units import seconds, share, size
 
@@ -78,11 +76,8 @@ def command(
             lost += below.left_out
         else:
             paths.append(folder)
-    console = Console(file=sys.stderr)
     columns = (TextColumn("reading logs"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with progress(*columns) as bar:
         task = bar.add_task("", total=len(paths))
         found = rank(dict.fromkeys(paths), by, tick=lambda: bar.advance(task))
     without = "the ranking is without them"

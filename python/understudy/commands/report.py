@@ -8,6 +8,7 @@ from understudy import paths
 from understudy.cli import UNUSABLE, print_error
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page
+from understudy.messages import progress
 
 
 @click.command("report")
@@ -40,8 +41,7 @@ def command(
     written if a figure cannot be drawn, or a file in a folder cannot be read; the exit status is
     then 2.
     """
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn
+    from rich.progress import SpinnerColumn, TextColumn
 
     from understudy import producers
     from understudy.contracts.run import Run
@@ -52,18 +52,11 @@ def command(
     records = producers.find(runs)
     expect_not_read(output, records, store.folder())
     expect_page(output, force)
-    console = Console(stderr=True)
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task("reading runs")
+    with progress(SpinnerColumn(), TextColumn("{task.description}", markup=False)) as bar:
+        task = bar.add_task("reading runs")
 
         def tell(what: object) -> None:
-            progress.update(task, description=str(what))
+            bar.update(task, description=str(what))
 
         named = {path.resolve() for path in runs}
         unread: list[UnderstudyError] = []

@@ -1,11 +1,9 @@
 """understudy synthesize: the Darshan log of a job that never was."""
 
-import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from understudy.darshanlog import layouts
 from understudy.darshanlog.synthetic import (
@@ -18,6 +16,7 @@ from understudy.darshanlog.synthetic import (
 )
 from understudy.errors import UnderstudyError
 from understudy.files import expect_new, new_file
+from understudy.messages import progress
 from understudy.units import parse_size
 
 COMPRESSIONS = tuple(name for name in layouts.COMPRESSIONS)
@@ -116,13 +115,10 @@ def command(
         )  # fmt: skip
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    console = Console(file=sys.stderr)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
                TimeRemainingColumn())  # fmt: skip
     with (
-        Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        ) as bar,
+        progress(*columns) as bar,
         new_file(output) as temporary,
     ):
         steps = (1 + len(INTERFACES[interface])) * job.records

@@ -41,6 +41,8 @@ def explaining(schema: dict[str, Any], **more: Any) -> Any:
             yield jsonschema.ValidationError(f"{value!r} does not match {wanted!r}")
 
     extend = cast(Any, jsonschema.validators).extend
+    # Without its name, which older versions take for an address that references are relative to.
+    schema = {key: value for key, value in schema.items() if key != "$id"}
     return extend(jsonschema.Draft202012Validator, {"pattern": pattern}, **more)(schema)
 
 

@@ -1,11 +1,13 @@
 """What axes of several figures have in common."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from understudy.report.colours import MUTED
@@ -21,11 +23,18 @@ def state_cuts(figure: Figure, **cuts: tuple[int, int]) -> None:
         figure.supxlabel(text, x=0.01, ha="left", fontsize=8.5, color=MUTED)
 
 
-def add_legend(figure: Figure, handles: Sequence[Artist], *, columns: int) -> None:
-    """A legend above the panels, for whose lines the figure grows."""
+def add_legend(
+    figure: Figure, handles: Sequence[Artist], *, columns: int | None = None, **more: Any
+) -> None:
+    """A legend above the panels, for whose lines after the first the figure grows."""
+    columns = columns or len(handles)
     lines = -(-len(handles) // columns)
     figure.set_figheight(figure.get_figheight() + LEGEND_LINE_INCHES * max(0, lines - 1))
-    figure.legend(handles=handles, loc="outside upper left", ncols=columns)
+    legend = figure.legend(handles=handles, loc="upper left", ncols=columns, **more)
+    layout = figure.get_layout_engine()
+    if isinstance(layout, ConstrainedLayoutEngine):  # as the style asks for
+        taken = legend.get_window_extent().padded(6).height / figure.bbox.height
+        layout.set(rect=(0, 0, 1, 1 - taken))
 
 
 def index_dumps(axes: Axes, dumps: Sequence[int], *, label: bool = True) -> None:
