@@ -23,9 +23,11 @@ from understudy.errors import UnderstudyError
 from understudy.judge import benchmarks
 from understudy.paths import ROOT
 from understudy.producers import ior, mdtest
+from understudy.reframe.benchmark import Mdtest
 
 GOLDEN = Path(__file__).parent / "golden" / "benchmarks"
 VERSIONS = ("3.3.0", "4.0.0")
+MDTEST_VERSIONS = (*VERSIONS, "4.1.0-dev")
 STARTED = "2026-11-22T11:15:02Z"
 
 
@@ -63,21 +65,66 @@ def test_a_summary_of_ior_is_a_measurement(version: str, tmp_path: Path) -> None
         assert values[operation, "total_s"] == row["totalTime"]
 
 
-@pytest.mark.parametrize(("version", "rate"), [("3.3.0", 26338.482), ("4.0.0", 16205.486)])
-def test_the_table_of_mdtest_is_a_measurement(version: str, rate: float, tmp_path: Path) -> None:
-    found = mdtest.read(written(of_mdtest(GOLDEN / f"mdtest-{version}.txt"), tmp_path))
-    values = {r.operation: r.value for r in found.rates}
-    assert values["File creation"] == rate
-    assert set(values) == {
-        "File creation", "File stat", "File read", "File removal", "Tree creation", "Tree removal"
-    }  # fmt: skip
-    assert found.environment.libraries == {"mdtest": version}
+OPERATIONS = (
+    "File creation", "File stat", "File read", "File removal", "Tree creation", "Tree removal"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("version", MDTEST_VERSIONS)
+@pytest.mark.parametrize("case", sorted(Mdtest.cases))
+def test_the_table_of_mdtest_is_a_measurement(version: str, case: str, tmp_path: Path) -> None:
+    """With all options that the check gives: with -P, a table of times follows that of rates."""
+    path = GOLDEN / f"mdtest-{version}-{case}.txt"
+    lines = path.read_text().splitlines()
+    [command] = (line for line in lines if line.startswith("Command line used"))
+    given = [word.strip("'") for word in command.split("mdtest ")[1].split()]
+    assert given[2:-6] == Mdtest.cases[case].split()
+    found = mdtest.read(written(of_mdtest(path), tmp_path))
+    first = next(i for i, line in enumerate(lines) if line.startswith("SUMMARY rate"))
+    table = [line.replace(":", " ").split() for line in lines[first + 3 : first + 9]]
+    assert [(r.operation, r.value) for r in found.rates] == [
+        (" ".join(row[:2]), float(row[3])) for row in table
+    ]
+    assert tuple(r.operation for r in found.rates) == OPERATIONS
+    assert found.environment.libraries == {"mdtest": version.replace("-dev", "+dev")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("   File stat  ", "   File stat (cold)", "expected an operation and its rates, found"),
+        ("Max            Min", "Min            Max", "expected one table of the rates"),
+        ("SUMMARY rate", "SUMMARY rate per s", "expected one table of the rates"),
+        ("SUMMARY time:", "SUMMARY rate:", "expected one table of the rates"),
+    ],
+)
+def test_a_table_that_is_not_understood_is_refused(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    text = (GOLDEN / "mdtest-4.0.0-easy.txt").read_text()
+    assert old in text
+    (tmp_path / "m.txt").write_text(text.replace(old, new, 1))
+    with pytest.raises(UnderstudyError, match=message):
+        of_mdtest(tmp_path / "m.txt")
+
+
+def test_records_with_times_for_rates_are_left_out(tmp_path: Path) -> None:
+    row = of_mdtest(GOLDEN / "mdtest-4.0.0-easy.txt")
+    folder = record(tmp_path / "a", row, "mdtest", "s")
+    kept = folder / "run.json"
+    made = json.loads(kept.read_text())
+    made["measurement"]["rates"] += [
+        rate | {"value": 0.001} for rate in made["measurement"]["rates"][:4]
+    ]
+    kept.write_text(json.dumps(made))
+    with pytest.raises(UnderstudyError, match=r"rates: File creation: expected one value .*-P"):
+        producers.load(kept)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("share", [0, 0.3, 0.9])
 def test_half_an_output_is_refused(version: str, share: float, tmp_path: Path) -> None:
-    for name, read in ((f"ior-{version}.json", of_ior), (f"mdtest-{version}.txt", of_mdtest)):
+    for name, read in ((f"ior-{version}.json", of_ior), (f"mdtest-{version}-easy.txt", of_mdtest)):
         text = (GOLDEN / name).read_text()
         path = tmp_path / name
         path.write_text(text[: int(share * len(text))])
@@ -98,9 +145,9 @@ def test_a_figure_that_is_none_is_refused(value: str, tmp_path: Path) -> None:
 
 def test_several_iterations_of_mdtest_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
-    text = (GOLDEN / "mdtest-4.0.0.txt").read_text()
+    text = (GOLDEN / "mdtest-4.0.0-easy.txt").read_text()
     path.write_text(text.replace("(of 1 iterations)", "(of 3 iterations)"))
-    with pytest.raises(UnderstudyError, match="expected the rates of one iteration"):
+    with pytest.raises(UnderstudyError, match="expected one table of the rates of one iteration"):
         of_mdtest(path)
 
 
@@ -131,7 +178,7 @@ def test_figures_of_one_condition_are_pooled_and_others_are_not(tmp_path: Path) 
 
 def test_the_page_shows_benchmarks_and_counts_failed_ones(tmp_path: Path) -> None:
     record(tmp_path / "a", of_ior(GOLDEN / "ior-4.0.0.json"), "ior", "s")
-    record(tmp_path / "b", of_mdtest(GOLDEN / "mdtest-4.0.0.txt"), "mdtest", "s")
+    record(tmp_path / "b", of_mdtest(GOLDEN / "mdtest-4.0.0-easy.txt"), "mdtest", "s")
     failed = of_ior(GOLDEN / "ior-4.0.0.json") | {"name": "ior-hard"}
     record(tmp_path / "c", failed, "ior", "s", producer="ior", failure="expected 4 ranks, found 3")
     page = tmp_path / "page.html"
@@ -139,7 +186,7 @@ def test_the_page_shows_benchmarks_and_counts_failed_ones(tmp_path: Path) -> Non
     assert done.exit_code == 0, done.output
     assert "1 of 3 runs failed" in done.output
     text = page.read_text()
-    assert "IOR and mdtest" in text and "16,205 /s" in text and "expected 4 ranks" in text
+    assert "IOR and mdtest" in text and "90,766 /s" in text and "expected 4 ranks" in text
 
 
 def fake(folder: Path, name: str, script: str) -> None:

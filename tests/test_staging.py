@@ -66,7 +66,7 @@ def test_a_skeleton_runs_in_a_directory_with_a_space(spaced: Session) -> None:
 
 def test_benchmarks_run_in_a_directory_with_a_space(spaced: Session) -> None:
     (spaced.folder / "given.json").write_bytes((GOLDEN / "ior-4.0.0.json").read_bytes())
-    (spaced.folder / "given.txt").write_bytes((GOLDEN / "mdtest-4.0.0.txt").read_bytes())
+    (spaced.folder / "given.txt").write_bytes((GOLDEN / "mdtest-4.0.0-easy.txt").read_bytes())
     fake(spaced.bin, "ior", SUMMARY.format('"$RFM_PREFIX"/../given.json'))
     fake(
         spaced.bin, "mdtest",

@@ -1,6 +1,7 @@
 """Measurements of programs that measure themselves and are not ours: IOR, mdtest."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,15 @@ def read(path: Path, kind: str) -> Benchmark:
 
 
 def parse(row: dict[str, Any], where: str) -> Benchmark:
-    """Of a JSON object that is valid by its schema."""
+    """Of a JSON object that is valid by its schema. Records with two values in one place, as an
+    earlier version made of mdtest -P, whose seconds it took for rates, are refused."""
+    stated = Counter((r["operation"], r["metric"], r["repetition"]) for r in row["rates"])
+    [((operation, metric, _), count)] = stated.most_common(1)
+    if count > 1:
+        raise UnderstudyError(
+            f"{where}: rates: {operation}: expected one value of {metric}, found {count}; an "
+            "earlier version took the seconds that mdtest -P prints for rates"
+        )
     here = row["environment"]
     kind = row["schema"].split("/")[1]
     if here["nodes"] > here["ranks"]:

@@ -18,7 +18,11 @@ ARM = "benchmark"
 _LAUNCHED = re.compile(
     r"(?m)^mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node\(s\)$"
 )
-_ROW = re.compile(r"^ *([A-Z][A-Za-z ]*[a-z]) *:? +([0-9.]+) +([0-9.]+) +([0-9.]+) +([0-9.]+)$")
+_TABLE = re.compile(
+    r"(?m)^SUMMARY rate(?: \(in ops/sec\))?: \(of (\d+) iterations\)\n"
+    r" *Operation +Max +Min +Mean +Std Dev\n[ -]+\n((?: +\S.*\n)*)"
+)
+_ROW = re.compile(r" +([A-Z][A-Za-z ]*[a-z]) *:? +([0-9.]+) +([0-9.]+) +([0-9.]+) +([0-9.]+)")
 
 
 def read(path: Path) -> Benchmark:
@@ -40,10 +44,12 @@ def of_output(
     if len(launched) != 1:
         raise UnderstudyError(f"{path}: expected the output of one run of mdtest")
     [(version, ranks, nodes)] = launched
-    _, _, table = text.partition("SUMMARY rate")
-    if "(of 1 iterations)" not in table or "-- finished at " not in table:
-        raise UnderstudyError(f"{path}: expected the rates of one iteration, to the end")
-    rates = list(_rates(table))
+    tables = _TABLE.findall(text)
+    if len(tables) != 1 or tables[0][0] != "1" or "\n-- finished at " not in text:
+        raise UnderstudyError(
+            f"{path}: expected one table of the rates of one iteration, to the end"
+        )
+    rates = list(_rates(tables[0][1], path))
     if not rates:
         raise UnderstudyError(f"{path}: mdtest printed no rate")
     return _benchmark.row(
@@ -52,13 +58,15 @@ def of_output(
     )  # fmt: skip
 
 
-def _rates(table: str) -> Iterator[dict[str, Any]]:
+def _rates(table: str, path: Path) -> Iterator[dict[str, Any]]:
     """The column Min: of one iteration, 3.3 states rates by rank, and 4.0 that of the slowest."""
     for line in table.splitlines():
-        if found := _ROW.match(line):
-            value = float(found[3])
-            if value:
-                yield {
-                    "operation": found[1], "metric": "rate_per_s", "unit": "1/s",
-                    "repetition": 0, "value": value,
-                }  # fmt: skip
+        found = _ROW.fullmatch(line)
+        if found is None:
+            raise UnderstudyError(f"{path}: expected an operation and its rates, found {line!r}")
+        value = float(found[3])
+        if value:
+            yield {
+                "operation": found[1], "metric": "rate_per_s", "unit": "1/s",
+                "repetition": 0, "value": value,
+            }  # fmt: skip
