@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support import results as samples
+from tests.support.numbers import rounded
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts import schema
@@ -317,7 +318,7 @@ def test_a_measurement_of_today_becomes_the_golden_record(path: Path, tmp_path: 
     assert row.pop("measurement") == json.loads(path.read_text())
     golden = json.loads(path.with_suffix(".run.json").read_text())
     golden.pop("measurement")
-    assert row == golden
+    assert rounded(row) == rounded(golden)
 
 
 @pytest.mark.parametrize("path", MEASUREMENTS, ids=lambda p: p.stem)

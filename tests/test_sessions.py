@@ -61,6 +61,21 @@ def test_a_session_that_is_ended_leaves_a_record(here: Session) -> None:
     assert str(run.producer.failure).startswith("the session was ended while these ran: Replay ")
 
 
+def test_a_job_that_cannot_be_submitted_leaves_records(here: Session) -> None:
+    refuse = 'case "$*" in *--version*) echo slurm 22;; *) echo "Invalid account"; exit 1;; esac'
+    here.program("sbatch", refuse)
+    for name in ("srun", "sinfo", "squeue", "sacct", "scancel", "scontrol"):
+        here.program(name, "echo work")
+    done = here.run("-r", "--system=cab", "-P", "method=posix,mpiio", check="Replay")
+    assert "Ran" in done.stdout, done.stderr
+    kept = [producers.load(path) for path in (here.folder / "out" / "records").rglob("*.json.gz")]
+    assert cases(done.stdout)[0] == len(kept) > 0
+    assert all(run.failed and run.identity.case and run.identity.arm == "replica" for run in kept)
+    assert {str(run.producer.failure).partition(",")[0] for run in kept} == {
+        "the case ended before its results could be read"
+    }
+
+
 def on_terminal(session: Session, *arguments: str) -> tuple[int, str, str]:
     """A session whose standard error is a terminal of 120 columns: its status, what it printed to
     standard output, and what the terminal got."""

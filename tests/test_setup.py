@@ -81,7 +81,7 @@ def test_direct_dependencies_are_pinned() -> None:
     block = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
     assert block
     direct = [name.lower() for name in re.findall(r'"([A-Za-z-]+)>=', block[1])]
-    assert len(direct) >= 8
+    assert "numpy" in direct
     assert set(direct) <= {name for name, _ in pins("requirements.txt")}
 
 

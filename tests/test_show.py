@@ -93,6 +93,12 @@ def test_files_without_a_byte_are_not_written(tmp_path: Path) -> None:
     assert "open, stat" in line and "write" not in line
 
 
+def test_a_note_is_one_line(tmp_path: Path) -> None:
+    made = of(station(0))
+    made = replace(made, source=replace(made.source, notes=("a\nforged line",)))
+    assert shown(made, tmp_path)[-1] == r"Note: a\nforged line"
+
+
 @pytest.mark.parametrize("command", ["show", "scale"])
 def test_a_device_is_no_input(command: str) -> None:
     """It may never end."""

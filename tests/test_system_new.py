@@ -281,7 +281,9 @@ def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str
     ("x|down|8|up|n/a\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got 'down'"),
     ("x|-4|8|up|n/a\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got '-4'"),
     ("x|4|999999999|up|n/a\n", 0, "sinfo: cores of x: expected a number of 1 to 99999999, got '9"),
-    ("x|4|8|down\n", 0, "sinfo: no partition is up; expected at least one"),
+    ("x|4|8|down\n", 0, "sinfo: no partition is up; expected at least one line such as "),
+    ("nonsense\n", 0, "sinfo: no partition is up; expected at least one line such as work|4|64|up|"
+                       "1-00:00:00, found 'nonsense'"),
 ])  # fmt: skip
 def test_a_batch_system_that_does_not_answer_is_not_taken_for_none(
     host: Host, printed: str, status: int, message: str

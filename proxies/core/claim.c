@@ -169,14 +169,18 @@ static bool walk(struct claim *claim, int directory, int depth, bool removing)
     return ours;
 }
 
-/* The unfinished result of the run, beside its result. */
+/* The unfinished result of the run, beside its result: its name ends with the number of the process that wrote it. */
 static void remove_part(struct claim *claim)
 {
     struct stat status;
     struct und_identity identity;
-    const char *end = claim->part ? strstr(claim->part, ".part") : NULL;
-    if (end && end[strlen(".part")] == '\0' && lstat(claim->part, &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_uid == geteuid() && status.st_nlink == 1 && und_storage_identify(AT_FDCWD, claim->part, &identity) &&
+    char end[64];
+    const json_t *writer = json_array_get(json_array_get(claim->processes, 0), 0);
+    snprintf(end, sizeof end, ".%" PRId64 ".part", (int64_t)json_integer_value(writer));
+    const size_t length = claim->part ? strlen(claim->part) : 0;
+    if (length > strlen(end) && strcmp(claim->part + length - strlen(end), end) == 0 &&
+        lstat(claim->part, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        status.st_nlink == 1 && und_storage_identify(AT_FDCWD, claim->part, &identity) &&
         identity.device == (uint64_t)claim->part_device && identity.inode == (uint64_t)claim->part_inode &&
         identity.birth_ns == (uint64_t)claim->part_birth_ns && unlink(claim->part) == 0)
         ++claim->removed;

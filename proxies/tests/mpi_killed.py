@@ -176,6 +176,15 @@ def result_of_another(player: Player) -> None:
     outcome = player.run(4, "-w", path, "-o", "data", "-O", "result.json")
     expect(outcome.status == 0, outcome.err)
     expect((player.folder / "precious.part").read_text() == "mine", "it was changed")
+    player.clear()
+    before = set(player.folder.iterdir())
+    kill_a_run(player)
+    (part,) = set(player.folder.glob("*.part")) - before
+    other = part.rename(player.folder / "download.part")  # the very file, of another name
+    change(player, lambda c: c["part"].update(path=str(other)))
+    path = player.describe(timed([0], "shared"))
+    outcome = player.run(4, "-w", path, "-o", "data", "-O", "result.json")
+    expect(outcome.status == 0 and other.exists(), outcome.err)
 
 
 CASES: dict[str, Callable[[Player], None]] = {

@@ -121,11 +121,19 @@ def test_the_directory_is_created(command: str, tmp_path: Path) -> None:
     assert done.exit_code == 2 and "there is no folder" in done.stderr
 
 
+@pytest.mark.parametrize("transform", ["", "zlib"])
 @pytest.mark.parametrize("method", ["POSIX", "MPI"])
-def test_a_buffer_that_is_too_small_is_predicted(method: str, tmp_path: Path) -> None:
-    """A process writes 20 + 16 * nx bytes; only POSIX writes them in pieces."""
+def test_a_buffer_that_is_too_small_is_predicted(
+    method: str, transform: str, tmp_path: Path
+) -> None:
+    """A process writes 20 + 16 * nx bytes; only POSIX writes them in pieces. What is transformed
+    needs its room in the buffer first."""
     buffer = f'<method group="g" method="{method}"/><buffer max-size-MB="1"/>'
     path = descriptor(tmp_path, METHOD, buffer)
+    if transform:
+        text = path.read_text()
+        assert 'type="double"' in text
+        path.write_text(text.replace('type="double"', f'type="double" transform="{transform}"', 1))
     for size, fits in ((65534, True), (65535, method == "POSIX")):
         values = tmp_path / "app_params.xml"
         succeed("skel", "params", path, "--set", "nx=128", "-o", values, "-f")

@@ -20,20 +20,26 @@ from understudy.judge.scaled import observe_both
 from understudy.model.scaling import RULES
 
 
+def _number(_: click.Context, parameter: click.Parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("expected a number, got nan", param=parameter)
+    return value
+
+
 @click.command()
 @click.argument("original", type=click.Path(path_type=Path))
 @click.argument("replica", type=click.Path(path_type=Path))
 @click.option(
-    "--tolerance-percent", "--tolerance", type=click.FloatRange(min=0), show_default=True,
-    default=100 * LIMIT_FRACTION, help="Maximum error that passes.",
+    "--tolerance-percent", "--tolerance", type=click.FloatRange(0, 1000), callback=_number,
+    show_default=True, default=100 * LIMIT_FRACTION, help="Maximum error that passes.",
 )  # fmt: skip
 @click.option(
-    "--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True,
-    help="Time scale of the replica; 0: do not compare times.",
+    "--time-scale", type=click.FloatRange(0, 1e9), callback=_number, default=1.0,
+    show_default=True, help="Time scale of the replica; 0: do not compare times.",
 )  # fmt: skip
 @click.option(
-    "--bytes-scale", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True,
-    help="Bytes scale of the replica.",
+    "--bytes-scale", type=click.FloatRange(0, 1e9, min_open=True), callback=_number, default=1.0,
+    show_default=True, help="Bytes scale of the replica.",
 )  # fmt: skip
 @click.option(
     "--rule", type=click.Choice(RULES), default=None,

@@ -15,7 +15,7 @@ from understudy.contracts import strict, workload
 from understudy.contracts.measurement import PlayedDump, Repetition
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Dump, Stream, Workload
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError, one_line, printable
 from understudy.files import expect_no_device
 from understudy.tables import table
 from understudy.units import rate, seconds, size
@@ -104,7 +104,7 @@ def _dump_table(lines: Iterable["_DumpLine"]) -> Iterator[str]:
 
 def _note_lines(notes: Iterable[str]) -> Iterator[str]:
     for k, note in enumerate(notes):
-        yield ("\n" if k == 0 else "") + printable(f"Note: {note}")
+        yield ("\n" if k == 0 else "") + f"Note: {one_line(note)}"
 
 
 def _all_of(shown: Workload, dumps: bool) -> Iterator[str]:
@@ -121,8 +121,8 @@ def _short(shown: Workload, dumps: bool) -> Iterator[str]:
     """At most LINES lines of a workload: those that are alike are folded, then the streams with
     fewest bytes left out, and then dumps folded that are alike but for their times, or not."""
     folds = list(_folded(shown.streams))
-    most = sorted(folds, key=lambda f: -sum(s.bytes for s in f))[:STREAMS]
-    kept = [fold for fold in folds if len(folds) <= STREAMS or fold in most]
+    largest = sorted(range(len(folds)), key=lambda i: -sum(s.bytes for s in folds[i]))
+    kept = [folds[i] for i in sorted(largest[:STREAMS])]
     lines = [_head(shown), *_stream_table(kept)]
     if len(kept) < len(folds):
         lines.append(_left_out(sum(map(len, folds)) - sum(map(len, kept)), "streams"))

@@ -162,15 +162,20 @@ def _printed(*words: str, must: bool = False) -> str | None:
             )  # fmt: skip
             status, said = done.returncode, done.stderr.decode("utf-8", "replace").strip()
         except (OSError, subprocess.TimeoutExpired):
-            status, said = 1, "no answer within 30 s"
+            status, said = None, ""
         out.seek(0)
         text = out.read().decode("utf-8", "replace")
     if status == 0:
         return text
     if must:
         raise UnderstudyError(
-            f"{' '.join(words)}: failed with exit status {status}: {said[-200:] or 'no message'}; "
-            "the batch system must answer; --no-batch describes this machine without it"
+            f"{' '.join(words)}: "
+            + (
+                "no answer within 30 s; "
+                if status is None
+                else f"failed with exit status {status}: {said[-200:] or 'no message'}; "
+            )
+            + "the batch system must answer; --no-batch describes this machine without it"
         )
     return None
 
@@ -237,7 +242,11 @@ def _slurm() -> Batch | None:
             memory_bytes=memory.get(name), max_seconds=limit,
         )  # fmt: skip
     if not queues:
-        raise UnderstudyError("sinfo: no partition is up; expected at least one")
+        lines = printed.splitlines() or ["nothing"]
+        raise UnderstudyError(
+            "sinfo: no partition is up; expected at least one line such as "
+            f"work|4|64|up|1-00:00:00, found {lines[0][:60]!r}"
+        )
     # mpirun starts ranks with any MPI that it belongs to; srun needs an MPI built for it.
     launcher = "mpirun" if shutil.which("mpirun") else "srun"
     scheduler = "slurm"

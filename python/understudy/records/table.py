@@ -46,8 +46,8 @@ def of_samples(index: Index, where: str = "1", values: Sequence[Any] = ()) -> "p
         import polars as pl
     except ImportError:
         raise UnderstudyError(
-            "polars: not installed; data frames and Parquet need it (pip install "
-            "'understudy[polars]'); CSV does not"
+            "polars: not installed; data frames and Parquet need it (the extra or Spack variant "
+            "'polars' of understudy); CSV does not"
         ) from None
     kinds = {"TEXT": pl.String, "INTEGER": pl.Int64, "REAL": pl.Float64}
     schema: dict[str, Any] = {name: kinds[kind] for name, kind in COLUMNS.items()}

@@ -23,6 +23,7 @@ from understudy.contracts.measurement import Node
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import promises
+from understudy.records import store
 from understudy.reframe import (
     batch,
     endings,
@@ -441,6 +442,16 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
             return failed
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return f"{faults[0][1]}{more}"
+
+    def keep_lost_runs(self, failure: str) -> None:
+        """Keep records of the runs of a job that was to be started, and of which no more is
+        known."""
+        place = Place(
+            system=self.current_system.name, partition=self.current_partition.name,
+            environment=self.current_environ.name,
+        )  # fmt: skip
+        for run in self.planned_runs:
+            store.keep(recording.lost(run, place, self._identity(), failure))
 
     def _end_of_job(self, status: int | None, last: Sequence[PlannedRun]) -> str | None:
         """Why the job did not end well; None if it did, as far as it and the batch system say.

@@ -81,6 +81,15 @@ def write(
     return made
 
 
+def lost(run: PlannedRun, place: Place, identity: Identity, failure: str) -> Run:
+    """The record of a run of which nothing is known but that it was to be started."""
+    return producers.record(
+        run.measurement, place=place, identity=replace(identity, arm=run.arm, round=run.round),
+        exit_status=None, failure=failure, producer=run.producer, options=dict(run.options),
+        command_line=shlex.split(run.command), row={},
+    )  # fmt: skip
+
+
 def from_cache(found: Iterable[Run]) -> list[str]:
     """What the page cache may have served of runs, and what would make it storage, in words."""
     named: dict[str, dict[str, None]] = {}  # by what would help

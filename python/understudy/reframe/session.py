@@ -84,7 +84,7 @@ class _Progress:
     def __init__(self) -> None:
         self.skipped: list[str] = []  # why, for each case
         self.tags: set[str] = set()  # of these
-        self.interrupted: dict[str, None] = {}  # cases that were started and have not ended
+        self.interrupted: dict[str, Any] = {}  # checks that were started and have not ended
         self.refused: dict[str, str] = {}  # why a test cannot run as asked, by its name
         self.live = Live()
 
@@ -177,7 +177,10 @@ def _fail_without_a_run() -> None:
     dry = DRY in sys.argv
     if _progress.aborted and _progress.interrupted:
         told = ", ".join(_progress.interrupted)
-        _keep_or_tell(f"the session was ended while these ran: {told}")
+        with _told():
+            _keep(f"the session was ended while these ran: {told}")
+    elif not dry:
+        _keep_lost()
     if _progress.ran or _progress.ended or not _progress.began or (dry and _progress.skipped):
         return
     try:
@@ -194,15 +197,28 @@ def _fail_without_a_run() -> None:
         told = reason = "the programs were not installed, for the reason above"
     print(f"understudy: nothing ran: {told}", file=sys.stderr, flush=True)
     if not dry and runtime().system.name != UNKNOWN_HOST:
-        _keep_or_tell(f"nothing ran: {reason}")
+        with _told():
+            _keep(f"nothing ran: {reason}")
     sys.stdout.flush()
     logging.shutdown()
     os._exit(FAILURE)  # the status that sys.exit was given stands by now
 
 
-def _keep_or_tell(failure: str) -> None:
+def _keep_lost() -> None:
+    """Records of runs whose job never told its end, as one that the batch system does not take:
+    ReFrame has ended their cases, and says why."""
+    for check in _progress.interrupted.values():
+        if keep := getattr(check, "keep_lost_runs", None):
+            with _told():
+                keep("the case ended before its results could be read, as where a job cannot be "
+                     "submitted; the output of ReFrame says why")  # fmt: skip
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """An error is a message, at the end of a session."""
     try:
-        _keep(failure)
+        yield
     except UnderstudyError as error:
         print(f"understudy: {error}", file=sys.stderr, flush=True)
 
@@ -260,7 +276,7 @@ def _name(check: Any) -> str:
 def note_run(check: Any) -> None:
     """A case was started."""
     _progress.ran += 1
-    _progress.interrupted[_name(check)] = None
+    _progress.interrupted[_name(check)] = check
     _progress.live.begin(_name(check))
 
 
