@@ -1,181 +1,272 @@
-"""The rules of `understudy compare` on histories whose truth is known.
+"""The operating characteristic of `understudy compare`: its verdicts where the truth is known.
 
-    PYTHONPATH=python:. python benchmarks/comparisons.py [--campaigns N] [--cases K] [--sessions S]
+    PYTHONPATH=python:. python benchmarks/comparisons.py [--figures N] [--seed S] [-o TABLE.json]
 
-A campaign is a comparison of K cases, S sessions before and S after. False alarms are campaigns in
-which a case that did not change is called worse or better. Prints the table of docs/statistics.md.
+A cell is a design (nights apart, or in turn), a number of nights before and after, of repetitions,
+a kind of noise and a true change. N figures of each are judged as one campaign of 1, and in
+campaigns of 20 and 200. False alarms are campaigns in which a figure that did not change is called
+worse or better, or one that fell is called better; silent losses are figures that are called no
+change though the truth is outside the limit. All figures of a cell are judged at once, by the
+functions of the library; tests/test_comparisons.py shows that its verdicts are the same one by
+one.
 """
 
 import argparse
+import itertools
+import json
 import math
-from collections import Counter
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 from scipy import stats
 
-from understudy.judge import change, plan
-from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Change
+from understudy.judge import change
+from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
 
-WITHIN, BETWEEN = 0.05, 0.03  # standard deviations of logarithms
-REPETITIONS = 5
-COMPARED = 24  # sessions of which one is bad
-PLANNED_LOSS = 0.1
-Level = NDArray[np.float64]
+Floats = NDArray[np.float64]
 Dice = np.random.Generator
-Make = Callable[[Dice, int, int], Level]
+STATES = (WORSE, BETTER, NO_CHANGE, UNDECIDED)
+WITHIN, BETWEEN = 0.05, 0.03  # standard deviations of logarithms
+QUIET = 0.02  # both of them where noise is a fifth of the limit of 10 %
+CAMPAIGNS = (1, 20, 200)  # figures of one
+SIZES = ((2, 2), (3, 3), (5, 5), (8, 8), (12, 12), (20, 20), (28, 7), (37, 1))
+REPETITIONS = (1, 3, 5)
+LOSSES = (0.0, 0.05, 0.1, 0.2, 0.3)
+IN_TURN, APART = "in turn", "apart"
 
 
-def plain(dice: Dice, sessions: int, _: int) -> Level:
-    """float64[sessions, repetitions] of logarithms"""
-    level = dice.normal(0, BETWEEN, (sessions, 1))
-    return level + dice.normal(0, WITHIN, (sessions, REPETITIONS))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What nights do, float64[figures, nights], and runs of a side, [figures, nights, runs]."""
+
+    nights: Callable[[Dice, int, int], Floats]
+    runs: Callable[[Dice, tuple[int, int, int]], Floats]
 
 
-def bimodal(dice: Dice, sessions: int, _: int) -> Level:
-    return plain(dice, sessions, 0) - 0.3 * (dice.random((sessions, 1)) < 0.3)
+def _normal(between: float) -> Callable[[Dice, int, int], Floats]:
+    return lambda dice, figures, n: dice.normal(0, between, (figures, n))
 
 
-def wide(dice: Dice, sessions: int, _: int) -> Level:
-    """Sessions differ by 10 %."""
-    return plain(dice, sessions, 0) + dice.normal(0, 0.1, (sessions, 1))
+def _runs(dice: Dice, shape: tuple[int, int, int]) -> Floats:
+    return dice.normal(0, WITHIN, shape)
 
 
-def heavy(dice: Dice, sessions: int, _: int) -> Level:
-    """Student's t of two degrees of freedom, between and within sessions."""
-    level = BETWEEN * dice.standard_t(2, (sessions, 1))
-    return level + WITHIN * dice.standard_t(2, (sessions, REPETITIONS))
+def _following(share: float) -> Callable[[Dice, int, int], Floats]:
+    def nights(dice: Dice, figures: int, n: int) -> Floats:
+        made = np.empty((figures, n))
+        made[:, 0] = dice.normal(0, BETWEEN, figures)
+        for i in range(1, n):
+            fresh = dice.normal(0, BETWEEN * math.sqrt(1 - share**2), figures)
+            made[:, i] = share * made[:, i - 1] + fresh
+        return made
+
+    return nights
 
 
-def cached(dice: Dice, sessions: int, _: int) -> Level:
-    """One repetition of ten, and one session of ten, is served by a cache, five times as fast."""
-    hit = dice.random((sessions, REPETITIONS)) < 0.1
-    hit |= dice.random((sessions, 1)) < 0.1
-    return plain(dice, sessions, 0) + math.log(5) * hit
+def _rarely(share: float, by: float) -> Callable[[Dice, int, int], Floats]:
+    """Some nights are off."""
+    return lambda dice, figures, n: (
+        dice.normal(0, BETWEEN, (figures, n)) + by * (dice.random((figures, n)) < share)
+    )
 
 
-def one_bad_night(dice: Dice, sessions: int, bad: int) -> Level:
-    found = plain(dice, sessions, 0)
-    if bad >= 0:
-        found[bad % sessions] -= 0.7
-    return found
+def _cached(dice: Dice, shape: tuple[int, int, int]) -> Floats:
+    """One run of ten is served by a cache, five times as fast."""
+    return _runs(dice, shape) + math.log(5) * (dice.random(shape) < 0.1)
 
 
-def drift(dice: Dice, sessions: int, _: int) -> Level:
-    return plain(dice, sessions, 0) - 0.01 * np.arange(sessions)[:, None]
-
-
-def wandering(dice: Dice, sessions: int, _: int) -> Level:
-    """Each session keeps 0.7 of the deviation of the last."""
-    found = plain(dice, sessions, 0)
-    level = 0.0
-    for i in range(sessions):
-        level = 0.7 * level + dice.normal(0, BETWEEN * math.sqrt(1 - 0.49))
-        found[i] += level
-    return found
-
-
-SCENARIOS: dict[str, tuple[Make, float]] = {
-    "no change": (plain, 0), "-5 %": (plain, 0.05), "-10 %": (plain, 0.1),
-    "-30 %": (plain, 0.3), "no change, sessions differ by 10 %": (wide, 0),
-    "no change, bimodal": (bimodal, 0), "no change, heavy tails": (heavy, 0),
-    "no change, cache hit or miss": (cached, 0), "no change, one bad night": (one_bad_night, 0),
-    "no change, drift of 1 % a session": (drift, 0),
-    "no change, sessions that follow each other": (wandering, 0),
-    "-10 %, one bad night": (one_bad_night, 0.1), "-10 %, heavy tails": (heavy, 0.1),
-    "-30 %, bimodal": (bimodal, 0.3), "-30 %, cache hit or miss": (cached, 0.3),
-    "-10 %, drift of 1 % a session": (drift, 0.1),
+NOISE = {
+    "independent": Noise(nights=_normal(BETWEEN), runs=_runs),
+    "quiet": Noise(nights=_normal(QUIET), runs=lambda dice, shape: dice.normal(0, QUIET, shape)),
+    "nights differ by 5 %": Noise(nights=_normal(0.05), runs=_runs),
+    "nights differ by 10 %": Noise(nights=_normal(0.1), runs=_runs),
+    "each night keeps 0.7 of the last": Noise(nights=_following(0.7), runs=_runs),
+    "each night keeps 0.9 of the last": Noise(nights=_following(0.9), runs=_runs),
+    "drift of 1 % a night": Noise(
+        nights=lambda dice, figures, n: (
+            dice.normal(0, BETWEEN, (figures, n)) - 0.01 * np.arange(n)
+        ), runs=_runs,
+    ),
+    "bimodal": Noise(nights=_rarely(0.3, -0.3), runs=_runs),
+    "heavy tails": Noise(
+        nights=lambda dice, figures, n: BETWEEN * dice.standard_t(2, (figures, n)),
+        runs=lambda dice, shape: WITHIN * dice.standard_t(2, shape),
+    ),
+    "one bad night of ten": Noise(nights=_rarely(0.1, -0.7), runs=_runs),
+    "cache hit or miss": Noise(nights=_normal(BETWEEN), runs=_cached),
 }  # fmt: skip
 
 
-def campaign(
-    dice: Dice, make: Make, loss: float, cases: int, before: int, after: int, history: int
-) -> tuple[list[Change], list[str]]:
-    changes = []
-    bad = int(dice.integers(before + after)) + history
-    for _ in range(cases):
-        values = np.exp(make(dice, history + before + after, bad))
-        values[history + before :] *= 1 - loss
-        past, first, second = np.split(values, [history, history + before])
-        changes.append(
-            change.measure(first.tolist(), second.tolist(), past.tolist(), resamples=500)
-        )
-    changes = change.adjusted(changes)
-    return changes, [state for state, _ in change.decide(changes)]
+def sides(
+    dice: Dice, noise: Noise, design: str, size: tuple[int, int], repetitions: int, loss: float,
+    figures: int,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Logarithms of the medians of both sides, float64[figures, nights]."""
+    before, after = size
+    whole = noise.nights(dice, figures, before if design == IN_TURN else before + after)
+    levels = (whole, whole) if design == IN_TURN else np.split(whole, [before], axis=1)
+    first, second = (
+        np.median(level[:, :, None] + noise.runs(dice, (*level.shape, repetitions)), axis=2)
+        for level in levels
+    )
+    return first, second + math.log1p(-loss)
 
 
-def planned(dice: Dice, make: Make, loss: float, cases: int, pilot: int) -> int | None:
-    """Sessions on each side that `understudy plan` asks for, for all cases; None where it says
-    that no practical number suffices. The pilot has a bad night as often as a comparison."""
-    bad = int(dice.integers(COMPARED))
-    series = [np.exp(make(dice, pilot, bad if bad < pilot else -1)).tolist() for _ in range(cases)]
-    factor = plan.factor(series)
-    needs = [plan.need(one, loss, cases, REPETITIONS, factor) for one in series]
-    counts = [need.sessions if need else None for need in needs]
-    return None if None in counts else max(n for n in counts if n)
+def states(before: Floats, after: Floats, design: str, cases: int, rule: Rule) -> Floats:
+    """Numbers of STATES, [figures], in campaigns of so many figures, one after another: what
+    `change.decide` says of them."""
+    if design == IN_TURN:
+        estimate, rank = change.paired(after - before), change.signed_rank_p(after - before)
+        ratio = np.median(after - before, axis=1)
+    else:
+        estimate, rank = change.apart(before, after), change.rank_p(before, after)
+        ratio = np.median(after, axis=1) - np.median(before, axis=1)
+    step, error, freedom = estimate
+    p = np.maximum(rank, change.student_p(*estimate)).reshape(-1, cases)
+    order = np.argsort(p, axis=1)
+    factors = np.arange(cases, 0, -1)
+    highest = np.maximum.accumulate(
+        np.minimum(1, np.take_along_axis(p, order, axis=1) * factors), axis=1
+    )
+    corrected = np.empty_like(p)
+    np.put_along_axis(corrected, order, highest, axis=1)
+    moved = np.abs(ratio) >= -math.log1p(-rule.effect)
+    found = (corrected.ravel() <= rule.alpha) & moved & ((ratio < 0) == (step < 0))
+    half = change.half_width(error, freedom, 1 - 2 * rule.alpha)
+    limit = -math.log1p(-rule.limit)
+    same = (np.maximum(np.abs(ratio), np.abs(step)) + half < limit) & (freedom >= 1)
+    index = np.where(same, STATES.index(NO_CHANGE), STATES.index(UNDECIDED))
+    index = np.where(found, np.where(ratio < 0, 0, 1), index)
+    return np.asarray(index)
 
 
-def row(name: str, args: argparse.Namespace, seed: int) -> str:
-    make, loss = SCENARIOS[name]
-    dice = np.random.default_rng(seed)
-    states: Counter[str] = Counter()
-    alarms = held = silent = total = 0
-    sizes: list[int] = []
-    for _ in range(args.campaigns):
-        before, after = args.sessions, args.after or args.sessions
-        if args.pilot and loss:
-            wanted = planned(dice, make, PLANNED_LOSS, args.cases, args.pilot)
-            if wanted is None:
-                continue
-            before = after = wanted
-        sizes.append(before)
-        changes, found = campaign(dice, make, loss, args.cases, before, after, args.history)
-        states.update(found)
-        wrong = (BETTER,) if loss else (WORSE, BETTER)
-        alarms += any(state in wrong for state in found)
-        for one, state in zip(changes, found, strict=True):
-            inside = one.low <= 1 - loss <= one.high
-            held += inside
-            total += 1
-            silent += state == NO_CHANGE and not inside
-    if not sizes:
-        return f"| {name} | no campaign could be planned |"
-    cells = [f"{100 * states[s] / total:.1f}" for s in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
-    rate = stats.binomtest(alarms, len(sizes), alternative="less").proportion_ci()
-    bound = 100 * float(rate.high)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Figures by state, campaigns, of these with a false alarm, and silent losses."""
+
+    design: str
+    before: int
+    after: int
+    repetitions: int
+    noise: str
+    loss: float
+    cases: int
+    figures: int
+    worse: int
+    better: int
+    no_change: int
+    undecided: int
+    campaigns: int
+    alarms: int
+    silent: int
+
+    @property
+    def alarm_limit(self) -> float:
+        """The upper limit of the interval of 95 % of the rate of false alarms."""
+        found = stats.binomtest(self.alarms, self.campaigns).proportion_ci(method="exact")
+        return float(found.high)
+
+
+def cells(figures: int, seed: int, only: str = "", rule: Rule = Rule()) -> Iterator[Cell]:  # noqa: B008
+    designs = [(APART, size) for size in SIZES]
+    designs += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
+    wanted = list(itertools.product(designs, REPETITIONS, NOISE, LOSSES))
+    for number, ((design, size), repetitions, name, loss) in enumerate(
+        track(wanted, console=Console(stderr=True, quiet=not sys.stderr.isatty()))
+    ):
+        if only not in f"{design} {name}":
+            continue
+        dice = np.random.default_rng([seed, number])
+        before, after = sides(dice, NOISE[name], design, size, repetitions, loss, figures)
+        for cases in CAMPAIGNS:
+            index = states(before, after, design, cases, rule)
+            count = np.bincount(index, minlength=len(STATES)).tolist()
+            wrong = (index == 1) | ((index == 0) & (loss == 0))
+            yield Cell(
+                design=design, before=size[0], after=size[1], repetitions=repetitions,
+                noise=name, loss=loss, cases=cases, figures=figures, worse=count[0],
+                better=count[1], no_change=count[2], undecided=count[3],
+                campaigns=figures // cases,
+                alarms=int(wrong.reshape(-1, cases).any(axis=1).sum()),
+                silent=count[2] if loss > rule.limit else 0,
+            )  # fmt: skip
+
+
+def row(cell: Cell) -> str:
     return (
-        f"| {name} | {min(sizes)} to {max(sizes)} | {' | '.join(cells)} | "
-        f"{alarms} of {len(sizes)} ({100 * alarms / len(sizes):.1f} %, at most {bound:.1f} %) | "
-        f"{100 * silent / total:.2f} | {100 * held / total:.1f} |"
-    ).replace("-", "\N{MINUS SIGN}")
+        f"{cell.design}, {cell.before} and {cell.after} nights of {cell.repetitions} runs, "
+        f"{cell.noise}, loss of {cell.loss:.0%}, campaigns of {cell.cases}: {cell.alarms} of "
+        f"{cell.campaigns} false alarms (at most {cell.alarm_limit:.1%}), {cell.silent} of "
+        f"{cell.figures} losses called no change"
+    )
+
+
+def alarms(made: Sequence[Cell]) -> Iterator[str]:
+    """By noise and design: campaigns with a false alarm in all cells, and in the worst one."""
+    yield "| noise | design | campaigns of 1 | of 20 | of 200 | worst cell | silent losses |"
+    yield "|---|---|---|---|---|---|---|"
+    for noise, design in itertools.product(NOISE, (APART, IN_TURN)):
+        some = [c for c in made if (c.noise, c.design) == (noise, design)]
+        columns = []
+        for cases in CAMPAIGNS:
+            of = [c for c in some if c.cases == cases]
+            columns.append(f"{sum(c.alarms for c in of)} of {sum(c.campaigns for c in of)}")
+        worst = max((c for c in some if c.cases < CAMPAIGNS[-1]),
+                    key=lambda c: c.alarms / c.campaigns)  # fmt: skip
+        lost = [c for c in some if c.loss > Rule().limit]
+        silent = f"{sum(c.silent for c in lost)} of {sum(c.figures for c in lost)}"
+        yield (f"| {noise} | {design} | {' | '.join(columns)} | "
+               f"{worst.alarms / worst.campaigns:.2%} | {silent} |")  # fmt: skip
+
+
+def power(made: Sequence[Cell], loss: float, cases: int, repetitions: int) -> Iterator[str]:
+    """By noise and nights: the share of losses that are found."""
+    designs = [(APART, size) for size in SIZES]
+    designs += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
+    heads = [f"{d} {b}" if d == IN_TURN else f"{b}, {a}" for d, (b, a) in designs]
+    yield f"| noise | {' | '.join(heads)} |"
+    yield f"|---|{'---|' * len(heads)}"
+    known = {(c.noise, c.design, c.before, c.after): c for c in made
+             if (c.loss, c.cases, c.repetitions) == (loss, cases, repetitions)}  # fmt: skip
+    for noise in NOISE:
+        cells = (known.get((noise, design, *size)) for design, size in designs)
+        columns = (f"{100 * c.worse / c.figures:.0f}" if c else "" for c in cells)
+        yield f"| {noise} | {' | '.join(columns)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--campaigns", type=int, default=200)
-    parser.add_argument("--cases", type=int, default=10)
-    parser.add_argument("--sessions", type=int, default=8)
-    parser.add_argument("--after", type=int, default=0, help="sessions after, if other")
-    parser.add_argument("--history", type=int, default=0)
-    parser.add_argument(
-        "--pilot",
-        type=int,
-        default=0,
-        help="rows with a loss: as many sessions as `understudy plan` asks for to find 10 %% "
-        "after a pilot of so many",
-    )
-    parser.add_argument("--only", default="")
-    parser.add_argument("--seed", type=int, default=0, help="of the first scenario")
+    parser.add_argument("--figures", type=int, default=20_000, help="a multiple of 200")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="a part of design and noise")
+    parser.add_argument("-o", "--output", type=Path, help="JSON of every cell")
+    parser.add_argument("--table", type=Path, help="such a JSON, instead of playing")
     args = parser.parse_args()
-    print("| truth | sessions on a side | worse | better | no change | undecided | "
-          "campaigns with a false alarm | "
-          "\N{LEFT DOUBLE QUOTATION MARK}no change\N{RIGHT DOUBLE QUOTATION MARK} and truth "
-          "outside the interval | truth inside the interval |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|")
-    for seed, name in enumerate(SCENARIOS):
-        if args.only in name:
-            print(row(name, args, args.seed + seed), flush=True)
+    if args.figures % max(CAMPAIGNS):
+        parser.error(f"--figures {args.figures}: expected a multiple of {max(CAMPAIGNS)}")
+    if args.table:
+        made = [Cell(**one) for one in json.loads(args.table.read_text())]
+    else:
+        made = list(cells(args.figures, args.seed, args.only))
+    if args.output:
+        args.output.write_text(json.dumps([asdict(cell) for cell in made], indent=0) + "\n")
+    if not args.only:
+        print(*alarms(made), sep="\n")
+        for loss, cases in ((0.1, 1), (0.1, 20), (0.3, 20)):
+            print(f"\nFound of a loss of {loss:.0%}, campaigns of {cases}, 3 repetitions (%):\n")
+            print(*power(made, loss, cases, 3), sep="\n")
+    bad = [c for c in made if c.alarms > 0.01 * c.campaigns]
+    silent = [c for c in made if c.silent > 0.01 * c.figures]
+    for cell in dict.fromkeys([*bad, *silent]):
+        print(row(cell))
+    print(f"{len(made)} cells; in {len(bad)} more than 1 % of campaigns have a false alarm, in "
+          f"{len(silent)} more than 1 % of losses are called no change")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from understudy.contracts.run import Identity, Place
 from understudy.judge import change, plan
 from understudy.judge import compare as comparing
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE
-from understudy.judge.compare import Row, Subject
+from understudy.judge.rows import Row, Subject
 from understudy.paths import RECORDS_VARIABLE
 from understudy.records import store
 
@@ -39,6 +39,7 @@ def canary(speed: float, after: float = 1.0) -> tuple[dict[str, Any], ...]:
 def keep(
     folder: Path, session: str, night: int, speed: float, *, failure: str | None = None,
     canaries: tuple[dict[str, Any], ...] = (), change_row: Any = None, name: str = "n",
+    hour: int = 1,
 ) -> None:  # fmt: skip
     dice = random.Random(f"{session} {name}")
     row = copy.deepcopy(BASE)
@@ -47,7 +48,7 @@ def keep(
         for phase in dump["phases"]:
             for key in ("first_start_s", "last_end_s"):
                 phase[key] = dump["start_s"] + (phase[key] - dump["start_s"]) * slower
-    row["environment"]["started"] = f"2026-01-{night:02d}T01:00:00Z"
+    row["environment"]["started"] = f"2026-01-{night:02d}T{hour:02d}:00:00Z"
     path = folder.parent / "result.json"
     path.write_text(json.dumps(row))
     run = producers.record(
@@ -107,15 +108,46 @@ def test_without_a_change_the_status_is_0(site: Path) -> None:
 def test_few_sessions_decide_nothing(site: Path, before: int, after: int) -> None:
     nights(site, before, after, loss=0.3)
     done = compare("old", "new", "--fail-below", "10%")
-    assert done.exit_code == 3 and "sessions" in done.stdout
+    assert done.exit_code == 3 and "nights cannot tell; 5 on each side can" in done.stdout
     assert verdict()["state"] == UNDECIDED
 
 
-def test_history_tells_how_far_sessions_differ(site: Path) -> None:
-    nights(site, 1, 1, loss=0.5)
-    for i in range(37):
-        keep(site, f"past-{i}", 1 + i % 28, 1.0)
-    assert verdict("--history", "past")["state"] == WORSE
+def test_history_is_more_nights_before(site: Path) -> None:
+    nights(site, 1, 6, loss=0.5)
+    for i in range(8):
+        keep(site, f"past-{i}", 2 + i, 1.0)
+    found = verdict("--history", "past")
+    assert found["state"] == WORSE and found["nights"] == [9, 6]
+    assert verdict()["state"] == UNDECIDED
+
+
+def test_sessions_of_one_night_count_as_one(site: Path) -> None:
+    """Six before and six after, one after another, share what the night did to them."""
+    for i in range(6):
+        keep(site, f"old-{i}", 1, 1.0, hour=i % 3)
+        keep(site, f"new-{i}", 1, 0.5, hour=3 + i % 3)
+    found = verdict()
+    assert found["state"] == UNDECIDED and found["why"] == "1 night in turn cannot tell; 8 can"
+    assert verdict("--night", "0")["in_turn"] is False
+
+
+def test_sides_that_take_turns_need_fewer_nights(site: Path) -> None:
+    """What a night does to both sides is not in their difference."""
+    dice = random.Random(5)
+    for i in range(8):
+        level = dice.lognormvariate(0, 0.3)
+        for side, speed, hour in (("old", level, i % 2), ("new", 0.8 * level, 1 - i % 2)):
+            keep(site, f"{side}-{i}", 1 + i, speed, hour=hour)
+    found = verdict()
+    assert (found["state"], found["nights"], found["in_turn"]) == (WORSE, [8, 8], True)
+    assert found["ratio"] == pytest.approx(0.8, rel=0.05)
+
+
+def test_turns_in_one_order_decide_nothing(site: Path) -> None:
+    for i in range(8):
+        keep(site, f"old-{i}", 1 + i, 1.0, hour=0)
+        keep(site, f"new-{i}", 1 + i, 0.5, hour=1)
+    assert verdict()["why"].startswith("one side ran first in every night")
 
 
 @pytest.mark.parametrize(
@@ -430,7 +462,7 @@ def test_holm() -> None:
 
 
 def test_rule_counts_sessions() -> None:
-    assert [change.sessions_needed(k) for k in (1, 10, 50)] == [5, 7, 8]
+    assert [change.nights_needed(k) for k in (1, 10, 50)] == [5, 7, 8]
 
 
 def test_cases_that_drift_together_are_no_step() -> None:
@@ -460,8 +492,8 @@ def test_a_plan_asks_for_more_sessions_where_they_differ_more() -> None:
         ]
         found = plan.need(sessions, 0.1, 4)
         assert found is not None
-        needs.append(found.sessions or 99)
-    fewest = change.sessions_needed(4)
+        needs.append(found.in_turn or 99)
+    fewest = change.nights_needed(4, in_turn=True)
     assert fewest <= needs[0] <= fewest + 2 < needs[1]  # a pilot may see too little scatter
     assert plan.need([[1.0, 1.1]], 0.1, 1) is None
 

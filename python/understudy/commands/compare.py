@@ -15,9 +15,11 @@ from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read, write_text
 from understudy.judge import compare as comparing
+from understudy.judge import rows as judged
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
-from understudy.judge.compare import Comparison, Row, Verdict
+from understudy.judge.compare import Comparison, Verdict
 from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.rows import Row
 from understudy.records import index as indexes
 from understudy.records import select, store
 from understudy.tables import table
@@ -44,6 +46,11 @@ SHOWN = 5  # of the messages on records that are left out
     help="Compare although conditions differ in this key, such as storage.server_version, or in "
     "those below it, such as software.",
 )  # fmt: skip
+@click.option(
+    "--night", "night_h", type=click.FloatRange(0, 1000), default=judged.NIGHT_H,
+    show_default=True, metavar="HOURS",
+    help="Sessions that begin within it share the night and count as one.",
+)  # fmt: skip
 @click.option("--metric", "metrics", multiple=True, help="Judge these metrics, not the rates.")
 @click.option(
     "--fail-below", metavar="SHARE",
@@ -57,13 +64,14 @@ SHOWN = 5  # of the messages on records that are left out
 def command(
     before: str, after: str, folder: Path | None, system: str | None, partition: str | None,
     history: str | None, across: tuple[str, ...], metrics: tuple[str, ...],
-    fail_below: str | None, as_json: bool, junit: Path | None, force: bool,
+    fail_below: str | None, as_json: bool, junit: Path | None, force: bool, night_h: float,
 ) -> None:  # fmt: skip
     """Compare the runs BEFORE with those AFTER, case by case: better, worse, no change, undecided.
 
     BEFORE and AFTER are sessions, tags, campaigns, dates or ranges (see understudy records), or
     files and folders with records. Only equal conditions are compared. What counts is how far
-    sessions differ, so that one session on each side decides nothing without --history.
+    nights differ: one on each side decides nothing. Where both sides ran in a night, in turn, only
+    such nights count, and fewer of them suffice.
 
     The exit status is 0 without --fail-below; it is 2 after an error. Records that cannot be
     read and may belong to BEFORE or AFTER are named and counted; with them it is never 0 with
@@ -86,7 +94,7 @@ def command(
                 "storage.server_version, or software for all below it"
             )
     wanted = select.equal(system=system, partition=partition)
-    found = compare(before, after, history, folder, wanted, metrics, across, rule)
+    found = compare(before, after, history, folder, wanted, metrics, across, rule, night_h)
     if junit is not None:
         write_text(junit, junit_text(found, limit or LIMIT_FRACTION))
     if as_json:
@@ -100,7 +108,7 @@ def command(
 
 def compare(
     before: str, after: str, history: str | None, folder: Path | None, wanted: select.Where,
-    metrics: tuple[str, ...], across: tuple[str, ...], rule: Rule,
+    metrics: tuple[str, ...], across: tuple[str, ...], rule: Rule, night_h: float,
 ) -> Comparison:  # fmt: skip
     """The comparison of what the words name."""
     site: list[indexes.Index] = []
@@ -121,7 +129,7 @@ def compare(
                 tell(index, select.ALL)  # perhaps this is why it selects nothing
                 raise
         tell(index, where)
-        found = comparing.read(index, where, metrics, across)
+        found = judged.read(index, where, metrics, across)
         if not found:
             limits = " with --system and --partition" if wanted[1] else ""
             raise UnderstudyError(f"{word}: selects no run{limits} that can be read")
@@ -155,7 +163,8 @@ def compare(
             f"{before} and {after} share {len(shared)} runs, such as {min(shared)}: "
             "expected two separate sets"
         )
-    return replace(comparing.compare(first, second, past, rule, differ), unread=tuple(unread))
+    made = comparing.compare(first, second, past, rule, differ, night_h)
+    return replace(made, unread=tuple(unread))
 
 
 def shown(value: float, verdict: Verdict) -> str:
@@ -190,6 +199,11 @@ def interval(verdict: Verdict) -> str:
     return f"{percent(low)} to {percent(high)}"
 
 
+def nights(verdict: Verdict) -> str:
+    one = verdict.change
+    return f"{one.before} in turn" if one.paired else f"{one.before}, {one.after}"
+
+
 def scatter(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f} %"
 
@@ -201,14 +215,14 @@ def lines(found: Comparison) -> list[str]:
     rows = [
         (
             v.state, v.name, shown(v.before, v), shown(v.after, v), change(v),
-            interval(v), f"{v.change.before}, {v.change.after}", scatter(v.change.between),
+            interval(v), nights(v), scatter(v.change.between),
             scatter(v.change.within),
         )
         for v in ranked
     ]  # fmt: skip
     if rows:
         columns = (
-            "verdict", "case", ">before", ">after", ">change", ">interval", ">sessions",
+            "verdict", "case", ">before", ">after", ">change", ">interval", ">nights",
             ">between", ">within",
         )  # fmt: skip
         made += [printable(line) for line in table("", columns, rows)]
@@ -256,9 +270,10 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
             }
             | {
                 **_ratio(v),
-                "sessions": [v.change.before, v.change.after], "history": v.change.history,
+                "nights": [v.change.before, v.change.after], "in_turn": v.change.paired,
+                "lone_nights": v.change.lone, "step": math.exp(v.change.step),
                 "scatter_within": v.change.within, "scatter_between": v.change.between,
-                "floor": v.change.floor, "dependence": v.change.factor,
+                "floor": v.change.floor,
             }
             for v in found.verdicts
         ],

@@ -1,5 +1,6 @@
 """understudy plan: how many sessions a comparison needs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ from understudy.cli import print_error
 from understudy.errors import UnderstudyError, printable
 from understudy.judge import compare as comparing
 from understudy.judge import plan as planning
+from understudy.judge import rows as judged
 from understudy.records import index as indexes
 from understudy.records import select
 from understudy.tables import table
@@ -32,7 +34,8 @@ def command(
     repetitions find a loss with a probability of 95 %, and how long they take.
 
     The runs must have been made without any change between them. Two sessions suffice for a first
-    estimate (a pilot). Sessions are for each side, before and after.
+    estimate (a pilot). Nights in turn are such in which both sides run; nights apart are those of
+    each side, before and after.
 
     Example: understudy plan 14d --system archer2 --detect 10%
     """
@@ -45,26 +48,27 @@ def command(
         chosen = select.any_of([select.parse(word, index) for word in which])
     for message in index.unread:
         print_error(UnderstudyError(f"left out: {message}"))
-    rows = comparing.read(
+    rows = judged.read(
         index, select.both(chosen, select.equal(system=system, partition=partition))
     )
-    series = list(comparing.series(rows))
+    [rows] = judged.with_nights([rows], judged.NIGHT_H)
+    series = list(judged.series(replace(row, session=str(row.night)) for row in rows))
     if not series:
         raise UnderstudyError("no run with a rate or a time; run checks first")
-    lines, notes = [], []
+    lines: list[tuple[str, ...]] = []
+    notes = []
     timed: dict[object, float] = {}
     open_: set[object] = set()  # subjects with a figure of which the number is not known
     subjects = {one.subject for one in series}
-    factor = planning.factor([one.values for one in series])
     for one in series:
-        found = planning.need(one.values, share, len(series), repetitions or 0, factor)
+        found = planning.need(one.values, share, len(series), repetitions or 0)
         if found is None:
             notes.append(f"{one.name}: one session does not tell how far sessions differ")
-            lines.append((one.name, "1", "", "", "", "", ""))
+            lines.append((one.name, "1", "", "", "", "", "", ""))
             open_.add(one.subject)
             continue
-        took = one.repetition_s and found.sessions and (
-            2 * found.sessions * found.repetitions * one.repetition_s
+        took = one.repetition_s and found.in_turn and (
+            2 * found.in_turn * found.repetitions * one.repetition_s
         )  # fmt: skip
         if not took:
             open_.add(one.subject)
@@ -73,17 +77,19 @@ def command(
         lines.append((
             one.name, str(found.known_sessions), f"{100 * found.between:.1f} %",
             "" if found.within is None else f"{100 * found.within:.1f} %",
-            str(found.sessions or f"over {planning.MOST_SESSIONS}"), str(found.repetitions),
+            *(str(n or f"over {planning.MOST_SESSIONS}") for n in (found.in_turn, found.sessions)),
+            str(found.repetitions),
             seconds(took) if took else "",
         ))  # fmt: skip
-        if found.sessions is None or found.sessions > planning.ENOUGH_SESSIONS:
+        if found.in_turn is None or found.in_turn > planning.ENOUGH_SESSIONS:
             notes.append(
                 f"{one.name}: too small for its noise; {found.scale} times as many bytes would do "
                 "(understudy scale, or a larger bytes_scale)"
                 if found.scale else
                 f"{one.name}: sessions differ too much; more bytes or repetitions do not help"
             )  # fmt: skip
-    columns = ("case", ">known", ">between", ">within", ">sessions", ">repetitions", ">time")
+    columns = ("case", ">known", ">between", ">within", ">nights in turn", ">or apart",
+               ">repetitions", ">time")  # fmt: skip
     for line in table("", columns, lines):
         click.echo(printable(line))
     for note in notes:
@@ -92,13 +98,11 @@ def command(
     text = f"{_count(len(series), 'figure')} of {_count(len(subjects), 'case')}"
     if timed:
         text += (
-            f"; both sides together take {seconds(sum(timed.values()))} of I/O, without waiting "
-            "and starting"
+            f"; in turn, both sides together take {seconds(sum(timed.values()))} of I/O, without "
+            "waiting and starting"
         )
     if unknown := len(subjects) - len(timed):
         text += f"; the time of {_count(unknown, 'case')} is not known"
-    if factor > 1:
-        text += f"; sessions resemble those before them, so that {factor:.1f} count as one"
     click.echo(text)
 
 

@@ -10,10 +10,10 @@ import click
 from understudy.cli import print_error
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read, write_text
-from understudy.judge import compare as comparing
+from understudy.judge import rows as judged
 from understudy.judge import trend as trends
 from understudy.judge.change import level
-from understudy.judge.compare import Series
+from understudy.judge.rows import Series
 from understudy.judge.trend import Upgrade
 from understudy.records import index as indexes
 from understudy.records import select, store
@@ -56,8 +56,8 @@ def command(
     where = select.equal(system=system, partition=partition)
     for message in index.unread_files(*where).values():
         print_error(UnderstudyError(f"left out: {message}"))
-    rows = comparing.read(index, where, across=trends.VERSIONS)
-    found = list(comparing.series(rows))
+    rows = judged.read(index, where, across=trends.VERSIONS)
+    found = list(judged.series(rows))
     if not found:
         raise UnderstudyError(f"{system}: no run with a rate or a time; run checks first")
     failed = sum(row.failure is not None for row in rows)

@@ -1,8 +1,9 @@
-"""Whether something changed between sessions: the statistics of compare, plan, trend and accept.
+"""Whether something changed between nights: the statistics of compare, plan, trend and accept.
 
-Values are made such that a ratio below 1 is worse. What counts is how far *sessions* differ: the
-repetitions of one session share its node, its neighbours and its hour, so that they say little of
-the next session. docs/statistics.md explains each rule, and what the rules cannot do.
+Values are made such that a ratio below 1 is worse. What counts is how far *nights* differ: the
+repetitions of one session share its node, its neighbours and its hour, and sessions of one night
+share the night, so that they say little of the next one. docs/statistics.md explains each rule,
+and what the rules cannot do.
 """
 
 import math
@@ -19,20 +20,15 @@ from understudy.judge.limits import LIMIT_FRACTION
 WORSE, BETTER, NO_CHANGE, UNDECIDED = "worse", "better", "no change", "undecided"
 ALPHA = 0.01  # probability of a false alarm in a whole comparison, all cases together
 CONFIDENCE = 0.95
-RESAMPLES = 2000
-SEED = 2015
-FEW = 4  # sessions of a side; with so few, the interval is that of the smaller side alone
-FEW_KNOWN = 3  # sessions from which the scatter is taken where a side has one
-DRIFT_LEVEL = 0.05
-ALL_DRIFT = 0.01
-# Sessions of A/A history with which one session, two or more sessions can decide if all of them
-# lie FAR times as far off as any of the history: a bad night that comes with the probability r is
-# taken for a change with r^n (1 - r)^h at most, which these numbers keep below 1 %.
-FAR = 3.0
-FAR_HISTORY = {1: 37, 2: 8, 3: 6}
+# How much a night is assumed to keep of the deviation of the one before, as nothing tells in few
+# nights; more if the nights compared look so.
+RESEMBLANCE = 0.5
+MOST_RESEMBLANCE = 0.97
+ROUNDING = 1e-24  # a variance of logarithms that is none
+TERMS = 3  # of the line over all nights with a step: level, slope, step
 
 Floats = NDArray[np.float64]
-Sessions = Sequence[Sequence[float]]  # values above 0 of each session, by time
+Nights = Sequence[Sequence[float]]  # values above 0 of each night, by time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,112 +41,160 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line over all sessions beside the step between the sides.
-
-    The one-sided p of its slope and of the step that it leaves, both in the direction of the
-    step, and the signed slope as a z value.
-    """
-
-    slope_p: float
-    step_p: float
-    slope_z: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """The ratio of medians (see `level`), after over before, and how sure it is.
 
-    `low` to `high` is the interval of 95 %. `p` is that of the rank test. `within` and `between`
-    are the scatters (standard deviations of logarithms) within and between sessions, None where
-    there are too few. `floor` is how far the sessions of one side, or of the history, lie apart at
-    most: what a ratio can be without any change. `far`: every session after lies FAR times as far
-    off as any before. `line`: what a trend over time leaves of the change. `lags` and `step` are
-    those of `judge.dependence`, `factor` that of all figures, which `adjusted` sets.
+    `step` is the logarithm of what changed between the sides, `error` its standard error and
+    `freedom` its degrees of freedom, below 1 where there are too few nights; `low` to `high` is
+    the interval of 95 %. `rank_p` is that of a rank test, `step_p` that of Student's t. `paired`:
+    both sides ran in every night, `before` and `after` in turn; `lone` nights had one side only,
+    and do not count; `in_order`: one side ran first in all of them. `within` and `between` are the
+    scatters (standard deviations of logarithms) within and between nights, None where there are
+    too few. `floor` is how far the nights before lie apart at most: what a ratio can be without
+    any change.
     """
 
     ratio: float
+    step: float
+    error: float
+    freedom: float
     low: float
     high: float
-    p: float
+    rank_p: float
+    step_p: float
     before: int
     after: int
-    history: int = 0
+    paired: bool = False
+    lone: int = 0
+    in_order: bool = False
     within: float | None = None
     between: float | None = None
     floor: float | None = None
-    far: bool = False
-    line: Line | None = None
-    lags: tuple[float, ...] = ()
-    step: float = 0.0
-    factor: float = 1.0
 
     @property
-    def sessions(self) -> int:
-        return self.before + self.after + self.history
+    def p(self) -> float:
+        """Both tests have to find it: ranks, since few nights may by chance show little scatter,
+        and Student's t, since nights resemble each other."""
+        return max(self.rank_p, self.step_p)
 
-    @property
-    def drift(self) -> bool:
-        """Whether a line explains the step: it goes the same way, and little is left of it."""
-        if self.line is None:
-            return False
-        return self.line.slope_p < DRIFT_LEVEL <= self.line.step_p
+    def interval(self, confidence: float, middle: float | None = None) -> tuple[float, float]:
+        """The ends around the ratio of medians, or around the logarithm `middle`."""
+        middle = math.log(self.ratio) if middle is None else middle
+        half = float(half_width(self.error, self.freedom, confidence))
+        if not math.isfinite(half):
+            return 0.0, math.inf
+        return math.exp(middle - half), math.exp(middle + half)
 
 
-def measure(
-    before: Sessions, after: Sessions, history: Sessions = (), resamples: int = RESAMPLES
-) -> Change:
-    """The change between two sets of sessions; `history` are further sessions of the condition of
-    `before`. With those before, they tell the scatter between sessions where a side has one."""
-    sides = [[np.log(np.asarray(s, np.float64)) for s in side] for side in (before, after)]
-    past = [float(np.median(np.log(np.asarray(s, np.float64)))) for s in history]
-    b, a = (np.array([np.median(s) for s in side]) for side in sides)
+def measure(before: Nights, after: Nights) -> Change:
+    """The change between two sets of nights."""
+    b, a = (_medians(side) for side in (before, after))
+    estimate = apart(b, a)
     ratio = float(np.median(a) - np.median(b))
-    known = np.array([*past, *b])  # one condition: A/A
-    low, high = _interval(sides, ratio, known, resamples)
-    series = [known, a] if len(a) else [known]
-    far_needed = FAR_HISTORY[min(len(a), max(FAR_HISTORY))]
-    spread = np.abs(known - np.median(known)).max() if len(known) > 1 else math.inf
-    away = a - np.median(known)
-    return Change(
-        ratio=math.exp(ratio), low=math.exp(low), high=math.exp(high), p=rank_p(b, a),
-        before=len(b), after=len(a), history=len(past),
-        within=_within(sides), between=_between(b, a, known),
-        floor=math.exp(-float(np.ptp(known))) if len(known) > 1 else None,
-        far=bool(
-            len(known) >= far_needed
-            and (away.max() < 0 or away.min() > 0)
-            and np.abs(away).min() > FAR * spread
-        ),
-        line=line(b, a), lags=tuple(dependence.lags(series).tolist()),
-        step=float(dependence.step(series)) if len(series) == 2 else 0.0,
+    return _change(before, after, ratio, estimate, float(rank_p(b, a)), _between([b, a]))
+
+
+def measure_pairs(before: Nights, after: Nights, lone: int = 0, in_order: bool = False) -> Change:
+    """The change between the sides of nights in which both ran, in turn."""
+    b, a = (_medians(side) for side in (before, after))
+    found = _change(before, after, float(np.median(a - b)), paired(a - b),
+                    float(signed_rank_p(a - b)), _between([b]))  # fmt: skip
+    return replace(found, paired=True, lone=lone, in_order=in_order)
+
+
+def _change(
+    before: Nights, after: Nights, ratio: float, estimate: "Estimate", rank: float,
+    between: float | None,
+) -> Change:  # fmt: skip
+    step, error, free = (float(x) for x in estimate)
+    made = Change(
+        ratio=math.exp(ratio), step=step, error=error, freedom=free, low=0.0, high=math.inf,
+        rank_p=rank, step_p=float(student_p(*estimate)), before=len(before), after=len(after),
+        within=_within([*before, *after]), between=between,
+        floor=math.exp(-float(np.ptp(_medians(before)))) if len(before) > 1 else None,
     )  # fmt: skip
+    low, high = made.interval(CONFIDENCE)
+    return replace(made, low=low, high=high)
 
 
-def adjusted(changes: Sequence[Change]) -> list[Change]:
-    """The changes of a comparison, for sessions that resemble those before them: with wider
-    intervals and larger p. Few sessions, or independent ones, leave them as they are."""
-    together = dependence.pooled([c.lags for c in changes], [c.sessions for c in changes])
-    made = []
-    for one in changes:
-        if not one.lags:
-            made.append(one)
-            continue
-        factor = dependence.factor(together[: len(one.lags)], one.sessions)
-        wider, ratio = float(dependence.wider(factor, one.sessions)), math.log(one.ratio)
-        p = dependence.step_p(np.array(one.step), factor, one.sessions) if wider > 1 else 0.0
-        low, high = (
-            math.exp(ratio + wider * (math.log(end) - ratio)) if 0 < end < math.inf else end
-            for end in (one.low, one.high)
-        )
-        made.append(replace(one, low=low, high=high, p=max(one.p, float(p)), factor=float(factor)))
-    return made
+# -- estimates, of any number of comparisons at once -------------------------------------------
+
+Estimate = tuple[Floats, Floats, Floats]  # step, standard error, degrees of freedom
 
 
-def level(sessions: Sessions) -> float:
-    """The median over sessions as `measure` takes it, of logarithms: the ratio of two of them is
+def apart(before: Floats, after: Floats) -> Estimate:
+    """Of logarithms float64[..., nights], by time: the step between the sides beside a line over
+    all nights, so that a drift is no step. Nights resemble those before them: with the
+    autocorrelation r of the first order, n of them tell as much of a level as n (1 - r) / (1 + r)
+    independent ones, and as much of a scatter as n (1 - r^2) / (1 + r^2) (Bayley and Hammersley,
+    Supplement to the Journal of the Royal Statistical Society 8, 1946)."""
+    n = before.shape[-1] + after.shape[-1]
+    shape = before.shape[:-1]
+    if n <= TERMS or not before.shape[-1] or not after.shape[-1]:
+        return np.zeros(shape), np.full(shape, math.inf), np.zeros(shape)
+    y = np.concatenate([before, after], axis=-1)
+    side = np.r_[np.zeros(before.shape[-1]), np.ones(after.shape[-1])]
+    x = np.column_stack([np.ones(n), np.arange(n) - (n - 1) / 2, side])
+    inverse = np.linalg.pinv(x.T @ x)
+    beta = y @ x @ inverse
+    rest = y - beta @ x.T
+    squares = (rest**2).sum(axis=-1)
+    r = resemblance(rest, squares)
+    error = np.sqrt(squares / (n - TERMS) * inverse[2, 2] * (1 + r) / (1 - r))
+    return beta[..., 2], error, freedom(n, r)
+
+
+def resemblance(rest: Floats, squares: Floats) -> Floats:
+    """The autocorrelation of the first order that is assumed of residuals float64[..., nights]
+    of a line with a step: that of RESEMBLANCE, or one standard error above what they show.
+
+    What they show is too small by (1 + 3 r) terms / 2n (Marriott and Pope, Biometrika 41, 1954).
+    """
+    n = rest.shape[-1]
+    products = (rest[..., 1:] * rest[..., :-1]).sum(axis=-1)
+    shown = np.where(squares > n * ROUNDING, products / np.maximum(squares, n * ROUNDING), 0)
+    whole = shown + (1 + 3 * np.clip(shown, 0, 1)) * TERMS / (2 * n)
+    return np.asarray(np.clip(whole + 1 / math.sqrt(n), RESEMBLANCE, MOST_RESEMBLANCE))
+
+
+def freedom(nights: int, r: Floats) -> Floats:
+    """Degrees of freedom of the scatter about a line with a step, see `apart`."""
+    return np.asarray(np.maximum(nights * (1 - r**2) / (1 + r**2) - TERMS, 0))
+
+
+def paired(differences: Floats) -> Estimate:
+    """Of differences of logarithms float64[..., nights]: what nights share is not in them."""
+    n = differences.shape[-1]
+    if n < 2:
+        shape = differences.shape[:-1]
+        return np.zeros(shape), np.full(shape, math.inf), np.zeros(shape)
+    error = np.std(differences, axis=-1, ddof=1) / math.sqrt(n)
+    return differences.mean(axis=-1), error, np.full(differences.shape[:-1], n - 1.0)
+
+
+def student_p(step: Floats, error: Floats, freedom: Floats) -> Floats:
+    """Two-sided p of Student's t; 1 where there are too few nights."""
+    from scipy import special
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.nan_to_num(np.abs(step) / error, nan=0.0, posinf=1e6)
+    p = 2 * special.stdtr(np.maximum(freedom, 1), -t)
+    return np.asarray(np.where(np.asarray(freedom) >= 1, p, 1.0))
+
+
+def half_width(error: Floats | float, freedom: Floats | float, confidence: float) -> Floats:
+    """Of an interval of logarithms; infinite where there are too few nights."""
+    from scipy import special
+
+    known = np.asarray(freedom) >= 1
+    factor = special.stdtrit(np.maximum(freedom, 1), 0.5 + confidence / 2)
+    return np.asarray(np.where(known, factor * np.asarray(error), math.inf))
+
+
+def level(nights: Nights) -> float:
+    """The median over nights as `measure` takes it, of logarithms: the ratio of two of them is
     that of their change."""
-    return math.exp(float(np.median([np.median(np.log(values)) for values in sessions])))
+    return math.exp(float(np.median(_medians(nights))))
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -190,27 +234,60 @@ def variability(values: Sequence[float]) -> tuple[float, float, float]:
     return found, low, high
 
 
-def rank_p(before: Floats, after: Floats) -> float:
-    """The Mann-Whitney test of the medians of sessions, two-sided and exact."""
+def rank_p(before: Floats, after: Floats) -> Floats:
+    """The Mann-Whitney test of the medians float64[..., nights], two-sided and exact."""
     from scipy import stats  # 0.5 s to import: only who judges pays
 
-    if not len(before) or not len(after):
-        return 1.0
-    return float(stats.mannwhitneyu(before, after, method="exact").pvalue)
+    if not before.shape[-1] or not after.shape[-1]:
+        return np.ones(before.shape[:-1])
+    found = stats.mannwhitneyu(before, after, axis=-1, method="exact")
+    return np.asarray(found.pvalue)
+
+
+def signed_rank_p(differences: Floats) -> Floats:
+    """The signed-rank test of Wilcoxon of float64[..., nights], two-sided and exact; a difference
+    of 0 counts for neither side."""
+    from scipy import stats
+
+    n = differences.shape[-1]
+    if not n:
+        return np.ones(differences.shape[:-1])
+    ranks = stats.rankdata(np.abs(differences), axis=-1)
+    both = [(ranks * (differences * way > 0)).sum(axis=-1) for way in (1, -1)]
+    less = np.floor(np.minimum(*both) + 1e-9).astype(int)
+    return np.asarray(np.minimum(1.0, 2 * _rank_sums(n)[less]))
 
 
 @lru_cache
-def smallest_p(before: int, after: int) -> float:
-    """The smallest p that the rank test of so many sessions can have."""
-    return min(1.0, 2 / math.comb(before + after, before))
+def _rank_sums(n: int) -> Floats:
+    """Probabilities that those ranks of 1 to n that a coin chooses sum up to 0, 1 ... or less."""
+    ways = np.ones(1)
+    for rank in range(1, n + 1):
+        ways = np.r_[ways, np.zeros(rank)] + np.r_[np.zeros(rank), ways]
+    return np.asarray(np.cumsum(ways) / 2.0**n)
 
 
-def sessions_needed(cases: int, alpha: float = ALPHA) -> int:
-    """Sessions on each side with which the rank test can decide the first of so many cases."""
+def least_p(change: Change) -> float:
+    """The smallest p that the rank test of so many nights can have."""
+    return _least_p(change.before, change.after, change.paired)
+
+
+@lru_cache
+def _least_p(before: int, after: int, in_turn: bool) -> float:
+    return min(1.0, 2 / (2**before if in_turn else math.comb(before + after, before)))
+
+
+def nights_needed(cases: int, in_turn: bool = False, rule: Rule = Rule()) -> int:
+    """Nights, on each side if not in turn, with which one of so many cases can be decided."""
     n = 2
-    while smallest_p(n, n) > alpha / max(1, cases):
+    while _least_p(n, n, in_turn) > rule.alpha / max(1, cases) or not (in_turn or _free(n)):
         n += 1
     return n
+
+
+def _free(n: int) -> bool:
+    """Whether so many nights on each side leave a degree of freedom."""
+    return bool(freedom(2 * n, np.array(RESEMBLANCE)) >= 1)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -226,114 +303,67 @@ def holm(values: Sequence[float]) -> list[float]:
 
 def decide(changes: Sequence[Change], rule: Rule = Rule()) -> list[tuple[str, str]]:
     """The state of each case of a comparison, and why it is undecided."""
+    cases = len(changes)
     corrected = holm([change.p for change in changes])
-    lines = [change.line for change in changes if change.line]
-    left = holm([change.line.step_p if change.line else 1.0 for change in changes])
-    together = drift_together(lines)
-    return [
-        _decided(change, p, rule, len(changes), together and step > rule.alpha)
-        for change, p, step in zip(changes, corrected, left, strict=True)
-    ]
+    return [_decided(one, p, rule, cases) for one, p in zip(changes, corrected, strict=True)]
 
 
-def drift_together(lines: Sequence[Line]) -> bool:
-    """Whether the cases of a comparison drift: one alone says little of it, all together more."""
-    from scipy import special
-
-    if not lines:
-        return False
-    z = sum(line.slope_z for line in lines) / math.sqrt(len(lines))
-    return bool(2 * special.ndtr(-abs(z)) < ALL_DRIFT)
-
-
-def _decided(change: Change, p: float, rule: Rule, cases: int, together: bool) -> tuple[str, str]:
-    significant = p <= rule.alpha or change.far
+def _decided(change: Change, p: float, rule: Rule, cases: int) -> tuple[str, str]:
     moved = change.ratio <= 1 - rule.effect or change.ratio >= 1 / (1 - rule.effect)
-    clear = change.far or change.high < 1 or change.low > 1
-    if significant and moved and clear:
-        if (change.drift or together) and not change.far:
-            return UNDECIDED, "the sessions drift, and that explains the difference"
+    if p <= rule.alpha and moved and (change.ratio < 1) == (change.step < 0):
+        if change.in_order:
+            return UNDECIDED, (
+                "one side ran first in every night, so that a drift within the night looks like a "
+                "change: let them take turns"
+            )
         return (WORSE if change.ratio < 1 else BETTER), ""
-    if 1 - rule.limit < change.low and change.high < 1 / (1 - rule.limit):
+    fewest, needed = min(change.before, change.after), nights_needed(cases, change.paired, rule)
+    nights, wanted = f"{change.before} and {change.after} nights", f"{needed} on each side"
+    if change.paired:
+        nights, wanted = f"{change.before} night{'s' * (change.before != 1)} in turn", str(needed)
+    if change.freedom < 1:
+        return UNDECIDED, f"{nights} cannot tell; {wanted} can"
+    low, high = change.interval(1 - 2 * rule.alpha)
+    step = change.interval(1 - 2 * rule.alpha, change.step)
+    if all(1 - rule.limit < end < 1 / (1 - rule.limit) for end in (low, high, *step)):
         return NO_CHANGE, ""
-    fewest = min(change.before, change.after)
-    if not math.isfinite(change.high) or fewest < 2:
+    if not moved:
         return UNDECIDED, (
-            f"{change.before} and {change.after} sessions do not tell how far sessions differ"
+            f"{_percent(low)} to {_percent(high)} (98 %) holds both no change and one that matters"
         )
-    needed = smallest_p(change.before, change.after) * cases > rule.alpha
-    if needed and moved:
+    if fewest < needed and least_p(change) * cases > rule.alpha:
         return UNDECIDED, (
-            f"{change.before} and {change.after} sessions cannot decide {cases} cases; "
-            f"{sessions_needed(cases, rule.alpha)} on each side can"
+            f"{nights} cannot decide {cases} case{'s' * (cases != 1)}; {wanted} can"
         )
-    return UNDECIDED, "the interval holds both no change and one that matters"
+    return UNDECIDED, _why_not(change, p, rule, cases)
 
 
-def _interval(
-    sides: Sequence[Sequence[Floats]], ratio: float, known: Floats, resamples: int
-) -> tuple[float, float]:
-    """Of the logarithm. Sessions are drawn with replacement, then values within each; quantiles
-    are those of Student's t, since few sessions show too little scatter (Hesterberg, What Teachers
-    Should Know about the Bootstrap, 2015). A side of one session takes the scatter of `known`."""
-    from scipy import special
-
-    counts = [len(side) for side in sides]
-    if min(counts) < 2:
-        if len(known) < FEW_KNOWN:
-            return -math.inf, math.inf
-        spread = float(np.std(known, ddof=1)) * math.sqrt(sum(1 / n for n in counts))
-        half = float(special.stdtrit(len(known) - 1, 0.5 + CONFIDENCE / 2)) * spread
-        return ratio - half, ratio + half
-    dice = np.random.default_rng(SEED)
-    drawn = [_resampled(side, resamples, dice) for side in sides]
-    differences = drawn[1] - drawn[0]
-    fewest = min(counts)
-    freedom = sum(counts) - 2 if fewest > FEW else fewest - 1
-    tail = float(special.ndtr(-special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)))
-    low, high = np.quantile(differences, [tail, 1 - tail])
-    return float(low), float(high)
+def _why_not(change: Change, p: float, rule: Rule, cases: int) -> str:
+    """Why a change of the medians is not significant: which of the tests, or the correction."""
+    of_all = f" after the correction for {cases} cases" if cases > 1 else ""
+    if change.rank_p <= rule.alpha / cases and not change.paired:
+        return (
+            f"the medians differ, but a drift, or nights that resemble each other, can do that: "
+            f"the step beside a line over all nights is {_percent(math.exp(change.step))}, "
+            f"p = {p:.2g}{of_all}"
+        )
+    return f"p = {p:.2g}{of_all}, above {rule.alpha:g}"
 
 
-def _resampled(side: Sequence[Floats], resamples: int, dice: np.random.Generator) -> Floats:
-    """float64[resamples]: medians of sessions' medians, both drawn with replacement."""
-    n = len(side)
-    medians = np.empty((n, resamples))
-    for i, values in enumerate(side):
-        draws = dice.integers(len(values), size=(resamples, len(values)))
-        medians[i] = np.median(values[draws], axis=1)
-    chosen = dice.integers(n, size=(n, resamples))
-    return np.asarray(np.median(medians[chosen, np.arange(resamples)], axis=0))
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
 
 
-def _within(sides: Sequence[Sequence[Floats]]) -> float | None:
-    found = [float(np.var(s, ddof=1)) for side in sides for s in side if len(s) > 1]
+def _medians(side: Nights) -> Floats:
+    return np.array([np.median(np.log(np.asarray(values, np.float64))) for values in side])
+
+
+def _within(nights: Nights) -> float | None:
+    found = [float(np.var(np.log(values), ddof=1)) for values in nights if len(values) > 1]
     return math.sqrt(sum(found) / len(found)) if found else None
 
 
-def _between(before: Floats, after: Floats, known: Floats) -> float | None:
-    found = [(len(s) - 1, float(np.var(s, ddof=1))) for s in (known, after) if len(s) > 1]
+def _between(sides: Sequence[Floats]) -> float | None:
+    found = [(len(s) - 1, float(np.var(s, ddof=1))) for s in sides if len(s) > 1]
     freedom = sum(n for n, _ in found)
     return math.sqrt(sum(n * v for n, v in found) / freedom) if freedom else None
-
-
-def line(before: Floats, after: Floats) -> Line | None:
-    """By least squares over the order of sessions; None of fewer than three on a side."""
-    from scipy import special
-
-    if min(len(before), len(after)) < 3:
-        return None
-    y = np.concatenate([before, after])
-    n = len(y)
-    step = np.r_[np.zeros(len(before)), np.ones(len(after))]
-    x = np.column_stack([np.ones(n), np.arange(n) - (n - 1) / 2, step])
-    beta, *_ = np.linalg.lstsq(x, y, rcond=None)
-    rest = y - x @ beta
-    variance = float(rest @ rest) / (n - 3)
-    if variance < 1e-24:
-        return None
-    errors = np.sqrt(np.diag(np.linalg.inv(x.T @ x)) * variance)
-    way = math.copysign(1, float(after.mean() - before.mean()))
-    p = special.stdtr(n - 3, -way * beta[1:] / errors[1:])
-    z = float(-special.ndtri(min(max(float(p[0]), 1e-12), 1 - 1e-12)))
-    return Line(slope_p=float(p[0]), step_p=float(p[1]), slope_z=z * way)

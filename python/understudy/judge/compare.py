@@ -5,11 +5,11 @@ statistics are those of `judge.change`, the attribution is by the canary or by I
 place.
 """
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import mean, median
 from typing import Any
 
 from understudy.contracts import run as runs
@@ -18,53 +18,10 @@ from understudy.errors import UnderstudyError
 from understudy.judge import change
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Change, Rule
 from understudy.judge.conditions import is_benchmark
-from understudy.records.index import Index
-from understudy.records.select import Where
+from understudy.judge.rows import NIGHT_H, Row, Subject, kinds_of, turned, with_nights
 
-RATE_UNITS = ("bytes/s", "1/s")
-OF_DUMPS = "dump_"
 SHOWN_KEYS = 6  # of the differences between two conditions
-OPERATIONS = {"write_s": "write", "read_s": "read"}
-COLUMNS = (
-    "number", "run", "time", "session", "case", "arm", "system", "partition", "producer",
-    "workload", "workload_sha256", "condition", "failed", "failure", "canary", "seconds", "key",
-)  # fmt: skip
 STORAGE, REPLICA, NEIGHBOUR, UNKNOWN = "storage", "library or layout", "noisy neighbour", ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What is compared, whatever its condition."""
-
-    case: str | None
-    arm: str
-    system: str | None
-    partition: str | None
-    producer: str
-    workload: str | None
-
-    def __str__(self) -> str:
-        place = ":".join(filter(None, (self.system, self.partition)))
-        arm = "" if self.case and is_benchmark(self.producer) else self.arm
-        return " ".join(filter(None, (self.case or self.workload, arm, place and f"on {place}")))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A run, and of its samples those that are judged: (metric, unit, better, stream, value)."""
-
-    subject: Subject
-    session: str
-    time: str
-    sha256: str | None
-    condition: str
-    failure: str | None
-    seconds: float | None
-    canary: tuple[dict[str, Any], ...]
-    samples: tuple[tuple[str, str, str, str | None, float], ...]
-    operations: dict[str | None, str] = field(default_factory=dict)
-    run: str = ""
-    key: str = ""  # equal for copies of one run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,68 +81,14 @@ class Comparison:
         return 3 if open_ or self.skipped or self.unread or not self.verdicts else 0
 
 
-def read(
-    index: Index, where: Where, metrics: Sequence[str] = (), across: Sequence[str] = ()
-) -> list[Row]:
-    """The runs that a selection names. Of keys in `across`, such as storage.server_version,
-    conditions may differ."""
-    wanted = f"metric IN ({', '.join('?' * len(metrics))})"
-    values = tuple(metrics)
-    if not metrics:
-        wanted, values = "unit IN (?, ?) AND substr(metric, 1, 5) <> ?", (*RATE_UNITS, OF_DUMPS)
-    of = f"number IN (SELECT number FROM runs WHERE {where[0]})"
-    sql = f"SELECT number, metric, unit, better, stream, value FROM samples WHERE {of} AND "
-    found: dict[int, list[tuple[str, str, str, str | None, float]]] = {}
-    for number, *sample in index.connection.execute(sql + wanted, (*where[1], *values)):
-        found.setdefault(number, []).append(tuple(sample))
-    if not metrics:
-        rest = sql + "metric = 'elapsed_s'"
-        slow: dict[int, list[Any]] = {}
-        for number, *sample in index.connection.execute(rest, where[1]):
-            if number not in found:
-                slow.setdefault(number, []).append(tuple(sample))
-        found |= slow
-    operations: dict[int, dict[str | None, str]] = {}
-    sql = f"SELECT number, stream, metric FROM samples WHERE {of} AND metric IN (?, ?)"
-    for number, stream, metric in index.connection.execute(sql, (*where[1], *OPERATIONS)):
-        operations.setdefault(number, {})[stream] = OPERATIONS[metric]
-    reduced: dict[str, str] = {}
-    made = []
-    for values_ in index.select(COLUMNS, *where):
-        row = dict(zip(COLUMNS, values_, strict=True))
-        digest = row["condition"]
-        if digest not in reduced:
-            reduced[digest] = _without(index.condition(digest), across) if across else digest
-        made.append(
-            Row(
-                subject=Subject(**{name: row[name] for name in Subject.__slots__}),
-                session=row["session"] or f"by hand {row['time'][:10]}", time=row["time"],
-                sha256=row["workload_sha256"], condition=reduced[digest],
-                failure=row["failure"], seconds=row["seconds"],
-                canary=tuple(json.loads(row["canary"] or "[]")),
-                samples=tuple(found.get(row["number"], ())),
-                operations=operations.get(row["number"], {}), run=row["run"], key=row["key"],
-            )
-        )  # fmt: skip
-    return made
-
-
-def _without(condition: runs.Condition, across: Sequence[str]) -> str:
-    """The hash of a condition without some keys, a.b.c or all below a.b."""
-    flat = runs.differences([condition, {}])[0]
-    kept = {
-        key: value for key, value in flat.items()
-        if not any(f"{key}.".startswith(f"{name}.") for name in across)
-    }  # fmt: skip
-    return schema.digest(kept)
-
-
 def compare(
     before: Sequence[Row], after: Sequence[Row], history: Sequence[Row] = (),
-    rule: Rule = Rule(), differ: Any = None,  # noqa: B008
+    rule: Rule = Rule(), differ: Any = None, night_h: float = NIGHT_H,  # noqa: B008
 ) -> Comparison:  # fmt: skip
     """Every figure of every subject. `history` are more runs of the conditions of `before`;
-    `differ(digest, digest)` tells in which keys two conditions differ."""
+    `differ(digest, digest)` tells in which keys two conditions differ. Sessions that begin within
+    `night_h` hours count as one night."""
+    before, after, history = with_nights([before, after, history], night_h)
     known = {row.subject for row in (*before, *after) if row.subject.workload}
     sides = [_by_subject(rows, known) for rows in (before, after, history)]
     nights = [_sessions_of(rows) for rows in (before, after)]
@@ -202,9 +105,7 @@ def compare(
         absent = [(len(e - r), len(e)) for e, r in zip(every, ran, strict=True)]
         found = _of_subject(subject, one, other, past, skipped, differ)
         drafts += [draft | {"_absent": absent} for draft in found]
-    adjusted = change.adjusted([draft["change"] for draft in drafts])
-    drafts = [draft | {"change": one} for draft, one in zip(drafts, adjusted, strict=True)]
-    states = change.decide(adjusted, rule)
+    states = change.decide([draft["change"] for draft in drafts], rule)
     corrected = change.holm([draft["change"].p for draft in drafts])
     attributed = _beside(drafts)
     verdicts = []
@@ -310,24 +211,25 @@ def _of_condition(
         if missing:
             skip(f"{shown}: no samples {missing[0]}")
             continue
-        kinds = [_kinds(side, metric, stream) for side in sides[:2]]
+        kinds = [kinds_of(side, metric, stream) for side in sides[:2]]
         if len(kinds[0] | kinds[1]) > 1:
             units = [" and ".join(sorted(" ".join(k) for k in kind)) for kind in kinds]
             skip(f"{shown}: the unit differs: {units[0]} before, {units[1]} after")
             continue
         [(unit, better)] = kinds[0]
-        values = [_sessions(side, metric, stream) for side in sides]
-        if any(v <= 0 for side in values for session in side for v in session):
+        first, second = (_nights(s, metric, stream) for s in ([*sides[2], *sides[0]], sides[1]))
+        every = [value for side in (first, second) for night in side.values() for value in night]
+        if any(value <= 0 for value in every):
             skip(f"{shown}: a value is not above 0")
             continue
-        good = [_turned(side, better) for side in values]
+        moved = _change(first, second, better, _in_order([*sides[0], *sides[1]], sides[1]))
         operation = sides[1][0].operations.get(stream) or stream or ""
         made.append(
             {
                 "subject": subject, "condition": digest, "metric": metric, "unit": unit,
                 "better": better, "stream": stream,
-                "before": change.level(values[0]), "after": change.level(values[1]),
-                "change": change.measure(good[0], good[1], good[2]),
+                "before": change.level(moved[0]), "after": change.level(moved[1]),
+                "change": moved[2],
                 "runs": (len(sides[0]), len(sides[1])),
                 "failed": failed, "_rows": sides[:2], "_operation": operation,
             }
@@ -335,22 +237,46 @@ def _of_condition(
     return made
 
 
-def _kinds(rows: Iterable[Row], metric: str, stream: str | None) -> set[tuple[str, str]]:
-    return {(s[1], s[2]) for row in rows for s in row.samples if (s[0], s[3]) == (metric, stream)}
+Nights = dict[int, list[float]]  # values by night
 
 
-def _sessions(rows: Iterable[Row], metric: str, stream: str | None) -> list[list[float]]:
-    """The values of each session, by the time of its first run."""
-    found: dict[str, list[float]] = {}
-    for row in sorted(rows, key=lambda row: row.time):
+def _nights(rows: Iterable[Row], metric: str, stream: str | None) -> Nights:
+    found: Nights = {}
+    for row in sorted(rows, key=lambda row: row.night):
         values = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
-        found.setdefault(row.session, []).extend(values)
-    return [values for values in found.values() if values]
+        if values:
+            found.setdefault(row.night, []).extend(values)
+    return found
 
 
-def _turned(sides: list[list[float]], better: str) -> list[list[float]]:
-    """With values of which higher is better."""
-    return [[1 / v for v in s] for s in sides] if better == "lower" else sides
+def _change(
+    before: Nights, after: Nights, better: str, in_order: bool
+) -> tuple[list[list[float]], list[list[float]], Change]:
+    """The values of both sides that are compared, and the change. Where both ran in a night, they
+    took turns, and only such nights count: what a night did to both is not in their difference."""
+    shared = sorted(before.keys() & after.keys())
+    sides = [[side[night] for night in shared or sorted(side)] for side in (before, after)]
+    first, second = (turned(side, better) for side in sides)
+    if not shared:
+        return sides[0], sides[1], change.measure(first, second)
+    lone = len(before.keys() ^ after.keys())
+    made = change.measure_pairs(first, second, lone=lone, in_order=in_order)
+    return sides[0], sides[1], made
+
+
+def _in_order(rows: Iterable[Row], after: Iterable[Row]) -> bool:
+    """Whether one side ran before the other in every night in which both did."""
+    later = {id(row) for row in after}
+    times: dict[int, tuple[list[float], list[float]]] = {}
+    for row in rows:
+        time = datetime.fromisoformat(row.time.replace("Z", "+00:00")).timestamp()
+        times.setdefault(row.night, ([], []))[id(row) in later].append(time)
+    signs = {
+        (mean(second) > mean(first)) - (mean(second) < mean(first))
+        for first, second in times.values()
+        if first and second
+    }
+    return signs in ({1}, {-1})
 
 
 def _with_failures(draft: dict[str, Any], state: str, why: str) -> tuple[str, str]:
@@ -416,7 +342,7 @@ def _by_canary(name: str, canary: Change, own: Change, rule: Rule) -> tuple[str,
     less = canary.low > half if down else canary.high < half
     if not math.isfinite(canary.high):
         more, less = (canary.ratio < half) == down, (canary.ratio > half) == down
-        name = f"{name} (of one session)"
+        name = f"{name} (of few nights)"
     if more:
         return STORAGE, f"{name} {verb} by as much ({fell}): storage"
     if less and (canary.high < 1 - rule.effect if down else canary.low > 1 / (1 - rule.effect)):
@@ -426,23 +352,23 @@ def _by_canary(name: str, canary: Change, own: Change, rule: Rule) -> tuple[str,
     return UNKNOWN, f"{name} ({fell}) does not tell whether it is the storage"
 
 
-def _canary_sessions(rows: Iterable[Row], operation: str) -> dict[str, list[list[float]]]:
-    """By program: the rates of each session, before and after the runs together."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for row in sorted(rows, key=lambda row: row.time):
+def _canary_nights(rows: Iterable[Row], operation: str) -> dict[str, Nights]:
+    """By program: the rates of each night, before and after the runs together."""
+    found: dict[str, Nights] = {}
+    for row in sorted(rows, key=lambda row: row.night):
         for one in row.canary:
             for rate in one["rates"]:
                 if rate["operation"] == operation and rate["value"] > 0:
-                    sessions = found.setdefault(one["program"], {})
-                    sessions.setdefault(row.session, []).append(rate["value"])
-    return {program: list(sessions.values()) for program, sessions in found.items()}
+                    nights = found.setdefault(one["program"], {})
+                    nights.setdefault(row.night, []).append(rate["value"])
+    return found
 
 
 def _canary(sides: Sequence[Iterable[Row]], operation: str) -> Change | None:
     """Programs are never compared with each other."""
-    before, after = (_canary_sessions(side, operation) for side in sides)
+    before, after = (_canary_nights(side, operation) for side in sides)
     for program in sorted(before.keys() & after.keys()):
-        return change.measure(before[program], after[program])
+        return _change(before[program], after[program], "higher", in_order=False)[2]
     return None
 
 
@@ -495,58 +421,6 @@ def parse_share(text: str, name: str) -> float:
     if not 0 < number < 1:
         raise UnderstudyError(f"{name} {text}: expected a share such as 10%")
     return number
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """One figure of a subject over sessions, by time; of values the higher is better."""
-
-    subject: Subject
-    condition: str
-    metric: str
-    unit: str
-    stream: str | None
-    sessions: tuple[str, ...]
-    times: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    better: str
-    repetition_s: float | None  # median elapsed time of a repetition
-
-    @property
-    def name(self) -> str:
-        return " ".join(filter(None, (str(self.subject), self.stream, self.metric)))
-
-
-def series(rows: Iterable[Row]) -> Iterator[Series]:
-    """Every figure of runs that did not fail, by subject and condition."""
-    pooled: dict[tuple[Subject, str], list[Row]] = {}
-    for row in rows:
-        if row.failure is None:
-            pooled.setdefault((row.subject, row.condition), []).append(row)
-    for (subject, digest), same in sorted(pooled.items(), key=lambda item: str(item[0])):
-        same.sort(key=lambda row: row.time)
-        for metric, stream in dict.fromkeys((s[0], s[3]) for row in same for s in row.samples):
-            kinds = _kinds(same, metric, stream)
-            found: dict[str, list[float]] = {}
-            times: dict[str, str] = {}
-            lengths = []
-            for row in same:
-                mine = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
-                if mine:
-                    found.setdefault(row.session, []).extend(mine)
-                    times.setdefault(row.session, row.time)
-                    if row.seconds:
-                        lengths.append(row.seconds / len(mine))
-            if len(kinds) != 1 or any(v <= 0 for values in found.values() for v in values):
-                continue
-            [(unit, better)] = kinds
-            values = _turned(list(found.values()), better)
-            yield Series(
-                subject=subject, condition=digest, metric=metric, unit=unit, stream=stream,
-                sessions=tuple(found), times=tuple(times.values()),
-                values=tuple(map(tuple, values)), better=better,
-                repetition_s=median(lengths) if lengths else None,
-            )  # fmt: skip
 
 
 STATES = (WORSE, UNDECIDED, BETTER, NO_CHANGE)

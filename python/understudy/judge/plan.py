@@ -1,13 +1,12 @@
 """How many sessions and repetitions a comparison needs to find a loss, from history or a pilot."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.judge import change, dependence
-from understudy.judge.change import Floats, Rule, Sessions
+from understudy.judge import change
+from understudy.judge.change import Floats, Nights, Rule
 
 POWER = 0.95
 SIMULATIONS = 400
@@ -21,26 +20,26 @@ SEED = 2015
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """For one figure of a case; `sessions` on each side, None where MOST_SESSIONS do not suffice.
+    """For one figure of a case: `sessions`, nights on each side, or `in_turn`, nights in which
+    both sides run in turn; None where MOST_SESSIONS do not suffice.
 
-    `scale`: how many times larger the workload has to be for ENOUGH_SESSIONS; None where more
-    bytes do not help, as the scatter is that between sessions.
+    `scale`: how many times larger the workload has to be for ENOUGH_SESSIONS in turn; None where
+    more bytes do not help, as the scatter is that between nights.
     """
 
     known_sessions: int
     repetitions: int
     sessions: int | None
+    in_turn: int | None
     within: float | None  # None of sessions of one repetition
     between: float
     scale: int | None = None
 
 
-def need(
-    sessions: Sessions, detect: float, cases: int, repetitions: int = 0, factor: float = 1.0
-) -> Need | None:
+def need(sessions: Nights, detect: float, cases: int, repetitions: int = 0) -> Need | None:
     """What finds a loss of the fraction `detect` with the probability POWER among so many cases;
-    None of fewer than two sessions, which tell no scatter between sessions. `factor` is that of
-    `judge.dependence` for all cases."""
+    None of fewer than two nights, which tell no scatter between them. In turn, the sides of a
+    night are taken to differ as much as nights do, which is the worst case."""
     if len(sessions) < 2:
         return None
     logs = [np.log(np.asarray(s, np.float64)) for s in sessions]
@@ -54,31 +53,22 @@ def need(
     rule = Rule(limit=detect, effect=detect / 2)
     shape = _shape(medians)
 
-    def enough(variance: float) -> int | None:
-        return _sessions(shape, math.sqrt(variance), detect, cases, rule, factor)
+    def enough(variance: float, in_turn: bool) -> int | None:
+        return _nights(shape, math.sqrt(variance), detect, cases, rule, in_turn)
 
-    found = enough(between + MEDIAN_VARIANCE * within / wanted)
+    noise = between + MEDIAN_VARIANCE * within / wanted
+    found, turns = enough(noise, False), enough(noise, True)
     scale = None
-    if found is None or found > ENOUGH_SESSIONS:
+    if turns is None or turns > ENOUGH_SESSIONS:
         for power in range(1, 11):  # noise of a run, not of its session, falls with its length
-            more = enough(between + MEDIAN_VARIANCE * within / wanted / 2**power)
+            more = enough(between + MEDIAN_VARIANCE * within / wanted / 2**power, True)
             if more is not None and more <= ENOUGH_SESSIONS:
                 scale = 2**power
                 break
     return Need(
-        known_sessions=len(sessions), repetitions=wanted, sessions=found,
+        known_sessions=len(sessions), repetitions=wanted, sessions=found, in_turn=turns,
         within=math.sqrt(within) if inside else None, between=math.sqrt(between), scale=scale,
     )  # fmt: skip
-
-
-def factor(every: Sequence[Sessions]) -> float:
-    """That of `judge.dependence` for the sessions of all figures, each by time."""
-    medians = [np.log([np.median(values) for values in sessions]) for sessions in every]
-    found = [dependence.lags([one]).tolist() if len(one) else [] for one in medians]
-    counts = [len(one) for one in medians]
-    return float(
-        dependence.factor(dependence.pooled(found, counts), max(counts, default=1), sides=1)
-    )
 
 
 def _caution(sessions: int) -> float:
@@ -107,14 +97,13 @@ def _shape(medians: Floats) -> Floats | None:
     return np.asarray((medians - medians.mean()) / spread)
 
 
-def _sessions(
-    shape: Floats | None, spread: float, detect: float, cases: int, rule: Rule, factor: float
+def _nights(
+    shape: Floats | None, spread: float, detect: float, cases: int, rule: Rule, in_turn: bool
 ) -> int | None:
-    least = change.sessions_needed(cases, rule.alpha)
-    low, high = least, MOST_SESSIONS + 1
+    low, high = change.nights_needed(cases, in_turn, rule), MOST_SESSIONS + 1
     while low < high:
         middle = (low + high) // 2
-        if _power(shape, spread, middle, detect, cases, rule, factor) >= POWER:
+        if _power(shape, spread, middle, detect, cases, rule, in_turn) >= POWER:
             high = middle
         else:
             low = middle + 1
@@ -123,11 +112,9 @@ def _sessions(
 
 def _power(
     shape: Floats | None, spread: float, n: int, detect: float, cases: int, rule: Rule,
-    factor: float = 1.0,
+    in_turn: bool,
 ) -> float:  # fmt: skip
     """How often the loss is found, with the rules of the comparison itself."""
-    from scipy import stats
-
     dice = np.random.default_rng(SEED)
     size = (SIMULATIONS, 2 * n)
     if shape is None:
@@ -135,16 +122,12 @@ def _power(
     else:
         values = spread * (dice.choice(shape, size) + dice.normal(0, 0.1, size))
     before, after = values[:, :n], values[:, n:] + math.log1p(-detect)
-    p = stats.mannwhitneyu(before, after, axis=1, method="exact").pvalue
-    sides = (before, after)
-    lags = dependence.lags(sides)
-    whole = np.stack([np.roll(lags, i, axis=0) for i in range(min(cases, SIMULATIONS))]).mean(0)
-    factors = np.maximum(factor, dependence.factor(whole, 2 * n))
-    wider = dependence.step_p(dependence.step(sides), factors, 2 * n)
-    p = np.where(factors > 1, np.maximum(p, wider), p)
-    ratio = np.median(after, axis=1) - np.median(before, axis=1)
-    found = (p * cases <= rule.alpha) & (ratio <= math.log1p(-rule.effect))
-    rows: Sequence[int] = np.flatnonzero(found).tolist()
-    lines = [change.line(before[i], after[i]) for i in rows]
-    drifts = sum(one.slope_p < change.DRIFT_LEVEL <= one.step_p for one in lines if one)
-    return float(found.sum() - drifts) / SIMULATIONS
+    if in_turn:
+        found, rank = change.paired(after - before), change.signed_rank_p(after - before)
+        ratio = np.median(after - before, axis=1)
+    else:
+        found, rank = change.apart(before, after), change.rank_p(before, after)
+        ratio = np.median(after, axis=1) - np.median(before, axis=1)
+    p = np.maximum(rank, change.student_p(*found))
+    lost = (p * cases <= rule.alpha) & (ratio <= math.log1p(-rule.effect)) & (found[0] < 0)
+    return float(lost.mean())

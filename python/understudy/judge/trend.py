@@ -62,7 +62,7 @@ def _split(levels: Sequence[float], offset: int) -> list[int]:
         return []
     y = np.array(levels)
     p, _, at = min(
-        (change.rank_p(y[:i], y[i:]), -abs(float(np.median(y[i:]) - np.median(y[:i]))), i)
+        (float(change.rank_p(y[:i], y[i:])), -abs(float(np.median(y[i:]) - np.median(y[:i]))), i)
         for i in splits
     )
     moved = abs(float(np.median(y[at:]) - np.median(y[:at])))

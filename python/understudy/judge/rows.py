@@ -1,0 +1,193 @@
+"""What a comparison reads of runs: their samples, and the nights in which they ran."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any
+
+from understudy.contracts import run as runs
+from understudy.contracts import schema
+from understudy.judge.conditions import is_benchmark
+from understudy.records.index import Index
+from understudy.records.select import Where
+
+RATE_UNITS = ("bytes/s", "1/s")
+OF_DUMPS = "dump_"
+OPERATIONS = {"write_s": "write", "read_s": "read"}
+COLUMNS = (
+    "number", "run", "time", "session", "case", "arm", "system", "partition", "producer",
+    "workload", "workload_sha256", "condition", "failed", "failure", "canary", "seconds", "key",
+)  # fmt: skip
+NIGHT_H = 6.0  # sessions that begin within it share the night
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is compared, whatever its condition."""
+
+    case: str | None
+    arm: str
+    system: str | None
+    partition: str | None
+    producer: str
+    workload: str | None
+
+    def __str__(self) -> str:
+        place = ":".join(filter(None, (self.system, self.partition)))
+        arm = "" if self.case and is_benchmark(self.producer) else self.arm
+        return " ".join(filter(None, (self.case or self.workload, arm, place and f"on {place}")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A run, and of its samples those that are judged: (metric, unit, better, stream, value)."""
+
+    subject: Subject
+    session: str
+    time: str
+    sha256: str | None
+    condition: str
+    failure: str | None
+    seconds: float | None
+    canary: tuple[dict[str, Any], ...]
+    samples: tuple[tuple[str, str, str, str | None, float], ...]
+    night: int = 0  # see `with_nights`
+    operations: dict[str | None, str] = field(default_factory=dict)
+    run: str = ""
+    key: str = ""  # equal for copies of one run
+
+
+def read(
+    index: Index, where: Where, metrics: Sequence[str] = (), across: Sequence[str] = ()
+) -> list[Row]:
+    """The runs that a selection names. Of keys in `across`, such as storage.server_version,
+    conditions may differ."""
+    wanted = f"metric IN ({', '.join('?' * len(metrics))})"
+    values = tuple(metrics)
+    if not metrics:
+        wanted, values = "unit IN (?, ?) AND substr(metric, 1, 5) <> ?", (*RATE_UNITS, OF_DUMPS)
+    of = f"number IN (SELECT number FROM runs WHERE {where[0]})"
+    sql = f"SELECT number, metric, unit, better, stream, value FROM samples WHERE {of} AND "
+    found: dict[int, list[tuple[str, str, str, str | None, float]]] = {}
+    for number, *sample in index.connection.execute(sql + wanted, (*where[1], *values)):
+        found.setdefault(number, []).append(tuple(sample))
+    if not metrics:
+        rest = sql + "metric = 'elapsed_s'"
+        slow: dict[int, list[Any]] = {}
+        for number, *sample in index.connection.execute(rest, where[1]):
+            if number not in found:
+                slow.setdefault(number, []).append(tuple(sample))
+        found |= slow
+    operations: dict[int, dict[str | None, str]] = {}
+    sql = f"SELECT number, stream, metric FROM samples WHERE {of} AND metric IN (?, ?)"
+    for number, stream, metric in index.connection.execute(sql, (*where[1], *OPERATIONS)):
+        operations.setdefault(number, {})[stream] = OPERATIONS[metric]
+    reduced: dict[str, str] = {}
+    made = []
+    for values_ in index.select(COLUMNS, *where):
+        row = dict(zip(COLUMNS, values_, strict=True))
+        digest = row["condition"]
+        if digest not in reduced:
+            reduced[digest] = _without(index.condition(digest), across) if across else digest
+        made.append(
+            Row(
+                subject=Subject(**{name: row[name] for name in Subject.__slots__}),
+                session=row["session"] or f"by hand {row['time'][:10]}", time=row["time"],
+                sha256=row["workload_sha256"], condition=reduced[digest],
+                failure=row["failure"], seconds=row["seconds"],
+                canary=tuple(json.loads(row["canary"] or "[]")),
+                samples=tuple(found.get(row["number"], ())),
+                operations=operations.get(row["number"], {}), run=row["run"], key=row["key"],
+            )
+        )  # fmt: skip
+    return made
+
+
+def _without(condition: runs.Condition, across: Sequence[str]) -> str:
+    """The hash of a condition without some keys, a.b.c or all below a.b."""
+    flat = runs.differences([condition, {}])[0]
+    kept = {
+        key: value for key, value in flat.items()
+        if not any(f"{key}.".startswith(f"{name}.") for name in across)
+    }  # fmt: skip
+    return schema.digest(kept)
+
+
+def with_nights(sides: Sequence[Sequence[Row]], hours: float) -> list[list[Row]]:
+    """The rows with their nights, over all sides, from 0: a night begins with the first session
+    that begins `hours` or more after the one with which the last night began."""
+    begun: dict[str, datetime] = {}
+    for row in (row for side in sides for row in side):
+        time = datetime.fromisoformat(row.time.replace("Z", "+00:00"))
+        begun[row.session] = min(time, begun.get(row.session, time))
+    nights: dict[str, int] = {}
+    first = None
+    for session in sorted(begun, key=lambda name: begun[name]):
+        if first is None or begun[session] - first >= timedelta(hours=hours):
+            first = begun[session]
+            night = max(nights.values(), default=-1) + 1
+        nights[session] = night
+    return [[replace(row, night=nights[row.session]) for row in side] for side in sides]
+
+
+def kinds_of(rows: Iterable[Row], metric: str, stream: str | None) -> set[tuple[str, str]]:
+    return {(s[1], s[2]) for row in rows for s in row.samples if (s[0], s[3]) == (metric, stream)}
+
+
+def turned(sides: list[list[float]], better: str) -> list[list[float]]:
+    """With values of which higher is better."""
+    return [[1 / v for v in s] for s in sides] if better == "lower" else sides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One figure of a subject over sessions, by time; of values the higher is better."""
+
+    subject: Subject
+    condition: str
+    metric: str
+    unit: str
+    stream: str | None
+    sessions: tuple[str, ...]
+    times: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    better: str
+    repetition_s: float | None  # median elapsed time of a repetition
+
+    @property
+    def name(self) -> str:
+        return " ".join(filter(None, (str(self.subject), self.stream, self.metric)))
+
+
+def series(rows: Iterable[Row]) -> Iterator[Series]:
+    """Every figure of runs that did not fail, by subject and condition."""
+    pooled: dict[tuple[Subject, str], list[Row]] = {}
+    for row in rows:
+        if row.failure is None:
+            pooled.setdefault((row.subject, row.condition), []).append(row)
+    for (subject, digest), same in sorted(pooled.items(), key=lambda item: str(item[0])):
+        same.sort(key=lambda row: row.time)
+        for metric, stream in dict.fromkeys((s[0], s[3]) for row in same for s in row.samples):
+            kinds = kinds_of(same, metric, stream)
+            found: dict[str, list[float]] = {}
+            times: dict[str, str] = {}
+            lengths = []
+            for row in same:
+                mine = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
+                if mine:
+                    found.setdefault(row.session, []).extend(mine)
+                    times.setdefault(row.session, row.time)
+                    if row.seconds:
+                        lengths.append(row.seconds / len(mine))
+            if len(kinds) != 1 or any(v <= 0 for values in found.values() for v in values):
+                continue
+            [(unit, better)] = kinds
+            values = turned(list(found.values()), better)
+            yield Series(
+                subject=subject, condition=digest, metric=metric, unit=unit, stream=stream,
+                sessions=tuple(found), times=tuple(times.values()),
+                values=tuple(map(tuple, values)), better=better,
+                repetition_s=median(lengths) if lengths else None,
+            )  # fmt: skip
