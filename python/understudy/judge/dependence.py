@@ -1,6 +1,6 @@
-"""How much sessions resemble those before them, and what it costs a comparison.
+"""How much sessions resemble those before them, for what `accept` and `trend` say of them.
 
-Sessions of one side that follow each other, as on a file system that fills up, tell less than as
+Sessions that follow each other, as on a file system that fills up, tell less than as
 many independent ones: n sessions count as n / f. The factor is f = 1 + 2 (r1 + r2 + ...), with the
 autocorrelations of the deviations from the median of their side, up to the first that is not
 positive (Geyer, Practical Markov Chain Monte Carlo, 1992). They are of ranks, so that one bad
@@ -11,7 +11,6 @@ The deviations of few sessions from their own middle are smaller than those from
 the share f / n of the variance, and look less alike by as much; both are corrected.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,8 +19,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 STEPS = 20  # until the factor and its correction agree
 FEWEST = 10  # sessions in all; fewer tell nothing of it
-NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its median deviation
-OF_MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median over that of a mean
 
 
 def lags(sides: Sequence[Floats]) -> Floats:
@@ -60,12 +57,6 @@ def factor(of: Floats, sessions: int, sides: int = 2) -> Floats:
     return np.asarray(found)
 
 
-def wider(factors: Floats, sessions: int, sides: int = 2) -> Floats:
-    """How many times wider than that of independent sessions an interval is."""
-    left = (sessions - sides * factors) / max(1, sessions - sides)
-    return np.asarray(np.sqrt(factors / np.maximum(left, 1e-9)))
-
-
 def pooled(every: Sequence[Sequence[float]], sessions: Sequence[int]) -> Floats:
     """The mean autocorrelations over the figures of a comparison, by their numbers of sessions."""
     longest = max(map(len, every), default=0)
@@ -74,30 +65,6 @@ def pooled(every: Sequence[Sequence[float]], sessions: Sequence[int]) -> Floats:
         known = [(one[lag], n) for one, n in zip(every, sessions, strict=True) if lag < len(one)]
         made.append(sum(r * n for r, n in known) / sum(n for _, n in known))
     return np.array(made)
-
-
-def step(sides: Sequence[Floats]) -> Floats:
-    """float64[...]: the difference of the two sides' medians, without its sign, in standard errors
-    of independent sessions; the scatter is the median deviation, which bad nights move little."""
-    total = sum(side.shape[-1] for side in sides)
-    if total <= 2:
-        return np.zeros(sides[0].shape[:-1])
-    middle = [np.median(side, axis=-1) for side in sides]
-    deviation = np.median(np.abs(np.concatenate(_residuals(sides), axis=-1)), axis=-1)
-    scatter = NORMAL_MAD * deviation * math.sqrt(total / (total - 2))
-    error = OF_MEDIAN * scatter * math.sqrt(sum(1 / side.shape[-1] for side in sides))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        away = np.abs(middle[1] - middle[0]) / error
-    return np.asarray(np.nan_to_num(away, nan=0.0, posinf=1e6))
-
-
-def step_p(of: Floats, factors: Floats, sessions: int) -> Floats:
-    """Two-sided p of a `step` by Student's t, where sessions count as sessions / f."""
-    from scipy import special
-
-    freedom = sessions / factors - 2
-    p = 2 * special.stdtr(np.maximum(freedom, 1), -of / wider(factors, sessions))
-    return np.asarray(np.where(freedom >= 1, p, 1.0))
 
 
 def _residuals(sides: Sequence[Floats]) -> list[Floats]:
