@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from scipy import stats
 
-from understudy.judge import change
+from understudy.judge import change, plan
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
 
 Floats = NDArray[np.float64]
@@ -240,6 +240,27 @@ def power(made: Sequence[Cell], loss: float, cases: int, repetitions: int) -> It
         yield f"| {noise} | {' | '.join(columns)} |"
 
 
+def planned(noise: str, loss: float, cases: int, pilots: int, seed: int) -> Iterator[str]:
+    """What `understudy plan` asks for after pilots of 12 nights, and how often it finds a loss."""
+    dice = np.random.default_rng(seed)
+    for design in (IN_TURN, APART):
+        nights, found = [], []
+        for _ in range(pilots):
+            pilot, _ = sides(dice, NOISE[noise], IN_TURN, (12, 12), 1, 0, cases)
+            needs = [plan.need(np.exp(one)[:, None].tolist(), loss, cases, 1) for one in pilot]
+            counts = [(n.in_turn if design == IN_TURN else n.sessions) for n in needs if n]
+            if None in counts:
+                continue
+            nights.append(max(n for n in counts if n))
+            both = sides(dice, NOISE[noise], design, (nights[-1],) * 2, 1, loss, 20 * cases)
+            found.append(float((states(*both, design, cases, Rule()) == 0).mean()))
+        told = f"{noise}, {design}, campaigns of {cases}: {len(nights)} of {pilots} planned for"
+        if nights:
+            told += (f", {min(nights)} to {max(nights)} nights, {np.median(nights):.0f} in the "
+                     f"middle, which find {100 * np.mean(found):.1f} %")  # fmt: skip
+        yield told
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--figures", type=int, default=20_000, help="a multiple of 200")
@@ -247,7 +268,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of design and noise")
     parser.add_argument("-o", "--output", type=Path, help="JSON of every cell")
     parser.add_argument("--table", type=Path, help="such a JSON, instead of playing")
+    parser.add_argument(
+        "--pilots", type=int, default=0, help="only what plan asks for after so many"
+    )
     args = parser.parse_args()
+    if args.pilots:
+        for cases in (1, 10):
+            print(*planned("quiet", 0.1, cases, args.pilots, args.seed), sep="\n", flush=True)
+        return
     if args.figures % max(CAMPAIGNS):
         parser.error(f"--figures {args.figures}: expected a multiple of {max(CAMPAIGNS)}")
     if args.table:

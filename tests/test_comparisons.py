@@ -95,6 +95,12 @@ def test_power_does_not_fall_with_the_nights() -> None:
     assert found == sorted(found) and found[-1] > 0.9
 
 
+def test_as_many_nights_as_planned_find_the_loss() -> None:
+    in_turn, apart = comparisons.planned("quiet", 0.1, 1, 3, 16)
+    for line in (in_turn, apart):
+        assert "3 of 3 planned for" in line and float(line.split()[-2]) >= 90
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 9, 12])
 def test_the_signed_rank_test_is_that_of_scipy(n: int) -> None:
     differences = np.random.default_rng(n).normal(0.3, 1, (20, n))
