@@ -140,6 +140,7 @@ def test_sides_that_take_turns_need_fewer_nights(site: Path) -> None:
             keep(site, f"{side}-{i}", 1 + i, speed, hour=hour)
     found = verdict()
     assert (found["state"], found["nights"], found["in_turn"]) == (WORSE, [8, 8], True)
+    assert found["ratio"] == pytest.approx(found["after"] / found["before"])
     assert found["ratio"] == pytest.approx(0.8, rel=0.05)
 
 

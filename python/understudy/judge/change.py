@@ -197,6 +197,15 @@ def level(nights: Nights) -> float:
     return math.exp(float(np.median(_medians(nights))))
 
 
+def levels(before: Nights, after: Nights, in_turn: bool) -> tuple[float, float]:
+    """Those of both sides, whose ratio is that of their change; in turn, as in a middle night."""
+    if not in_turn:
+        return level(before), level(after)
+    b, a = _medians(before), _medians(after)
+    middle, half = float(np.median((b + a) / 2)), float(np.median(a - b)) / 2
+    return math.exp(middle - half), math.exp(middle + half)
+
+
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Median of sessions, by time, and the ends of its interval, each with the probability
     CONFIDENCE, by order statistics: no distribution is assumed. Infinite where there are too few

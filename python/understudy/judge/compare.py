@@ -34,7 +34,7 @@ class Verdict:
     unit: str
     better: str
     stream: str | None
-    before: float  # medians of sessions, see change.level
+    before: float  # see change.levels
     after: float
     change: Change
     p: float
@@ -228,8 +228,7 @@ def _of_condition(
             {
                 "subject": subject, "condition": digest, "metric": metric, "unit": unit,
                 "better": better, "stream": stream,
-                "before": change.level(moved[0]), "after": change.level(moved[1]),
-                "change": moved[2],
+                "before": moved[0][0], "after": moved[0][1], "change": moved[1],
                 "runs": (len(sides[0]), len(sides[1])),
                 "failed": failed, "_rows": sides[:2], "_operation": operation,
             }
@@ -251,17 +250,17 @@ def _nights(rows: Iterable[Row], metric: str, stream: str | None) -> Nights:
 
 def _change(
     before: Nights, after: Nights, better: str, in_order: bool
-) -> tuple[list[list[float]], list[list[float]], Change]:
-    """The values of both sides that are compared, and the change. Where both ran in a night, they
+) -> tuple[tuple[float, float], Change]:
+    """The levels of both sides, and the change. Where both ran in a night, they
     took turns, and only such nights count: what a night did to both is not in their difference."""
     shared = sorted(before.keys() & after.keys())
     sides = [[side[night] for night in shared or sorted(side)] for side in (before, after)]
     first, second = (turned(side, better) for side in sides)
+    levels = change.levels(sides[0], sides[1], bool(shared))
     if not shared:
-        return sides[0], sides[1], change.measure(first, second)
+        return levels, change.measure(first, second)
     lone = len(before.keys() ^ after.keys())
-    made = change.measure_pairs(first, second, lone=lone, in_order=in_order)
-    return sides[0], sides[1], made
+    return levels, change.measure_pairs(first, second, lone=lone, in_order=in_order)
 
 
 def _in_order(rows: Iterable[Row], after: Iterable[Row]) -> bool:
@@ -368,7 +367,7 @@ def _canary(sides: Sequence[Iterable[Row]], operation: str) -> Change | None:
     """Programs are never compared with each other."""
     before, after = (_canary_nights(side, operation) for side in sides)
     for program in sorted(before.keys() & after.keys()):
-        return _change(before[program], after[program], "higher", in_order=False)[2]
+        return _change(before[program], after[program], "higher", in_order=False)[1]
     return None
 
 
