@@ -39,7 +39,7 @@ SHOWN = 5  # of the messages on records that are left out
 @click.option("--partition", help="Only runs on this partition.")
 @click.option(
     "--history", metavar="WHICH",
-    help="More sessions of the condition before: they tell how far sessions differ.",
+    help="More sessions of the condition before, which count as more nights before.",
 )  # fmt: skip
 @click.option(
     "--across", metavar="KEY", multiple=True,

@@ -23,7 +23,7 @@ from reframe.core.schedulers.local import LocalJobScheduler
 from reframe.core.schedulers.pbs import PbsJobScheduler
 from reframe.frontend.executors import Runner
 
-_held: list[IO[str]] = []  # the lock of this session, until it ends
+_held: list[IO[str]] = []  # the lock of this run of ReFrame, until it ends
 LOCK = ".session"
 
 
