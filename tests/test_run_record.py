@@ -17,6 +17,7 @@ from understudy.contracts.measurement import Node, ProgramDump
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.paths import where
+from understudy.records import index
 
 SCHEMAS = where("schemas")
 OLD = SCHEMAS / "old" / "fixtures" / "result-1"
@@ -151,6 +152,22 @@ def test_every_other_key_of_a_record_counts(tmp_path: Path) -> None:
 
 
 # Failed runs, and files that are not what they should be
+
+
+def test_a_record_keeps_its_turn_and_others_have_no_such_key(tmp_path: Path) -> None:
+    """Records of earlier versions remain valid, and a turn is no condition."""
+    made = producers.record(OLD / "player-verify.json")
+    row = json.loads(json.dumps(runs.to_row(made)))
+    assert "turn" not in row["identity"]
+    of_turn = replace(made, identity=replace(made.identity, turn="upgrade/3"))
+    runs.write(tmp_path / "run.json", of_turn)
+    assert runs.load(tmp_path / "run.json") == of_turn
+    assert runs.condition(of_turn) == runs.condition(made)
+    (read,) = index.of_files([tmp_path / "run.json"]).select(("turn",))
+    assert read == ("upgrade/3",)
+    row["identity"]["turn"] = "three"
+    with pytest.raises(UnderstudyError, match=r"identity\.turn: 'three' does not match"):
+        runs.from_row(row, "row")
 
 
 def test_a_failed_run_has_a_record_without_a_measurement(tmp_path: Path) -> None:

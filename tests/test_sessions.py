@@ -121,12 +121,13 @@ def test_a_terminal_shows_each_case_of_a_session(here: Session) -> None:
 
 def test_a_session_is_found_by_the_uuid_that_reframe_prints(here: Session) -> None:
     here.environment["RFM_ENABLE_RESULTS_STORAGE"] = "1"
-    done = here.run("-r", SYSTEM, "-S", "max_bytes=1kB", "-S", "campaign=x", check="Replay")
+    given = ("-S", "max_bytes=1kB", "-S", "campaign=x", "-S", "turn=x/2")
+    done = here.run("-r", SYSTEM, *given, check="Replay")
     printed = re.search("Current session stored with UUID: (.+)", done.stdout)
     assert printed, done.stdout
     (kept,) = (here.folder / "out" / "records").rglob("*.json.gz")
     identity = producers.load(kept).identity
-    assert (identity.session, identity.campaign) == (printed[1], "x")
+    assert (identity.session, identity.campaign, identity.turn) == (printed[1], "x", "x/2")
     assert kept.parent.name == printed[1]
 
 
@@ -187,6 +188,7 @@ def test_an_unknown_variable_ends_with_one_message(
     (["-S", "time_scale=nan"], "-S time_scale=nan: expected a number of at least 0"),
     (["-S", "time_scale=-1"], "-S time_scale=-1: expected a number of at least 0"),
     (["-S", "time_limit=0.1s"], "-S time_limit=0.1s: expected a time such as 90s, 10m or 1h30m"),
+    (["-S", "turn=3"], "-S turn=3: expected NAME/N, such as upgrade/3"),
 ])  # fmt: skip
 def test_an_impossible_value_ends_with_one_message(
     here: Session, given: list[str], message: str

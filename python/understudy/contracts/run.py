@@ -4,6 +4,7 @@ A condition is everything recorded but identity and measured values. Which keys 
 the schema itself (`"condition": false`), so that a new option counts from the day it is recorded.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,11 +20,14 @@ SCHEMA = "understudy/run/1"
 RECORD_FILE = "run.json"
 ID_DIGITS = 16
 OPTIONAL = ("canary", "cache")  # keys that a record has only where it has a value
+OPTIONAL_IDENTITY = ("turn",)
+TURN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[1-9][0-9]*")  # of a campaign, as in the schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which run it is; `round` counts from 0 where arms are played in turn."""
+    """Which run it is; `round` counts from 0 where arms are played in turn in one job, `turn` is
+    that of a campaign in which sessions are: NAME/3."""
 
     id: str = ""
     time: str = ""
@@ -33,6 +37,7 @@ class Identity:
     case: str | None = None
     arm: str = ""
     round: int | None = None
+    turn: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +186,12 @@ def from_row(row: dict[str, Any], where: str) -> Run:
 
 def to_row(run: Run) -> dict[str, Any]:
     """The record as a JSON object."""
-    row = {"schema": SCHEMA} | asdict(run)
-    return {key: value for key, value in row.items() if key not in OPTIONAL or value}
+    row = _without_empty({"schema": SCHEMA} | asdict(run), OPTIONAL)
+    return row | {"identity": _without_empty(row["identity"], OPTIONAL_IDENTITY)}
+
+
+def _without_empty(row: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in keys or value}
 
 
 def write(path: Path, run: Run, like: Path | None = None) -> None:

@@ -29,7 +29,7 @@ from understudy.errors import UnderstudyError
 from understudy.records import store
 
 FILE = "index.sqlite"
-VERSION = 4
+VERSION = 5
 TIME = "%Y-%m-%dT%H:%M:%SZ"  # of records
 TIMES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 MEMORY = ":memory:"
@@ -41,14 +41,14 @@ MAX_WORKERS = 16
 # The columns of a run, in order; docs/how-to/keep-records.md tells of each.
 RUN_COLUMNS = {
     "run": "TEXT", "time": "TEXT", "session": "TEXT", "campaign": "TEXT", "tags": "TEXT",
-    "case": "TEXT", "arm": "TEXT", "round": "INTEGER", "system": "TEXT", "partition": "TEXT",
-    "environment": "TEXT", "job": "TEXT", "nodes": "INTEGER", "ranks": "INTEGER",
-    "producer": "TEXT", "workload": "TEXT", "workload_sha256": "TEXT", "method": "TEXT",
-    "condition": "TEXT", "failed": "INTEGER", "failure": "TEXT", "seconds": "REAL",
-    "canary": "TEXT",
+    "case": "TEXT", "arm": "TEXT", "round": "INTEGER", "turn": "TEXT",
+    "system": "TEXT", "partition": "TEXT", "environment": "TEXT", "job": "TEXT",
+    "nodes": "INTEGER", "ranks": "INTEGER", "producer": "TEXT", "workload": "TEXT",
+    "workload_sha256": "TEXT", "method": "TEXT", "condition": "TEXT",
+    "failed": "INTEGER", "failure": "TEXT", "seconds": "REAL", "canary": "TEXT",
 }  # fmt: skip
 # What the records of one session have in common, or not.
-SHARED = ("session", "campaign", "tags", "system", "partition")
+SHARED = ("session", "campaign", "turn", "tags", "system", "partition")
 SAMPLE_COLUMNS = {
     "metric": "TEXT", "unit": "TEXT", "better": "TEXT", "stream": "TEXT",
     "repetition": "INTEGER", "position": "INTEGER", "value": "REAL",
@@ -310,8 +310,8 @@ def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
     return (
         identity.id, identity.time, identity.session, identity.campaign,
         json.dumps(identity.tags, ensure_ascii=False), identity.case, identity.arm,
-        identity.round, place.system, place.partition, place.environment, place.job_id,
-        len(place.nodes) or None, _ranks(run), producer.name,
+        identity.round, identity.turn, place.system, place.partition, place.environment,
+        place.job_id, len(place.nodes) or None, _ranks(run), producer.name,
         producer.workload and producer.workload.name,
         producer.workload and producer.workload.sha256, _text(producer.options.get("method")),
         condition, int(failure is not None), failure, _seconds(run),

@@ -20,7 +20,7 @@ from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 
 from understudy.contracts.measurement import Node
-from understudy.contracts.run import Identity, Place, Run
+from understudy.contracts.run import TURN, Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import promises
 from understudy.records import store
@@ -98,6 +98,7 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     stripe_size = variable(str, value=spaces.DEFAULT, loggable=True)
     ranks_per_node = variable(int, type(None), value=None)
     campaign = variable(str, type(None), value=None, loggable=True)
+    turn = variable(str, type(None), value=None, loggable=True)
     session = variable(str, loggable=True)
     skip_reason = variable(str, value="", loggable=True)  # ReFrame's report leaves it out
     time_limit: Any
@@ -176,6 +177,11 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     def check_ranks_per_node(self) -> None:
         if self.ranks_per_node is not None and self.ranks_per_node < 1:
             sys.exit(f"understudy: -S ranks_per_node={self.ranks_per_node}: expected at least 1")
+
+    @run_after("init")
+    def check_turn(self) -> None:
+        if self.turn is not None and not TURN.fullmatch(self.turn):
+            sys.exit(f"understudy: -S turn={self.turn}: expected NAME/N, such as upgrade/3")
 
     @run_after("init")
     def check_stripe_count(self) -> None:
@@ -505,6 +511,7 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         return Identity(
             session=self.session,
             campaign=self.campaign,
+            turn=self.turn,
             tags=tuple(sorted(self.tags)),
             case=self.display_name,
         )

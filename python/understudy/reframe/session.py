@@ -226,14 +226,13 @@ def _told() -> Iterator[None]:
 def _keep(failure: str) -> None:
     """A record of a failed run of no case, of a session without any other or that was ended: the
     session counts."""
-    given = _given()
-    campaigns = [word.partition("=")[2] for word in given.setvar if _sets(word, "campaign")]
     run = producers.record(
         Path(producers.MEASUREMENT_FILE),
         place=Place(system=runtime().system.name),
         identity=Identity(
             session=identifier(),
-            campaign=campaigns[-1] if campaigns else None,
+            campaign=_value("campaign"),
+            turn=_value("turn"),
             tags=tuple(sorted(_progress.tags)),
         ),
         exit_status=None,
@@ -243,9 +242,11 @@ def _keep(failure: str) -> None:
     store.keep(run)
 
 
-def _sets(word: str, variable: str) -> bool:
-    """Whether -S WORD gives a value to a variable, of all checks or of one."""
-    return word.partition("=")[0].rpartition(".")[2] == variable
+def _value(variable: str) -> str | None:
+    """What -S gives a variable, of all checks or of one; None where it gives nothing."""
+    words = (word.partition("=") for word in _given().setvar)
+    found = [value for name, _, value in words if name.rpartition(".")[2] == variable]
+    return found[-1] if found else None
 
 
 class _NothingPassed(logging.Filter):
