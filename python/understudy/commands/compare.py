@@ -71,7 +71,8 @@ def command(
     BEFORE and AFTER are sessions, tags, campaigns, dates or ranges (see understudy records), or
     files and folders with records. Only equal conditions are compared. What counts is how far
     nights differ: one on each side decides nothing. Where both sides ran in a night, in turn, only
-    such nights count, and fewer of them suffice.
+    such nights count, and fewer of them suffice. The runs of `understudy campaign` are compared
+    turn by turn.
 
     The exit status is 0 without --fail-below; it is 2 after an error. Records that cannot be
     read and may belong to BEFORE or AFTER are named and counted; with them it is never 0 with
@@ -201,6 +202,8 @@ def interval(verdict: Verdict) -> str:
 
 def nights(verdict: Verdict) -> str:
     one = verdict.change
+    if one.turns:
+        return f"{one.before} turn{'s' * (one.before != 1)}"
     return f"{one.before} in turn" if one.paired else f"{one.before}, {one.after}"
 
 
@@ -232,6 +235,7 @@ def lines(found: Comparison) -> list[str]:
             made.append(printable(f"{v.state}: {v.name}: {notes}").replace("\n", "\\n"))
     for one in found.skipped:
         made.append(printable(f"{one.state}: {one.subject}: {one.why}").replace("\n", "\\n"))
+    made += [printable(f"note: {note}").replace("\n", "\\n") for note in found.notes]
     states = [v.state for v in found.verdicts]
     states += [WORSE for one in found.skipped if one.lost]
     counts = [f"{states.count(s)} {s}" for s in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
@@ -271,6 +275,7 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
             | {
                 **_ratio(v),
                 "nights": [v.change.before, v.change.after], "in_turn": v.change.paired,
+                "turns": v.change.turns,
                 "lone_nights": v.change.lone, "step": math.exp(v.change.step),
                 "scatter_within": v.change.within, "scatter_between": v.change.between,
                 "floor": v.change.floor,
@@ -281,6 +286,7 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
             asdict(one.subject) | {"state": one.state, "why": one.why} for one in found.skipped
         ],
         "failed_runs": {"before": found.failed[0], "after": found.failed[1]},
+        "notes": list(found.notes),
         "unread": len(found.unread), "unread_records": list(found.unread),
     }  # fmt: skip
 

@@ -52,7 +52,7 @@ def command(
         index, select.both(chosen, select.equal(system=system, partition=partition))
     )
     [rows] = judged.with_nights([rows], judged.NIGHT_H)
-    series = list(judged.series(replace(row, session=str(row.night)) for row in rows))
+    series = list(judged.series(replace(row, session=str(row.block)) for row in rows))
     if not series:
         raise UnderstudyError("no run with a rate or a time; run checks first")
     lines: list[tuple[str, ...]] = []

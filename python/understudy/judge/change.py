@@ -48,7 +48,8 @@ class Change:
     `freedom` its degrees of freedom, below 1 where there are too few nights; `low` to `high` is
     the interval of 95 %. `rank_p` is that of a rank test, `step_p` that of Student's t. `paired`:
     both sides ran in every night, `before` and `after` in turn; `lone` nights had one side only,
-    and do not count; `in_order`: one side ran first in all of them. `within` and `between` are the
+    and do not count; `in_order`: one side ran first in all of them; `turns`: they are turns of a
+    campaign, of which a night can have several. `within` and `between` are the
     scatters (standard deviations of logarithms) within and between nights, None where there are
     too few. `floor` is how far the nights before lie apart at most: what a ratio can be without
     any change.
@@ -67,6 +68,7 @@ class Change:
     paired: bool = False
     lone: int = 0
     in_order: bool = False
+    turns: bool = False
     within: float | None = None
     between: float | None = None
     floor: float | None = None
@@ -94,12 +96,14 @@ def measure(before: Nights, after: Nights) -> Change:
     return _change(before, after, ratio, estimate, float(rank_p(b, a)), _between([b, a]))
 
 
-def measure_pairs(before: Nights, after: Nights, lone: int = 0, in_order: bool = False) -> Change:
-    """The change between the sides of nights in which both ran, in turn."""
+def measure_pairs(
+    before: Nights, after: Nights, lone: int = 0, in_order: bool = False, turns: bool = False
+) -> Change:
+    """The change between the sides of nights, or of turns, in which both ran."""
     b, a = (_medians(side) for side in (before, after))
     found = _change(before, after, float(np.median(a - b)), paired(a - b),
                     float(signed_rank_p(a - b)), _between([b]))  # fmt: skip
-    return replace(found, paired=True, lone=lone, in_order=in_order)
+    return replace(found, paired=True, lone=lone, in_order=in_order, turns=turns)
 
 
 def _change(
@@ -319,17 +323,19 @@ def decide(changes: Sequence[Change], rule: Rule = Rule()) -> list[tuple[str, st
 
 def _decided(change: Change, p: float, rule: Rule, cases: int) -> tuple[str, str]:
     moved = change.ratio <= 1 - rule.effect or change.ratio >= 1 / (1 - rule.effect)
+    block = "turn" if change.turns else "night"
     if p <= rule.alpha and moved and (change.ratio < 1) == (change.step < 0):
         if change.in_order:
             return UNDECIDED, (
-                "one side ran first in every night, so that a drift within the night looks like a "
-                "change: let them take turns"
+                f"one side ran first in every {block}, so that a drift within the {block} looks "
+                "like a change: let them take turns"
             )
         return (WORSE if change.ratio < 1 else BETTER), ""
     fewest, needed = min(change.before, change.after), nights_needed(cases, change.paired, rule)
     nights, wanted = f"{change.before} and {change.after} nights", f"{needed} on each side"
     if change.paired:
-        nights, wanted = f"{change.before} night{'s' * (change.before != 1)} in turn", str(needed)
+        nights, wanted = f"{change.before} {block}{'s' * (change.before != 1)}", str(needed)
+        nights += "" if change.turns else " in turn"
     if change.freedom < 1:
         return UNDECIDED, f"{nights} cannot tell; {wanted} can"
     low, high = change.interval(1 - 2 * rule.alpha)

@@ -7,7 +7,7 @@ place.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import mean, median
 from typing import Any
@@ -18,7 +18,7 @@ from understudy.errors import UnderstudyError
 from understudy.judge import change
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Change, Rule
 from understudy.judge.conditions import is_benchmark
-from understudy.judge.rows import NIGHT_H, Row, Subject, kinds_of, turned, with_nights
+from understudy.judge.rows import NIGHT_H, Row, Subject, blocks, kinds_of, turned
 
 SHOWN_KEYS = 6  # of the differences between two conditions
 STORAGE, REPLICA, NEIGHBOUR, UNKNOWN = "storage", "library or layout", "noisy neighbour", ""
@@ -69,6 +69,7 @@ class Comparison:
     skipped: tuple[Skipped, ...]
     failed: tuple[tuple[int, int], tuple[int, int]]  # before, after: failed, all
     unread: tuple[str, ...] = ()  # a message for each record that does not count
+    notes: tuple[str, ...] = ()  # on the turns, see `judge.rows`
 
     def status(self, limit: float) -> int:
         """For cron: 1 where a case is worse and a loss of `limit` is not excluded, or where every
@@ -87,8 +88,9 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """Every figure of every subject. `history` are more runs of the conditions of `before`;
     `differ(digest, digest)` tells in which keys two conditions differ. Sessions that begin within
-    `night_h` hours count as one night."""
-    before, after, history = with_nights([before, after, history], night_h)
+    `night_h` hours count as one night; turns of a campaign count as they are."""
+    found_blocks = blocks(before, after, history, night_h)
+    before, after, history = found_blocks.sides
     known = {row.subject for row in (*before, *after) if row.subject.workload}
     sides = [_by_subject(rows, known) for rows in (before, after, history)]
     nights = [_sessions_of(rows) for rows in (before, after)]
@@ -97,13 +99,14 @@ def compare(
     for subject in sorted(sides[0].keys() | sides[1].keys(), key=str):
         one, other, past = (side.get(subject, []) for side in sides)
         if not one or not other:
-            side = "after" if not one else "before"
-            skipped.append(Skipped(subject=subject, why=f"ran only {side}"))
+            skipped.append(Skipped(subject=subject, why=_ran_only(subject, bool(one), sides)))
             continue
         ran = [_sessions_of(rows).get(subject.system, set()) for rows in (one, other)]
         every = [some.get(subject.system, set()) for some in nights]
         absent = [(len(e - r), len(e)) for e, r in zip(every, ran, strict=True)]
-        found = _of_subject(subject, one, other, past, skipped, differ)
+        found = _of_subject(
+            subject, one, other, past, skipped, differ, found_blocks.turns
+        )  # fmt: skip
         drafts += [draft | {"_absent": absent} for draft in found]
     states = change.decide([draft["change"] for draft in drafts], rule)
     corrected = change.holm([draft["change"].p for draft in drafts])
@@ -121,8 +124,21 @@ def compare(
         )
     return Comparison(
         verdicts=tuple(verdicts), skipped=tuple(skipped),
-        failed=(_failed(before), _failed(after)),
+        failed=(_failed(before), _failed(after)), notes=found_blocks.notes,
     )  # fmt: skip
+
+
+def _ran_only(subject: Subject, before: bool, sides: Sequence[Iterable[Subject]]) -> str:
+    """With the partition on which the other side ran the same, if there is one."""
+    names = ("before", "after") if before else ("after", "before")
+    others = {s.partition for s in sides[before] if replace(s, partition=None) ==
+              replace(subject, partition=None)} - {subject.partition}  # fmt: skip
+    if len(others) != 1:
+        return f"ran only {names[0]}"
+    return (
+        f"ran only {names[0]}, and on the partition {others.pop()} {names[1]}; "
+        "--across place.partition compares them"
+    )
 
 
 def _failed(rows: Iterable[Row]) -> tuple[int, int]:
@@ -157,7 +173,7 @@ def _alike(one: Subject, other: Subject) -> bool:
 
 def _of_subject(
     subject: Subject, before: list[Row], after: list[Row], past: list[Row],
-    skipped: list[Skipped], differ: Any,
+    skipped: list[Skipped], differ: Any, turns: bool,
 ) -> list[dict[str, Any]]:  # fmt: skip
     good = [[row for row in side if row.failure is None] for side in (before, after)]
     failed = (len(before) - len(good[0]), len(after) - len(good[1]))
@@ -189,13 +205,14 @@ def _of_subject(
     for digest in sorted(common):
         of = [[row for row in side if row.condition == digest] for side in (*good, past)]
         of[2] = [row for row in of[2] if row.failure is None]
-        made += _of_condition(subject, digest, of, failed, skip)
+        made += _of_condition(subject, digest, of, failed, skip, turns)
     return made
 
 
 def _of_condition(
-    subject: Subject, digest: str, sides: list[list[Row]], failed: tuple[int, int], skip: Any
-) -> list[dict[str, Any]]:
+    subject: Subject, digest: str, sides: list[list[Row]], failed: tuple[int, int], skip: Any,
+    turns: bool,
+) -> list[dict[str, Any]]:  # fmt: skip
     keys = [dict.fromkeys((s[0], s[3]) for row in side for s in row.samples) for side in sides]
     for side, name in ((0, "before"), (1, "after")):
         if not keys[side]:
@@ -222,7 +239,11 @@ def _of_condition(
         if any(value <= 0 for value in every):
             skip(f"{shown}: a value is not above 0")
             continue
-        moved = _change(first, second, better, _in_order([*sides[0], *sides[1]], sides[1]))
+        in_order = _in_order([*sides[0], *sides[1]], sides[1])
+        moved = _change(first, second, better, in_order, turns)
+        if moved is None:
+            skip(f"{shown}: no turn has values of both sides")
+            continue
         operation = sides[1][0].operations.get(stream) or stream or ""
         made.append(
             {
@@ -230,46 +251,49 @@ def _of_condition(
                 "better": better, "stream": stream,
                 "before": moved[0][0], "after": moved[0][1], "change": moved[1],
                 "runs": (len(sides[0]), len(sides[1])),
-                "failed": failed, "_rows": sides[:2], "_operation": operation,
+                "failed": failed, "_rows": sides[:2], "_operation": operation, "_turns": turns,
             }
         )  # fmt: skip
     return made
 
 
-Nights = dict[int, list[float]]  # values by night
+Nights = dict[int, list[float]]  # values by night, or by turn
 
 
 def _nights(rows: Iterable[Row], metric: str, stream: str | None) -> Nights:
     found: Nights = {}
-    for row in sorted(rows, key=lambda row: row.night):
+    for row in sorted(rows, key=lambda row: row.block):
         values = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
         if values:
-            found.setdefault(row.night, []).extend(values)
+            found.setdefault(row.block, []).extend(values)
     return found
 
 
 def _change(
-    before: Nights, after: Nights, better: str, in_order: bool
-) -> tuple[tuple[float, float], Change]:
+    before: Nights, after: Nights, better: str, in_order: bool, turns: bool
+) -> tuple[tuple[float, float], Change] | None:
     """The levels of both sides, and the change. Where both ran in a night, they
-    took turns, and only such nights count: what a night did to both is not in their difference."""
+    took turns, and only such nights count: what a night did to both is not in their difference.
+    None where no turn of a campaign has both: turns that follow one another are no nights."""
     shared = sorted(before.keys() & after.keys())
+    if turns and not shared:
+        return None
     sides = [[side[night] for night in shared or sorted(side)] for side in (before, after)]
     first, second = (turned(side, better) for side in sides)
     levels = change.levels(sides[0], sides[1], bool(shared))
     if not shared:
         return levels, change.measure(first, second)
     lone = len(before.keys() ^ after.keys())
-    return levels, change.measure_pairs(first, second, lone=lone, in_order=in_order)
+    return levels, change.measure_pairs(first, second, lone, in_order, turns)
 
 
 def _in_order(rows: Iterable[Row], after: Iterable[Row]) -> bool:
-    """Whether one side ran before the other in every night in which both did."""
+    """Whether one side ran before the other in every night, or turn, in which both did."""
     later = {id(row) for row in after}
     times: dict[int, tuple[list[float], list[float]]] = {}
     for row in rows:
         time = datetime.fromisoformat(row.time.replace("Z", "+00:00")).timestamp()
-        times.setdefault(row.night, ([], []))[id(row) in later].append(time)
+        times.setdefault(row.block, ([], []))[id(row) in later].append(time)
     signs = {
         (mean(second) > mean(first)) - (mean(second) < mean(first))
         for first, second in times.values()
@@ -321,7 +345,8 @@ def _cause(
     moved = _moved(draft["_rows"], draft["_operation"], rule)
     if moved:
         return NEIGHBOUR, moved
-    name, found = "the canary", _canary(draft["_rows"], draft["_operation"])
+    name = "the canary"
+    found = _canary(draft["_rows"], draft["_operation"], draft["_turns"])
     if found is None:
         place = f"{subject.system}:{subject.partition}"
         name, found = "IOR", beside.get((place, draft["_operation"]))
@@ -352,22 +377,23 @@ def _by_canary(name: str, canary: Change, own: Change, rule: Rule) -> tuple[str,
 
 
 def _canary_nights(rows: Iterable[Row], operation: str) -> dict[str, Nights]:
-    """By program: the rates of each night, before and after the runs together."""
+    """By program: the rates of each night or turn, before and after the runs together."""
     found: dict[str, Nights] = {}
-    for row in sorted(rows, key=lambda row: row.night):
+    for row in sorted(rows, key=lambda row: row.block):
         for one in row.canary:
             for rate in one["rates"]:
                 if rate["operation"] == operation and rate["value"] > 0:
                     nights = found.setdefault(one["program"], {})
-                    nights.setdefault(row.night, []).append(rate["value"])
+                    nights.setdefault(row.block, []).append(rate["value"])
     return found
 
 
-def _canary(sides: Sequence[Iterable[Row]], operation: str) -> Change | None:
+def _canary(sides: Sequence[Iterable[Row]], operation: str, turns: bool) -> Change | None:
     """Programs are never compared with each other."""
     before, after = (_canary_nights(side, operation) for side in sides)
     for program in sorted(before.keys() & after.keys()):
-        return _change(before[program], after[program], "higher", in_order=False)[1]
+        found = _change(before[program], after[program], "higher", False, turns)
+        return found and found[1]
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a comparison reads of runs: their samples, and the nights in which they ran."""
+"""What a comparison reads of runs: their samples, and the nights or turns in which they ran."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +17,12 @@ RATE_UNITS = ("bytes/s", "1/s")
 OF_DUMPS = "dump_"
 OPERATIONS = {"write_s": "write", "read_s": "read"}
 COLUMNS = (
-    "number", "run", "time", "session", "case", "arm", "system", "partition", "producer",
+    "number", "run", "time", "session", "turn", "case", "arm", "system", "partition", "producer",
     "workload", "workload_sha256", "condition", "failed", "failure", "canary", "seconds", "key",
 )  # fmt: skip
 NIGHT_H = 6.0  # sessions that begin within it share the night
+PLACE = ("system", "partition")  # keys of a condition that name a subject, too
+SHOWN_TURNS = 5  # of those that do not count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,8 @@ class Row:
     seconds: float | None
     canary: tuple[dict[str, Any], ...]
     samples: tuple[tuple[str, str, str, str | None, float], ...]
-    night: int = 0  # see `with_nights`
+    turn: str | None = None  # of a campaign
+    block: int = 0  # the night or the turn, see `with_nights` and `blocks`
     operations: dict[str | None, str] = field(default_factory=dict)
     run: str = ""
     key: str = ""  # equal for copies of one run
@@ -63,7 +66,8 @@ def read(
     index: Index, where: Where, metrics: Sequence[str] = (), across: Sequence[str] = ()
 ) -> list[Row]:
     """The runs that a selection names. Of keys in `across`, such as storage.server_version,
-    conditions may differ."""
+    conditions may differ; where place.partition is one of them, subjects have none."""
+    anywhere = [name for name in PLACE if _below(f"place.{name}", across)]
     wanted = f"metric IN ({', '.join('?' * len(metrics))})"
     values = tuple(metrics)
     if not metrics:
@@ -87,7 +91,7 @@ def read(
     reduced: dict[str, str] = {}
     made = []
     for values_ in index.select(COLUMNS, *where):
-        row = dict(zip(COLUMNS, values_, strict=True))
+        row = dict(zip(COLUMNS, values_, strict=True)) | dict.fromkeys(anywhere)
         digest = row["condition"]
         if digest not in reduced:
             reduced[digest] = _without(index.condition(digest), across) if across else digest
@@ -95,6 +99,7 @@ def read(
             Row(
                 subject=Subject(**{name: row[name] for name in Subject.__slots__}),
                 session=row["session"] or f"by hand {row['time'][:10]}", time=row["time"],
+                turn=row["turn"],
                 sha256=row["workload_sha256"], condition=reduced[digest],
                 failure=row["failure"], seconds=row["seconds"],
                 canary=tuple(json.loads(row["canary"] or "[]")),
@@ -108,11 +113,12 @@ def read(
 def _without(condition: runs.Condition, across: Sequence[str]) -> str:
     """The hash of a condition without some keys, a.b.c or all below a.b."""
     flat = runs.differences([condition, {}])[0]
-    kept = {
-        key: value for key, value in flat.items()
-        if not any(f"{key}.".startswith(f"{name}.") for name in across)
-    }  # fmt: skip
-    return schema.digest(kept)
+    return schema.digest({k: value for k, value in flat.items() if not _below(k, across)})
+
+
+def _below(key: str, names: Iterable[str]) -> bool:
+    """Whether a key, a.b.c, is one of the names or below one."""
+    return any(f"{key}.".startswith(f"{name}.") for name in names)
 
 
 def with_nights(sides: Sequence[Sequence[Row]], hours: float) -> list[list[Row]]:
@@ -129,7 +135,64 @@ def with_nights(sides: Sequence[Sequence[Row]], hours: float) -> list[list[Row]]
             first = begun[session]
             night = max(nights.values(), default=-1) + 1
         nights[session] = night
-    return [[replace(row, night=nights[row.session]) for row in side] for side in sides]
+    return [[replace(row, block=nights[row.session]) for row in side] for side in sides]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Before, after and history, with the blocks that are compared: nights, or turns of a
+    campaign. `notes` say what these are worth."""
+
+    sides: tuple[list[Row], list[Row], list[Row]]
+    turns: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def blocks(
+    before: Sequence[Row], after: Sequence[Row], history: Sequence[Row], hours: float
+) -> Blocks:
+    """Turns, where all runs of both sides have one and both sides ran in some of them; else
+    nights. A turn that one side lacks, or in which a session was ended, does not count."""
+    first, second, past = with_nights([before, after, history], hours)
+    both = [*first, *second]
+    turns = [{row.turn for row in side if row.turn} for side in (first, second)]
+    every = turns[0] | turns[1]
+    # A record without a case is that of a session that was ended, or in which nothing ran.
+    whole = (turns[0] & turns[1]) - {row.turn for row in both if row.subject.case is None}
+    if not every:
+        return Blocks(sides=(first, second, past))
+    if not whole or None in {row.turn for row in both}:
+        without = sum(row.turn is None for row in both)
+        why = f"{without} of {len(both)} runs are of no turn" if without else "no turn is whole"
+        return Blocks(sides=(first, second, past), notes=(f"{why}: nights are compared",))
+    sides = [[row for row in side if row.turn in whole] for side in (first, second)]
+    notes = list(_of_turns(sides, every - whole, bool(past)))
+    by_time = sorted((row for side in sides for row in side), key=lambda row: row.time)
+    numbers: dict[str | None, int] = {}
+    for row in by_time:
+        numbers.setdefault(row.turn, len(numbers))
+    first, second = ([replace(row, block=numbers[row.turn]) for row in side] for side in sides)
+    return Blocks(sides=(first, second, []), turns=True, notes=tuple(notes))
+
+
+def _of_turns(
+    nights: Sequence[Sequence[Row]], lone: Iterable[str], history: bool
+) -> Iterator[str]:
+    """Notes on rows with their nights, and on turns that do not count."""
+    count = len({row.turn for side in nights for row in side})
+    spread = len({row.block for side in nights for row in side})
+    text = f"{count} turn{'s' * (count != 1)} in {spread} night{'s' * (spread != 1)}"
+    if spread < count:
+        text += ": what a night does to one side alone is not told from a change"
+    yield text
+    if names := sorted(lone, key=lambda name: (len(name), name)):
+        more = f" and {len(names) - SHOWN_TURNS} more" if len(names) > SHOWN_TURNS else ""
+        yield (
+            f"{', '.join(names[:SHOWN_TURNS])}{more}: one side only, or its session was ended: "
+            "does not count"
+        )
+    if history:
+        yield "--history does not count: turns have both sides"
 
 
 def kinds_of(rows: Iterable[Row], metric: str, stream: str | None) -> set[tuple[str, str]]:

@@ -1,0 +1,135 @@
+"""Turns of a campaign, and how they are compared."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_compare import compare, keep, site, verdict
+from understudy.judge.change import NO_CHANGE, UNDECIDED, WORSE
+
+__all__ = ["site"]  # a fixture
+
+
+def of_turn(turn: str | None, partition: str = "disk", case: str | None = "Replay n") -> Any:
+    def change(row: dict[str, Any]) -> None:
+        row["identity"] |= {"case": case} | ({"turn": turn} if turn else {})
+        row["place"]["partition"] = partition
+
+    return change
+
+
+def side(site: Path, name: str, number: int, speed: float, hour: int, **more: Any) -> None:
+    """One session of a turn, an hour apart from the other side's: all in one night."""
+    how = {"turn": f"c/{number}"} | more
+    keep(site, f"{name}-{number}", 1, speed, hour=hour, change_row=of_turn(**how))
+
+
+def turns(site: Path, count: int, loss: float, first: str = "", **after: Any) -> None:
+    """Turns in which the sides alternate, or one is always first."""
+    dice = random.Random(5)
+    for number in range(1, count + 1):
+        level = dice.lognormvariate(0, 0.3)
+        hours = (0, 1) if (first or ("old" if number % 2 else "new")) == "old" else (1, 0)
+        side(site, "old", number, level, hours[0])
+        side(site, "new", number, (1 - loss) * level, hours[1], **after)
+
+
+@pytest.mark.parametrize(("loss", "state"), [(0.2, WORSE), (0.0, NO_CHANGE)])
+def test_turns_of_one_night_are_compared_turn_by_turn(site: Path, loss: float, state: str) -> None:
+    turns(site, 8, loss)
+    found = verdict()
+    assert (found["state"], found["nights"], found["turns"]) == (state, [8, 8], True)
+    assert found["ratio"] == pytest.approx(1 - loss, rel=0.05)
+    text = compare("old", "new").stdout
+    assert " 8 turns " in text
+    assert "note: 8 turns in 1 night: what a night does to one side alone is not told" in text
+
+
+def test_few_turns_are_called_turns(site: Path) -> None:
+    turns(site, 4, 0.5)
+    assert verdict()["why"] == "4 turns cannot decide 1 case; 8 can"
+
+
+def test_turns_in_one_order_are_undecided(site: Path) -> None:
+    turns(site, 8, 0.5, first="old")
+    assert verdict()["why"].startswith("one side ran first in every turn, so that a drift within")
+
+
+def test_a_turn_that_is_not_whole_does_not_count(site: Path) -> None:
+    """One side only, or a session that was ended."""
+    turns(site, 8, 0.0)
+    side(site, "old", 9, 1.0, 2)
+    side(site, "old", 10, 1.0, 2)
+    side(site, "new", 10, 0.1, 3)
+    keep(site, "new-10b", 1, 1.0, hour=3, failure="ended", change_row=of_turn("c/10", case=None))
+    found = json.loads(compare("old", "new", "--json").stdout)
+    (one,) = found["verdicts"]
+    assert one["nights"] == [8, 8] and one["state"] == NO_CHANGE
+    assert found["failed_runs"] == {"before": [0, 8], "after": [0, 8]}
+    assert found["notes"][1] == (
+        "c/9, c/10: one side only, or its session was ended: does not count"
+    )
+    assert compare("old", "new", "--fail-below", "10%").exit_code == 0
+
+
+def test_a_failed_run_in_a_turn_counts(site: Path) -> None:
+    turns(site, 8, 0.0)
+    side(site, "old", 9, 1.0, 2)
+    keep(site, "new-9", 1, 1.0, hour=3, failure="no space", change_row=of_turn("c/9"))
+    found = verdict()
+    assert found["state"] == UNDECIDED and "1 of 9 runs after failed" in found["why"]
+    assert (found["nights"], found["lone_nights"]) == ([8, 8], 1)
+
+
+def test_runs_with_and_without_a_turn_are_nights(site: Path) -> None:
+    turns(site, 8, 0.5)
+    side(site, "new", 9, 1.0, 2, turn=None)
+    found = verdict()
+    assert found["nights"] == [1, 1] and found["turns"] is False
+    assert "note: 1 of 17 runs are of no turn: nights are compared" in compare("old", "new").stdout
+
+
+def test_turns_of_two_campaigns_are_no_pairs(site: Path) -> None:
+    for number in range(1, 9):
+        side(site, "old", number, 1.0, 0)
+        side(site, "new", number, 0.5, 1, turn=f"d/{number}")
+    found = verdict()
+    assert (found["state"], found["nights"], found["turns"]) == (UNDECIDED, [1, 1], False)
+    assert "note: no turn is whole: nights are compared" in compare("old", "new").stdout
+
+
+def test_turns_that_never_have_a_case_on_both_sides_are_no_nights(site: Path) -> None:
+    """Another case makes the turns whole; that of which the values alternate has no pair."""
+    turns(site, 8, 0.0)
+    for number in range(1, 9):
+        name = ("old", "new")[number % 2]
+        keep(site, f"{name}-{number}", 1, 0.5 + 0.5 * (name == "old"), hour=2, name="m",
+             change_row=of_turn(f"c/{number}", case="Replay m"))  # fmt: skip
+    found = json.loads(compare("old", "new", "--json").stdout)
+    assert [one["case"] for one in found["verdicts"]] == ["Replay n"]
+    assert {one["case"] for one in found["not_compared"]} == {"Replay m"}
+    assert "no turn has values of both sides" in found["not_compared"][0]["why"]
+
+
+def test_history_is_no_part_of_turns(site: Path) -> None:
+    turns(site, 8, 0.0)
+    keep(site, "past-1", 2, 0.1)
+    words = ("--history", "campaign:past")
+    assert verdict(*words)["nights"] == [8, 8]
+    assert "note: --history does not count" in compare("old", "new", *words).stdout
+
+
+def test_sides_on_two_partitions_are_compared_where_asked(site: Path) -> None:
+    turns(site, 8, 0.5, partition="memory")
+    done = compare("old", "new", "--fail-below", "10%")
+    assert done.exit_code == 3
+    assert (
+        "not compared: Replay n replica on star:disk: ran only before, and on the partition "
+        "memory after; --across place.partition compares them"
+    ) in done.stdout
+    found = verdict("--across", "place.partition")
+    assert (found["state"], found["partition"], found["nights"]) == (WORSE, None, [8, 8])
+    assert compare("old", "new", "--across", "place").exit_code == 0
