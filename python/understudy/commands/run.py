@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,7 +11,7 @@ import click
 
 from understudy import paths, samples
 from understudy.cli import FAILED
-from understudy.commands import report
+from understudy.commands import _reframe, report
 from understudy.contracts import workload
 from understudy.contracts.run import RECORD_FILE
 from understudy.errors import UnderstudyError
@@ -54,7 +52,7 @@ def command(traces: tuple[Path, ...], system: str, ranks: int) -> None:
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
         write_text(described_in / f"{described.name}.json", described.to_text())
         own.append(described.name)
-    status = _reframe(system, folder, ranks, own if traces else [])
+    status = _played(system, folder, ranks, own if traces else [])
     page = out / "index.html"
     _show(folder, page)
     _summary(status, folder / "report.json", page)
@@ -81,7 +79,7 @@ def _say(message: str) -> None:
     click.echo(f"understudy: {message}", err=True)
 
 
-def _reframe(system: str, folder: Path, ranks: int, only: list[str]) -> int:
+def _played(system: str, folder: Path, ranks: int, only: list[str]) -> int:
     """Run all checks of `only`, else of all workloads, that are small enough; ReFrame's exit
     status."""
     more = os.environ.get("UNDERSTUDY_WORKLOADS")
@@ -95,11 +93,8 @@ def _reframe(system: str, folder: Path, ranks: int, only: list[str]) -> int:
         "--output", folder / "output", "--stage", folder / "stage",
         "--report-file", folder / "report.json",
     ]  # fmt: skip
-    # The ReFrame of this environment, which need not be active.
-    beside = shutil.which("reframe", path=str(Path(sys.executable).parent))
-    environment = os.environ | {"PWD": str(Path.cwd())}  # relative paths of variables start there
     return subprocess.run(
-        [beside or "reframe", *arguments], env=environment, check=False
+        [_reframe.program(), *arguments], env=_reframe.environment(), check=False
     ).returncode
 
 

@@ -1,0 +1,343 @@
+"""A campaign: its sides, the order of its turns, its sessions, and how far its records are."""
+
+import fcntl
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from understudy import paths
+from understudy.commands import _reframe
+from understudy.contracts import run as runs
+from understudy.errors import UnderstudyError
+from understudy.files import write_text
+from understudy.records import index, store
+from understudy.reframe import systems
+
+SIDES = ("before", "after")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+OWN = ("campaign", "turn")  # variables of the checks that the campaign sets
+EXPECTED = (
+    "expected partition=NAME, an environment variable such as SCRATCH=/mnt/new, or a variable of "
+    "the checks such as fsync=1"
+)
+_ENVIRONMENT = re.compile(r"[A-Z][A-Za-z0-9_]*")
+_VARIABLE = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\.)?[a-z_][A-Za-z0-9_]*")
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What is particular to one side: its partition, environment variables, and variables of the
+    checks (NAME=VALUE, as -S takes them)."""
+
+    name: str
+    partition: str | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
+
+
+def side(name: str, words: Sequence[str]) -> Side:
+    """Of the words of --before or --after, each KEY=VALUE. Names of environment variables begin
+    with a capital letter, those of variables of the checks do not, but for the check before a dot
+    (Replay.fsync)."""
+    partition, environment = None, {}
+    variables: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        where = f"--{name} {word}"
+        if not equals or not key:
+            raise UnderstudyError(f"{where}: {EXPECTED}")
+        if (key == "partition" and partition) or key in environment or key in variables:
+            raise UnderstudyError(f"{where}: {key} is given twice")
+        if key == "partition":
+            if not re.fullmatch(r"[\w.-]+", value):
+                raise UnderstudyError(f"{where}: expected the name of a partition")
+            partition = value
+        elif _ENVIRONMENT.fullmatch(key):
+            environment[key] = value
+        elif _VARIABLE.fullmatch(key):
+            if key.rpartition(".")[2] in OWN:
+                raise UnderstudyError(f"{where}: the campaign itself sets {key}")
+            variables[key] = word
+        else:
+            raise UnderstudyError(f"{where}: {EXPECTED}")
+    return Side(
+        name=name, partition=partition, environment=environment,
+        variables=tuple(variables.values()),
+    )  # fmt: skip
+
+
+def seed(name: str) -> int:
+    """Of the order of a campaign's turns."""
+    return int.from_bytes(sha256(name.encode()).digest()[:4], "big")
+
+
+def order(name: str, turn: int) -> tuple[str, str]:
+    """The sides of a turn, from 1, in their order: drawn for each pair of turns, in which each
+    side is first once (ABBA or BAAB)."""
+    pair, second = divmod(turn - 1, 2)
+    dice = Random(seed(name))
+    draws = [dice.getrandbits(1) for _ in range(pair + 1)]
+    return SIDES if draws[-1] == second else (SIDES[1], SIDES[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Of one session: its cases, and the seconds that it took."""
+
+    passed: int
+    failed: int
+    skipped: int
+    took_s: float
+    log: Path
+
+    def __str__(self) -> str:
+        parts = [f"{self.passed} passed", f"{self.failed} failed"]
+        return ", ".join([*parts, *([f"{self.skipped} skipped"] if self.skipped else [])])
+
+
+class Ended(Exception):
+    """A signal ended a session."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    name: str
+    system: str  # of ReFrame, perhaps with a partition for both sides
+    sides: tuple[Side, Side]
+    selection: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise UnderstudyError(
+                f"{self.name!r}: expected a name of at most 80 letters, digits, '_', '.' and '-'"
+            )
+        for word in self.selection:
+            if word == "--system" or word.startswith("--system="):
+                raise UnderstudyError(f"{word}: the campaign itself sets the system of ReFrame")
+        self._check_partitions()
+
+    def _check_partitions(self) -> None:
+        name, _, both = self.system.partition(":")
+        known = {one["name"]: one for one in systems.load(paths.directories("systems"))[0]}
+        if name not in known:
+            raise UnderstudyError(f"--system {name}: expected one of {', '.join(sorted(known))}")
+        partitions = [one["name"] for one in known[name]["partitions"]]
+        for one in self.sides:
+            if both and one.partition:
+                raise UnderstudyError(
+                    f"--{one.name} partition={one.partition}: --system {self.system} names a "
+                    "partition, too"
+                )
+            if (asked := one.partition or both) and asked not in partitions:
+                where = f"--{one.name} partition={asked}" if one.partition else self.system
+                raise UnderstudyError(
+                    f"{where}: {name} has no such partition; expected one of "
+                    f"{', '.join(partitions)}"
+                )
+
+    @property
+    def folder(self) -> Path:
+        """With the logs and reports of its sessions, and what it was begun with."""
+        return paths.made_output("campaigns") / self.name
+
+    def side(self, name: str) -> Side:
+        return self.sides[SIDES.index(name)]
+
+    def of_side(self, name: str) -> str:
+        """What the records of a side have as their campaign."""
+        return f"{self.name}-{name}"
+
+    def command(self, one: Side, *action: str) -> list[str]:
+        """ReFrame's command line of a session of a side."""
+        system = f"{self.system}:{one.partition}" if one.partition else self.system
+        variables = [word for variable in one.variables for word in ("-S", variable)]
+        return [
+            _reframe.program(), "-C", str(paths.where("config")), "--system", system,
+            *self.selection, *variables, "-S", f"campaign={self.of_side(one.name)}", *action,
+        ]  # fmt: skip
+
+    def environment(self, one: Side) -> dict[str, str]:
+        return _reframe.environment() | one.environment
+
+    # -- what was done ------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        sides = {
+            one.name: {
+                "partition": one.partition, "environment": one.environment,
+                "variables": list(one.variables),
+            }
+            for one in self.sides
+        }  # fmt: skip
+        return {"system": self.system, **sides, "selection": list(self.selection)}
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """The campaign is this process's; an UnderstudyError if it is another's, or was begun
+        with something else."""
+        self.folder.mkdir(exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UnderstudyError(f"{self.name}: another process runs this campaign") from None
+            except OSError:
+                pass  # a file system without locks
+            self._expect_same()
+            yield
+
+    def _expect_same(self) -> None:
+        path, now = self.folder / "campaign.json", self.settings()
+        if not self.turns() or not path.exists():
+            write_text(path, json.dumps(now, indent=1) + "\n")
+            return
+        try:
+            then = json.loads(path.read_text(encoding="utf-8"))
+            changed = next((key for key in now if then[key] != now[key]), None)
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UnderstudyError(
+                f"{path}: damaged: expected the settings of a campaign"
+            ) from None
+        if changed:
+            raise UnderstudyError(
+                f"{path}: {self.name} was begun with {changed} {json.dumps(then[changed])}, not "
+                f"{json.dumps(now[changed])}; expected the same, or another name"
+            )
+
+    def turns(self) -> dict[int, bool]:
+        """The turns of which there are records, and whether each is whole: both sides ran, and no
+        session was ended."""
+        if not store.folder().is_dir():
+            return {}
+        known: dict[int, dict[str, bool]] = {}
+        campaigns = {self.of_side(name): name for name in SIDES}
+        where = "campaign IN (?, ?)", tuple(campaigns)
+        rows = index.of_folder().select(("campaign", "turn", "case"), *where)
+        for campaign, turn, case in rows:
+            name, _, number = (turn or "").rpartition("/")
+            if name != self.name:
+                raise UnderstudyError(
+                    f"{campaign}: has runs of {turn or 'no turn'}; expected another name for this "
+                    "campaign"
+                )
+            sides = known.setdefault(int(number), {})
+            sides[campaign] = sides.get(campaign, True) and case is not None
+        return {
+            number: len(sides) == len(SIDES) and all(sides.values())
+            for number, sides in sorted(known.items())
+        }
+
+    # -- sessions -----------------------------------------------------------------------------
+
+    def run(self, turn: int, name: str) -> Outcome:
+        """One session of a side. Cases that fail count; an UnderstudyError where none ran."""
+        one = self.side(name)
+        stem = self.folder / f"turn-{turn}-{name}"
+        log, report = stem.with_suffix(".log"), stem.with_suffix(".json")
+        report.unlink(missing_ok=True)
+        command = self.command(
+            one, "-S", f"turn={self.name}/{turn}", "--report-file", str(report), "-r"
+        )
+        begin = time.monotonic()
+        _run(command, self.environment(one), log)
+        took_s = time.monotonic() - begin
+        results = _results(report)
+        passed, failed, skipped = (results.count(kind) for kind in ("pass", "fail", "skip"))
+        if not passed + failed:
+            raise UnderstudyError(f"turn {turn}, {name}: {_first_error(log)} ({log})")
+        return Outcome(passed=passed, failed=failed, skipped=skipped, took_s=took_s, log=log)
+
+    def listed(self, one: Side) -> list[str]:
+        """What a session of a side amounts to, in lines."""
+        done = subprocess.run(
+            self.command(one, "-l"), env=self.environment(one), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
+        lines = [line for line in done.stderr.splitlines() if line.startswith("understudy: ")]
+        if done.returncode:
+            raise UnderstudyError(f"{one.name}: {_error_in(done.stdout + done.stderr)}")
+        return [line.removeprefix("understudy: ") for line in lines]
+
+    # -- what to compare ----------------------------------------------------------------------
+
+    def differences(self) -> list[str]:
+        """The keys of conditions in which the sides differ, as they ran last."""
+        found = index.of_folder()
+        last: list[dict[Any, str]] = []
+        for name in SIDES:
+            where = "campaign = ? AND failed = 0", (self.of_side(name),)
+            rows = found.select(("case", "arm", "condition"), *where)
+            last.append({(case, arm): condition for case, arm, condition in rows})
+        keys: dict[str, None] = {}
+        for case in last[0].keys() & last[1].keys():
+            both = [found.condition(one[case]) for one in last]
+            keys |= dict.fromkeys(runs.differences(both)[0])
+        return sorted(keys)
+
+    def comparison(self) -> str:
+        """The command that compares the sides."""
+        words = ["understudy", "compare", *(f"campaign:{self.of_side(name)}" for name in SIDES)]
+        across = [word for key in self.differences() for word in ("--across", key)]
+        return shlex.join([*words, *across])
+
+
+def _run(command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+    """Run a session, in a process group of its own that a signal to us ends: then Ended."""
+    caught: list[int] = []
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+
+    def end(number: int, _: object) -> None:
+        caught.append(number)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)  # ReFrame ends its jobs, and says so
+
+    former = {number: signal.signal(number, end) for number in SIGNALS}
+    try:
+        process.wait()
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    if caught:
+        raise Ended(caught[0])
+
+
+def _results(report: Path) -> list[str]:
+    """Of the cases of a session; none where ReFrame did not get so far."""
+    try:
+        row = json.loads(report.read_text(encoding="utf-8"))
+        return [case["result"] for run in row["runs"][:1] for case in run["testcases"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _first_error(log: Path) -> str:
+    return _error_in(log.read_text(encoding="utf-8", errors="replace"))
+
+
+def _error_in(text: str) -> str:
+    """The first error that ReFrame told, else the last message of ours, else its last line."""
+    lines = [line.strip() for line in _COLOR.sub("", text).splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\berror: ", line, re.IGNORECASE)]
+    ours = [line.removeprefix("understudy: ") for line in lines if line.startswith("understudy: ")]
+    return [*errors[:1], *ours[-1:], *lines[-1:], "ReFrame printed nothing"][0]

@@ -1,0 +1,98 @@
+"""understudy campaign: run two sides in turn, so that they can be compared within one night."""
+
+import shlex
+
+import click
+
+from understudy.commands._campaign import SIDES, Campaign, Ended, order, seed, side
+from understudy.errors import UnderstudyError
+from understudy.judge.change import nights_needed
+from understudy.messages import tell
+from understudy.units import seconds
+
+TURNS = nights_needed(1, in_turn=True)  # that can decide one figure
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("name")
+@click.argument("selection", nargs=-1, type=click.UNPROCESSED)
+@click.option("--system", required=True, help="ReFrame's system.")
+@click.option(
+    "--before", multiple=True, metavar="SETTING", help="What is particular to the side before."
+)
+@click.option(
+    "--after", multiple=True, metavar="SETTING", help="What is particular to the side after."
+)
+@click.option(
+    "--turns", type=click.IntRange(1, 10_000), default=TURNS, show_default=True,
+    help="Turns of the whole campaign, with those that ran already.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print what would run, in which order, how long.")
+def command(
+    name: str, selection: tuple[str, ...], system: str, before: tuple[str, ...],
+    after: tuple[str, ...], turns: int, dry_run: bool,
+) -> None:  # fmt: skip
+    """Run the sides before and after in turn: the campaign NAME.
+
+    A turn is one session of ReFrame of each side, in an order that is drawn at random; in two
+    turns each side is first once. A SETTING is partition=NAME, an environment variable
+    (SCRATCH=/mnt/new) or a variable of the checks (fsync=1); without any, a side is the system as
+    it is. What follows -- selects checks, as options of ReFrame.
+
+    The records of the sides have the campaigns NAME-before and NAME-after. A campaign that was
+    ended goes on where it was with the same command. The last line printed is the command that
+    compares the sides. Checks that fail count, and do not end the campaign.
+
+    Example: understudy campaign upgrade --system archer2 --before partition=old
+    --after partition=new -- -n Replay -S canary=1
+    """
+    sides = side(SIDES[0], before), side(SIDES[1], after)
+    made = Campaign(name=name, system=system, sides=sides, selection=selection)
+    if dry_run:
+        _show(made, turns)
+        return
+    with made.begun():
+        try:
+            _run(made, turns)
+        except Ended as ended:
+            tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
+            raise SystemExit(128 + ended.number) from None
+    tell(f"the sides differ in {', '.join(made.differences()) or 'nothing that is recorded'}")
+    click.echo(made.comparison())
+
+
+def _run(campaign: Campaign, turns: int) -> None:
+    known = campaign.turns()
+    for number in (number for number, whole in known.items() if not whole):
+        tell(f"{campaign.name}: turn {number} is not whole, and does not count")
+    done, turn = sum(known.values()), max(known, default=0)
+    tell(f"{campaign.name}: {done} of {turns} turns are done, seed {seed(campaign.name)}")
+    times: list[float] = []
+    while done < turns:
+        turn += 1
+        for one in order(campaign.name, turn):
+            found = campaign.run(turn, one)
+            times.append(found.took_s)
+            left = 2 * (turns - done) - (len(times) - 1) % 2 - 1
+            text = f"turn {turn}, {one}: {found}, {seconds(found.took_s)}"
+            if left:
+                text += f"; about {seconds(left * sum(times) / len(times))} left"
+            tell(text + (f"; {found.log}" if found.failed else ""))
+        done += 1
+        if not campaign.turns().get(turn):
+            raise UnderstudyError(
+                f"turn {turn}: not both sides left records of cases; see {campaign.folder}"
+            )
+
+
+def _show(campaign: Campaign, turns: int) -> None:
+    known = campaign.turns()
+    first, left = max(known, default=0) + 1, max(0, turns - sum(known.values()))
+    click.echo(f"{campaign.name}: {left} turns of two sessions, seed {seed(campaign.name)}")
+    for one in campaign.sides:
+        given = [f"{key}={value}" for key, value in one.environment.items()]
+        click.echo(f"{one.name}: {shlex.join([*given, *campaign.command(one, '-r')])}")
+        for line in campaign.listed(one):
+            click.echo(f"{one.name}: each session: {line}")
+    for turn in range(first, first + left):
+        click.echo(f"turn {turn}: {', '.join(order(campaign.name, turn))}")
