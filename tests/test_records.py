@@ -76,7 +76,7 @@ def test_a_check_keeps_each_record_and_replaces_none(
         )  # fmt: skip
 
     write("one")
-    (kept,) = (tmp_path / "kept").rglob("*.*")
+    (kept,) = (tmp_path / "kept").rglob("*.gz")
     inode = kept.stat().st_ino
     assert runs.load(kept) == runs.load(tmp_path / "run.json")
     write("one")

@@ -27,6 +27,7 @@ MORE = {
     "IOR and mdtest": "command -v ior && command -v mdtest",
     "O_DIRECT": "dd if=/dev/zero of=build/probe bs=4096 count=1 oflag=direct && rm build/probe",
     "Open MPI": "mpirun --version | grep -q 'Open MPI'",
+    "OpenSSH": "command -v ssh-keygen",
     "Spack": "command -v spack",
     "a folder of Darshan logs": 'test -d "${UNDERSTUDY_DARSHAN_LOGS-}"',
     "another user than root": 'test "$(id -u)" != 0',

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from understudy import paths, producers
-from understudy.cli import UNUSABLE, print_error
+from understudy.cli import FAILED, UNUSABLE, print_error
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read
-from understudy.records import index, select, store
+from understudy.records import index, ledger, select, store
 from understudy.tables import table
 from understudy.units import size
 
@@ -248,6 +248,52 @@ def prune(
     click.echo(f"{len(rows) - failed} records removed from {found.base}")
     if failed:
         raise SystemExit(UNUSABLE)
+
+
+@command.command()
+@_folder_option
+@click.option(
+    "--signers", type=click.Path(path_type=Path, dir_okay=False),
+    help="Who may have signed the ledger: a file of allowed signers, see ssh-keygen(1).",
+)  # fmt: skip
+def verify(folder: Path | None, signers: Path | None) -> None:
+    """Compare the records with their ledger: which were edited, removed or added since.
+
+    The exit status is 1 if any was, or if nobody of --signers signed the ledger, and 2 without a
+    ledger.
+    """
+    of = folder or store.folder()
+    found = ledger.audit(of)
+    if found is None:
+        raise UnderstudyError(f"{of}: no {ledger.FILE}, which the first record that is kept makes")
+    for fault in found.faults:
+        print_error(UnderstudyError(f"{of / fault.file}: {fault.what}"))
+    bad = bool(found.faults)
+    words = f"{found.records} records, {len(found.faults)} faults, head {found.head}"
+    if signers is not None:
+        try:
+            who, after = ledger.signer(of, signers)
+            words += f", signed by {who}, {after} lines after it"
+        except UnderstudyError as error:
+            print_error(error)
+            bad = True
+    click.echo(words)
+    if bad:
+        raise SystemExit(FAILED)
+
+
+@command.command()
+@click.argument("key", type=click.Path(path_type=Path, dir_okay=False))
+@_folder_option
+def sign(key: Path, folder: Path | None) -> None:
+    """Sign the ledger of the records with KEY, a private key of OpenSSH.
+
+    Records that are kept later are not signed until the next time. `understudy records verify
+    --signers` and `understudy accept --signers` check it.
+    """
+    of = folder or store.folder()
+    count = ledger.sign(of, key)
+    click.echo(f"{of / ledger.SIGNATURE}: {count} lines signed")
 
 
 @command.command("table")

@@ -26,7 +26,7 @@ from understudy.contracts import run as runs
 from understudy.contracts import schema
 from understudy.contracts.run import Condition, Run
 from understudy.errors import UnderstudyError
-from understudy.records import store
+from understudy.records import listing, store
 
 FILE = "index.sqlite"
 VERSION = 5
@@ -145,7 +145,7 @@ class Index:
                 "SELECT file, bytes, mtime_ns FROM files"
             )
         }
-        found = {name: (stat.st_size, stat.st_mtime_ns) for name, stat in store.files(folder)}
+        found = {name: (stat.st_size, stat.st_mtime_ns) for name, stat in listing.files(folder)}
         gone = known.keys() - found.keys()
         new = [name for name, state in found.items() if known.get(name) != state]
         if not gone and not new:

@@ -2,14 +2,12 @@
 
 Sessions only add files, under names that no other run has, so that nothing is overwritten and
 several sessions can write at a time. What finds records again is the index, which is made of the
-files and can be made again.
+files and can be made again; what shows that one was edited or went away is the ledger.
 """
 
 import gzip
 import json
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from understudy import paths
@@ -20,10 +18,10 @@ from understudy.errors import UnderstudyError
 from understudy.files import write_bytes
 from understudy.producers import KEPT_SUFFIX as SUFFIX
 from understudy.producers import SET_ASIDE
+from understudy.records import ledger
 
 NO_SESSION = "by-hand"
 LONGEST_NAME = 80
-_TEMPORARY = re.compile(r"\..*")
 
 
 def folder() -> Path:
@@ -59,6 +57,7 @@ def keep(run: Run, into: Path | None = None) -> Path:
             )
         return path
     write_bytes(path, gzip.compress(text.encode(), mtime=0))
+    ledger.append(into, ledger.KEPT, name_of(run), run.identity.time, run.place.system)
     return path
 
 
@@ -77,22 +76,6 @@ def session_folder(run: Run, into: Path | None = None) -> Path:
     return made
 
 
-def files(of: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Files of records in the folder, relative to it, with what `stat` says: <session>/<name> of
-    the store, and <session>/<id>/run.json of versions that did not compress. Symbolic links,
-    FIFOs and devices are left out."""
-    for session in _entries(of):
-        if not session.is_dir(follow_symlinks=False) or session.name == SET_ASIDE:
-            continue
-        for entry in _entries(Path(session.path)):
-            if entry.is_dir(follow_symlinks=False):
-                plain = Path(entry.path, runs.RECORD_FILE)
-                if plain.is_file() and not plain.is_symlink():
-                    yield f"{session.name}/{entry.name}/{plain.name}", plain.stat()
-            elif entry.is_file(follow_symlinks=False) and _named(entry.name):
-                yield f"{session.name}/{entry.name}", entry.stat(follow_symlinks=False)
-
-
 def set_aside(of: Path, name: str) -> Path:
     """Move a file of the folder, such as a record that cannot be read, to where it does not count;
     nothing there is replaced."""
@@ -107,26 +90,13 @@ def set_aside(of: Path, name: str) -> Path:
         path.rename(target)
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be set aside: {error.strerror}") from None
+    ledger.append(of, ledger.ASIDE, name, None, None)
     return target
 
 
 def aside(of: Path) -> int:
     """The number of files that were set aside."""
     return sum(path.is_file() for path in (of / SET_ASIDE).rglob("*"))
-
-
-def _named(name: str) -> bool:
-    return name.endswith(SUFFIX) and not _TEMPORARY.match(name)
-
-
-def _entries(of: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(of) as found:
-            return sorted(found, key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UnderstudyError(f"{of}: cannot be listed: {error.strerror}") from None
 
 
 def remove(of: Path, name: str, run_id: str) -> None:
@@ -150,3 +120,4 @@ def remove(of: Path, name: str, run_id: str) -> None:
             path.parent.rmdir()
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be removed: {error.strerror}") from None
+    ledger.append(of, ledger.REMOVED, name, run.identity.time, run.place.system)
