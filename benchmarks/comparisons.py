@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from scipy import stats
 
+from benchmarks.support import heat
 from understudy.judge import change, plan
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
 
@@ -240,6 +241,25 @@ def power(made: Sequence[Cell], loss: float, cases: int, repetitions: int) -> It
         yield f"| {noise} | {' | '.join(columns)} |"
 
 
+def draw(path: Path, made: Sequence[Cell]) -> None:
+    """Heat maps: the worst share of campaigns with a false alarm, and losses that are found."""
+    designs = [(APART, size) for size in SIZES]
+    designs += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
+    heads = [f"{b} in turn" if d == IN_TURN else f"{b}, {a}" for d, (b, a) in designs]
+    wrong, found = np.zeros((2, len(NOISE), len(designs)))
+    for c in made:
+        at = (list(NOISE).index(c.noise), designs.index((c.design, (c.before, c.after))))
+        if c.cases < CAMPAIGNS[-1]:
+            wrong[at] = max(wrong[at], 100 * c.alarms / c.campaigns)
+        if (c.loss, c.cases, c.repetitions) == (0.1, 1, 3):
+            found[at] = 100 * c.worse / c.figures
+    title = "campaigns with a false alarm, worst of 1 or 20 figures, repetitions, losses (%)"
+    heat.draw(
+        path, list(NOISE), heads, "nights before, after",
+        [(title, wrong, 1.0), ("losses of 10 % found, 1 figure, 3 repetitions (%)", found, None)],
+    )  # fmt: skip
+
+
 def planned(noise: str, loss: float, cases: int, pilots: int, seed: int) -> Iterator[str]:
     """What `understudy plan` asks for after pilots of 12 nights, and how often it finds a loss."""
     dice = np.random.default_rng(seed)
@@ -268,6 +288,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of design and noise")
     parser.add_argument("-o", "--output", type=Path, help="JSON of every cell")
     parser.add_argument("--table", type=Path, help="such a JSON, instead of playing")
+    parser.add_argument("--svg", type=Path, help="heat maps")
     parser.add_argument(
         "--pilots", type=int, default=0, help="only what plan asks for after so many"
     )
@@ -284,6 +305,8 @@ def main() -> None:
         made = list(cells(args.figures, args.seed, args.only))
     if args.output:
         args.output.write_text(json.dumps([asdict(cell) for cell in made], indent=0) + "\n")
+    if args.svg:
+        draw(args.svg, made)
     if not args.only:
         print(*alarms(made), sep="\n")
         for loss, cases in ((0.1, 1), (0.1, 20), (0.3, 20)):

@@ -350,7 +350,9 @@ def test_runs_dated_in_the_future_are_named_and_left_out(tmp_path: Path) -> None
     [*_, last] = sorted(tmp_path.rglob("run.json"))
     row = json.loads(last.read_text())
     row["identity"]["time"] = "2999-01-01T00:00:00Z"
+    row["measurement"]["environment"]["started"] = "2999-01-01T00:00:00Z"
     last.write_text(json.dumps(row))
+    last.with_name("result.json").write_text(json.dumps(row["measurement"]))
     done = references(tmp_path)
     assert "# 5 sessions" in done.stdout
     assert f"left out: dated in the future: {last} (2999-01-01T00:00:00Z)\n" in done.stderr

@@ -1,7 +1,12 @@
 """understudy accept: whether storage reached the marks of a contract."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Iterable
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +17,28 @@ from understudy.messages import tell
 
 STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED}
 KIND = "acceptance"
+JUDGE = "judge"
+MOST_SESSIONS = 1000
+
+if TYPE_CHECKING:
+    from understudy.contracts.acceptance import Acceptance
+    from understudy.contracts.acceptance_plan import Plan
 
 
-@click.command("accept")
+class _Group(click.Group):
+    """`accept FILE …` judges; `accept plan FILE` plans."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = bool(args) and args[0] in self.commands
+        return super().parse_args(ctx, args if named else [JUDGE, *args])
+
+
+@click.group("accept", cls=_Group)
+def command() -> None:
+    """Judge the marks of a contract by run records, or plan the sessions for it."""
+
+
+@command.command(JUDGE)
 @click.argument("marks", metavar="FILE")
 @click.argument("records", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
@@ -28,9 +52,17 @@ KIND = "acceptance"
 )  # fmt: skip
 @click.option("-f", "--force", is_flag=True, help="Replace files that are no pages of understudy.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, not as a table.")
-def command(
+@click.option(
+    "--plan", type=click.Path(path_type=Path, dir_okay=False),
+    help="The plan of the sessions, of understudy accept plan: no others count.",
+)  # fmt: skip
+@click.option(
+    "--signers", type=click.Path(path_type=Path, dir_okay=False),
+    help="Who may have signed the ledger of the records: see understudy records sign.",
+)  # fmt: skip
+def judge(
     marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, force: bool,
-    as_json: bool,
+    as_json: bool, plan: Path | None, signers: Path | None,
 ) -> None:  # fmt: skip
     """Judge the marks in FILE by RECORDS: run records, or folders that are searched for them; by
     default those kept in the directory for output.
@@ -38,19 +70,104 @@ def command(
     FILE is YAML, or the name of a file in a plugin directory acceptance/. Each mark passes, fails
     or is undecided. What was not run is undecided, and a failed run counts against its mark. The
     exit status is 0 if all marks passed, 1 if one failed, 3 if none failed and one is undecided
-    or a record cannot be read, and 2 if FILE or RECORDS cannot be used.
+    or a record cannot be read, was edited or removed, and 2 if FILE or RECORDS cannot be used.
+
+    `understudy accept plan FILE` plans the sessions to run.
     """
-    raise SystemExit(STATUS[_accept(marks, records, output, pdf, force, as_json)])
+    raise SystemExit(
+        STATUS[_accept(marks, records, output, pdf, force, as_json, plan, signers)]
+    )  # fmt: skip
+
+
+@command.command("plan")
+@click.argument("marks", metavar="FILE")
+@click.option("--sessions", default=8, show_default=True, help="Sessions to run.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False),
+    help="Plan to write (JSON).",
+)  # fmt: skip
+@click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
+def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
+    """Write the sessions by which the marks in FILE are to be decided.
+
+    Each session of ReFrame states its number in the plan, as the output says. With `understudy
+    accept FILE --plan`, only these sessions count, and one that is missing, because it was never
+    run or was left away, decides nothing.
+
+    Example: understudy accept plan marks.yaml --sessions 10 -o plan.json
+    """
+    from understudy.contracts import acceptance
+    from understudy.contracts.acceptance_plan import Plan
+    from understudy.files import expect_new, expect_not_read, write_text
+    from understudy.judge import pins
+    from understudy.records import ledger, store
+
+    file = _file(marks)
+    asked = acceptance.load(file)
+    least = max(mark.sessions for mark in asked.marks)
+    if not least <= sessions <= MOST_SESSIONS:
+        raise UnderstudyError(
+            f"--sessions {sessions}: expected {least}, which the marks need, to {MOST_SESSIONS}"
+        )
+    expect_not_read(output, (file,), store.folder())
+    expect_new(output, force)
+    kept = ledger.audit(store.folder())
+    made = Plan(
+        marks_sha256=asked.sha256, system=asked.system, since=asked.since, until=asked.until,
+        night_s=asked.night_s, sessions=sessions,
+        workloads={mark.name: pins.pin(mark) for mark in asked.marks},
+        ledger_head=kept.head if kept else None,
+    )  # fmt: skip
+    write_text(output, made.text())
+    click.echo(f"{output}: {made.sha256}")
+    for number in range(1, sessions + 1):
+        click.echo(f"-S turn={made.turn(number)}")
+
+
+def _ledgers(
+    folders: Iterable[Path], asked: Acceptance, plan: Plan | None, signers: Path | None
+) -> tuple[str, list[str]]:
+    """What the ledgers of folders of records say, in words, and what does not agree with them."""
+    from understudy.judge.acceptance import NO_LEDGER
+    from understudy.records import ledger
+
+    said, faults = [], []
+    for folder in folders:
+        found = ledger.audit(folder)
+        if found is None:
+            continue
+        words = f"ledger of {found.records}, head {found.head}"
+        if signers is not None:
+            try:
+                who, after = ledger.signer(folder, signers)
+                words += f", signed by {who}" + (f" but for {after} later lines" if after else "")
+            except UnderstudyError as error:
+                faults.append(str(error))
+        said.append(words)
+        faults += [
+            f"{folder / fault.file}: {fault.what}"
+            for fault in found.faults
+            if fault.system in (None, asked.system)
+            and (fault.time is None or asked.since <= fault.time < asked.until)
+        ]
+        if plan is not None and plan.ledger_head not in (None, *found.heads):
+            faults.append(
+                f"{folder / ledger.FILE}: has not the line that was the last one when the plan "
+                f"was made, {plan.ledger_head}"
+            )
+    if not said and (plan is not None or signers is not None):
+        faults.append(NO_LEDGER)
+    return "; ".join(said) or NO_LEDGER, faults
 
 
 def _accept(
     marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, force: bool,
-    as_json: bool,
+    as_json: bool, plan: Path | None, signers: Path | None,
 ) -> str:  # fmt: skip
     from understudy import producers
-    from understudy.contracts import acceptance
+    from understudy.contracts import acceptance, acceptance_plan
     from understudy.files import expect_new, expect_not_read, expect_page, write_text
-    from understudy.judge.acceptance import judge
+    from understudy.judge import acceptance as judging
     from understudy.records import store
     from understudy.report import acceptance as page
     from understudy.report import pdf as printing
@@ -63,11 +180,21 @@ def _accept(
         raise UnderstudyError(f"{kept}: no records; run checks first, or name records")
     files = producers.find(records or (kept,))
     for made in filter(None, (output, pdf)):
-        expect_not_read(made, (file, *files), kept)
+        expect_not_read(made, (file, *filter(None, (plan, signers)), *files), kept)
     expect_page(output, force)
     expect_new(pdf, force)
     found = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))
-    verdict = judge(asked, [run for _, run in found], unread)
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    unread += [
+        f"{path}: dated in the future ({run.identity.time})"
+        for path, run in found if run.identity.time > now
+    ]  # fmt: skip
+    present = [run for _, run in found if run.identity.time <= now]
+    planned = acceptance_plan.load(plan) if plan else None
+    folders = [path for path in records or (kept,) if path.is_dir()]
+    said, faults = _ledgers(folders, asked, planned, signers)
+    unread += faults
+    verdict = judging.judge(asked, present, unread, planned, said)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -93,6 +220,7 @@ def _accept(
                 f"{finding.mark.demand}: {finding.result}: {finding.why}"
             )
             click.echo(printable(line))
+        click.echo(printable(f"sessions: {verdict.sessions}\nrecords: {verdict.kept}"))
         click.echo(f"{printable(verdict.sentence)}\npage: {output}")
     return verdict.state
 

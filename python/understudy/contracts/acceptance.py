@@ -23,6 +23,7 @@ AT_LEAST, AT_MOST = "at_least", "at_most"
 MEDIAN, EVERY = "median", "every"
 SESSIONS = 5  # of which a median has an interval at all
 EVERY_SESSIONS = 3
+NIGHT = "6 h"
 MAX_BYTES = 1 << 20  # of a file: longer ones are refused
 READ, WRITE = "read", "write"
 
@@ -80,7 +81,8 @@ _OF_METRICS = frozenset({"operation", "stream", "cache", "statistic"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One promise; None: any. `limit` is in bytes/s, seconds, 1/s, bytes, runs or a fraction."""
+    """One promise; None: any, but of `campaign`, of which it is none. `limit` is in bytes/s,
+    seconds, 1/s, bytes, runs or a fraction."""
 
     name: str
     source: str
@@ -95,6 +97,7 @@ class Mark:
     campaign: str | None = None
     nodes: int | None = None
     ranks: int | None = None
+    workload_sha256: str | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
     statistic: str = MEDIAN
     sessions: int = SESSIONS
@@ -133,7 +136,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """The marks of one file; `sha256` is of its bytes."""
+    """The marks of one file; `sha256` is of its bytes. Runs count that start from `since` on and
+    before `until`; sessions that begin within `night_s` share the night."""
 
     path: Path
     sha256: str
@@ -141,8 +145,9 @@ class Acceptance:
     system: str
     supplier: str
     customer: str
-    since: str | None
-    until: str | None
+    since: str
+    until: str
+    night_s: float
     marks: tuple[Mark, ...]
 
 
@@ -202,10 +207,21 @@ def load(path: Path) -> Acceptance:
         if name in names[:i]:
             raise UnderstudyError(f"{path}: marks.{i}.name: {name} is the name of another mark")
     return Acceptance(
-        path=path, sha256=hashlib.sha256(data).hexdigest(), since=row.get("since"),
-        until=row.get("until"), marks=marks,
-        **{key: row[key] for key in ("title", "system", "supplier", "customer")},
+        path=path, sha256=hashlib.sha256(data).hexdigest(), marks=marks,
+        night_s=_night_s(row, path),
+        **{k: row[k] for k in ("title", "system", "supplier", "customer", "since", "until")},
     )  # fmt: skip
+
+
+def _night_s(row: dict[str, Any], path: Path) -> float:
+    if row["since"] >= row["until"]:
+        raise UnderstudyError(
+            f"{path}: until: expected a time after since, {row['since']}, found {row['until']}"
+        )
+    try:
+        return units.parse_quantity(row.get("night", NIGHT), units.SECONDS)
+    except UnderstudyError as error:
+        raise UnderstudyError(f"{path}: night: {error}") from None
 
 
 def _plain(row: Any, where: str) -> None:
@@ -266,7 +282,7 @@ def _mark(row: dict[str, Any], where: str) -> Mark:
         **{
             key: row[key]
             for key in ("name", "source", "metric", "workload", "method", "stream", "partition",
-                        "campaign", "nodes", "ranks", "where", "allow_failed")
+                        "campaign", "nodes", "ranks", "where", "allow_failed", "workload_sha256")
             if key in row
         },
     )  # fmt: skip

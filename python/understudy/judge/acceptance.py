@@ -5,30 +5,32 @@ against it. docs/how-to/accept-a-system.md defines each metric and how it is dec
 """
 
 import math
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from understudy import producers, units
 from understudy.contracts import run as runs
 from understudy.contracts.acceptance import EVERY, MDTEST, PLAYER, READ, Acceptance, Mark
+from understudy.contracts.acceptance_plan import Plan
 from understudy.contracts.measurement import Benchmark, Measurement, Played, ProgramRun
 from understudy.contracts.run import RECORD_FILE, Run
 from understudy.errors import UnderstudyError
-from understudy.judge import change, metrics
+from understudy.judge import level, metrics, pins
 from understudy.judge.cache import IN_MEMORY, memory_of_nodes, remedies, volume
 from understudy.judge.conditions import RESTART_SUFFIX, Condition, Measured, described, method_of
+from understudy.judge.rows import nights_of
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 STATES = (FAIL, UNDECIDED, PASS)
-BY_HAND = "started by hand"  # the session of runs that state none
+BY_HAND = "by hand"  # and the day: the session of runs that state none
 STORAGE, MEMORY, CACHE, UNKNOWN = (
     "storage", "file system in memory", "page cache possible", "not known",
 )  # fmt: skip
 NO_MEMORY = "run it as a check (--mode accept), whose job notes the memory of its nodes"
+NO_LEDGER = "no ledger: records that were edited or removed do not show"
 SHOWN_KEYS = 3  # in which conditions differ
 
 
@@ -44,10 +46,11 @@ class RunRow:
     served: str  # STORAGE, MEMORY, CACHE or UNKNOWN
     remedy: str = ""
     small: str = ""
+    night: int = 0  # from 0; sessions that begin within the time that the file states share it
 
     @property
     def session(self) -> str:
-        return self.run.identity.session or BY_HAND
+        return _session(self.run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +65,24 @@ class Finding:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    left_out: tuple[str, ...] = ()  # why runs that the mark is of do not count, of each
+    pinned: str | None = None  # SHA-256 of the workload; None where nothing pins it
+    missing: tuple[int, ...] = ()  # sessions of the plan without a run of the mark
 
     @property
     def failed(self) -> int:
         return sum(row.failure is not None for row in self.rows)
 
     @property
-    def sessions(self) -> int:
-        return len({row.session for row in self.rows if row.failure is None})
+    def nights(self) -> int:
+        return len({row.night for row in self.rows if row.failure is None})
+
+    @property
+    def omitted(self) -> str:
+        """Runs that do not count, in words; empty if there are none."""
+        return "; ".join(
+            f"{n} run{'s' * (n != 1)} left out: {why}" for why, n in Counter(self.left_out).items()
+        )
 
     @property
     def served(self) -> str:
@@ -79,14 +92,20 @@ class Finding:
 
     @property
     def warning(self) -> str:
-        """Of runs that move too few bytes; empty if there is none."""
+        """Of runs that move too few bytes, or could be of anything; empty if there is none."""
         small = [row.small for row in self.rows if row.small]
-        if not small or self.mark.cache_allowed:
-            return ""
-        return (
-            f"{len(small)} of {len(self.rows)} runs move less than the memory of their nodes, "
-            f"such as {small[0]}: caches of servers may take it, too"
-        )
+        found = []
+        if small and not self.mark.cache_allowed:
+            found.append(
+                f"{len(small)} of {len(self.rows)} runs move less than the memory of their nodes, "
+                f"such as {small[0]}: caches of servers may take it, too"
+            )
+        played = {r.run.producer.workload.sha256 for r in self.rows if r.run.producer.workload}
+        if self.pinned is None and played:
+            found.append(
+                f"nothing pins what ran: state workload_sha256: {', '.join(sorted(played))}"
+            )
+        return "; ".join(found)
 
     @property
     def result(self) -> str:
@@ -96,7 +115,7 @@ class Finding:
         text = self.mark.text(self.value)
         if self.low is None or self.high is None:
             return text
-        if math.isinf(self.low) and math.isinf(self.high):
+        if math.isinf(self.high) and not self.low > 0:
             return f"{text} (no interval)"
         return f"{text} ({self.mark.text(self.low)} to {self.mark.text(self.high)})"
 
@@ -114,6 +133,21 @@ class Verdict:
     unclaimed: int
     unread: tuple[str, ...] = ()
     span: tuple[str, str] | None = None
+    plan: Plan | None = None
+    kept: str = NO_LEDGER  # what shows that records were edited or removed
+
+    @property
+    def sessions(self) -> str:
+        """Of the plan, in words: planned, run, failed and missing."""
+        if self.plan is None:
+            return "no plan: sessions that were left away do not show"
+        names = {self.plan.turn(k): k for k in range(1, self.plan.sessions + 1)}
+        rows = [row for f in self.findings for row in f.rows]
+        run = {row.run.identity.turn for row in rows}
+        failed = {row.run.identity.turn for row in rows if row.failure is not None}
+        missing = [str(k) for name, k in names.items() if name not in run]
+        told = f"{len(names)} sessions planned, {len(run)} run, {len(failed)} with failed runs, "
+        return told + (f"missing: {', '.join(missing)}" if missing else "none missing")
 
     @property
     def state(self) -> str:
@@ -145,104 +179,75 @@ class Verdict:
         return worst[0] if worst and self.state != PASS else None
 
 
-def judge(acceptance: Acceptance, found: Iterable[Run], unread: Iterable[str] = ()) -> Verdict:
-    """Every mark by the runs that it is of; `unread`: see `Verdict`."""
+def judge(
+    acceptance: Acceptance, found: Iterable[Run], unread: Iterable[str] = (),
+    plan: Plan | None = None, kept: str = NO_LEDGER,
+) -> Verdict:  # fmt: skip
+    """Every mark by the runs that it is of; `unread` and `kept`: see `Verdict`."""
+    planned = None
+    if plan is not None:
+        if plan.marks_sha256 != acceptance.sha256:
+            raise UnderstudyError(
+                f"{acceptance.path}: is not the file that the plan {plan.name} was made of: "
+                f"expected the SHA-256 {plan.marks_sha256}, found {acceptance.sha256}"
+            )
+        planned = frozenset(plan.turn(k) for k in range(1, plan.sessions + 1))
     counted = [run for run in found if _counts(run, acceptance)]
+    nights = _nights(counted, acceptance.night_s)
     claimed: set[str] = set()
     findings = []
     for mark in acceptance.marks:
-        own = [run for run in counted if matches(run, mark)]
-        lacking = "" if own else _lacking(mark, counted)
-        claimed |= {run.identity.id for run in own}
-        findings.append(
-            Finding(mark=mark, state=UNDECIDED, why=lacking) if lacking else _finding(mark, own)
-        )
+        of_mark = [run for run in counted if pins.matches(run, mark)]
+        claimed |= {run.identity.id for run in of_mark}
+        pinned = pins.pin(mark)
+        why = {run.identity.id: pins.differs(run, mark, pinned, planned) for run in of_mark}
+        own = [run for run in of_mark if not why[run.identity.id]]
+        made = _finding(mark, own, nights)
+        if not own and (lacking := pins.lacking(mark, counted)):
+            made = replace(made, why=lacking)
+        made = replace(made, left_out=tuple(filter(None, why.values())), pinned=pinned)
+        if made.left_out and not own:
+            made = replace(made, why=f"not run; {made.omitted}")
+        findings.append(_whole(made, plan))
     times = [run.identity.time for run in counted]
     return Verdict(
         acceptance=acceptance, findings=tuple(findings), runs=len(counted),
         failed=sum(run.failed for run in counted),
         unclaimed=sum(run.identity.id not in claimed for run in counted), unread=tuple(unread),
-        span=(min(times), max(times)) if times else None,
+        span=(min(times), max(times)) if times else None, plan=plan, kept=kept,
     )  # fmt: skip
 
 
-def _lacking(mark: Mark, counted: Sequence[Run]) -> str:
-    """Keys of `where` that no run has: they may be misspelled."""
-    flat = [runs.differences([runs.condition(run), {}])[0] for run in counted if mark.where]
-    unknown = [key for key in mark.where if not any(key in row for row in flat)]
-    return f"not run; no run has the key {', '.join(unknown)}" if unknown and flat else ""
+def _whole(made: Finding, plan: Plan | None) -> Finding:
+    """What was planned and not run is not passed."""
+    if plan is None:
+        return made
+    run = {row.run.identity.turn for row in made.rows}
+    missing = tuple(k for k in range(1, plan.sessions + 1) if plan.turn(k) not in run)
+    made = replace(made, missing=missing)
+    if not missing or made.state != PASS:
+        return made
+    named = ", ".join(map(str, missing))
+    return _with(made, UNDECIDED, f"{made.why}, but sessions of the plan are missing: {named}")
 
 
 def _counts(run: Run, acceptance: Acceptance) -> bool:
     """Texts of times compare as times; a date is its midnight."""
     started = run.identity.time
-    return (
-        run.place.system == acceptance.system
-        and (acceptance.since is None or started >= acceptance.since)
-        and (acceptance.until is None or started < acceptance.until)
-    )
+    return run.place.system == acceptance.system and acceptance.since <= started < acceptance.until
 
 
-# -- which runs ----------------------------------------------------------------------------------
+def _session(run: Run) -> str:
+    return run.identity.session or f"{BY_HAND} {run.identity.time[:10]}"
 
 
-def matches(run: Run, mark: Mark) -> bool:
-    """Whether a mark is of a run. What a failed run left unknown counts as the mark has it."""
-    parameters = _parameters(run)
-    played = run.producer.workload
-    if run.producer.name != mark.program:
-        return False
-    if played is not None:
-        if played.name != mark.workload:
-            return False
-    elif not _could_play(_asked(run, parameters), mark.workload):
-        return False
-    known = {
-        "partition": run.place.partition,
-        "campaign": run.identity.campaign,
-        "method": run.producer.options.get("method") or parameters.get("method"),
-        "nodes": len(run.place.nodes) or None,
-        "ranks": _ranks(run),
-    }
-    for key, value in known.items():
-        wanted = getattr(mark, key)
-        unknown = value is None and run.failed and key != "campaign"
-        if wanted is not None and value != wanted and not unknown:
-            return False
-    return not mark.where or _has(run, mark.where)
-
-
-def _asked(run: Run, parameters: Mapping[str, str]) -> str | None:
-    """The workload of the player, or the case of a benchmark, as its measurement would name it."""
-    case = parameters.get("case")
-    return parameters.get("workload") or (case and f"{run.producer.name}-{case}")
-
-
-def _could_play(asked: str | None, wanted: str) -> bool:
-    """A run that failed before its workload was read: by the parameter of its check, which is
-    without the scaling."""
-    return asked is not None and (
-        wanted == asked or re.fullmatch(rf"{re.escape(asked)}-(weak|strong)-[0-9]+", wanted)
-        is not None
-    )  # fmt: skip
-
-
-def _parameters(run: Run) -> dict[str, str]:
-    """Those of the check, from the name of the case."""
-    found = (re.fullmatch(r"%([^=]+)=(.*)", word) for word in (run.identity.case or "").split())
-    return {m[1].rpartition(".")[2]: m[2] for m in found if m}
-
-
-def _ranks(run: Run) -> int | None:
-    each = [node.ranks for node in run.place.nodes]
-    return sum(n for n in each if n) if each and all(each) else None
-
-
-def _has(run: Run, wanted: Mapping[str, Any]) -> bool:
-    flat = runs.differences([runs.condition(run), {}])[0]
-    return all(
-        flat.get(key) == value or (run.failed and key not in flat) for key, value in wanted.items()
-    )
+def _nights(found: Iterable[Run], night_s: float) -> Mapping[str, int]:
+    """The night of each session."""
+    begun: dict[str, str] = {}
+    for run in found:
+        name = _session(run)
+        begun[name] = min(run.identity.time, begun.get(name, run.identity.time))
+    return nights_of(begun, night_s / 3600)
 
 
 # -- values of a run -----------------------------------------------------------------------------
@@ -388,11 +393,14 @@ def _names(mark: Mark, measurement: Measurement) -> set[str]:
 # -- verdicts ------------------------------------------------------------------------------------
 
 
-def _finding(mark: Mark, own: Sequence[Run]) -> Finding:
+def _finding(mark: Mark, own: Sequence[Run], nights: Mapping[str, int]) -> Finding:
     if not own:
         return Finding(mark=mark, state=UNDECIDED, why="not run")
     try:
-        rows = tuple(sorted((_row(mark, run) for run in own), key=_order))
+        rows = tuple(
+            replace(row, night=nights[row.session])
+            for row in sorted((_row(mark, run) for run in own), key=_order)
+        )
     except UnderstudyError as error:
         bare = tuple(
             RunRow(run=run, values=(), failure=run.failure, served=UNKNOWN) for run in own
@@ -413,10 +421,7 @@ def _order(row: RunRow) -> tuple[str, str]:
 
 
 def _with(made: Finding, state: str, why: str) -> Finding:
-    return Finding(
-        mark=made.mark, state=state, why=why, rows=made.rows, value=made.value, low=made.low,
-        high=made.high,
-    )  # fmt: skip
+    return replace(made, state=state, why=why)
 
 
 def _judged(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
@@ -454,45 +459,51 @@ def _every(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Find
     if not reached:
         missed = sum((v < mark.limit) if mark.at_least else (v > mark.limit) for v in values)
         return _with(made, FAIL, f"{missed} of {len(values)} repetitions missed {mark.demand}")
-    if made.sessions < mark.sessions:
+    if made.nights < mark.sessions:
         return _with(made, UNDECIDED, _few(made))
     return _with(made, PASS, f"all {len(values)} repetitions reached {mark.demand}")
 
 
 def _few(made: Finding) -> str:
-    return f"{made.sessions} session{'s' * (made.sessions != 1)}, {made.mark.sessions} needed"
+    return (
+        f"sessions in {made.nights} night{'s' * (made.nights != 1)}, {made.mark.sessions} needed"
+    )
 
 
 def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Finding:
-    """By the interval of the median over sessions, or of their variability. A session counts with
-    the median of its runs, in which failed ones have the worst value."""
+    """By the interval of the median over nights, or of their variability. A night counts with the
+    median of its sessions, a session with that of its runs, in which failed ones have the worst
+    value."""
+    import numpy as np
+
+    varies = mark.metric == "variability"
     worst = 0.0 if mark.at_least else math.inf
-    sessions: dict[str, list[float]] = {}
-    for row in rows:
+    nights: dict[int, dict[str, list[float]]] = {}
+    for row in good if varies else rows:
         value = median(row.values) if row.failure is None else worst
-        if row.failure is None or mark.metric != "variability":
-            sessions.setdefault(row.session, []).append(value)
-    each = [median(values) for values in sessions.values()]
-    if mark.metric == "variability" and len(each) < 2:
-        made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
+        nights.setdefault(row.night, {}).setdefault(row.session, []).append(value)
+    each = [median(map(median, sessions.values())) for _, sessions in sorted(nights.items())]
+    made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
+    if varies and len(each) < 2:
         return _with(made, UNDECIDED, _few(made))
-    value, low, high = (
-        change.variability(each) if mark.metric == "variability" else change.median_interval(each)
-    )
-    made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows, value=value, low=low, high=high)
-    if made.sessions < mark.sessions:
+    with np.errstate(divide="ignore"):
+        levels = np.log(each)
+    found = level.variability(levels) if varies else map(np.exp, level.interval(levels))
+    value, low, high = map(float, found)
+    made = replace(made, value=value, low=low, high=high)
+    if made.nights < mark.sessions:
         return _with(made, UNDECIDED, _few(made))
     surely, never = (
         (low >= mark.limit, high < mark.limit)
         if mark.at_least
         else (high <= mark.limit, low > mark.limit)
     )
-    over = f"over {len(each)} sessions"
+    over = f"over {len(each)} nights"
     if surely:
         return _with(made, PASS, f"the interval {over} reaches {mark.demand}")
     if never:
         return _with(made, FAIL, f"the interval {over} misses {mark.demand}")
-    return _with(made, UNDECIDED, f"the interval {over} holds the limit: more sessions are needed")
+    return _with(made, UNDECIDED, f"the interval {over} holds the limit: more nights are needed")
 
 
 def _fidelity(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
@@ -538,7 +549,7 @@ def _survival(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
 
 
 def _enough(made: Finding) -> Finding:
-    if made.state == PASS and made.sessions < made.mark.sessions:
+    if made.state == PASS and made.nights < made.mark.sessions:
         return _with(made, UNDECIDED, _few(made))
     return made
 

@@ -54,13 +54,12 @@ def memory_of_nodes(run: Run, measurement: Measurement) -> int | None:
 
 def remedies(run: Run, measurement: Measurement, names: Container[str]) -> str:
     """What would make storage serve the streams or operations of these names that the cache may
-    have served, as the record says; empty where it cannot."""
+    have served; empty where it cannot. That is computed anew: what a record says of it may be of
+    an earlier version, or edited."""
     if run.cache is None:
         return ""
-    served = [name for name in run.cache["may_serve"] if name in names]
     known = may_serve(measurement, int(run.cache["node_memory_bytes"]))
-    more = _more(memory_of_nodes(run, measurement) or 0)
-    return "; ".join(dict.fromkeys(known.get(name, more) for name in served))
+    return "; ".join(dict.fromkeys(known[name] for name in known if name in names))
 
 
 def _more(limit: int) -> str:

@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.judge import dependence
 from understudy.judge.limits import LIMIT_FRACTION
 
 WORSE, BETTER, NO_CHANGE, UNDECIDED = "worse", "better", "no change", "undecided"
@@ -208,43 +207,6 @@ def levels(before: Nights, after: Nights, in_turn: bool) -> tuple[float, float]:
     b, a = _medians(before), _medians(after)
     middle, half = float(np.median((b + a) / 2)), float(np.median(a - b)) / 2
     return math.exp(middle - half), math.exp(middle + half)
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median of sessions, by time, and the ends of its interval, each with the probability
-    CONFIDENCE, by order statistics: no distribution is assumed. Infinite where there are too few
-    values. Sessions that resemble those before them count as fewer, see `judge.dependence`."""
-    from scipy import special
-
-    count = len(values)
-    series = np.array(values, np.float64)
-    factor = float(dependence.factor(dependence.lags([series]), count, sides=1))
-    fewer = int(count / factor)
-    below = special.bdtr(np.arange(fewer), fewer, 0.5)  # that so many lie below the median
-    rank = int((below <= 1 - CONFIDENCE).sum())
-    middle = float(np.median(series))
-    if not rank:
-        return middle, -math.inf, math.inf
-    ordered = np.sort(series)
-    position = rank if fewer == count else max(1, int(rank * count / fewer))
-    return middle, float(ordered[position - 1]), float(ordered[count - position])
-
-
-def variability(values: Sequence[float]) -> tuple[float, float, float]:
-    """Standard deviation over mean of sessions, by time, with the ends of its interval, each with
-    the probability CONFIDENCE, as of a normal distribution."""
-    from scipy import special
-
-    series = np.array(values, np.float64)
-    mean = float(series.mean())
-    found = float(np.std(series, ddof=1)) / mean if mean else math.inf
-    factor = float(dependence.factor(dependence.lags([series]), len(values), sides=1))
-    free = len(values) / factor - 1
-    low, high = (
-        found * math.sqrt(free / float(special.chdtri(free, p)))
-        for p in (1 - CONFIDENCE, CONFIDENCE)
-    )
-    return found, low, high
 
 
 def rank_p(before: Floats, after: Floats) -> Floats:

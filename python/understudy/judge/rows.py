@@ -1,7 +1,7 @@
 """What a comparison reads of runs: their samples, and the nights or turns in which they ran."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from statistics import median
@@ -122,20 +122,25 @@ def _below(key: str, names: Iterable[str]) -> bool:
 
 
 def with_nights(sides: Sequence[Sequence[Row]], hours: float) -> list[list[Row]]:
-    """The rows with their nights, over all sides, from 0: a night begins with the first session
-    that begins `hours` or more after the one with which the last night began."""
-    begun: dict[str, datetime] = {}
+    """The rows with their nights, over all sides, from 0: see `nights_of`."""
+    begun: dict[str, str] = {}
     for row in (row for side in sides for row in side):
-        time = datetime.fromisoformat(row.time.replace("Z", "+00:00"))
-        begun[row.session] = min(time, begun.get(row.session, time))
-    nights: dict[str, int] = {}
-    first = None
-    for session in sorted(begun, key=lambda name: begun[name]):
-        if first is None or begun[session] - first >= timedelta(hours=hours):
-            first = begun[session]
-            night = max(nights.values(), default=-1) + 1
-        nights[session] = night
+        begun[row.session] = min(row.time, begun.get(row.session, row.time))
+    nights = nights_of(begun, hours)
     return [[replace(row, block=nights[row.session]) for row in side] for side in sides]
+
+
+def nights_of(begun: Mapping[str, str], hours: float) -> dict[str, int]:
+    """The night of each session, from 0, by the times when they began: a night begins with the
+    first session that begins `hours` or more after the one with which the last night began."""
+    nights: dict[str, int] = {}
+    first, night = None, -1
+    for session in sorted(begun, key=lambda name: (begun[name], name)):
+        time = datetime.fromisoformat(begun[session].replace("Z", "+00:00"))
+        if first is None or time - first >= timedelta(hours=hours):
+            first, night = time, night + 1
+        nights[session] = night
+    return nights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

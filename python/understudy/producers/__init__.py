@@ -49,6 +49,7 @@ STORAGE_FACTS = (
     "type", "source", "mount_point", "mount_options", "total_bytes", "free_bytes", "total_inodes",
     "free_inodes", "client_version", "server_version", "health", "default_layout",
 )  # fmt: skip
+PLACES = ("type", "mount_point")  # where a run was, of these
 
 
 class Module(Protocol):
@@ -251,12 +252,27 @@ def _compared(run: Run, row: dict[str, Any], where: str) -> Measurement:
             f"{where}: producer.name: differs from the measurement's: expected {name!r}, "
             f"found {run.producer.name!r}"
         )
+    here = measurement.environment
     expected, found = measurement.options, run.producer.options
     for key in expected.keys() & found.keys():
         if schema.canonical(expected[key]) != schema.canonical(found[key]):
             raise UnderstudyError(
                 f"{where}: producer.options.{key}: differs from the measurement's: expected "
                 f"{schema.canonical(expected[key])}, found {schema.canonical(found[key])}"
+            )
+    stated: dict[str, tuple[Any, Any]] = {"identity.time": (here.started, run.identity.time)}
+    if run.producer.workload is not None:
+        played = Played(name=measurement.workload.name, sha256=measurement.workload_sha256)
+        stated |= {"producer.workload": (played, run.producer.workload)}
+    stated |= {
+        f"storage.{key}": (kept, getattr(run.storage, key))
+        for key in PLACES if (kept := measurement.storage.get(key)) is not None
+    }  # fmt: skip
+    for key, (expected_value, found_value) in stated.items():
+        if expected_value != found_value:
+            raise UnderstudyError(
+                f"{where}: {key}: differs from the measurement's: expected {expected_value}, "
+                f"found {found_value}"
             )
     derived = _by_metric(get(name).samples(measurement))
     for metric, rows in _by_metric(run.samples).items():  # earlier versions had fewer metrics

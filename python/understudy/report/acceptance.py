@@ -6,7 +6,7 @@ The same records and marks make the same bytes: the page holds no time of its ow
 from collections import Counter
 from typing import Any
 
-from understudy import __version__
+from understudy import __version__, units
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.errors import printable
@@ -25,6 +25,7 @@ def render(verdict: Verdict) -> str:
     text = made.get_template("acceptance.html").render(
         acceptance=verdict.acceptance,
         verdict=verdict,
+        night=units.quantity(verdict.acceptance.night_s, units.SECONDS),
         origins=origins(used),
         role_colours=colours.ROLE_COLOURS,
         version=__version__,
@@ -66,7 +67,13 @@ def document(verdict: Verdict) -> dict[str, Any]:
     return {
         "title": acceptance.title,
         "system": acceptance.system,
+        "since": acceptance.since,
+        "until": acceptance.until,
+        "night_s": acceptance.night_s,
         "marks_sha256": acceptance.sha256,
+        "plan": verdict.plan.sha256 if verdict.plan else None,
+        "sessions": verdict.sessions,
+        "ledger": verdict.kept,
         "verdict": verdict.state,
         "sentence": verdict.sentence,
         "runs": verdict.runs,
@@ -88,10 +95,13 @@ def _mark(finding: Finding) -> dict[str, Any]:
         "name": mark.name, "source": mark.source, "metric": mark.metric, "unit": mark.of.unit,
         mark.of.limit: mark.limit, "of": mark.selection, "verdict": finding.state,
         "why": finding.why, "value": _finite(finding.value), "low": _finite(finding.low),
-        "high": _finite(finding.high), "sessions": finding.sessions, "failed": finding.failed,
+        "high": _finite(finding.high), "nights": finding.nights, "failed": finding.failed,
         "served": finding.served, "warning": finding.warning or None,
+        "workload_sha256": finding.pinned, "left_out": list(finding.left_out),
+        "missing_sessions": list(finding.missing),
         "runs": [
             {"id": row.run.identity.id, "time": row.run.identity.time, "session": row.session,
+             "night": row.night,
              "condition": runs.short_hash(runs.condition(row.run)), "values": list(row.values),
              "failure": row.failure, "served": row.served}
             for row in finding.rows

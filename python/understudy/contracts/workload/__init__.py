@@ -73,6 +73,7 @@ __all__ = [
     "runs",
     "runs_at_most",
     "structures",
+    "text",
 ]
 
 
@@ -87,6 +88,13 @@ def path_of(name: str) -> Path:
     if name not in known:
         raise UnderstudyError(f"no workload is called {name!r}; known: {', '.join(known)}")
     return known[name]
+
+
+def text(name: str) -> str:
+    """The text of a workload as the player reads it, which reads this version only; its result
+    states the SHA-256 of what it read."""
+    found = path_of(name).read_text(encoding="utf-8")
+    return found if is_current(found) else get(name).to_text()
 
 
 def get(name: str) -> Workload:
