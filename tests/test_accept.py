@@ -105,6 +105,9 @@ def test_the_examples_are_valid() -> None:
         ({"metric": "metadata-rate", "at_least": "5 /s"}, "marks.0.operation (mark): missing"),
         ({"sessions": 4}, "marks.0.sessions (mark): expected at least 5 for the median, found 4"),
         ({"metric": "data-errors", "at_most": "0 B", "cache": "allowed"}, "does not take it"),
+        ({"metric": "dump-time", "at_most": "1 s", "quantile": "120 %"}, "up to 100 %, found '12"),
+        ({"metric": "dump-time", "at_most": "1 s", "quantile": "p99"}, "quantile (mark): expecte"),
+        ({"quantile": "95 %"}, "marks.0.quantile (mark): bandwidth does not take it"),
         ({"where": {"storge.type": "x"}}, "marks.0.where.storge.type (mark): no key of a cond"),
         ({"where": {"place.job_id": "1"}}, "marks.0.where.place.job_id (mark): no key of a cond"),
         ({"where": {"storage.type.x": 1}}, "where.storage.type.x (mark): no key of a condition"),
@@ -279,6 +282,26 @@ def test_restart_reads_the_checkpoints_back(tmp_path: Path) -> None:
     assert finding(tmp_path, found, **mark).state == "pass"
     none = finding(tmp_path, [played(tmp_path, 5)], **mark)
     assert none.state == "undecided" and "no stream to read" in none.why and none.rows
+
+
+def test_a_mark_can_be_on_the_slowest_dumps_and_ranks(tmp_path: Path) -> None:
+    found = seven(tmp_path, repetitions=3)
+    measured = producers.measured(found[0])
+    assert measured is not None
+    [name] = {s.name for s in measured.repetitions[0].streams if "checkpoint" in s.name}
+    dumps = [d for r in measured.repetitions for s in r.streams if s.name == name for d in s.dumps]
+    for metric, values in (
+        ("dump-time", [d.elapsed_s for d in dumps]),
+        ("rank-time", [max(p.rank_s.max for p in d.phases) for d in dumps]),
+    ):
+        mark = {"metric": metric, "stream": name}
+        made = finding(tmp_path, found[:1], at_most="1 h", **mark)
+        assert made.rows[0].values == (max(values),)
+        half = finding(tmp_path, found[:1], at_most="1 h", quantile="50 %", **mark)
+        assert half.rows[0].values == (sorted(values)[(len(values) + 1) // 2 - 1],)
+        assert finding(tmp_path, found, at_most="1 h", **mark).state == "pass"
+        assert finding(tmp_path, found, at_most="0.001 ms", **mark).state == "fail"
+    assert "quantile 50 %" in half.mark.selection
 
 
 def test_metadata_rates_are_of_mdtest(tmp_path: Path) -> None:

@@ -62,6 +62,14 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             unit=units.PER_SECOND, limit=AT_LEAST, programs=(MDTEST,),
             keys=frozenset({"operation", "statistic"}),
         ),
+        "dump-time": Metric(
+            unit=units.SECONDS, limit=AT_MOST, programs=_ANY,
+            keys=_STREAMS | {"statistic", "quantile"},
+        ),
+        "rank-time": Metric(
+            unit=units.SECONDS, limit=AT_MOST, programs=_ANY,
+            keys=_STREAMS | {"statistic", "quantile"},
+        ),
         "fidelity": Metric(
             unit=units.FRACTION, limit=AT_MOST, programs=(PLAYER,), scatters=False
         ),
@@ -76,7 +84,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
     }
 )  # fmt: skip
-_OF_METRICS = frozenset({"operation", "stream", "cache", "statistic"})
+_OF_METRICS = frozenset({"operation", "stream", "cache", "statistic", "quantile"})
+QUANTILE = "99 %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +109,7 @@ class Mark:
     workload_sha256: str | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
     statistic: str = MEDIAN
+    quantile: float | None = None  # of the dumps of a run; None of metrics without it
     sessions: int = SESSIONS
     allow_failed: int = 0
     cache_allowed: bool = False
@@ -126,6 +136,7 @@ class Mark:
         """Which runs it is of, in words."""
         named = {
             "program": self.program if self.program != PLAYER else None,
+            "quantile": self.quantile and units.quantity(self.quantile, units.FRACTION),
             "method": self.method, "operation": self.operation, "stream": self.stream,
             "partition": self.partition, "campaign": self.campaign, "nodes": self.nodes,
             "ranks": self.ranks, **self.where,
@@ -259,8 +270,16 @@ def _mark(row: dict[str, Any], where: str) -> Mark:
     operation = row.get("operation")
     if name == "metadata-rate" and operation is None:
         raise fault("operation", "missing: expected one of mdtest, such as File creation")
-    if name in ("bandwidth", "variability") and operation not in (None, READ, WRITE):
+    if name != "metadata-rate" and operation not in (None, READ, WRITE):
         raise fault("operation", f"expected {WRITE} or {READ}, found {operation!r}")
+    quantile = None
+    if "quantile" in metric.keys:
+        try:
+            quantile = units.parse_quantity(row.get("quantile", QUANTILE), units.FRACTION)
+        except UnderstudyError as error:
+            raise fault("quantile", str(error)) from None
+        if not 0 < quantile <= 1:
+            raise fault("quantile", f"expected a share up to 100 %, found {row['quantile']!r}")
     if program == PLAYER:
         _known_workload(row["workload"], fault)
     for key in row.get("where", ()):
@@ -277,6 +296,7 @@ def _mark(row: dict[str, Any], where: str) -> Mark:
         raise fault("sessions", f"expected at least {least} for the {statistic}, found {sessions}")
     return Mark(
         limit=limit, program=program, statistic=statistic, sessions=sessions,
+        quantile=quantile,
         operation=operation or (WRITE if "operation" in metric.keys else None),
         cache_allowed=row.get("cache") == "allowed" or not _cacheable(name),
         **{

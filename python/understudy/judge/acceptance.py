@@ -15,7 +15,7 @@ from understudy import producers, units
 from understudy.contracts import run as runs
 from understudy.contracts.acceptance import EVERY, MDTEST, PLAYER, READ, Acceptance, Mark
 from understudy.contracts.acceptance_plan import Plan
-from understudy.contracts.measurement import Benchmark, Measurement, Played, ProgramRun
+from understudy.contracts.measurement import Benchmark, DumpResult, Measurement, Played, ProgramRun
 from understudy.contracts.run import RECORD_FILE, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import level, metrics, pins
@@ -333,6 +333,31 @@ def _elapsed(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
     yield from (r.elapsed_s for r in measurement.repetitions)
 
 
+def _dump_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """Of all dumps of a run, the quantile of their times from first open to last close."""
+    yield from _quantile(mark, measurement, lambda dump: dump.elapsed_s)
+
+
+def _rank_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """The same of the seconds that the slowest rank spent in one phase of a dump."""
+    yield from _quantile(mark, measurement, lambda dump: max(p.rank_s.max for p in dump.phases))
+
+
+def _quantile(
+    mark: Mark, measurement: Measurement, seconds: Callable[[DumpResult], float]
+) -> Iterator[float]:
+    assert isinstance(measurement, Played | ProgramRun) and mark.quantile, "of dumps"
+    found = [
+        seconds(dump)
+        for repetition in measurement.repetitions
+        for stream in repetition.streams
+        if _belongs(mark, stream.name, stream.operation)
+        for dump in stream.dumps
+    ]
+    if found:
+        yield metrics.quantile(found, mark.quantile)
+
+
 def _rates(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
     for sample in run.samples:
         if (sample.metric, sample.stream) == ("rate_per_s", mark.operation):
@@ -359,7 +384,8 @@ def _wrong_bytes(mark: Mark, run: Run, measurement: Measurement) -> Iterator[flo
 Values = Callable[[Mark, Run, Measurement], Iterator[float]]
 _VALUES: Mapping[str, Values] = {
     "bandwidth": _bandwidths, "variability": _bandwidths, "restart": _restarts,
-    "elapsed": _elapsed, "metadata-rate": _rates, "fidelity": _errors,
+    "elapsed": _elapsed, "dump-time": _dump_times, "rank-time": _rank_times,
+    "metadata-rate": _rates, "fidelity": _errors,
     "data-errors": _wrong_bytes, "survival": _wrong_bytes,
 }  # fmt: skip
 

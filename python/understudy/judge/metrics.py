@@ -1,5 +1,6 @@
 """The metrics of runs; docs/metrics.md defines each in prose. Bytes and seconds throughout."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -188,6 +189,36 @@ def slowest_phases(condition: Condition) -> Iterator[RankRow]:
                 seconds=(s.min, s.q25, s.median, s.q75, s.q95, s.max),
                 imbalance=s.max / s.median if s.median > 0 else None,
             )
+
+
+TAILS = (0.5, 0.95, 0.99, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailRow:
+    """Seconds of the dumps of a stream, of all repetitions, at the shares TAILS."""
+
+    condition: Condition
+    stream: str
+    dumps: int
+    seconds: tuple[float, ...]
+
+
+def tails(condition: Condition) -> Iterator[TailRow]:
+    """Per stream the quantiles of the times of its dumps, from first open to last close."""
+    for name in condition.stream_names():
+        took_s = [d.elapsed_s for dumps in condition.dumps(name).values() for d in dumps]
+        if took_s:
+            yield TailRow(
+                condition=condition, stream=name, dumps=len(took_s),
+                seconds=tuple(quantile(took_s, share) for share in TAILS),
+            )  # fmt: skip
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """The smallest value with at least that share of the values at or below it."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered) * (1 - 1e-12)) - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

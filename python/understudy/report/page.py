@@ -94,6 +94,7 @@ class Section:
     streams: list[StreamRow]
     dumps: list[DumpRow]
     ranks: list[metrics.RankRow]
+    tails: list[metrics.TailRow]
     accuracies: list[programs.AccuracyRow]
     share: programs.Share | None
     winners: list[programs.WinnerRow]
@@ -261,6 +262,7 @@ def _section(
             if drawers is not None
             for row in metrics.slowest_phases(s)
         ],
+        tails=[row for s in case.conditions if drawers is not None for row in metrics.tails(s)],
         accuracies=accuracies,
         share=programs.share(accuracies),
         winners=list(programs.winners(case)),
