@@ -118,7 +118,7 @@ def test_a_campaign_goes_on(stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert done.exit_code == 0 and "c: 2 of 3 turns are done" in done.stderr
     assert [line.split()[1] for line in started(stand_in)] == ["1", "1", "2", "2", "3", "3"]
     done = campaign("--after", "SCRATCH=/x", turns=4)
-    assert done.exit_code == 2 and 'c was begun with after {"partition": null' in done.stderr
+    assert done.exit_code == 2 and 'c was begun with after [], not ["SCRATCH=/x"]' in done.stderr
 
 
 def test_a_turn_with_one_side_is_named_and_run_no_more(stand_in: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.records import index, store
 from understudy.reframe import systems
+from understudy.reframe.listing import VARIABLE, Total
 
 SIDES = ("before", "after")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
@@ -46,6 +48,13 @@ class Side:
     partition: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> list[str]:
+        """As the command line gave them."""
+        partition = [f"partition={self.partition}"] if self.partition else []
+        given = [f"{key}={value}" for key, value in self.environment.items()]
+        return [*partition, *given, *self.variables]
 
 
 def side(name: str, words: Sequence[str]) -> Side:
@@ -133,12 +142,22 @@ class Campaign:
                 raise UnderstudyError(f"{word}: the campaign itself sets the system of ReFrame")
         self._check_partitions()
 
-    def _check_partitions(self) -> None:
-        name, _, both = self.system.partition(":")
+    @property
+    def system_name(self) -> str:
+        return self.system.partition(":")[0]
+
+    def partitions(self) -> list[systems.Row]:
+        """Those of the system, as ReFrame's configuration has them."""
+        name = self.system_name
         known = {one["name"]: one for one in systems.load(paths.directories("systems"))[0]}
         if name not in known:
             raise UnderstudyError(f"--system {name}: expected one of {', '.join(sorted(known))}")
-        partitions = [one["name"] for one in known[name]["partitions"]]
+        rows: list[systems.Row] = known[name]["partitions"]
+        return rows
+
+    def _check_partitions(self) -> None:
+        name, _, both = self.system.partition(":")
+        partitions = [one["name"] for one in self.partitions()]
         for one in self.sides:
             if both and one.partition:
                 raise UnderstudyError(
@@ -176,16 +195,21 @@ class Campaign:
     def environment(self, one: Side) -> dict[str, str]:
         return _reframe.environment() | one.environment
 
+    def words(self, turns: int) -> list[str]:
+        """Of a command line of `understudy campaign` that runs it here."""
+        settings = [
+            word for one in self.sides for setting in one.settings
+            for word in (f"--{one.name}", setting)
+        ]  # fmt: skip
+        return [
+            self.name, "--system", self.system, *settings, "--turns", str(turns), "--",
+            *self.selection,
+        ]  # fmt: skip
+
     # -- what was done ------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        sides = {
-            one.name: {
-                "partition": one.partition, "environment": one.environment,
-                "variables": list(one.variables),
-            }
-            for one in self.sides
-        }  # fmt: skip
+        sides = {one.name: one.settings for one in self.sides}
         return {"system": self.system, **sides, "selection": list(self.selection)}
 
     @contextmanager
@@ -256,24 +280,28 @@ class Campaign:
             one, "-S", f"turn={self.name}/{turn}", "--report-file", str(report), "-r"
         )
         begin = time.monotonic()
-        _run(command, self.environment(one), log)
+        run(command, self.environment(one), log)
         took_s = time.monotonic() - begin
         results = _results(report)
         passed, failed, skipped = (results.count(kind) for kind in ("pass", "fail", "skip"))
         if not passed + failed:
-            raise UnderstudyError(f"turn {turn}, {name}: {_first_error(log)} ({log})")
+            raise UnderstudyError(f"turn {turn}, {name}: {first_error(log)} ({log})")
         return Outcome(passed=passed, failed=failed, skipped=skipped, took_s=took_s, log=log)
 
-    def listed(self, one: Side) -> list[str]:
-        """What a session of a side amounts to, in lines."""
-        done = subprocess.run(
-            self.command(one, "-l"), env=self.environment(one), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, errors="replace", check=False,
-        )  # fmt: skip
+    def listed(self, one: Side) -> tuple[Total, list[str]]:
+        """What a session of a side amounts to, and the same in lines for a person."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "listing.json"
+            done = subprocess.run(
+                self.command(one, "-l"), env=self.environment(one) | {VARIABLE: str(path)},
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                check=False,
+            )  # fmt: skip
+            total = Total(**json.loads(path.read_text())) if path.exists() else Total()
         lines = [line for line in done.stderr.splitlines() if line.startswith("understudy: ")]
-        if done.returncode:
-            raise UnderstudyError(f"{one.name}: {_error_in(done.stdout + done.stderr)}")
-        return [line.removeprefix("understudy: ") for line in lines]
+        if done.returncode or not total.cases:
+            raise UnderstudyError(f"{one.name}: {error_in(done.stdout + done.stderr)}")
+        return total, [line.removeprefix("understudy: ") for line in lines]
 
     # -- what to compare ----------------------------------------------------------------------
 
@@ -298,7 +326,7 @@ class Campaign:
         return shlex.join([*words, *across])
 
 
-def _run(command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+def run(command: Sequence[str], environment: dict[str, str], log: Path) -> None:
     """Run a session, in a process group of its own that a signal to us ends: then Ended."""
     caught: list[int] = []
     with log.open("wb") as out:
@@ -331,13 +359,18 @@ def _results(report: Path) -> list[str]:
         return []
 
 
-def _first_error(log: Path) -> str:
-    return _error_in(log.read_text(encoding="utf-8", errors="replace"))
+def first_error(log: Path) -> str:
+    return error_in(log.read_text(encoding="utf-8", errors="replace"))
 
 
-def _error_in(text: str) -> str:
+def error_in(text: str) -> str:
     """The first error that ReFrame told, else the last message of ours, else its last line."""
-    lines = [line.strip() for line in _COLOR.sub("", text).splitlines() if line.strip()]
-    errors = [line for line in lines if re.search(r"\berror: ", line, re.IGNORECASE)]
+    lines = [line.strip().removeprefix("* Reason: ") for line in _COLOR.sub("", text).splitlines()]
+    lines = [line for line in lines if line and not line.startswith("---")]  # of what it ran
+    errors = [
+        f"{line} {after}" if line.endswith(":") else line
+        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        if re.search(r"\berror: ", line, re.IGNORECASE)
+    ]
     ours = [line.removeprefix("understudy: ") for line in lines if line.startswith("understudy: ")]
     return [*errors[:1], *ours[-1:], *lines[-1:], "ReFrame printed nothing"][0]

@@ -4,7 +4,8 @@ import shlex
 
 import click
 
-from understudy.commands._campaign import SIDES, Campaign, Ended, order, seed, side
+from understudy.commands import _submission
+from understudy.commands._campaign import SIDES, Campaign, Ended, error_in, order, seed, side
 from understudy.errors import UnderstudyError
 from understudy.judge.change import nights_needed
 from understudy.messages import tell
@@ -27,10 +28,23 @@ TURNS = nights_needed(1, in_turn=True)  # that can decide one figure
     "--turns", type=click.IntRange(1, 10_000), default=TURNS, show_default=True,
     help="Turns of the whole campaign, with those that ran already.",
 )  # fmt: skip
+@click.option(
+    "--submit", is_flag=True,
+    help="Run the turns within one job of the batch system, and wait for it.",
+)  # fmt: skip
+@click.option(
+    "--nodes", type=click.IntRange(1), metavar="N",
+    help="Nodes of that job.  [default: those of the largest case]",
+)  # fmt: skip
+@click.option(
+    "--time", "time_limit", metavar="TIME",
+    help="Time limit of that job, such as 2h30m.  [default: the limits of all cases together]",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print what would run, in which order, how long.")
 def command(
     name: str, selection: tuple[str, ...], system: str, before: tuple[str, ...],
-    after: tuple[str, ...], turns: int, dry_run: bool,
+    after: tuple[str, ...], turns: int, submit: bool, nodes: int | None,
+    time_limit: str | None, dry_run: bool,
 ) -> None:  # fmt: skip
     """Run the sides before and after in turn: the campaign NAME.
 
@@ -51,14 +65,33 @@ def command(
     if dry_run:
         _show(made, turns)
         return
-    with made.begun():
-        try:
-            _run(made, turns)
-        except Ended as ended:
-            tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
-            raise SystemExit(128 + ended.number) from None
+    try:
+        if submit:
+            _submit(made, turns, nodes, time_limit)
+        else:
+            with made.begun():
+                _run(made, turns)
+    except Ended as ended:
+        tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
+        raise SystemExit(128 + ended.number) from None
     tell(f"the sides differ in {', '.join(made.differences()) or 'nothing that is recorded'}")
     click.echo(made.comparison())
+
+
+def _submit(campaign: Campaign, turns: int, nodes: int | None, time_limit: str | None) -> None:
+    with campaign.begun():
+        left = turns - sum(campaign.turns().values())
+    if left <= 0:
+        return
+    tell(f"{campaign.name}: {left} of {turns} turns are left; waiting for the job")
+    log = _submission.submit(campaign, turns, left, nodes, time_limit)
+    done = sum(campaign.turns().values())
+    if done < turns:
+        said = error_in(log.read_text(encoding="utf-8", errors="replace"))
+        raise UnderstudyError(
+            f"the job ended after {done} of {turns} turns: {said} ({log}); the same command goes "
+            "on"
+        )
 
 
 def _run(campaign: Campaign, turns: int) -> None:
@@ -87,12 +120,19 @@ def _run(campaign: Campaign, turns: int) -> None:
 
 def _show(campaign: Campaign, turns: int) -> None:
     known = campaign.turns()
+    longest_s = 0.0
     first, left = max(known, default=0) + 1, max(0, turns - sum(known.values()))
     click.echo(f"{campaign.name}: {left} turns of two sessions, seed {seed(campaign.name)}")
     for one in campaign.sides:
         given = [f"{key}={value}" for key, value in one.environment.items()]
         click.echo(f"{one.name}: {shlex.join([*given, *campaign.command(one, '-r')])}")
-        for line in campaign.listed(one):
+        total, lines = campaign.listed(one)
+        longest_s += left * total.longest_s
+        for line in lines:
             click.echo(f"{one.name}: each session: {line}")
     for turn in range(first, first + left):
         click.echo(f"turn {turn}: {', '.join(order(campaign.name, turn))}")
+    click.echo(
+        f"{2 * left} sessions: at most {seconds(longest_s)} at the slowest bandwidth that is "
+        "expected, without starting and waiting"
+    )

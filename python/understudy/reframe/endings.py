@@ -49,6 +49,9 @@ NO_REQUEUE = {
 # By launcher: the other ranks of one that was killed must not wait for ever.
 KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 
+# By launcher: what tells it of a case in an allocation that is larger, see `systems.ALLOCATION`.
+SHAPE = {"srun": "--nodes={nodes} --ntasks={ranks} --ntasks-per-node={each}"}
+
 # A launcher's line about a rank that was killed.
 KILLED_RANK = re.compile(
     r"srun: error: \S+: tasks? .*: (?!Exited)|noticed that process rank .* exited on signal"

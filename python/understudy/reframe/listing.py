@@ -1,21 +1,49 @@
-"""What a listing (reframe -l) amounts to: cases, bytes and time, in lines on stderr.
+"""What a listing (reframe -l) amounts to: cases, bytes and time, in lines on stderr, and as JSON
+in the file that UNDERSTUDY_LISTING names.
 
 ReFrame has no hook for it: the function that prints the list is wrapped, because it alone gets the
 cases that were selected. Without that function, as in a later ReFrame, nothing is printed.
 """
 
+import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
+from understudy.files import write_text
 from understudy.reframe import spack
 from understudy.reframe.session import nothing_selected
 from understudy.units import hms, seconds, size
 
 FRONTEND = "reframe.frontend.cli"
 SHOWN = 3  # reasons
+VARIABLE = "UNDERSTUDY_LISTING"
+
+
+@dataclass(slots=True, kw_only=True)
+class Total:
+    """Of the cases that run; `nodes` and `ranks_per_node` are those of the largest."""
+
+    cases: int = 0
+    moved_bytes: int = 0
+    longest_s: float = 0.0
+    limits_s: int = 0
+    nodes: int = 0
+    ranks_per_node: int = 0
+
+    def add(self, check: Any, here: Any) -> None:
+        nodes, each = check.distribution(here)
+        self.cases += 1
+        self.moved_bytes += check.moved_on(here)
+        self.longest_s += check.seconds_on(here)
+        self.limits_s += check.limit_s(here)
+        self.nodes = max(self.nodes, nodes)
+        self.ranks_per_node = max(self.ranks_per_node, each)
 
 
 def summarize() -> None:
@@ -38,7 +66,7 @@ def _summarized(listed: Callable[..., None]) -> Callable[..., None]:
 
 def lines(testcases: Iterable[Any]) -> Iterator[str]:
     """Of ReFrame's test cases; those that measure nothing are not counted."""
-    run, moved, longest_s, limits_s = 0, 0, 0.0, 0
+    total = Total()
     reasons: dict[str, list[str]] = {}  # by what they have in common
     selected = list(testcases)
     if nothing := nothing_selected(bool(selected)):
@@ -54,15 +82,14 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
             common = re.sub("[0-9]+", "", reason.replace(here.fullname, ""))
             reasons.setdefault(common, []).append(f"{check.display_name}: {reason}")
             continue
-        run += 1
-        moved += check.moved_on(here)
-        longest_s += check.seconds_on(here)
-        limits_s += check.limit_s(here)
-    if run:
+        total.add(check, here)
+    if file := os.environ.get(VARIABLE):
+        write_text(Path(file), json.dumps(asdict(total)) + "\n")
+    if total.cases:
         yield (
-            f"{run} cases move {size(moved)}, one after the other in at most "
-            f"{seconds(longest_s)} at the slowest bandwidth that is expected; the time limits of "
-            f"their jobs are {hms(limits_s)} in total"
+            f"{total.cases} cases move {size(total.moved_bytes)}, one after the other in at most "
+            f"{seconds(total.longest_s)} at the slowest bandwidth that is expected; the time "
+            f"limits of their jobs are {hms(total.limits_s)} in total"
         )
     most_first = sorted(reasons.values(), key=len, reverse=True)
     for same in most_first[:SHOWN]:

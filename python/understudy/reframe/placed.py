@@ -342,6 +342,11 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         self.job.options += endings.NO_REQUEUE.get(here.scheduler.registered_name, [])
         launcher = here.launcher_type.registered_name
         self.job.launcher.options += endings.KILL_ALL_RANKS.get(launcher, [])
+        if here.scheduler.is_local and (shape := endings.SHAPE.get(launcher)):
+            words = shape.format(
+                nodes=self.node_count, ranks=self.num_tasks, each=self.num_tasks_per_node
+            )
+            self.job.launcher.options += words.split()
 
     def _skip_without_method(self, program: Path | None) -> None:
         self.skip_if(bool(reason := self.without_method(program)), reason)

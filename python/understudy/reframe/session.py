@@ -281,6 +281,11 @@ def note_run(check: Any) -> None:
     _progress.live.begin(_name(check))
 
 
+def note_work() -> None:
+    """What is no case of a check has run, such as a job in which others run."""
+    _progress.ran += 1
+
+
 def note_end(check: Any, moved_bytes: int) -> None:
     """A case that was started has ended, well or not."""
     _progress.interrupted.pop(_name(check), None)

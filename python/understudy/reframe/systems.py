@@ -18,6 +18,10 @@ from understudy import launch
 from understudy.errors import UnderstudyError
 from understudy.reframe import spaces, spack
 
+# A variable with the name of a system: this process runs in an allocation of its batch system, so
+# that its cases are no jobs of their own. The launchers stay.
+ALLOCATION = "UNDERSTUDY_ALLOCATION"
+
 # Features.
 MPI = "mpi"  # MPI programs can be started
 SHARED = "shared"  # every node of the partition sees the scratch directory
@@ -144,6 +148,13 @@ def _uses_modules(*sections: Row) -> bool:
     )
 
 
+def _within(partition: Row) -> Row:
+    """A partition as it is within an allocation: nothing is submitted."""
+    submitting = ("access", "resources", "sched_options")
+    kept = {key: value for key, value in partition.items() if key not in submitting}
+    return kept | {"scheduler": "local", "extras": partition["extras"] | {NEEDS: []}}
+
+
 def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
     """Systems and environments of all files of the folders, in the order of their names."""
     systems: list[Row] = []
@@ -165,6 +176,9 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
             own = partition.get("prepare_cmds", ())
             partition["prepare_cmds"] = [*modules, "set -e", *here, *own]
         name = made["system"]["name"]
+        if name == os.environ.get(ALLOCATION):
+            made["system"]["partitions"] = [*map(_within, made["system"]["partitions"])]
+            made["system"]["max_local_jobs"] = 1
         if name in origin:
             raise UnderstudyError(
                 f"{path}: the system {name!r} is defined by {origin[name]} too; rename one"
