@@ -1,26 +1,29 @@
-"""Real campaigns: sets of sessions on one disk, unchanged or throttled, compared pair by pair.
+"""Real campaigns on one disk, unchanged or with a loss, and the verdicts of `understudy compare`.
 
-    PYTHONPATH=python:. python benchmarks/campaigns.py DIR [--pairs 20] [--sessions 5]
-        [--losses 0.2 0.5] [--loss-pairs 3] [--rate 60e6] [--before COMMAND]
+    PYTHONPATH=python:. python benchmarks/campaigns.py DIR [--pairs 20] [--losses 0.2 0.3 0.5]
+        [--loss-pairs 3] [--turns 8] [--rate 60e6] [--first COMMAND]
 
-Each pair has sessions of its own, before and after, which share none with another pair: the check
-Replay with a canary, in a control group whose writing to the disk of DIR is limited (cgroup 1,
-blkio; needs root). The rate after is the same, or lower by a loss. Then `understudy compare
---fail-below` judges each pair. Records and output stay in DIR, and a run that was stopped goes on
-where it ended. COMMAND runs before each session, such as one that waits for a machine to be free.
+Each campaign is one of `understudy campaign`: the check Replay with a canary, on two partitions
+whose jobs run in control groups that limit their writing to the disk of DIR (cgroup 1, blkio;
+needs root). The rate of the partition `after` is that of `before`, or lower by a loss.
+
+A line is printed for each campaign, and at the end how often each loss had which verdict. Records,
+logs and output stay in DIR, and the same command goes on where it was stopped. COMMAND runs before
+each campaign, such as one that waits for the machine to be free.
 """
 
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from benchmarks.support import sides
-from understudy import paths
 from understudy.contracts.workload import Dump, Stream, Variable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,10 +31,42 @@ BLKIO = Path("/sys/fs/cgroup/blkio")
 LIMIT = "blkio.throttle.write_bps_device"
 FAIL_BELOW = "10%"
 RANKS, BYTES = 2, 12 << 20  # of each rank
-CHECK = [
-    "-n", "^Replay", "-P", "workload=bench", "-P", "method=posix", "-P", "stripe_count=default",
-    "-S", "fsync=1", "-S", "canary=1", "-S", "verify=0", "-S", "time_scale=0",
+SELECTION = [
+    "-c", str(ROOT / "checks" / "replay.py"), "-n", "^Replay", "-P", "workload=bench",
+    "-P", "method=posix", "-P", "stripe_count=default", "-S", "fsync=1", "-S", "canary=1",
+    "-S", "verify=0", "-S", "time_scale=0",
 ]  # fmt: skip
+GROUPS = "UNDERSTUDY_BENCHMARK_GROUPS"  # directory of the control groups
+SYSTEM = f'''
+"""This machine, with a control group for the jobs of each side."""
+
+import os
+from pathlib import Path
+
+from understudy.reframe.systems import per_filesystem
+
+groups = os.environ.get("{GROUPS}", "/")
+nodes = {{
+    "scheduler": "local", "launcher": "mpirun", "environs": ["throttled"], "max_jobs": 1,
+    "features": ["mpi", "shared"],
+    "extras": {{
+        "max_nodes": 1, "ranks_per_node": 16, "needs": ["mpirun", "understudy-replay"],
+        "type": "disk", "scratch": str(Path(__file__).parents[2] / "scratch"),
+    }},
+}}
+system = {{
+    "name": "throttled", "descr": "This machine, throttled", "hostnames": ["^throttled$"],
+    "max_local_jobs": 1,
+    "partitions": per_filesystem(nodes, **{{
+        side: {{"prepare_cmds": [f"echo $$ >{{groups}}/{{side}}/cgroup.procs"]}}
+        for side in ("before", "after")
+    }}),
+}}
+environments = [{{
+    "name": "throttled", "target_systems": ["throttled"], "cc": "mpicc", "cxx": "", "ftn": "",
+    "features": ["mpi"],
+}}]
+'''
 
 
 def device(folder: Path) -> str:
@@ -54,137 +89,124 @@ def checkpoint() -> str:
     return sides.workload(RANKS, stream)
 
 
-class Group:
-    """A control group of our own, removed at the end."""
+class Groups:
+    """Control groups of our own, one for each side, removed at the end."""
 
     def __init__(self, of: Path) -> None:
+        if not BLKIO.is_dir() or os.geteuid():
+            sys.exit(f"{BLKIO}: expected the controller of cgroup 1, and root")
         self.path = BLKIO / f"understudy-{os.getpid()}"
         self.device = device(of)
 
-    def __enter__(self) -> "Group":
-        self.path.mkdir()
+    def __enter__(self) -> "Groups":
+        for path in (self.path, self.path / "before", self.path / "after"):
+            path.mkdir()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.path.rmdir()
+        for path in (self.path / "after", self.path / "before", self.path):
+            path.rmdir()
 
-    def limit(self, rate: float) -> None:
-        (self.path / LIMIT).write_text(f"{self.device} {rate:.0f}")
-
-    def command(self, argv: list[str]) -> list[str]:
-        return ["sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$@"', "sh", *argv]
+    def limit(self, side: str, rate: float) -> None:
+        (self.path / side / LIMIT).write_text(f"{self.device} {rate:.0f}")
 
 
-def session(group: Group, folder: Path, campaign: str, repetitions: int) -> None:
-    """One session of ReFrame, at the rate of the group."""
-    reframe = [
-        "reframe", "-r",
-        "-C", str(paths.where("config")), "-c", str(ROOT / "checks" / "replay.py"),
-        "--system", "localhost:disk", *CHECK, "-S", f"repetitions={repetitions}",
-        "-S", f"campaign={campaign}", "--prefix", str(folder / "reframe"),
-    ]  # fmt: skip
-    workloads = folder / "workloads"
-    workloads.mkdir(exist_ok=True)
-    (workloads / "bench.json").write_text(checkpoint())
-    environment = sides.environment() | {
-        "UNDERSTUDY_WORKLOADS": str(workloads),
+def understudy(environment: dict[str, str], *words: str, fine: tuple[int, ...]) -> tuple[int, str]:
+    """The status and the output of a command, which is not killed but waited for on Ctrl-C."""
+    command = [sys.executable, "-m", "understudy", *words]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        out, _ = process.communicate()
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    if process.returncode not in fine:
+        sys.exit(f"{shlex.join(command)}: status {process.returncode}")
+    return process.returncode, out
+
+
+def prepared(folder: Path, groups: Path) -> dict[str, str]:
+    """The environment of the campaigns in a folder, with its workload and its system."""
+    for name in ("site/systems", "workloads", "scratch"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "site/systems/throttled.py").write_text(SYSTEM.lstrip())
+    (folder / "workloads/bench.json").write_text(checkpoint())
+    return sides.environment() | {
+        "UNDERSTUDY_PATH": str(folder / "site"),
+        "UNDERSTUDY_WORKLOADS": str(folder / "workloads"),
         "UNDERSTUDY_RECORDS": str(folder / "records"),
         "UNDERSTUDY_OUTPUT": str(folder / "out"),
+        GROUPS: str(groups),
     }
-    done = subprocess.run(
-        group.command(reframe), cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True,
+
+
+def campaign(name: str, turns: int, environment: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    """Run it, or what is left of it: exit status and verdicts of the comparison."""
+    _, printed = understudy(
+        environment, "campaign", name, "--system", "throttled", "--before", "partition=before",
+        "--after", "partition=after", "--turns", str(turns), "--", *SELECTION, fine=(0,),
     )  # fmt: skip
-    if done.returncode:
-        sys.exit(f"a session ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
+    words = shlex.split(printed.splitlines()[-1])[1:]
+    status, text = understudy(
+        environment, *words, "--fail-below", FAIL_BELOW, "--json", fine=(0, 1, 3)
+    )
+    return status, json.loads(text)
 
 
-def compared(folder: Path, name: str) -> tuple[int, dict[str, Any]]:
-    """Exit status and verdicts of one pair."""
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "understudy", "compare", f"campaign:{name}-before",
-            f"campaign:{name}-after", "--folder", folder / "records", "--fail-below", FAIL_BELOW,
-            "--json",
-        ],
-        capture_output=True, text=True,
+def line(name: str, loss: float, status: int, found: dict[str, Any], took_s: float) -> str:
+    verdicts = found["verdicts"]
+    states = ", ".join(one["state"] for one in verdicts) or "none"
+    changes = ", ".join(
+        f"{100 * (one['ratio'] - 1):+.1f} % ({100 * (one['low'] - 1):+.1f} to "
+        f"{100 * (one['high'] - 1):+.1f})" if one["low"] else f"{100 * (one['ratio'] - 1):+.1f} %"
+        for one in verdicts
     )  # fmt: skip
-    if done.returncode not in (0, 1, 3):
-        sys.exit(done.stderr)
-    return done.returncode, json.loads(done.stdout)
+    causes = ", ".join(dict.fromkeys(one["cause"] for one in verdicts if one["cause"]))
+    return f"| {name} | {loss:.0%} | {status} | {states} | {changes} | {causes} | {took_s:.0f} s |"
 
 
-def kept(folder: Path) -> Counter[str]:
-    """Sessions of each campaign that are kept already."""
-    if not (folder / "records").is_dir():
-        return Counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "understudy", "records", "list", "--json", "--folder",
-         folder / "records"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    rows = map(json.loads, done.stdout.splitlines())
-    return Counter(name for row in rows for name in row["campaign"])
-
-
-def report(folder: Path, pairs: list[tuple[str, float]]) -> None:
-    print("| pair | loss | exit status | verdicts | change and interval | cause |")
-    print("|---|---|---|---|---|---|")
-    statuses: dict[float, Counter[str]] = {}
-    for name, loss in pairs:
-        status, found = compared(folder, name)
-        verdicts = found["verdicts"]
-        for one in verdicts:
-            states = statuses.setdefault(loss, Counter())
-            states[one["state"]] += 1
-        statuses[loss][f"exit {status}"] += 1
-        states_ = ", ".join(v["state"] for v in verdicts) or "none"
-        changes = ", ".join(
-            f"{100 * (v['ratio'] - 1):+.1f} % ({100 * ((v['low'] or 0) - 1):+.1f} to "
-            f"{100 * ((v['high'] or 0) - 1):+.1f})" for v in verdicts
-        )  # fmt: skip
-        causes = ", ".join(dict.fromkeys(v["cause"] for v in verdicts if v["cause"]))
-        print(f"| {name} | {loss:.0%} | {status} | {states_} | {changes} | {causes} |")
-    for loss, counts in sorted(statuses.items()):
-        told = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
-        print(f"loss {loss:.0%}: {told}")
+def planned(pairs: int, losses: list[float], of_each: int) -> list[tuple[str, float]]:
+    """Name and loss of each campaign; losses early, and not all in one part of the day."""
+    lossy = [(f"loss{100 * loss:.0f}-{i}", loss) for i in range(of_each) for loss in losses]
+    same = [(f"same-{i}", 0.0) for i in range(pairs)]
+    made: list[tuple[str, float]] = []
+    while same or lossy:
+        made += same[:2] + lossy[:1]
+        del same[:2], lossy[:1]
+    return made
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="on the disk to throttle")
-    parser.add_argument("--pairs", type=int, default=20, help="without a change")
-    parser.add_argument("--losses", type=float, nargs="*", default=[0.2, 0.5])
-    parser.add_argument("--loss-pairs", type=int, default=3)
-    parser.add_argument("--sessions", type=int, default=5, help="on each side of a pair")
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=20, help="campaigns without a change")
+    parser.add_argument("--losses", type=float, nargs="*", default=[0.2, 0.3, 0.5])
+    parser.add_argument("--loss-pairs", type=int, default=3, help="campaigns of each loss")
+    parser.add_argument("--turns", type=int, default=8, help="of a campaign")
     parser.add_argument("--rate", type=float, default=60e6, help="bytes/s without a loss")
-    parser.add_argument("--before", help="command to run before each session")
-    parser.add_argument("--only-report", action="store_true")
+    parser.add_argument("--first", help="command to run before each campaign")
     args = parser.parse_args()
     folder = args.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    lossy = [(f"loss{100 * loss:.0f}-{i}", loss) for i in range(args.loss_pairs)
-             for loss in args.losses]  # fmt: skip
-    same = [(f"same-{i}", 0.0) for i in range(args.pairs)]
-    pairs: list[tuple[str, float]] = []  # losses early, and not all in one part of the day
-    while same or lossy:
-        pairs += same[:2] + lossy[:1]
-        del same[:2], lossy[:1]
-    if not args.only_report:
-        have = kept(folder)
-        with Group(folder) as group:
-            for name, loss in pairs:
-                for side, rate in (("before", args.rate), ("after", args.rate * (1 - loss))):
-                    campaign = f"{name}-{side}"
-                    for _ in range(args.sessions - have[campaign]):
-                        if args.before:
-                            subprocess.run(args.before, shell=True, check=True)
-                        group.limit(rate)
-                        session(group, folder, campaign, args.repetitions)
-                status, _ = compared(folder, name)
-                print(f"{name}: exit status {status}", file=sys.stderr, flush=True)
-    report(folder, pairs)
+    counts: dict[float, Counter[str]] = {}
+    print("| campaign | loss | exit status | verdict | change and interval | cause | took |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    with Groups(folder) as groups:
+        environment = prepared(folder, groups.path)
+        for name, loss in planned(args.pairs, args.losses, args.loss_pairs):
+            if args.first:
+                subprocess.run(args.first, shell=True, check=True)
+            groups.limit("before", args.rate)
+            groups.limit("after", args.rate * (1 - loss))
+            begin = time.monotonic()
+            status, found = campaign(name, args.turns, environment)
+            print(line(name, loss, status, found, time.monotonic() - begin), flush=True)
+            of_loss = counts.setdefault(loss, Counter())
+            of_loss.update(one["state"] for one in found["verdicts"])
+            of_loss[f"exit {status}"] += 1
+    for loss, of_loss in sorted(counts.items()):
+        told = ", ".join(f"{n} {what}" for what, n in sorted(of_loss.items()))
+        print(f"loss {loss:.0%}: {told}")
 
 
 if __name__ == "__main__":
