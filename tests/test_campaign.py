@@ -28,13 +28,15 @@ from tests.test_compare import keep
 words = sys.argv[1:]
 given = dict(word.split("=", 1) for i, word in enumerate(words) if words[i - 1] == "-S")
 campaign, (name, number) = given["campaign"], given["turn"].split("/")
-folder, side = Path(os.environ[{RECORDS_VARIABLE!r}]), campaign[-5:]
+folder = Path(os.environ[{RECORDS_VARIABLE!r}])
+[system] = [words[i + 1] for i, word in enumerate(words) if word == "--system"]
 told = " ".join([campaign, number, os.environ.get("SCRATCH", "")])
 with (folder.parent / "started").open("a") as out:
     print(told, file=out)
 
 def turn(row, case="Replay n"):
     row["identity"] |= {{"campaign": campaign, "turn": given["turn"], "case": case}}
+    row["place"]["partition"] = system.partition(":")[2] or "disk"
 
 def ended(*_):
     keep(folder, campaign + number, 1, 1.0, failure="ended", change_row=lambda r: turn(r, None))
@@ -136,9 +138,11 @@ def test_a_turn_with_one_side_is_named_and_run_no_more(stand_in: Path) -> None:
 
 
 def test_cases_that_fail_count_and_do_not_end_it(stand_in: Path) -> None:
-    done = campaign("--after", "HOW=fail")
+    sides = ("--before", "partition=tmpfs", "--after", "partition=disk")
+    done = campaign(*sides, "--after", "HOW=fail")
     assert done.exit_code == 0 and len(started(stand_in)) == 4
     assert "after: 0 passed, 1 failed" in done.stderr and "after.log" in done.stderr
+    assert " --across place.partition" in done.stdout
     compared = CliRunner().invoke(main, [*shlex.split(done.stdout)[1:], "--fail-below", "10%"])
     assert compared.exit_code == 1 and "failed runs: 0 of 2 before, 2 of 2 after" in (
         compared.stdout

@@ -306,7 +306,8 @@ class Campaign:
     # -- what to compare ----------------------------------------------------------------------
 
     def differences(self) -> list[str]:
-        """The keys of conditions in which the sides differ, as they ran last."""
+        """The keys of conditions in which the sides differ, as they ran last; the partition also
+        where a case never ran well on both."""
         found = index.of_folder()
         last: list[dict[Any, str]] = []
         for name in SIDES:
@@ -314,6 +315,8 @@ class Campaign:
             rows = found.select(("case", "arm", "condition"), *where)
             last.append({(case, arm): condition for case, arm, condition in rows})
         keys: dict[str, None] = {}
+        if len({one.partition for one in self.sides}) > 1:
+            keys["place.partition"] = None
         for case in last[0].keys() & last[1].keys():
             both = [found.condition(one[case]) for one in last]
             keys |= dict.fromkeys(runs.differences(both)[0])
