@@ -174,14 +174,17 @@ class Cell:
         return float(found.high)
 
 
-def cells(figures: int, seed: int, only: str = "", rule: Rule = Rule()) -> Iterator[Cell]:  # noqa: B008
+def cells(
+    figures: int, seed: int, only: str = "", rule: Rule = Rule(),  # noqa: B008
+    losses: Sequence[float] = LOSSES,
+) -> Iterator[Cell]:  # fmt: skip
     designs = [(APART, size) for size in SIZES]
     designs += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
     wanted = list(itertools.product(designs, REPETITIONS, NOISE, LOSSES))
     for number, ((design, size), repetitions, name, loss) in enumerate(
         track(wanted, console=Console(stderr=True, quiet=not sys.stderr.isatty()))
     ):
-        if only not in f"{design} {name}":
+        if only not in f"{design} {name}" or loss not in losses:
             continue
         dice = np.random.default_rng([seed, number])
         before, after = sides(dice, NOISE[name], design, size, repetitions, loss, figures)
@@ -286,6 +289,7 @@ def main() -> None:
     parser.add_argument("--figures", type=int, default=20_000, help="a multiple of 200")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="a part of design and noise")
+    parser.add_argument("--losses", type=float, nargs="+", choices=LOSSES, default=LOSSES)
     parser.add_argument("-o", "--output", type=Path, help="JSON of every cell")
     parser.add_argument("--table", type=Path, help="such a JSON, instead of playing")
     parser.add_argument("--svg", type=Path, help="heat maps")
@@ -302,12 +306,12 @@ def main() -> None:
     if args.table:
         made = [Cell(**one) for one in json.loads(args.table.read_text())]
     else:
-        made = list(cells(args.figures, args.seed, args.only))
+        made = list(cells(args.figures, args.seed, args.only, losses=args.losses))
     if args.output:
         args.output.write_text(json.dumps([asdict(cell) for cell in made], indent=0) + "\n")
     if args.svg:
         draw(args.svg, made)
-    if not args.only:
+    if not args.only and args.losses == LOSSES:
         print(*alarms(made), sep="\n")
         for loss, cases in ((0.1, 1), (0.1, 20), (0.3, 20)):
             print(f"\nFound of a loss of {loss:.0%}, campaigns of {cases}, 3 repetitions (%):\n")
