@@ -181,6 +181,17 @@ def test_a_signal_ends_the_session_and_the_campaign_goes_on(
     assert [line.split()[1] for line in started(stand_in)] == ["1", "2", "2"]
 
 
+def test_an_interrupt_between_two_sessions_is_no_other_end(
+    stand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_campaign.Campaign, "run", interrupted)
+    done = campaign()
+    assert done.exit_code == 130 and "c: ended by SIGINT; the same command" in done.stderr
+
+
 EXPECTED = "expected partition=NAME, an environment variable such as SCRATCH=/mnt/new, or a "
 
 

@@ -1,6 +1,7 @@
 """understudy campaign: run two sides in turn, so that they can be compared within one night."""
 
 import shlex
+import signal
 
 import click
 
@@ -71,7 +72,8 @@ def command(
         else:
             with made.begun():
                 _run(made, turns)
-    except Ended as ended:
+    except (Ended, KeyboardInterrupt) as caught:  # the latter between two sessions
+        ended = caught if isinstance(caught, Ended) else Ended(signal.SIGINT)
         tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
         raise SystemExit(128 + ended.number) from None
     tell(f"the sides differ in {', '.join(made.differences()) or 'nothing that is recorded'}")
