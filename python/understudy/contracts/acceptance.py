@@ -11,10 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import yaml
-
 from understudy import units
-from understudy.contracts import run, schema, strict, workload
+from understudy.contracts import human, run, workload
 from understudy.errors import UnderstudyError
 
 KIND = "acceptance"
@@ -24,7 +22,6 @@ MEDIAN, EVERY = "median", "every"
 SESSIONS = 5  # of which a median has an interval at all
 EVERY_SESSIONS = 3
 NIGHT = "6 h"
-MAX_BYTES = 1 << 20  # of a file: longer ones are refused
 READ, WRITE = "read", "write"
 
 
@@ -162,56 +159,9 @@ class Acceptance:
     marks: tuple[Mark, ...]
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML whose dates stay text, and in which a key stands once."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if str(key.value) in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark
-                )
-            seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
 def load(path: Path) -> Acceptance:
     """The marks in a file; an UnderstudyError names the file, the key and what was expected."""
-    try:
-        if path.exists() and not path.is_file():
-            raise UnderstudyError(f"{path}: expected a file of YAML")
-        if path.stat().st_size > MAX_BYTES:
-            raise UnderstudyError(f"{path}: longer than {MAX_BYTES} B")
-        data = path.read_bytes()
-        text = data.decode("utf-8")
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise UnderstudyError(f"{path}: alias *{event.anchor}: expected the value itself")
-        row = yaml.load(text, Loader=_Loader)
-    except OSError as error:
-        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UnderstudyError(f"{path}: not UTF-8 text") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = f" at line {mark.line + 1}" if mark else ""
-        raise UnderstudyError(f"{path}: not YAML: {error.problem}{line}") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UnderstudyError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(row, dict):
-        raise UnderstudyError(f"{path}: top level: expected keys and values, such as marks")
-    _plain(row, str(path))
-    stated = row.get("schema")
-    if stated != f"understudy/{KIND}/1":
-        shown = "nothing" if stated is None else repr(stated)[:60]
-        raise UnderstudyError(f"{path}: schema: expected understudy/{KIND}/1, found {shown}")
-    schema.check(row, str(path))
+    row, data = human.load(path, KIND)
     marks = tuple(_mark(m, f"{path}: marks.{i}") for i, m in enumerate(row["marks"]))
     names = [mark.name for mark in marks]
     for i, name in enumerate(names):
@@ -233,17 +183,6 @@ def _night_s(row: dict[str, Any], path: Path) -> float:
         return units.parse_quantity(row.get("night", NIGHT), units.SECONDS)
     except UnderstudyError as error:
         raise UnderstudyError(f"{path}: night: {error}") from None
-
-
-def _plain(row: Any, where: str) -> None:
-    """Refuse what YAML has and JSON has not."""
-    try:
-        text = schema.json_text(row)
-    except (TypeError, ValueError, RecursionError):
-        raise UnderstudyError(
-            f"{where}: expected text, numbers, true, false, lists, and keys that are text"
-        ) from None
-    strict.decode(text, where)
 
 
 def _mark(row: dict[str, Any], where: str) -> Mark:

@@ -1,0 +1,76 @@
+"""Contracts that people write: YAML of the version 1 of a schema, read as strictly as JSON."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from understudy.contracts import schema, strict
+from understudy.errors import UnderstudyError
+
+MAX_BYTES = 1 << 20  # of a file: longer ones are refused
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose dates stay text, and in which a key stands once."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if str(key.value) in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark
+                )
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def load(path: Path, kind: str) -> tuple[dict[str, Any], bytes]:
+    """What is in a file of the contract `kind`, and its bytes; an UnderstudyError names the file,
+    the key and what was expected."""
+    try:
+        if path.exists() and not path.is_file():
+            raise UnderstudyError(f"{path}: expected a file of YAML")
+        if path.stat().st_size > MAX_BYTES:
+            raise UnderstudyError(f"{path}: longer than {MAX_BYTES} B")
+        data = path.read_bytes()
+        text = data.decode("utf-8")
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise UnderstudyError(f"{path}: alias *{event.anchor}: expected the value itself")
+        row = yaml.load(text, Loader=_Loader)
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UnderstudyError(f"{path}: not UTF-8 text") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f" at line {mark.line + 1}" if mark else ""
+        raise UnderstudyError(f"{path}: not YAML: {error.problem}{line}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UnderstudyError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(row, dict):
+        raise UnderstudyError(f"{path}: top level: expected keys and values")
+    _plain(row, str(path))
+    stated = row.get("schema")
+    if stated != f"understudy/{kind}/1":
+        shown = "nothing" if stated is None else repr(stated)[:60]
+        raise UnderstudyError(f"{path}: schema: expected understudy/{kind}/1, found {shown}")
+    schema.check(row, str(path))
+    return row, data
+
+
+def _plain(row: Any, where: str) -> None:
+    """Refuse what YAML has and JSON has not."""
+    try:
+        text = schema.json_text(row)
+    except (TypeError, ValueError, RecursionError):
+        raise UnderstudyError(
+            f"{where}: expected text, numbers, true, false, lists, and keys that are text"
+        ) from None
+    strict.decode(text, where)
