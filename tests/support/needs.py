@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "needs: "
 DARSHAN = '"${DARSHAN_RUNTIME:-$(dirname "$(command -v darshan-config)")/..}"'
+MODULES = {"pydarshan": "darshan", "ruptures": "ruptures"}  # that some versions of Python lack
 # As the shell expressions of requirements-debian.txt: each succeeds where it is there.
 MORE = {
     "Chromium": "command -v chromium || command -v chromium-browser || command -v google-chrome",
@@ -51,8 +52,8 @@ def rows() -> Iterator[tuple[str, str]]:
 @functools.cache
 def there(name: str) -> bool:
     """Is it on this machine?"""
-    if name == "pydarshan":
-        return find_spec("darshan") is not None
+    if name in MODULES:
+        return find_spec(MODULES[name]) is not None
     command = (MORE | dict(rows()))[name]
     asked = ["bash", "-c", f"{{ {command}\n}} </dev/null >/dev/null 2>&1"]
     return subprocess.run(asked, cwd=ROOT, check=False).returncode == 0

@@ -1,7 +1,7 @@
 """Which sessions of one condition may be pooled: those between which nothing changed.
 
 A report over sessions before and after an upgrade must not show their median. Bandwidths are
-compared session by session as `judge.trend` does; at a change point the condition is divided, and
+compared session by session as `judge.steps` does; at a change point the condition is divided, and
 its parts are shown beside each other. Too few sessions for a change point stay together, and the
 head of the page says by how much they differ.
 """
@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from understudy.judge import trend
+from understudy.judge import steps
 from understudy.judge.conditions import Case, Condition, Measured
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.metrics import DATA_PHASES, bandwidths
@@ -28,7 +28,7 @@ def apart(cases: Sequence[Case]) -> list[Case]:
 def parts(condition: Condition) -> list[Condition]:
     """The condition itself where no session differs from those before it."""
     sessions = _sessions(condition)
-    starts = {i for levels in _levels(sessions) for i in trend.change_points(levels)}
+    starts = {i for levels in _levels(sessions) for i in steps.change_points(levels)}
     if not starts:
         return [condition]
     bounds = sorted({0, *starts, len(sessions)})
