@@ -12,8 +12,12 @@ import pytest
 
 from tests.support import results
 from tests.support.needs import needs
+from tests.test_trend import every_kind
 from understudy.judge import pooling
-from understudy.report import page, pdf
+from understudy.judge import trend as trends
+from understudy.records import index as indexes
+from understudy.records import select
+from understudy.report import page, pdf, trend
 
 CHECKS = Path(__file__).parent / "support" / "browser.js"
 SCREEN, PHONE, PAPER = 1280, 390, 703  # pixels; paper is A4 without its margins
@@ -74,19 +78,33 @@ def look(folder: Path, text: str, width: int, picture: Path | None = None) -> di
     return found
 
 
-@pytest.mark.parametrize(
+SIGHTS = pytest.mark.parametrize(
     ("width", "media"), [(SCREEN, ""), (SCREEN, DARK), (PHONE, ""), (PHONE, DARK), (PAPER, PRINT)]
 )
+
+
+def seen(folder: Path, text: str, width: int, media: str) -> dict[str, Any]:
+    """What is found in a page of that width and medium."""
+    if media:
+        assert media in text
+        text = text.replace(media, "all" if media == DARK else "@media all")
+    return look(folder, text, width)
+
+
+@SIGHTS
 def test_nothing_overlaps_or_is_cut(drawn: str, width: int, media: str, tmp_path: Path) -> None:
-    text = drawn
-    if media == DARK:
-        assert DARK in text
-        text = text.replace(DARK, "all")
-    if media == PRINT:
-        assert PRINT in text
-        text = text.replace(PRINT, "@media all")
-    made = look(tmp_path, text, width)
+    made = seen(tmp_path, drawn, width, media)
     assert made["texts"] > 300 and made["figures"] > 8
+    assert made["found"] == []
+
+
+@SIGHTS
+def test_nothing_of_a_trend_overlaps_or_is_cut(width: int, media: str, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    every_kind(folder)
+    found = trends.of(indexes.of_folder(folder), select.ALL)
+    made = seen(tmp_path, trend.render("star", found), width, media)
+    assert made["texts"] > 30 and made["figures"] == 6  # drawings and their axes
     assert made["found"] == []
 
 

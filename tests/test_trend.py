@@ -1,83 +1,253 @@
-"""Sessions over time: change points, bad nights, upgrades and the page."""
+"""Sessions over time: what is told of them, the page, and changes that are acknowledged."""
 
 import math
 import random
+import re
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+import yaml
+from click.testing import CliRunner, Result
 
 from tests.test_compare import keep
 from understudy.cli import main
-from understudy.judge import trend
+from understudy.contracts.acknowledgements import FILE
+from understudy.judge import trend as trends
+from understudy.judge.rows import Series, Subject
 from understudy.paths import RECORDS_VARIABLE
+from understudy.report import trend as page
 
 
-def history(seed: int, sessions: int = 30) -> list[list[float]]:
-    dice = random.Random(seed)
-    return [[math.exp(dice.gauss(0, 0.03))] for _ in range(sessions)]
-
-
-def test_a_step_is_a_change_point() -> None:
-    values = history(1)
-    for session in values[18:]:
-        session[0] *= 0.8
-    (found,) = trend.change_points(values)
-    assert abs(found - 18) <= 1
-
-
-@pytest.mark.parametrize("night", [0, 15, 29])
-def test_one_bad_night_is_none(night: int) -> None:
-    values = history(2)
-    values[night][0] *= 0.3
-    assert trend.change_points(values) == []
-
-
-def test_sessions_that_follow_each_other_are_told() -> None:
-    """Two steps are none of it, and slow ups and downs are."""
-    dice = random.Random(5)
-    steps = [history(seed) for seed in range(6)]
-    for values in steps:
-        for i, session in enumerate(values):
-            session[0] *= 0.8 ** (i // 10)
-    points = [trend.change_points(values) for values in steps]
-    assert all(len(own) == 2 for own in points)
-    assert trend.resemblance(steps, points) < 1.5
-    slow = []
-    for _ in range(6):
-        level, values = 0.0, []
-        for _ in range(30):
-            level = 0.9 * level + dice.gauss(0, 0.01)
-            values.append([math.exp(level)])
-        slow.append(values)
-    assert trend.resemblance(slow, [[] for _ in slow]) > 2
-
-
-def test_few_sessions_have_none() -> None:
-    assert trend.change_points([[1.0]] * 4 + [[0.5]] * 4) == []
-
-
-def test_the_page_is_self_contained_and_escaped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(RECORDS_VARIABLE, str(tmp_path / "kept"))
+    return tmp_path / "kept"
 
-    def upgraded(row: dict[str, Any]) -> None:
-        row["storage"]["server_version"] = "<script>2.15</script>"
 
-    for i in range(16):
-        more = {"change_row": upgraded} if i >= 8 else {}
-        keep(tmp_path / "kept", f"s-{i}", i + 1, 0.5 if i >= 8 else 1.0, name="<b>", **more)
-    page = tmp_path / "trend.html"
-    words = ["trend", "--system", "star", "-o", str(page)]
-    done = CliRunner().invoke(main, words)
+def night(
+    site: Path, number: int, speed: float, name: str = "n", *, failure: str | None = None,
+    server: str | None = None,
+) -> None:  # fmt: skip
+    """One session of a night from 2026-08-01 on."""
+    time = datetime(2026, 8, 1, 1, 30) + timedelta(days=number)
+
+    def change(row: dict[str, Any]) -> None:
+        begun = time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        row["identity"]["time"] = row["measurement"]["environment"]["started"] = begun
+        row["storage"]["server_version"] = server
+
+    noise = random.Random(f"{number} {name}").lognormvariate(0, 0.03)
+    keep(site, f"s-{number}", number % 28 + 1, speed * noise, name=name, failure=failure,
+         change_row=change)  # fmt: skip
+
+
+def upgraded(site: Path, sessions: int = 30, loss: float = 0.2, name: str = "n") -> None:
+    """A step in the middle, at an upgrade."""
+    for i in range(sessions):
+        late = i >= sessions // 2
+        night(site, i, 1 - loss if late else 1.0, name, server="2.16" if late else "2.15")
+
+
+def trend(*words: object) -> Result:
+    return CliRunner().invoke(main, ["trend", "--system", "star", *map(str, words)])
+
+
+def draw(folder: Path) -> str:
+    path = folder / "trend.html"
+    done = trend("-o", path, "-f")
     assert done.exit_code == 0, done.output
-    assert "1 figures, 1 change points, 1 upgrades; failed runs: 0 of 16" in done.stderr
-    text = page.read_text()
-    assert "<script" not in text and "<b>" not in text and "http" not in text
-    assert "&lt;script&gt;2.15" in text and text.count("<circle") == 16
-    assert 'class="change"' in text and 'class="upgrade"' in text
-    page.write_text("mine")
-    refused = CliRunner().invoke(main, words)
-    assert refused.exit_code != 0 and page.read_text() == "mine"
+    return path.read_text()
+
+
+def every_kind(site: Path) -> None:
+    """A step, a drift, an outlier, failures, an upgrade and cases of one session and of none."""
+    upgraded(site, 40)
+    for i in range(40):
+        night(site, i, math.exp(-0.01 * i), "fills up")
+        failure = "No space left\nsecond line" if i == 12 else None
+        night(site, i, 0.4 if i == 9 else 1.0, "calm", failure=failure)
+    night(site, 39, 1.0, "new")
+    night(site, 39, 1.0, "broken", failure="cannot open")
+
+
+def test_a_step_is_told_with_its_days_levels_and_upgrade(site: Path) -> None:
+    upgraded(site)
+    done = trend()
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert re.search(
+        r"^change: Replay n replica on star:disk, dump, bandwidth: \N{MINUS SIGN}(19|2\d) % "
+        r"between 2026-08-15 and 2026-08-16, \d{3} → \d{3} MiB/s; "
+        r"upgrade: storage.server_version: 2.15 → 2.16$",
+        done.stdout, re.M,
+    )  # fmt: skip
+    assert "1 figure: 1 open change, 0 acknowledged, 0 drifts, 1 upgrade" in done.stdout
+
+
+def test_a_drift_is_told_as_one_and_not_as_a_step_at_the_upgrade(site: Path) -> None:
+    for i in range(40):
+        night(site, i, math.exp(-0.01 * i), server="2.16" if i >= 20 else "2.15")
+    done = trend()
+    assert re.search(
+        r"^drift: .*: drift of \N{MINUS SIGN}(0.9|1.\d) % a session, \N{MINUS SIGN}[67].\d % a "
+        r"week, \d{3} → \d{3} MiB/s from 2026-08-01 to 2026-09-09$",
+        done.stdout, re.M,
+    )  # fmt: skip
+    assert (
+        "change:" not in done.stdout and "0 open changes, 0 acknowledged, 1 drift" in done.stdout
+    )
+
+
+def test_the_page_begins_with_what_was_found(site: Path, tmp_path: Path) -> None:
+    every_kind(site)
+    text = draw(tmp_path)
+    heads = re.findall(r"<h3>([^<]*)</h3>", text)
+    assert heads[:5] == ["Changed", "Drifts", "Failed", "Upgrades", "Figures"]
+    assert [head.split()[1] for head in heads[5:8]] == ["n", "fills", "calm"]
+    assert heads[8] == "One session so far, which is no trend"
+    assert text.count("<figure>") == 3  # none of one dot
+    assert text.count('<g class="change">') == 1 and 'class="upgrade"' in text
+    assert "Outliers: 2026-08-10 " in text and 'class="outlier"' in text
+    assert "2026-08-13 No space left" in text and "second line" not in text
+    assert text.count('class="failed" x=') == 1 and "cannot open" in text
+    assert "bytes_per_s" not in text and "MiB/s" in text
+
+
+def test_the_axis_is_that_of_dates(site: Path, tmp_path: Path) -> None:
+    for i in (*range(8), 98, 99):
+        night(site, i, 1.0)
+    text = draw(tmp_path)
+    places = [float(x) for x in re.findall(r'class="session" cx="([\d.]+)%"', text)]
+    assert len(places) == 10 and places[7] < 10 and places[8] > 95
+    assert ">2026-08-01</text>" in text and ">2026-11-08</text>" in text
+
+
+def test_the_page_is_self_contained_and_escaped(site: Path, tmp_path: Path) -> None:
+    for i in range(16):
+        night(site, i, 0.5 if i >= 8 else 1.0, "<b>", server=f"<script>{i // 8}\x1b</script>")
+    night(site, 9, 1.0, "<b>", failure="<img src=x>")
+    text = draw(tmp_path)
+    assert "<script" not in text and "<b>Replay <b>" not in text and "<img" not in text
+    assert "http" not in text and "&lt;script&gt;1" in text and "\x1b" not in text
+    assert "\x1b" not in trend().stdout
+    path = tmp_path / "trend.html"
+    path.write_text("mine")
+    assert trend("-o", path).exit_code == 2 and path.read_text() == "mine"
+
+
+def test_conditions_of_a_case_are_told_apart(site: Path, tmp_path: Path) -> None:
+    for i in range(4):
+        night(site, i, 1.0)
+
+        def slower(row: dict[str, Any]) -> None:
+            row["producer"]["options"]["method"] = "mpiio"
+            row["measurement"]["options"]["method"] = "mpiio"
+
+        keep(site, f"other-{i}", i + 1, 1.0, change_row=slower)
+    heads = re.findall(r"<figure>\n<h3>([^<]*)</h3>", draw(tmp_path))
+    assert len(set(heads)) == 2 and any("mpiio" in head for head in heads)
+
+
+def acknowledge(word: str = "Replay n@2026-08-16", *more: object) -> Result:
+    return trend("--acknowledge", word, "--why", "new # firmware", "--by", "me", *more)
+
+
+def test_a_known_change_is_listed_apart_and_not_open(site: Path, tmp_path: Path) -> None:
+    upgraded(site)
+    done = acknowledge()
+    assert done.exit_code == 0 and "change:" not in done.stdout
+    assert re.search(r"^acknowledged: Replay n .*; me: new # firmware$", done.stdout, re.M)
+    assert "0 open changes, 1 acknowledged" in done.stdout
+    assert yaml.safe_load((site / FILE).read_text())["changes"][0]["case"] == "Replay n"
+    text = draw(tmp_path)
+    assert "<h3>Acknowledged</h3>" in text and "<h3>Changed</h3>" not in text
+
+
+@pytest.mark.parametrize("date", ["2026-08-14", "2026-08-17"])
+def test_it_stays_known_if_the_change_moves_by_a_session(site: Path, date: str) -> None:
+    upgraded(site)
+    acknowledge()
+    path = site / FILE
+    path.write_text("# mine\n" + path.read_text().replace("2026-08-16", date))
+    for i in range(30, 40):
+        night(site, i, 0.8, server="2.16")
+    assert "0 open changes, 1 acknowledged" in trend().stdout
+
+
+def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
+    upgraded(site)
+    acknowledge()
+    path = site / FILE
+    path.write_text("# mine\n" + path.read_text())
+    for i in range(30, 45):
+        night(site, i, 0.5, server="2.16")
+    assert "1 open change, 1 acknowledged" in trend().stdout
+    done = acknowledge("Replay n@2026-08-31")
+    assert "0 open changes, 2 acknowledged" in done.stdout
+    assert path.read_text().startswith("# mine\nschema: understudy/acknowledgements/1\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("Replay n", "expected CASE@DATE, such as 'Replay x@2026-10-04'"),
+        ("Replay n@yesterday", "expected CASE@DATE"),
+        ("Replay n@2026-08-02", "no open change; expected Replay n@2026-08-16"),
+        ("other@2026-08-16", "no open change; expected Replay n@2026-08-16"),
+    ],
+)
+def test_what_did_not_change_is_not_acknowledged(site: Path, word: str, message: str) -> None:
+    upgraded(site)
+    done = acknowledge(word)
+    assert done.exit_code == 2 and f"--acknowledge {word}: {message}" in done.stderr
+    assert not (site / FILE).exists()
+
+
+def test_why_is_asked_for(site: Path) -> None:
+    upgraded(site, 2)
+    done = trend("--acknowledge", "Replay n@2026-08-16")
+    assert done.exit_code == 2 and "--why: expected both" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2026-08-16", "soon", "changes.0.date"),
+        ("by: me", "of: me", "of"),
+        ("acknowledgements/1", "acceptance/1", "schema: expected understudy/acknowledgements/1"),
+        ("- system", "  system: star\n- system", "not YAML"),
+    ],
+)
+def test_a_bad_file_is_one_message(site: Path, old: str, new: str, message: str) -> None:
+    upgraded(site)
+    acknowledge()
+    path = site / FILE
+    path.write_text(path.read_text().replace(old, new))
+    done = trend()
+    assert done.exit_code == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and f"{path}: " in done.stderr and message in done.stderr
+
+
+def test_a_time_that_grows_is_told_as_growing() -> None:
+    dice = random.Random(1)
+    values = [(0.2 if i >= 14 else 0.1) * dice.lognormvariate(0, 0.03) for i in range(28)]
+    times = tuple(f"2026-08-{i + 1:02d}T01:00:00Z" for i in range(28))
+    found = trends.figure(Series(
+        subject=Subject(case="x", arm="replica", system="star", partition=None, producer="player",
+                        workload=None),
+        condition="", metric="elapsed_s", unit="s", stream=None, sessions=times, times=times,
+        values=tuple((1 / value,) for value in values), better="lower", repetition_s=None,
+    ))  # fmt: skip
+    assert found.name == "x replica on star, elapsed time"
+    (step,) = found.changes
+    assert re.fullmatch(
+        r"\+(9|10)\d % between 2026-08-14 and 2026-08-15, (9\d\.\d|10\d) → (19|20)\d ms",
+        page.change(step, found),
+    )
+
+
+def test_a_selection_without_runs_is_an_error(site: Path) -> None:
+    upgraded(site, 2)
+    done = CliRunner().invoke(main, ["trend", "--system", "none"])
+    assert done.exit_code == 2 and "none: no run" in done.stderr

@@ -11,7 +11,7 @@ from understudy.errors import UnderstudyError
 MAX_BYTES = 1 << 20  # of a file: longer ones are refused
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """YAML whose dates stay text, and in which a key stands once."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
@@ -43,7 +43,7 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], bytes]:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 raise UnderstudyError(f"{path}: alias *{event.anchor}: expected the value itself")
-        row = yaml.load(text, Loader=_Loader)
+        row = yaml.load(text, Loader=Loader)
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

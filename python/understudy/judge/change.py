@@ -1,4 +1,4 @@
-"""Whether something changed between nights: the statistics of compare, plan, trend and accept.
+"""Whether something changed between nights: the statistics of compare, plan and accept.
 
 Values are made such that a ratio below 1 is worse. What counts is how far *nights* differ: the
 repetitions of one session share its node, its neighbours and its hour, and sessions of one night

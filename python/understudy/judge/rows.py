@@ -94,7 +94,7 @@ def read(
         row = dict(zip(COLUMNS, values_, strict=True)) | dict.fromkeys(anywhere)
         digest = row["condition"]
         if digest not in reduced:
-            reduced[digest] = _without(index.condition(digest), across) if across else digest
+            reduced[digest] = without(index.condition(digest), across) if across else digest
         made.append(
             Row(
                 subject=Subject(**{name: row[name] for name in Subject.__slots__}),
@@ -110,7 +110,7 @@ def read(
     return made
 
 
-def _without(condition: runs.Condition, across: Sequence[str]) -> str:
+def without(condition: runs.Condition, across: Sequence[str]) -> str:
     """The hash of a condition without some keys, a.b.c or all below a.b."""
     flat = runs.differences([condition, {}])[0]
     return schema.digest({k: value for k, value in flat.items() if not _below(k, across)})

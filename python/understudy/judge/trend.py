@@ -1,85 +1,212 @@
-"""Sessions over time: change points of a figure, and upgrades between sessions.
-
-A change point is the split with the smallest p of the rank test, at least FEWEST sessions from
-either end, if p times the number of splits is at most `change.ALPHA` and the medians differ by the
-effect of `change.Rule`; both parts are then split again. One bad night moves no rank test of so
-many sessions. Sessions are assumed independent: where they are not, change points are false more
-often, and `resemblance` tells so. (What two steps leave on either side of one split looks like
-dependence, so that counting sessions as fewer would hide them.)
-"""
+"""Figures over sessions: their steps and drifts (`judge.steps`), failures and upgrades."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 from understudy.contracts import run as runs
-from understudy.judge import change, dependence
+from understudy.contracts.acknowledgements import Acknowledgement
+from understudy.judge import labels, rows, steps
+from understudy.judge.rows import Row, Series, Subject
+from understudy.judge.steps import Fit
 from understudy.records.index import Index
 from understudy.records.select import Where
 
-FEWEST = 5  # sessions on each side of a change point
 VERSIONS = ("software", "storage.client_version", "storage.server_version")
+_SUFFIXES = ("_bytes_per_s", "_per_s", "_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """A session whose software differs from that of the one before: keys and both values."""
+    """Versions that became others between two sessions of a case: keys and both values."""
 
+    subject: Subject
+    before: str
     time: str
     what: tuple[str, ...]
 
 
-def change_points(values: Sequence[Sequence[float]]) -> list[int]:
-    """The first session of each part but the first; values of each session, by time, above 0."""
-    return _split([math.log(median(session)) for session in values], 0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A run that failed; `why` is the first line of its reason."""
+
+    subject: Subject
+    time: str
+    why: str
 
 
-def resemblance(
-    every: Sequence[Sequence[Sequence[float]]], points: Sequence[Sequence[int]]
-) -> float:
-    """How many sessions count as one between the change points of all figures, see
-    `judge.dependence`; 1 where they are independent."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A change from one session to the next, in values as they are shown."""
+
+    before: str
+    time: str
+    low: float  # level before
+    high: float  # level after
+    known: Acknowledgement | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.high / self.low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure of a case; `values` and `fitted` are as they are shown."""
+
+    series: Series
+    words: str  # what tells it from others of the same case
+    fit: Fit
+    values: tuple[float, ...]
+    fitted: tuple[float, ...]
+    changes: tuple[Step, ...]
+    failures: tuple[Failure, ...]
+    upgrades: tuple[Upgrade, ...]
+
+    @property
+    def name(self) -> str:
+        series = self.series
+        metric = series.metric
+        for suffix in _SUFFIXES:
+            metric = metric.removesuffix(suffix)
+        time = " time" * (series.unit == "s")
+        parts = (f"{series.subject}", self.words, series.stream, metric.replace("_", " ") + time)
+        return ", ".join(filter(None, parts))
+
+    @property
+    def drift(self) -> float | None:
+        """What a session changes, as a ratio of the values shown."""
+        if not self.fit.drifts:
+            return None
+        return math.exp(self.fit.slope * (-1 if self.series.better == "lower" else 1))
+
+    @property
+    def open(self) -> tuple[Step, ...]:
+        return tuple(step for step in self.changes if step.known is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """Figures with findings first. `runs` counts all, those that failed with them."""
+
+    figures: tuple[Figure, ...]
+    failures: tuple[Failure, ...]
+    upgrades: tuple[Upgrade, ...]
+    runs: int
+
+
+def of(index: Index, where: Where, known: Sequence[Acknowledgement] = ()) -> Trend:
+    """The figures of the runs that a selection names, versions apart."""
+    found = rows.read(index, where, across=VERSIONS)
+    failures = _failures(found)
+    upgrades = _upgrades(index, where)
+    every = list(rows.series(found))
+    words = _words(index, where, every)
+    figures = [
+        figure(one, words.get((one.subject, one.condition), ""), failures, upgrades, known)
+        for one in every
+    ]
+    figures.sort(key=lambda f: (
+        not f.open, f.drift is None, not f.changes, not f.failures, len(f.values) == 1
+    ))  # fmt: skip
+    return Trend(
+        figures=tuple(figures), failures=tuple(failures), upgrades=tuple(upgrades),
+        runs=len(found),
+    )  # fmt: skip
+
+
+def case(subject: Subject) -> str:
+    """How a change of it is acknowledged."""
+    return subject.case or subject.workload or subject.producer
+
+
+def figure(
+    one: Series, words: str = "", failures: Iterable[Failure] = (),
+    upgrades: Iterable[Upgrade] = (), known: Sequence[Acknowledgement] = (),
+) -> Figure:  # fmt: skip
+    """What happened to a series, with what is of its subject."""
     import numpy as np
 
-    found, counts, parts = [], [], []
-    for values, own in zip(every, points, strict=True):
-        levels = np.array([math.log(median(session)) for session in values])
-        split = np.split(levels, list(own))
-        found.append(dependence.lags(split).tolist())
-        counts.append(len(levels))
-        parts.append(len(split))
-    most = max(counts, default=1)
-    sides = round(median(parts)) if parts else 1
-    return float(dependence.factor(dependence.pooled(found, counts), most, sides))
+    levels = np.array([median(values) for values in one.values])
+    fit = steps.fit(np.log(levels).tolist())
+    fitted = np.exp(np.array(fit.fitted))
+    if one.better == "lower":
+        levels, fitted = 1 / levels, 1 / fitted
+    made = Figure(
+        series=one, words=words, fit=fit, values=tuple(levels.tolist()),
+        fitted=tuple(fitted.tolist()),
+        failures=tuple(f for f in failures if f.subject == one.subject),
+        upgrades=tuple(u for u in upgrades if u.subject == one.subject),
+        changes=(),
+    )  # fmt: skip
+    return replace(made, changes=tuple(_step(made, at, known) for at in fit.told))
 
 
-def _split(levels: Sequence[float], offset: int) -> list[int]:
-    import numpy as np
-
-    splits = range(FEWEST, len(levels) - FEWEST + 1)
-    if not splits:
-        return []
-    y = np.array(levels)
-    p, _, at = min(
-        (float(change.rank_p(y[:i], y[i:])), -abs(float(np.median(y[i:]) - np.median(y[:i]))), i)
-        for i in splits
-    )
-    moved = abs(float(np.median(y[at:]) - np.median(y[:at])))
-    if p * len(splits) > change.ALPHA or moved < -math.log(1 - change.Rule().effect):
-        return []
-    return [*_split(levels[:at], offset), offset + at, *_split(levels[at:], offset + at)]
+def _step(figure: Figure, at: int, known: Sequence[Acknowledgement]) -> Step:
+    times = figure.series.times
+    # The step may move by one session as more of them are known.
+    first, last = times[at - 2][:10], times[min(at + 1, len(times) - 1)][:10]
+    subject = figure.series.subject
+    fits = (
+        one for one in known
+        if (one.system, one.case) == (subject.system, case(subject)) and first <= one.date <= last
+    )  # fmt: skip
+    return Step(
+        before=times[at - 1], time=times[at], low=figure.fitted[at - 1], high=figure.fitted[at],
+        known=next(fits, None),
+    )  # fmt: skip
 
 
-def upgrades(index: Index, where: Where) -> list[Upgrade]:
-    """What differs in versions from one session to the next of the same case, by time."""
-    last: dict[tuple[object, ...], str] = {}
-    found: dict[tuple[str, tuple[str, ...]], None] = {}
-    for time, digest, *key in index.select(
-        ["time", "condition", "case", "arm", "partition", "producer"], *where
-    ):
-        before = last.get(tuple(key), digest)
-        last[tuple(key)] = digest
+def _failures(found: Iterable[Row]) -> list[Failure]:
+    made = [
+        Failure(subject=row.subject, time=row.time, why=(row.failure.splitlines() or [""])[0])
+        for row in found
+        if row.failure is not None
+    ]
+    return sorted(made, key=lambda one: one.time)
+
+
+def _words(index: Index, where: Where, every: Iterable[Series]) -> dict[tuple[Subject, str], str]:
+    """What tells conditions of one subject apart, but for versions."""
+    whole: dict[str, runs.Condition] = {}
+    for (digest,) in dict.fromkeys(index.select(["condition"], *where)):
+        condition = index.condition(digest)
+        whole.setdefault(rows.without(condition, VERSIONS), condition)
+    of: dict[Subject, dict[str, None]] = {}
+    for one in every:
+        of.setdefault(one.subject, {})[one.condition] = None
+    made: dict[tuple[Subject, str], str] = {}
+    for subject, digests in of.items():
+        if len(digests) > 1:
+            stripped = [_versionless(whole[digest]) for digest in digests]
+            methods = [str(c["producer"]["options"].get("method") or "") for c in stripped]
+            own = [[method] * (len(set(methods)) > 1) for method in methods]
+            same = [str(subject)] * len(digests)
+            found = labels.label(stripped, same, [0] * len(digests), own)
+            made |= {(subject, d): ", ".join(w) for d, w in zip(digests, found, strict=True)}
+    return made
+
+
+def _versionless(condition: runs.Condition) -> runs.Condition:
+    tops = {name for name in VERSIONS if "." not in name}
+    made = {key: value for key, value in condition.items() if key not in tops}
+    for name in VERSIONS:
+        top, _, key = name.partition(".")
+        if key and isinstance(made.get(top), dict):
+            made[top] = {k: v for k, v in made[top].items() if k != key}
+    return made
+
+
+def _upgrades(index: Index, where: Where) -> list[Upgrade]:
+    """What differs in versions from one session to the next of the same subject, by time."""
+    last: dict[Subject, tuple[str, str]] = {}
+    found = []
+    names = tuple(Subject.__slots__)
+    for time, digest, *key in index.select(["time", "condition", *names], *where):
+        subject = Subject(**dict(zip(names, key, strict=True)))
+        before, earlier = last.get(subject, (digest, time))
+        last[subject] = digest, time
         if before == digest:
             continue
         first, second = runs.differences([index.condition(before), index.condition(digest)])
@@ -89,5 +216,5 @@ def upgrades(index: Index, where: Where) -> list[Upgrade]:
             if any(f"{name}.".startswith(f"{kept}.") for kept in VERSIONS)
         )
         if what:
-            found[time, what] = None
-    return [Upgrade(time=time, what=what) for time, what in found]
+            found.append(Upgrade(subject=subject, before=earlier, time=time, what=what))
+    return found

@@ -18,6 +18,14 @@ PHASE_COLOURS = {
     "sync": "#00886a",
     "close": "#d3a63c",
 }
+TREND_COLOURS = {
+    "session": "#0b62a4",
+    "fit": "#1f2830",
+    "change": "#c8500a",
+    "outlier": "#8a5a00",
+    "failed": "#a3211a",
+    "upgrade": "#8a63b8",
+}
 _METHOD_PALETTE = (
     "#0b62a4", "#d1495b", "#00886a", "#8a63b8", "#c8800a", "#3c8dad", "#7a5230", "#5b6770",
 )  # fmt: skip

@@ -1,0 +1,275 @@
+"""The page of a trend, and its words: what changed, what drifts, what failed, then figures.
+
+A drawing has its places in percent across, so that its text keeps its size on any screen.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+
+from understudy import __version__, units
+from understudy.errors import one_line, printable
+from understudy.judge.trend import Failure, Figure, Step, Trend, Upgrade
+from understudy.report import colours
+from understudy.report.template import environment
+
+HEIGHT, TOP, BOTTOM = 210, 12, 178  # of a drawing, and of its values, in pixels
+MARGIN = 0.02  # of the width, on both sides
+DATES = 4
+WEEK_S = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One session: x in percent, y in pixels."""
+
+    x: float
+    y: float
+    text: str
+    outlier: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Between two sessions, in percent, with its words."""
+
+    low: float
+    high: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    sessions: tuple[Mark, ...]
+    fit: tuple[tuple[float, float, float, float], ...]  # x1, y1, x2, y2
+    changes: tuple[Span, ...]
+    upgrades: tuple[Span, ...]
+    failures: tuple[Mark, ...]
+    values: tuple[tuple[float, str], ...]  # y and label
+    dates: tuple[tuple[float, str, str], ...]  # x, anchor and label
+    unit: str
+
+
+def render(system: str, found: Trend) -> str:
+    """The HTML; text from records is escaped."""
+    made = environment()
+    made.filters |= {
+        "change": change, "drift": drift, "day": day, "drawing": draw, "outliers": outliers,
+        "value": units_of,
+    }  # fmt: skip
+    text = made.get_template("trend.html").render(
+        system=system, trend=found, summary=summary(found), upgrades=upgrades(found.upgrades),
+        failures=failures(found.failures), colours=colours.TREND_COLOURS,
+        role_colours=colours.ROLE_COLOURS, version=__version__, height=HEIGHT, top=TOP,
+        bottom=BOTTOM,
+    )  # fmt: skip
+    return printable(text)
+
+
+def summary(found: Trend) -> str:
+    """One line: what is open, what drifts, what failed."""
+    steps = [step for figure in found.figures for step in figure.changes]
+    known = sum(step.known is not None for step in steps)
+    drifts = sum(figure.drift is not None for figure in found.figures)
+    return (
+        f"{_count(len(found.figures), 'figure')}: {_count(len(steps) - known, 'open change')}, "
+        f"{known} acknowledged, {_count(drifts, 'drift')}, "
+        f"{_count(len(upgrades(found.upgrades)), 'upgrade')}; failed runs: {len(found.failures)} "
+        f"of {found.runs}"
+    )
+
+
+def lines(found: Trend) -> Iterator[str]:
+    """The same as the page, for a terminal."""
+    for figure in found.figures:
+        for step in figure.open:
+            yield one_line(f"change: {figure.name}: {change(step, figure)}")
+    for figure in found.figures:
+        if figure.drift is not None:
+            yield one_line(f"drift: {figure.name}: {drift(figure)}")
+    for failure in failures(found.failures):
+        yield one_line(f"failed: {failure.subject}: {day(failure.time)}: {failure.why}")
+    for time, what in upgrades(found.upgrades):
+        yield one_line(f"upgrade: {time}: {what}")
+    for figure in found.figures:
+        for step in figure.changes:
+            if step.known is not None:
+                text = f"{change(step, figure)}; {step.known.by}: {step.known.why}"
+                yield one_line(f"acknowledged: {figure.name}: {text}")
+    yield summary(found)
+
+
+def change(step: Step, figure: Figure) -> str:
+    """By how much, between which days, from and to which level, and the upgrades in between."""
+    before, after = _days(step.before, step.time)
+    with_ = "; ".join(
+        what for upgrade in figure.upgrades for what in upgrade.what
+        if upgrade.time > step.before and upgrade.before < step.time
+    )  # fmt: skip
+    return (
+        f"{_percent(step.ratio)} between {before} and {after}, "
+        f"{_pair(step.low, step.high, figure.series.unit)}{f'; upgrade: {with_}' * bool(with_)}"
+    )
+
+
+def drift(figure: Figure) -> str:
+    """By how much a session and a week, and where it led."""
+    ratio, times = figure.drift or 1.0, figure.series.times
+    weeks = (_seconds(times[-1]) - _seconds(times[0])) / WEEK_S
+    each = f", {_percent(ratio ** ((len(times) - 1) / weeks))} a week" if weeks >= 1 else ""
+    ends = _pair(figure.fitted[0], figure.fitted[-1], figure.series.unit)
+    return (
+        f"drift of {_percent(ratio)} a session{each}, {ends} from {day(times[0])} to "
+        f"{day(times[-1])}{', steps included' * bool(figure.fit.points)}"
+    )
+
+
+def outliers(figure: Figure) -> list[tuple[str, str]]:
+    """Date and value of sessions far from the others."""
+    return [
+        (day(figure.series.times[i]), units_of(figure.values[i], figure.series.unit))
+        for i in figure.fit.outliers
+    ]
+
+
+def upgrades(every: Iterable[Upgrade]) -> list[tuple[str, str]]:
+    """Days and versions, those of several cases once."""
+    found = {(day(one.time), "; ".join(one.what)): None for one in every}
+    return list(found)
+
+
+def failures(every: Iterable[Failure]) -> list[Failure]:
+    """The newest first."""
+    return sorted(every, key=lambda one: one.time, reverse=True)
+
+
+def day(time: str) -> str:
+    return time[:10]
+
+
+def units_of(value: float, unit: str) -> str:
+    return units.quantity(value, unit)
+
+
+def draw(figure: Figure) -> Drawing:
+    """Where everything stands; of at least two sessions."""
+    series = figure.series
+    seconds = [_seconds(time) for time in series.times]
+    marks = [*seconds, *(_seconds(one.time) for one in figure.failures)]
+    first, last = min(marks), max(marks)
+
+    def x(at: float) -> float:
+        share = (at - first) / (last - first) if last > first else 0.5
+        return round(100 * (MARGIN + share * (1 - 2 * MARGIN)), 2)
+
+    divisor, unit = _unit(max(figure.values), series.unit)
+    ticks = _ticks([v / divisor for v in (*figure.values, *figure.fitted)])
+    low, high = ticks[0], ticks[-1]
+
+    def y(value: float) -> float:
+        return round(BOTTOM - (value / divisor - low) / (high - low) * (BOTTOM - TOP), 1)
+
+    starts = [0, *figure.fit.points, len(seconds)]
+    joints = [
+        pair for begin, end in pairwise(starts)
+        for pair in (pairwise(range(begin, end)) if figure.fit.slope else [(begin, end - 1)])
+    ]  # fmt: skip
+    return Drawing(
+        sessions=tuple(
+            Mark(x=x(at), y=y(value), outlier=i in figure.fit.outliers,
+                 text=f"{_minute(time)}: {units_of(value, series.unit)}")
+            for i, (at, time, value) in enumerate(
+                zip(seconds, series.times, figure.values, strict=True)
+            )
+        ),
+        fit=tuple(
+            (x(seconds[i]), y(figure.fitted[i]), x(seconds[j]), y(figure.fitted[j]))
+            for i, j in joints
+        ),
+        changes=tuple(
+            Span(low=x(_seconds(step.before)), high=x(_seconds(step.time)),
+                 text=change(step, figure))
+            for step in figure.changes
+        ),
+        upgrades=tuple(
+            Span(low=x(_seconds(one.before)), high=x(_seconds(one.time)),
+                 text=f"upgrade by {day(one.time)}: {'; '.join(one.what)}")
+            for one in figure.upgrades
+        ),
+        failures=tuple(
+            Mark(x=x(_seconds(one.time)), y=BOTTOM, text=f"failed {_minute(one.time)}: {one.why}")
+            for one in figure.failures
+        ),
+        values=tuple((y(tick * divisor), f"{tick:g}") for tick in ticks),
+        dates=_dates(first, last, x), unit=unit,
+    )  # fmt: skip
+
+
+def _dates(
+    first: float, last: float, x: Callable[[float], float]
+) -> tuple[tuple[float, str, str], ...]:
+    """Labels of days, at most DATES, each once."""
+    shown: dict[str, tuple[float, str, str]] = {}
+    for k in range(DATES):
+        at = first + (last - first) * k / (DATES - 1)
+        text = f"{datetime.fromtimestamp(at, tz=timezone.utc):%Y-%m-%d}"
+        anchor = "start" if k == 0 else "end" if k == DATES - 1 else "middle"
+        shown.setdefault(text, (x(at), anchor, text))
+    return tuple(shown.values())
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Round numbers from below the values to above them; from 0 unless all are above a half."""
+    low, high = min(values), max(values)
+    low = 0.0 if low < 0.5 * high else low
+    rough = max(high - low, 0.02 * high) / 4
+    size = 10 ** math.floor(math.log10(rough))
+    step = size * next(k for k in (1, 2, 5, 10) if k * size >= rough)
+    begin, end = math.floor(low / step), math.ceil(high / step)
+    return [float(f"{k * step:.10g}") for k in range(begin, max(end, begin + 1) + 1)]
+
+
+def _unit(largest: float, unit: str) -> tuple[float, str]:
+    """Divisor and name for an axis."""
+    if unit == units.RATE:
+        divisor, name = units.unit(largest)
+        return divisor, f"{name}/s"
+    return units.time_unit(largest) if unit == units.SECONDS else (1.0, unit)
+
+
+def _pair(before: float, after: float, unit: str) -> str:
+    divisor, name = _unit(max(before, after), unit)
+    ends = " \N{RIGHTWARDS ARROW} ".join(_three(value / divisor) for value in (before, after))
+    return f"{ends} {name}"
+
+
+def _three(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
+
+
+def _percent(ratio: float) -> str:
+    share = 100 * (ratio - 1)
+    return f"{share:+.{0 if abs(share) >= 10 else 1}f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def _days(before: str, after: str) -> tuple[str, str]:
+    """Days, or minutes where the day is the same."""
+    first, last = day(before), day(after)
+    return (first, last) if first != last else (_minute(before), _minute(after))
+
+
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def _seconds(time: str) -> float:
+    return (
+        datetime.fromisoformat(time.replace("Z", "+00:00"))
+        - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    ) / timedelta(seconds=1)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
