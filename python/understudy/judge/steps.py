@@ -130,7 +130,7 @@ def _cheapest(y: Floats) -> tuple[Points, bool, float]:
 
 
 def _places(y: Floats, count: int, line: bool) -> Points:
-    """Where so many steps leave the least squares, with or without a line beside them."""
+    """Where so many steps fit best (least squares), with or without a line beside them."""
     if not line or not count:
         return partition(y, count)
     t = np.arange(len(y))
