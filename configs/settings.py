@@ -45,6 +45,7 @@ STORAGE = [
     "-S Replay.drop_cache=1",
     "-S Replay.canary=1",
 ]
+DECIDED = ["-S Skel.must_decide=1"]  # undecided is a failure
 # On a stand-in for a system: small workloads on all of four nodes, with a target for each node.
 REHEARSAL = [
     "-S scaling=strong", "-S ranks=8", "-S ranks_per_node=2", "-S max_bytes=32MiB",
@@ -59,7 +60,7 @@ site_configuration = {
         {"name": "quick", "options": [*SERIAL, *QUICK]},
         {"name": "sweep", "options": [*SERIAL, "-t sweep"]},
         {"name": "scaling", "options": [*SERIAL, "-t scaling"]},
-        {"name": "accept", "options": [*SERIAL, "-S require_reference=1", *STORAGE]},
+        {"name": "accept", "options": [*SERIAL, "-S require_reference=1", *STORAGE, *DECIDED]},
         {"name": "rehearsal", "options": [*SERIAL, *REHEARSAL]},
     ],
     "general": [

@@ -43,7 +43,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> str:
                     row, folder / f"{method}-{partition}-{night}", partition=partition,
                     session=f"night-{night}", case=method,
                 )  # fmt: skip
-    results.write_study(folder / "study", pairs=4, ranks=(4, 16), places=1)
+    results.write_study(folder / "study", rounds=4, ranks=(4, 16), places=1)
     return page.render(pooling.apart(results.cases_in(folder)))
 
 

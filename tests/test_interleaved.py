@@ -37,6 +37,14 @@ def test_every_arm_is_first_and_last_as_often_and_has_changing_neighbours(count:
     assert followers["ab"] == followers["ba"] > 0
 
 
+def test_of_four_arms_two_pairs_lie_around_the_middle_of_every_round() -> None:
+    """A drift within a round meets the first and the last as much as the two between them."""
+    made = orders(4, 4)
+    assert made == ["abcd", "badc", "dcba", "cdab"]
+    for one in made:
+        assert one.index("a") + one.index("d") == one.index("b") + one.index("c") == 3
+
+
 def test_one_arm_runs_alone() -> None:
     assert orders(1, 3) == ["a", "a", "a"]
 

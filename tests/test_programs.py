@@ -1,6 +1,7 @@
 """The page of programs: cases of an application, pairs, winners, processes, figures, HTML."""
 
 import re
+import shutil
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from tests.support import results as samples
 from tests.support.results import cases_in
-from understudy.judge import accuracy, programs
+from understudy.judge import programs
 from understudy.judge.conditions import Case
 from understudy.paths import files, where
 from understudy.report import figures, page
@@ -36,7 +37,7 @@ def test_an_application_and_its_skeletons_on_any_ranks_are_one_case(study: Case)
     assert study.programs and study.workload.name == "star"
     assert study.ranks == [4, 16, 64]
     assert study.places == ["sample:disk", "sample:memory"]
-    assert len(study.conditions) == 2 * 3 * 3 * 2  # places, methods, ranks, kinds
+    assert len(study.conditions) == 2 * 3 * 3 * 4  # places, methods, ranks, arms
     assert study.process_bytes == [10 * MIB]
 
 
@@ -96,35 +97,44 @@ def test_series_join_what_has_the_same_ranks_for_an_aggregator(tmp_path: Path) -
 def test_pairs_are_made_in_the_order_of_time(tmp_path: Path) -> None:
     """Both programs slow down from pair to pair; the file names say nothing of the order."""
     rows = []
-    for pair in (2, 0, 1):
+    for pair in (2, 0, 3, 1):
         for kind, name, gain in (
             ("skeleton", "star-restart", 1.0), ("application", "kernel-star", 1.0)
         ):  # fmt: skip
             rows.append(
                 samples.program_result(
-                    name=name, kind=kind, speeds=[1e8 / (1 + pair) * gain] * 2,
+                    name=name, kind=kind, speeds=[1e8 / (1 + pair // 2) * gain] * 2,
                     started=f"2026-01-01T00:0{pair}:00Z",
                 )
             )  # fmt: skip
     (case,) = cases_of(tmp_path, rows)
     (row,) = programs.accuracies(case)
-    assert row.pairs == 3
-    for error in row.errors.values():  # in any other order the interval were wide
-        assert error.low == pytest.approx(0, abs=1e-6) and error.high == pytest.approx(0, abs=1e-6)
+    assert (row.rounds, row.unpaired) == (2, 0)
+    for found in row.errors.values():  # in any other order the intervals were wide
+        assert found.error.reach < 1e-6 and found.floor < 1e-6
 
 
 def test_accuracy_of_each_case_is_judged_by_its_interval(study: Case) -> None:
     rows = list(programs.accuracies(study))
     assert len(rows) == 2 * 3 * 3
-    states = {
-        (r.skeleton.method, r.skeleton.ranks): accuracy.state(r.errors["average"]) for r in rows
-    }
+    states = {(r.skeleton.method, r.skeleton.ranks): r.state for r in rows}
+    assert {(r.rounds, r.unpaired) for r in rows} == {(12, 0)}
     assert states.pop(("MPI_LUSTRE", 4)) == "outside"
     assert set(states.values()) == {"within"}
     counted = programs.share(rows)
     assert counted is not None
-    assert (counted.within, counted.cases) == (32, 36)
-    assert counted.states == {"within": 32, "undecided": 0, "outside": 4}
+    assert counted.cases == 18
+    assert counted.states == {"within": 16, "undecided": 0, "outside": 2}
+    assert counted.by_value == {"average": 16, "maximum": 16} and counted.compared == 18
+
+
+def test_a_round_without_a_control_is_left_out(tmp_path: Path) -> None:
+    samples.write_study(tmp_path, rounds=4, ranks=(16,), places=1)
+    for folder in list(tmp_path.rglob("skeleton-control/03")):
+        shutil.rmtree(folder)
+    (case,) = cases_in(tmp_path)
+    rows = list(programs.accuracies(case))
+    assert {(row.rounds, row.unpaired) for row in rows} == {(3, 3)}
 
 
 def test_unequal_numbers_of_runs_are_not_compared(tmp_path: Path) -> None:
@@ -137,7 +147,8 @@ def test_unequal_numbers_of_runs_are_not_compared(tmp_path: Path) -> None:
     (row,) = programs.accuracies(case)
     assert not row.errors
     assert row.reason.startswith("2 runs of the application and 1 of the skeleton make no pairs")
-    assert programs.share([row]) is None
+    counted = programs.share([row])
+    assert counted is not None and counted.states["undecided"] == counted.cases == 1
     assert f"not compared: {row.reason}" in text_of(page.render([case]))
 
 
@@ -149,7 +160,7 @@ def test_runs_of_other_lengths_are_settings_of_their_own(tmp_path: Path) -> None
     (case,) = cases_of(tmp_path, [once, twice, samples.program_result()])
     assert len(case.conditions) == 3
     (row,) = programs.accuracies(case)
-    assert row.pairs == 1 and row.skeleton.repetitions == 1
+    assert row.reason.startswith("one run of each") and row.skeleton.repetitions == 1
     assert "<svg" in page.render([case])
 
 
@@ -283,8 +294,9 @@ def text_of(html: str) -> str:
 
 def test_the_page_tells_errors_winners_and_nothing_of_a_descriptor(study: Case) -> None:
     text = text_of(page.render([study]))
-    assert "32 of 36 errors (89 %) are within 10 %" in text
-    assert "32 are within, 4 outside, 0 undecided" in text
+    assert "16 of 18 cases within 10 %, 2 outside, 0 undecided" in text
+    assert "16 of 18 errors of the average and 16 of 18 errors of the maximum" in text
+    assert "application against itself" in text and "skeleton against itself" in text
     assert "POSIX wins" in text
     assert "What the descriptor states" not in text and "Provenance" not in text
     assert "skeleton" in text and "application" in text

@@ -217,22 +217,26 @@ def test_descriptors_with_parameters_are_the_applications() -> None:
     assert skeleton.methods() == ["MPI_AMR", "MPI_LUSTRE", "POSIX"]
 
 
-def test_the_job_runs_both_programs_in_turn_after_one_step_that_is_verified(
+def test_the_job_runs_both_programs_twice_in_turn_after_one_step_that_is_verified(
     session: Session,
 ) -> None:
     done = session.run(
-        "--dry-run", "--system=localhost:tmpfs", "-S", "Skel.pairs=3",
+        "--dry-run", "--system=localhost:tmpfs", "-S", "Skel.rounds=4",
         "-n", "^Skel%method=MPI_AMR%ranks=8%ranks_per_aggregator=4%.*=chimera",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     (job,) = session.jobs()
     started = re.findall(r"mpirun -np 8 \S*?(kernel-chimera|skel_restart_model_write) ", job)
     kernel, skeleton = "kernel-chimera", "skel_restart_model_write"
-    assert started == [skeleton, kernel, skeleton, skeleton, kernel, kernel, skeleton]
+    around, between = [kernel, skeleton, skeleton, kernel], [skeleton, kernel, kernel, skeleton]
+    assert started == [skeleton, *around, *between, *around, *between]
+    arms = re.findall(r"-r (\S+)/\d/result\.json", job)
+    places = [[arms[4 * n : 4 * n + 4].index(arm) for n in range(4)] for arm in set(arms)]
+    assert len(places) == 4 and all(sorted(one) == [0, 1, 2, 3] for one in places)
     parameters = (
         "stripe_count=1;stripe_size=4194304;block_size=4194304;num_aggregators=2;merging_pgs=0"
     )
-    assert job.count(f"-a MPI_AMR -p '{parameters}'") == 7
+    assert job.count(f"-a MPI_AMR -p '{parameters}'") == 17
     assert job.index("trap ") < job.index("mpirun")
     assert job.index("--keep") < job.index("bpls") < job.index("application/0/result.json")
 
@@ -270,17 +274,20 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
         "-n",
         name,
         "-S",
-        "Skel.pairs=2",
+        "Skel.rounds=2",
         "-S",
         "Skel.repetitions=2",
         "-S",
         "Skel.tolerance_percent=1e6",
-    )  # fmt: skip  (two pairs decide nothing)
+    )  # fmt: skip  (two rounds decide nothing)
     assert done.returncode == 0, done.stdout
     said = done.stdout + done.stderr
     (verdict,) = re.findall(r"verdict: chimera POSIX 2 ranks localhost:tmpfs: (.*)", said)
-    assert verdict.startswith("2 runs of 2 steps of 21,210,216 bytes, skeleton "), verdict
-    assert re.search(r"error of the average .*: (within|outside|undecided)", verdict)
+    assert re.match(
+        r"(within|undecided): error of the overall throughput .*, application against itself .*, "
+        r"skeleton against itself .*; error of the average .*; error of the maximum .*; 2 rounds "
+        r"of runs of 2 steps of 21,210,216 bytes, skeleton ", verdict,
+    ), verdict  # fmt: skip
     (kept,) = (session.folder / "reframe" / "output").rglob("verified.json")
     loaded: Any = producers.measured(producers.record(kept))
     (dump,) = loaded.repetitions[0].streams[0].dumps
@@ -293,13 +300,43 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
     values = {key.rpartition(":")[2]: row[0] for key, row in case["perfvalues"].items()}
     assert values["skeleton_min"] <= values["skeleton_mean"] <= values["skeleton_max"]
     assert {"average_error", "maximum_error", "application_mean"} <= set(values)
+    assert values["skeleton_against_itself_low"] <= values["skeleton_against_itself_high"]
     assert not list(Path("/dev/shm").glob("understudy.*/verified"))
     (study,) = cases_in(session.folder / "reframe" / "output")
-    assert [len(s.runs) for s in study.conditions] == [2, 2]
+    assert [len(s.runs) for s in study.conditions] == [2, 2, 2, 2]
     (row,) = programs.accuracies(study)
-    assert row.pairs == 2 and row.errors["average"].value * 100 == pytest.approx(
+    assert row.rounds == 2 and row.errors["average"].error.value * 100 == pytest.approx(
         values["average_error"]
     )
+    low = row.errors["overall"].controls["application"].low
+    assert low * 100 == pytest.approx(values["application_against_itself_low"])
+
+
+def test_undecided_is_a_failure_where_a_decision_is_asked_for(session: Session) -> None:
+    """Of two rounds, the intervals reach beyond a limit of a millionth of a percent."""
+    need("ADIOS 1.13")
+    done = session.run(
+        "-r", "--system=localhost:tmpfs", "-S", "Skel.rounds=2", "-S", "Skel.repetitions=1",
+        "-S", "Skel.must_decide=1", "-S", "Skel.verify=0", "-S", "Skel.tolerance_percent=1e-6",
+        "-n", "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera",
+    )  # fmt: skip
+    (verdict,) = re.findall(r"verdict: \S+ POSIX 2 ranks localhost:tmpfs: (\w+)", done.stdout)
+    assert done.returncode == 1, done.stdout
+    if verdict == "undecided":
+        assert "undecided: error of the overall throughput" in done.stdout
+    else:
+        assert "error_decided" in done.stdout
+
+
+def test_the_mode_accept_asks_for_a_decision(session: Session) -> None:
+    done = session.run("--describe", "--mode=accept", "--system=localhost", "-n", "^Skel%.*gts")
+    assert all(one["must_decide"] for one in json.loads(done.stdout)), done.stdout
+
+
+def test_one_round_is_refused(session: Session) -> None:
+    done = session.run("-l", "--system=localhost", "-S", "Skel.pairs=1")
+    assert done.returncode == 1
+    assert done.stderr.startswith("understudy: -S rounds=1: expected at least 2"), done.stderr
 
 
 def test_a_method_of_no_application_is_one_message(session: Session) -> None:

@@ -1,9 +1,10 @@
 """How does throughput grow with the ranks, and does the skeleton tell the application's?
 
 Left: average over all steps of all runs, by method; bars reach from the slowest to the fastest
-step; solid is the application, dashed its skeleton. Right: error of the skeleton's average and
-maximum throughput against the application's, with the interval of each; the grey band is what is
-tolerated. A row is a place. Runs with an injected fault are left out.
+step; solid is the application, dashed its skeleton. Right: error of the skeleton's overall and
+average throughput against the application's, with its interval; behind it in grey, how far a
+program differs from itself; the grey band is what is tolerated. A row is a place. Runs with an
+injected fault are left out.
 """
 
 import numpy as np
@@ -26,7 +27,7 @@ ASIDE = 0.07  # between the series of a number of ranks, whose places on the axi
 def draw(case: Case) -> Figure | None:
     if not case.programs:
         return None
-    kept = [s for s in case.conditions if not programs.disturbed(s)]
+    kept = [s for s in case.conditions if not programs.disturbed(s) and not programs.is_control(s)]
     if not kept:
         return None
     everywhere = list(dict.fromkeys(s.place for s in kept))
@@ -34,14 +35,15 @@ def draw(case: Case) -> Figure | None:
     series = programs.series(kept)
     colours = {name: method_colour(name, list(series)) for name in series}
     rows = [r for r in programs.accuracies(case) if r.errors and r.skeleton in kept]
-    columns = 3 if rows else 1
+    shown = tuple(accuracy.STATISTICS)[:2]
+    columns = 1 + len(shown) if rows else 1
     figure = Figure(figsize=(10.5, 0.95 + 2.35 * len(places)))
     grid = figure.subplots(
         len(places), columns, squeeze=False, gridspec_kw={"width_ratios": [1.7, 1, 1][:columns]}
     )
     for line, place in zip(grid, places, strict=True):
         _throughputs(line[0], place, series, colours, case.ranks)
-        for axes, statistic in zip(line[1:], accuracy.STATISTICS, strict=False):
+        for axes, statistic in zip(line[1:], shown, strict=False):
             here = [r for r in rows if r.skeleton.place == place]
             _errors(axes, statistic, here, series, colours, case.ranks)
     for axes in grid[-1]:
@@ -106,10 +108,12 @@ def _errors(
     ]
     names = list(dict.fromkeys(name for name, _ in named))
     for name, row in named:
-        error = row.errors[statistic]
+        floor = 100 * row.errors[statistic].floor
+        error = row.errors[statistic].error
         shift = (names.index(name) - (len(names) - 1) / 2) * 2 * ASIDE
         x = ranks.index(row.skeleton.ranks) + shift
-        if np.isfinite([error.low, error.high]).all():
+        if np.isfinite([error.reach, floor]).all():
+            axes.vlines(x, -floor, floor, color=MUTED, alpha=0.35, lw=5)
             axes.vlines(x, 100 * error.low, 100 * error.high, color=colours[name], lw=1.4)
         axes.plot(x, 100 * error.value, marker="o", markersize=4, color=colours[name])
     low, high = axes.get_ylim()

@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -330,11 +331,18 @@ STAR_METHODS = {
 }  # fmt: skip
 
 
+STAR_ARMS: dict[str, tuple[str, float] | None] = {  # None: its skeleton
+    "application": ("kernel-star", 1.0), "skeleton": None,
+    "skeleton-control": None, "application-control": ("kernel-star", 1.0),
+}  # fmt: skip
+
+
 def write_study(
-    folder: Path, *, pairs: int = 11, ranks: Iterable[int] = (4, 16, 64), places: int = 2
+    folder: Path, *, rounds: int = 12, ranks: Iterable[int] = (4, 16, 64), places: int = 2
 ) -> Path:
-    """Pairs of an application and its skeleton, by three methods, on as many ranks, in ReFrame's
-    output tree; the skeleton is 2 % faster, but 30 % with MPI_LUSTRE on the fewest ranks."""
+    """Rounds of an application and its skeleton, each twice, by three methods, on as many ranks,
+    in ReFrame's output tree; the skeleton is 2 % faster, but 30 % with MPI_LUSTRE on the fewest
+    ranks."""
     ranks = list(ranks)
     for place in ("disk", "memory")[:places]:
         for method, (parameters, factor) in STAR_METHODS.items():
@@ -342,24 +350,23 @@ def write_study(
                 text = parameters and parameters.format(max(1, n // 4))
                 gain = 1.3 if (method, n) == ("MPI_LUSTRE", ranks[0]) else 1.02
                 test = folder / "output/sample" / place / f"gnu/Skel_{method}_{n}"
-                for pair in range(pairs):
-                    for kind, name, gained in (
-                        ("application", "kernel-star", 1.0), ("skeleton", "star-restart", gain)
-                    ):  # fmt: skip
-                        dice = random.Random(f"{place} {method} {n} {pair} {kind}")
-                        speeds = [
-                            120 * MIB * n**0.8 * factor * gained * dice.lognormvariate(0, 0.03)
-                            for _ in range(4)
-                        ]
-                        row = program_result(
-                            name=name, kind=kind, ranks=n, method=method, parameters=text,
-                            speeds=speeds, started=f"2026-01-01T00:{pair:02d}:00Z",
-                            file_system="tmpfs" if place == "memory" else "ext4",
-                        )  # fmt: skip
-                        write_record(
-                            row, test / kind / f"{pair:02d}", partition=place, arm=kind,
-                            session="1", case=test.name, round=pair,
-                        )  # fmt: skip
+                for round_, arm in product(range(rounds), STAR_ARMS):
+                    kind = arm.removesuffix("-control")
+                    name, gained = STAR_ARMS[arm] or ("star-restart", gain)
+                    dice = random.Random(f"{place} {method} {n} {round_} {arm}")
+                    speeds = [
+                        120 * MIB * n**0.8 * factor * gained * dice.lognormvariate(0, 0.03)
+                        for _ in range(4)
+                    ]
+                    row = program_result(
+                        name=name, kind=kind, ranks=n, method=method, parameters=text,
+                        speeds=speeds, started=f"2026-01-01T00:{round_:02d}:00Z",
+                        file_system="tmpfs" if place == "memory" else "ext4",
+                    )  # fmt: skip
+                    write_record(
+                        row, test / arm / f"{round_:02d}", partition=place, arm=arm,
+                        session="1", case=test.name, round=round_,
+                    )  # fmt: skip
     return folder
 
 

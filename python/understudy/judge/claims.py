@@ -16,10 +16,10 @@ from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
 from understudy.judge import accuracy, claim_sides
-from understudy.judge.accuracy import Estimate
+from understudy.judge.accuracy import APPLICATION, CONTROLS, SKELETON, Estimate
 from understudy.judge.claim_sides import Side, selected, values
 from understudy.judge.conditions import OF_THE_ARM
-from understudy.judge.programs import AGGREGATORS, APPLICATION, SKELETON
+from understudy.judge.programs import AGGREGATORS
 from understudy.paths import files
 
 KEY = "Claims"
@@ -184,9 +184,8 @@ def judge(claim: Claim, found_runs: Iterable[Run]) -> Finding:
         if min(found) <= 0:
             why = f"a run of {claim.workload} with {side} took 0 s"
             return Finding(claim=claim, state=UNDECIDED, why=why)
-    value = (accuracy.ratio if claim.to else accuracy.average)(
-        *([[value] for value in found] for found in means)
-    )
+    of_runs = [[[value] for value in found] for found in means]
+    value = accuracy.ratio(of_runs[0], of_runs[1]) if claim.to else accuracy.average(of_runs[0])
     why = (
         f"{' over '.join(map(str, sides))}: {value.value:.3g} ({value.low:.3g} to "
         f"{value.high:.3g}){'' if claim.to else ' s'}, claimed {bounds(claim)}"
@@ -274,9 +273,9 @@ def _judge_share(claim: Claim, every: Sequence[Run]) -> Finding:
         errors, why = _errors(claim, case, every)
         if why:
             missing.append(why)
-            states += [UNDECIDED] * len(accuracy.STATISTICS)
-        states += [accuracy.state(error, claim.error) for error in errors]
-        inside += sum(abs(error.value) <= claim.error for error in errors)
+            states += [UNDECIDED] * len(accuracy.OF_THE_PAPER)
+        states += [error.state(claim.error) for error in errors]
+        inside += accuracy.count_within((error.error for error in errors), claim.error)
     if not states:
         why = f"no runs of {claim.workload} by an application and its skeleton"
         return Finding(claim=claim, state=UNDECIDED, why=why)
@@ -288,7 +287,7 @@ def _judge_share(claim: Claim, every: Sequence[Run]) -> Finding:
         f"{text(claim, value.high)}, claimed {bounds(claim)}"
     )
     if missing:
-        why += f"; {len(accuracy.STATISTICS) * len(missing)} are not measured, the first: "
+        why += f"; {len(accuracy.OF_THE_PAPER) * len(missing)} are not measured, the first: "
         why += missing[0]
     state = _state(claim, value)
     return Finding(claim=claim, state=state, why=why, value=None if missing else value)
@@ -305,22 +304,28 @@ def _each_case(claim: Claim, every: Sequence[Run]) -> Iterator[Side]:
                 yield cases.on(ranks)
 
 
-def _errors(claim: Claim, case: Side, every: Sequence[Run]) -> tuple[list[Estimate], str]:
-    """The error of each statistic, of runs of one round in pairs; or why there is none."""
-    sides = [replace(case, arm=arm) for arm in (APPLICATION, SKELETON)]
+def _errors(claim: Claim, case: Side, every: Sequence[Run]) -> tuple[list[accuracy.Error], str]:
+    """The error of each statistic of the paper, of runs of one round; or why there is none."""
+    arms = (APPLICATION, SKELETON, *CONTROLS.values())
+    sides = [replace(case, arm=arm) for arm in arms]
+    if not all(selected(claim, side, every) for side in sides[2:]):
+        sides = sides[:2]
     if why := _obstacle(claim, sides, every):
         return [], why
     rounds = [
         {_round(run): values(run, claim.stream, side) for run in selected(claim, side, every)}
         for side in sides
     ]
-    if rounds[0].keys() != rounds[1].keys() or any(key[-1] is None for key in rounds[0]):
+    if any(of.keys() != rounds[0].keys() for of in rounds) or any(
+        k[-1] is None for k in rounds[0]
+    ):
         return [], f"the runs of {claim.workload} with {case} are not in pairs"
     try:
-        found = accuracy.errors(*([of_arm[key] for key in rounds[0]] for of_arm in rounds))
+        theirs, ours, *again = ([of_arm[key] for key in rounds[0]] for of_arm in rounds)
+        found = accuracy.errors(theirs, ours, (again[0], again[1]) if again else None)
     except UnderstudyError as error:
         return [], f"{claim.workload} with {case}: {error}"
-    return list(found.values()), ""
+    return [found[name] for name in accuracy.OF_THE_PAPER], ""
 
 
 def _round(run: Run) -> tuple[str | None, str | None, str | None, int | None]:

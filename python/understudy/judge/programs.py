@@ -5,7 +5,7 @@ last close on any of them. docs/metrics.md defines the rest.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import numpy as np
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from understudy.contracts.measurement import Processes, ProgramDump, ProgramRun
 from understudy.errors import UnderstudyError
 from understudy.judge import accuracy
+from understudy.judge.accuracy import APPLICATION, CONTROLS, OVERALL, SKELETON, UNDECIDED, WITHIN
 from understudy.judge.conditions import SCALARS_BYTES, Case, Condition, Measured
 from understudy.judge.labels import parameters
 
-APPLICATION, SKELETON = "application", "skeleton"
 AGGREGATORS = "num_aggregators"
 
 Floats = NDArray[np.float64]
@@ -53,6 +53,11 @@ def fault(condition: Condition) -> str:
 def disturbed(condition: Condition) -> bool:
     """Whether a fault was injected, so that its throughput stands for nothing."""
     return bool(fault(condition))
+
+
+def is_control(condition: Condition) -> bool:
+    """Whether it is a program again, which is held against itself alone."""
+    return condition.arm in CONTROLS.values()
 
 
 def _by_start(condition: Condition) -> list[Measured]:
@@ -116,10 +121,21 @@ class AccuracyRow:
 
     application: Condition
     skeleton: Condition
-    pairs: int
+    controls: tuple[Condition, ...]
+    rounds: int
     unpaired: int
-    errors: dict[str, accuracy.Estimate]
+    errors: dict[str, accuracy.Error]
     reason: str = ""
+
+    @property
+    def state(self) -> str:
+        """That of the overall throughput."""
+        return self.errors[OVERALL].state() if self.errors else UNDECIDED
+
+    @property
+    def runs(self) -> list[Measured]:
+        conditions = (self.application, self.skeleton, *self.controls)
+        return [run for condition in conditions for run in condition.runs]
 
 
 def accuracies(case: Case) -> Iterator[AccuracyRow]:
@@ -129,21 +145,42 @@ def accuracies(case: Case) -> Iterator[AccuracyRow]:
     for skeleton in (s for s in case.conditions if s.arm == SKELETON):
         for application in (s for s in case.conditions if s.arm == APPLICATION):
             if _comparable(application, skeleton) and _met(application, skeleton):
-                yield _accuracy(application, skeleton)
+                yield _accuracy(case, application, skeleton)
 
 
-def _accuracy(application: Condition, skeleton: Condition) -> AccuracyRow:
-    theirs, ours = paired(application, skeleton)
+def _accuracy(case: Case, application: Condition, skeleton: Condition) -> AccuracyRow:
+    controls = [
+        [s for s in case.conditions if s.arm == CONTROLS[of.arm] and _comparable(s, of)]
+        for of in (application, skeleton)
+    ]
+    rounds = _rounds(application, skeleton, controls)
+    used = [_throughputs(runs) for runs in rounds]
     try:
-        errors, reason = accuracy.errors(_throughputs(theirs), _throughputs(ours)), ""
+        found = accuracy.errors(used[0], used[1], (used[2], used[3]) if used[2:] else None)
+        reason = ""
     except UnderstudyError as error:
-        errors, reason = {}, str(error)
-    pairs = min(len(theirs), len(ours))
-    runs = len(application.runs) + len(skeleton.runs)
-    return AccuracyRow(
-        application=application, skeleton=skeleton, pairs=pairs, unpaired=runs - 2 * pairs,
-        errors=errors, reason=reason,
+        found, reason = {}, str(error)
+    made = AccuracyRow(
+        application=application, skeleton=skeleton,
+        controls=tuple(s for conditions in controls for s in conditions if rounds[2:]),
+        rounds=min(map(len, rounds)) // (1 if rounds[2:] else 2), unpaired=0,
+        errors=found, reason=reason,
     )  # fmt: skip
+    return replace(made, unpaired=len(made.runs) - 4 * made.rounds)
+
+
+def _rounds(
+    application: Condition, skeleton: Condition, controls: Sequence[Sequence[Condition]]
+) -> list[list[Measured]]:
+    """Runs of the application and of the skeleton, row by row those of one round; with those of
+    their controls, if all arms ran again in a round."""
+    theirs, ours = paired(application, skeleton)
+    again = [{_round(run): run for s in conditions for run in s.runs} for conditions in controls]
+    if not all(again):
+        return [theirs, ours]
+    whole = [k for k, run in enumerate(theirs) if all(_round(run) in runs for runs in again)]
+    arms = [[runs[k] for k in whole] for runs in (theirs, ours)]
+    return [*arms, *([runs[_round(theirs[k])] for k in whole] for runs in again)]
 
 
 Round = tuple[str | None, str | None, str | None, int | None]  # session, job, case, round
@@ -182,22 +219,31 @@ def _comparable(application: Condition, skeleton: Condition) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How many cases, of both statistics, have an error within the limit; by their state."""
+    """Cases by their state. `by_value` counts by statistic those whose value is within the limit,
+    of all that were compared, as the Skel paper counts them."""
 
-    within: int
     cases: int
     states: dict[str, int]
+    by_value: dict[str, int]
+    compared: int
 
 
 def share(rows: Iterable[AccuracyRow]) -> Share | None:
-    """None where nothing was compared."""
-    found = [error for row in rows for error in row.errors.values()]
-    if not found:
+    """None where there is no case."""
+    every = list(rows)
+    if not every:
         return None
-    states = [accuracy.state(error) for error in found]
-    within = round(accuracy.share_within(found) * len(found))
-    counts = {state: states.count(state) for state in ("within", "undecided", "outside")}
-    return Share(within=within, cases=len(found), states=counts)
+    states = [row.state for row in every]
+    compared = [row for row in every if row.errors]
+    return Share(
+        cases=len(every),
+        states={name: states.count(name) for name in (WITHIN, accuracy.OUTSIDE, UNDECIDED)},
+        by_value={
+            name: accuracy.count_within(row.errors[name].error for row in compared)
+            for name in accuracy.OF_THE_PAPER
+        },
+        compared=len(compared),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +259,7 @@ def winners(case: Case) -> Iterator[WinnerRow]:
     nothing where there is one method only."""
     if not case.programs:
         return
-    kept = [s for s in case.conditions if not disturbed(s)]
+    kept = [s for s in case.conditions if not disturbed(s) and not is_control(s)]
     for place, of, ranks in sorted({(s.place, kind(s), s.ranks) for s in kept}):
         here = [s for s in kept if (s.place, kind(s), s.ranks) == (place, of, ranks)]
         runs = {name: throughputs(s) for name, same in series(here).items() for s in same}

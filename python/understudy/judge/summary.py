@@ -6,16 +6,18 @@ case of which a run failed is a failed
 case, also where another of its runs was measured.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from understudy import units
 from understudy.contracts.run import Run
 from understudy.judge import accuracy, metrics, overhead, pooling, transfer
-from understudy.judge.conditions import OBSERVED, Case, Condition, Failed
+from understudy.judge.conditions import OBSERVED, Case, Condition, Failed, Measured
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
 
+NO_CASE = "No case was judged."
 SHOWN = 3  # of the names in a sentence
 PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
 WORST_FIRST = (FAILED, FAIL, UNDECIDED, PASS)
@@ -35,6 +37,8 @@ class Judged:
     why: str
     anchor: str | None = None
     verdict: metrics.Verdict | None = None
+    write: metrics.Spread | None = None
+    read: metrics.Spread | None = None
     limit: float = LIMIT_FRACTION
 
     @property
@@ -67,9 +71,12 @@ class Summary:
 
     @property
     def sentence(self) -> str:
-        """6 of 10 cases are within 10 %, 1 failed, 3 are undecided."""
-        if not self.cases:
-            return "No case was judged."
+        """The counts, and what the sessions say."""
+        return " ".join([f"{self.counts}.", *self._sessions()]) if self.cases else NO_CASE
+
+    @property
+    def counts(self) -> str:
+        """6 of 10 cases within 10 %, 1 failed, 3 undecided"""
         limits = {case.limit for case in self.cases}
         limit = f"{limits.pop() * 100:g} %" if len(limits) == 1 else "their limits"
         total = len(self.cases)
@@ -77,7 +84,7 @@ class Summary:
         for state, words in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
             if n := self.count(state):
                 parts.append(f"{n} {words}")
-        return " ".join([f"{', '.join(parts)}.", *self._sessions()])
+        return ", ".join(parts)
 
     def _sessions(self) -> Iterator[str]:
         """What the sessions of one condition say of the figures beside them."""
@@ -109,14 +116,13 @@ class Summary:
         rows = []
         for place in sorted({case.place for case in self.cases}):
             here = [case for case in self.cases if case.place == place]
-            found = [case.verdict for case in here if case.verdict]
             rows.append(
                 SystemRow(
                     place=place,
                     cases=len(here),
                     states={s: sum(c.state == s for c in here) for s in WORST_FIRST},
-                    write=metrics.spread(v.write.median for v in found if v.write),
-                    read=metrics.spread(v.read.median for v in found if v.read),
+                    write=metrics.spread(c.write.median for c in here if c.write),
+                    read=metrics.spread(c.read.median for c in here if c.read),
                 )
             )
         return rows
@@ -130,22 +136,18 @@ def summarize(
     overheads: Sequence[overhead.Case] = (),
 ) -> Summary:
     """All cases of a page."""
-    lost: dict[tuple[str, str, str], list[Failed]] = {}
+    lost: dict[Key, list[Failed]] = {}
     own = {(job.name, job.place) for job in overheads}
     for one in failed:
         of_study = study is not None and one.run.producer.name == OBSERVED
         of_overhead = overhead.is_of(one.run) and (one.run.identity.case, one.place) in own
         if not of_study and not of_overhead:  # which count their own
-            lost.setdefault(_key(one), []).append(one)
+            lost.setdefault(_key(one.run, one.place), []).append(one)
     rows: list[Judged] = []
     for case in cases:
-        for condition in case.conditions:
-            keys = {_key_of_run(run.run, run.place) for run in condition.runs}
-            bad = [one for key in keys for one in lost.get(key, ())]
-            for key in keys:
-                lost.pop(key, None)
-            rows += _of_condition(case, condition, bad)
-    rows += (_of_accuracy(case, row) for case, row in accuracies)
+        if not case.programs:  # which are judged by their accuracy
+            rows += (_of_condition(case, one, _taken(one.runs, lost)) for one in case.conditions)
+    rows += (_of_accuracy(case, row, _taken(row.runs, lost)) for case, row in accuracies)
     rows += _of_study(study)
     rows += _of_overheads(overheads)
     rows += (_of_failed(same) for same in lost.values())
@@ -181,25 +183,25 @@ def _named(names: Sequence[str]) -> str:
     return f"{'; '.join(names[:SHOWN])}{more}"
 
 
-def _key(one: Failed) -> tuple[str, str, str]:
-    return _key_of_run(one.run, one.place)
+Key = tuple[str, str]
 
 
-def _key_of_run(run: Run, place: str) -> tuple[str, str, str]:
-    """What repetitions of one case in other sessions have in common."""
-    identity = run.identity
-    return place, identity.arm, identity.case or identity.id
+def _key(run: Run, place: str) -> Key:
+    """What all runs of one case have in common, those of all arms and of other sessions."""
+    return place, run.identity.case or run.identity.id
 
 
-def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Iterator[Judged]:
-    """Nothing of a program, which is judged by its accuracy, unless a run of it failed."""
+def _taken(runs: Sequence[Measured], lost: dict[Key, list[Failed]]) -> list[Failed]:
+    """The failed runs of the cases that these runs are of, which are taken out."""
+    keys = {_key(run.run, run.place) for run in runs}
+    return [one for key in sorted(keys) for one in lost.pop(key, ())]
+
+
+def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Judged:
     made = metrics.verdict(condition)
-    if condition.program is not None and not bad:
-        return
     state, why = made.state, ""
     if bad:
-        total = len(bad) + len(condition.runs)
-        state, why = FAILED, f"{len(bad)} of {total} runs failed: {_short(bad[0].failure)}"
+        state, why = FAILED, _failures(bad, len(condition.runs))
     elif state == FAIL:
         why = (
             f"{units.exact(made.wrong_bytes)} differ from what was written"
@@ -208,24 +210,31 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> It
         )
     elif state == UNDECIDED:
         why = f"contents were compared in {made.verified_runs} of {len(condition.runs)} runs"
-    yield Judged(
+    return Judged(
         name=case.workload.name, place=condition.place, method=condition.method,
-        label=condition.label, state=state, why=why, anchor=case.key,
-        verdict=made if condition.program is None else None,
+        label=condition.label, state=state, why=why, anchor=case.key, verdict=made,
+        write=made.write, read=made.read,
     )  # fmt: skip
 
 
-def _of_accuracy(case: Case, row: AccuracyRow) -> Judged:
-    """The worst of its errors."""
-    found = [_OF_ACCURACY[accuracy.state(e)] for e in row.errors.values()]
-    state = next((s for s in WORST_FIRST if s in found), UNDECIDED)
-    why = row.reason or ", ".join(
-        f"error of the {name} {units.percent(e.value)}" for name, e in row.errors.items()
-    )
+def _failures(bad: Sequence[Failed], measured: int) -> str:
+    total = len(bad) + measured
+    return f"{len(bad)} of {total} runs failed: {_short(bad[0].failure)}"
+
+
+def _of_accuracy(case: Case, row: AccuracyRow, bad: Sequence[Failed]) -> Judged:
+    """By the overall throughput; failed where a run of any arm failed."""
+    state, why = _OF_ACCURACY[row.state], row.reason
+    if bad:
+        state, why = FAILED, _failures(bad, len(row.runs))
+    elif row.errors:
+        found = row.errors[accuracy.OVERALL]
+        noise = (f"{arm} against itself {_interval(c)}" for arm, c in found.controls.items())
+        why = ", ".join([f"error of the throughput {_interval(found.error)}", *noise])
     return Judged(
         name=f"{case.workload.name}, {row.skeleton.ranks} ranks", place=row.skeleton.place,
         method=row.skeleton.method, label=row.skeleton.label, state=state, why=why,
-        anchor=case.key,
+        anchor=case.key, write=metrics.verdict(row.skeleton).write,
     )  # fmt: skip
 
 
@@ -264,6 +273,16 @@ def _of_overheads(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
             )  # fmt: skip
 
 
+def _interval(found: accuracy.Estimate) -> str:
+    return f"{units.percent(found.value)} ({_bounds(found)})"
+
+
+def _bounds(found: accuracy.Estimate) -> str:
+    if not math.isfinite(found.reach):
+        return "one round has no interval"
+    return f"{units.percent(found.low)} to {units.percent(found.high)}"
+
+
 def _of_failed(same: Sequence[Failed]) -> Judged:
     one = same[0]
     played = one.run.producer.workload
@@ -272,11 +291,12 @@ def _of_failed(same: Sequence[Failed]) -> Judged:
         for word in (one.run.identity.case or "").split()
         if word.startswith("%") and "=" in word
     )
-    name = (played.name if played else None) or words.get("workload") or one.run.producer.name
+    application = one.run.producer.options.get("application") or words.get("application")
+    name = (played.name if played else None) or words.get("workload") or application
     method = str(one.run.producer.options.get("method") or words.get("method") or "unknown")
     return Judged(
-        name=name, place=one.place, method=method, label=method, state=FAILED,
-        why=f"{len(same)} of {len(same)} runs failed: {_short(one.failure)}", anchor="failures",
+        name=str(name or one.run.identity.case or one.run.producer.name), place=one.place,
+        method=method, label=method, state=FAILED, why=_failures(same, 0), anchor="failures",
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from understudy.contracts.run import Run
+from understudy.judge import accuracy
 from understudy.judge.accuracy import Estimate, median_change
 from understudy.judge.conditions import OBSERVED, place_of
 from understudy.judge.limits import LIMIT_FRACTION
@@ -32,7 +33,8 @@ MEASURES = {
     "dumps_s": "first open to last close of the dumps",
     "elapsed_s": "run time",
 }
-WITHIN, OUTSIDE, UNDECIDED, FAILED = "within", "outside", "undecided", "failed"
+WITHIN, OUTSIDE, UNDECIDED = accuracy.WITHIN, accuracy.OUTSIDE, accuracy.UNDECIDED
+FAILED = "failed"
 
 Values = Mapping[str, Sequence[float]]  # of one measure, by arm; in the order of the rounds
 
@@ -52,14 +54,10 @@ class Error:
     @property
     def scatter(self) -> float:
         """The farthest that the interval of the control reaches from 0."""
-        return max(abs(self.control.low), abs(self.control.high))
+        return self.control.reach
 
     def state(self, limit: float = LIMIT_FRACTION) -> str:
-        """within: the interval of the error lies within the limit, and that of the control too;
-        outside: it lies beyond the limit, and beyond what the control scatters; else undecided."""
-        if max(abs(self.error.low), abs(self.error.high)) <= limit and self.scatter <= limit:
-            return WITHIN
-        return OUTSIDE if self.error.least > max(limit, self.scatter) else UNDECIDED
+        return accuracy.state(self.error, self.scatter, limit)
 
 
 def error(measure: str, values: Values) -> Error | None:

@@ -1,32 +1,39 @@
 # ReFrame has no type hints: its classes and decorators are Any to the type checker.
 # mypy: disable-error-code="misc,untyped-decorator"
 # ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
-"""Is a skeleton as fast as its application?"""
+"""Is a skeleton as fast as its application, as far as the machine can tell?"""
 
+import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-from reframe.core.builtins import run_before, variable
+from reframe.core.builtins import run_after, run_before, variable
+from reframe.core.exceptions import PerformanceError
+from reframe.utility import typecheck
 
 from understudy.judge import accuracy
+from understudy.judge.accuracy import APPLICATION, CONTROLS, OVERALL, SKELETON, UNDECIDED
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.reframe.interleaved import Arm, Interleaved
 from understudy.reframe.placed import MIB
 from understudy.units import percent, size
 
-APPLICATION, SKELETON = "application", "skeleton"
-
 
 class Accuracy(Interleaved):
-    """Throughput of a skeletal application and its application, and the error of the skeleton."""
+    """Throughput of a skeletal application and its application, and the error of the skeleton.
 
+    Both run twice in each round: what a program differs from itself is the noise floor.
+    """
+
+    rounds = 12  # each arm is at each place of a round as often
+    must_decide = variable(typecheck.Bool, value=False, loggable=True)
     tolerance_percent = variable(float, value=100 * LIMIT_FRACTION, loggable=True)
     tolerance = variable(float, type(None), value=None)
     renamed = {"tolerance": "tolerance_percent"}
     application = variable(str, loggable=True)
+    _errors: dict[str, accuracy.Error] | None = None
 
     @property
     @abstractmethod
@@ -40,11 +47,16 @@ class Accuracy(Interleaved):
 
     @property
     def arms(self) -> Sequence[Arm]:
-        skeleton = Arm(name=SKELETON, producer=SKELETON, program=self.skeleton_program)
         if self.application_program is None:
-            return [skeleton]
-        program = self.application_program
-        return [Arm(name=APPLICATION, producer=APPLICATION, program=program), skeleton]
+            return [self._arm(SKELETON, SKELETON)]
+        return [
+            self._arm(APPLICATION, APPLICATION), self._arm(SKELETON, SKELETON),
+            self._arm(SKELETON, CONTROLS[SKELETON]), self._arm(APPLICATION, CONTROLS[APPLICATION]),
+        ]  # fmt: skip
+
+    def _arm(self, producer: str, name: str) -> Arm:
+        program = self.skeleton_program if producer == SKELETON else self.application_program
+        return Arm(name=name, producer=producer, program=str(program))
 
     @property
     def step_bytes(self) -> int:
@@ -55,49 +67,99 @@ class Accuracy(Interleaved):
         """Bytes/s of every step of every run, in the order of the rounds."""
         return self.samples(arm, "dump_bandwidth_bytes_per_s")
 
-    def errors(self) -> dict[str, accuracy.Estimate]:
-        """None if the skeleton ran alone."""
-        if len(self.arms) == 1:
-            return {}
-        application, skeleton = map(self.throughputs, self.arms)
-        return accuracy.errors(application, skeleton)
+    @run_after("init")
+    def expect_rounds(self) -> None:
+        if self.rounds < 2:
+            sys.exit(f"understudy: -S rounds={self.rounds}: expected at least 2, for intervals")
+
+    def errors(self) -> dict[str, accuracy.Error]:
+        """None if the skeleton ran alone; resampled once."""
+        if self._errors is None:
+            runs = {arm.name: self.throughputs(arm) for arm in self.arms}
+            self._errors = {}
+            if len(runs) > 1:
+                controls = (runs[CONTROLS[APPLICATION]], runs[CONTROLS[SKELETON]])
+                self._errors = accuracy.errors(runs[APPLICATION], runs[SKELETON], controls)
+        found: dict[str, accuracy.Error] = self._errors
+        return found
+
+    @property
+    def verdict(self) -> str | None:
+        """within, outside or undecided; None if the skeleton ran alone."""
+        found = self.errors()
+        return found[OVERALL].state(float(self.tolerance_percent) / 100) if found else None
 
     @run_before("performance")
     def throughput_and_errors(self) -> None:
-        for arm in self.arms:
+        for producer in dict.fromkeys(arm.producer for arm in self.arms):
             for name, of in (("mean", fmean), ("min", min), ("max", max)):
-                promised = (arm.name, name) == (SKELETON, "mean")
+                promised = (producer, name) == (SKELETON, "mean")
                 declare = self.promise if promised else self.measure
-                declare(f"{arm.name}_{name}", "MiB/s", self._throughput, arm, of)
+                declare(f"{producer}_{name}", "MiB/s", self._throughput, producer, of)
         if len(self.arms) == 1:
             return
         for name in accuracy.STATISTICS:
             self.measure(f"{name}_error", "%", self._error_percent, name, "value")
-            self.measure(f"{name}_error_at_least", "%", self._error_percent, name, "least")
-        # The check fails only if the whole interval is beyond the limit: undecided passes.
-        self.bound(
-            {
-                f"{name}_error_at_least": (0, None, self.tolerance_percent, "%")
-                for name in accuracy.STATISTICS
-            }
-        )
+        for end in ("low", "high"):
+            self.measure(f"{OVERALL}_error_{end}", "%", self._error_percent, OVERALL, end)
+            for arm in CONTROLS:
+                self.measure(f"{arm}_against_itself_{end}", "%", self._control_percent, arm, end)
+        self.measure("error_decided", "%", self._decided_percent)
+        self.bound({"error_decided": (0, None, self.tolerance_percent, "%")})
 
-    def _throughput(self, arm: Arm, of: Any) -> float:
-        return float(of(list(np.ravel(self.throughputs(arm))))) / MIB
+    def _throughput(self, producer: str, of: Any) -> float:
+        return float(of(list(self._speeds(producer)))) / MIB
+
+    def _speeds(self, producer: str) -> Iterator[float]:
+        """Of every step of a program, controls included."""
+        for arm in self.arms:
+            if arm.producer == producer:
+                yield from (speed for run in self.throughputs(arm) for speed in run)
 
     def _error_percent(self, statistic: str, of: str) -> float:
-        return 100 * float(getattr(self.errors()[statistic], of))
+        return 100 * float(getattr(self.errors()[statistic].error, of))
+
+    def _control_percent(self, arm: str, of: str) -> float:
+        return 100 * float(getattr(self.errors()[OVERALL].controls[arm], of))
+
+    def _decided_percent(self) -> float:
+        """The smallest error that is sure; 0 unless it is outside of the limit."""
+        outside = self.verdict == accuracy.OUTSIDE
+        return 100 * self.errors()[OVERALL].error.least if outside else 0.0
+
+    @run_after("performance")
+    def fail_if_undecided(self) -> None:
+        """Where a decision is asked for, as the mode accept does."""
+        if self.must_decide and not self.is_dry_run() and self.verdict == UNDECIDED:
+            raise PerformanceError(
+                f"undecided: {self._overall()}; more rounds make intervals narrower "
+                f"(-S rounds={2 * self.rounds}), and idle nodes make controls smaller"
+            )
+
+    def _overall(self) -> str:
+        found = self.errors()[OVERALL]
+        words = [f"error of the overall throughput {_with_interval(found.error)}"]
+        words += [
+            f"{arm} against itself {_with_interval(control)}"
+            for arm, control in found.controls.items()
+        ]
+        return ", ".join(words)
 
     def _verdict(self) -> str:
-        steps = self.throughputs(self.arms[-1])
-        speeds = np.ravel(steps)
+        speeds = list(self._speeds(SKELETON))
+        runs = f"{self.rounds} rounds of runs of {len(self.throughputs(self.arms[0])[0])} steps"
         words = [
-            f"{self.rounds} runs of {len(steps[0])} steps of {self.step_bytes:,} bytes, "
-            f"skeleton {size(speeds.mean())}/s ({size(speeds.min())} to {size(speeds.max())})"
+            f"{runs} of {self.step_bytes:,} bytes, skeleton {size(fmean(speeds))}/s "
+            f"({size(min(speeds))} to {size(max(speeds))})"
         ]
-        for name, error in self.errors().items():
-            words.append(
-                f"error of the {name} {percent(error.value)} ({percent(error.low)} to "
-                f"{percent(error.high)}): {accuracy.state(error, self.tolerance_percent / 100)}"
+        if (verdict := self.verdict) is not None:
+            of_the_paper = (
+                f"error of the {name} {_with_interval(self.errors()[name].error)}"
+                for name in accuracy.OF_THE_PAPER
             )
+            words = [f"{verdict}: {self._overall()}", *of_the_paper, *words]
         return "; ".join(words)
+
+
+def _with_interval(found: accuracy.Estimate) -> str:
+    return f"{percent(found.value)} ({percent(found.low)} to {percent(found.high)})"

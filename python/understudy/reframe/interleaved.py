@@ -32,9 +32,16 @@ class Arm:
 
 
 def order(arms: Sequence[Arm], round_: int) -> list[Arm]:
-    """The arms in the order of a round: each is first in turn, and of three or more the direction
-    changes after each cycle."""
+    """The arms in the order of a round; in a cycle of rounds each is at each place as often.
+
+    Of four, the first and the last, and the two between them, lie around the middle of every
+    round, so that a drift within it meets both pairs alike: abcd, badc, dcba, cdab. Of others,
+    each is first in turn, and of three or more the direction changes after each cycle.
+    """
     first = round_ % len(arms)
+    if len(arms) == 4:
+        swapped = first ^ first >> 1
+        return [arms[place ^ swapped] for place in range(4)]
     turned = [*arms[first:], *arms[:first]]
     reverse = len(arms) > 2 and round_ // len(arms) % 2
     return turned[::-1] if reverse else turned

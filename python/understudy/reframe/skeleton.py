@@ -28,9 +28,10 @@ from reframe.utility import typecheck
 
 from understudy import producers
 from understudy.errors import UnderstudyError
+from understudy.judge.accuracy import APPLICATION, CONTROLS, SKELETON
 from understudy.paths import command, where
 from understudy.reframe import spack
-from understudy.reframe.accuracy import APPLICATION, SKELETON, Accuracy
+from understudy.reframe.accuracy import Accuracy
 from understudy.reframe.evidence import AskedProgram, program_faults
 from understudy.reframe.interleaved import Arm
 from understudy.reframe.methods import lacks
@@ -147,7 +148,7 @@ class SkeletonAccuracy(Accuracy):
     aggregators = variable(int, value=0, loggable=True)
 
     choices = {"method": lambda: methods()}  # that -P gives
-    keep_files = [APPLICATION, SKELETON, VERIFIED_RESULT, LISTING]
+    keep_files = [*CONTROLS, *CONTROLS.values(), VERIFIED_RESULT, LISTING]
 
     @run_after("init")
     def skip_redundant_variants(self) -> None:
@@ -201,7 +202,7 @@ class SkeletonAccuracy(Accuracy):
 
     def moved_on(self, here: Any) -> int:
         """Of the step that is verified, and of the rounds; the arms are not known before setup."""
-        arms = 1 if self.kernel is None else 2
+        arms = 1 if self.kernel is None else 4
         steps = 1 + arms * self.rounds * self.repetitions
         return int(steps * self.bytes_on(here))
 
@@ -270,7 +271,7 @@ class SkeletonAccuracy(Accuracy):
 
     def command(self, arm: Arm, directory: str, measurement: str) -> str:
         program, config = str(self.built.program(self._group)), self.built.config
-        if arm.name == APPLICATION:
+        if arm.producer == APPLICATION:
             program, config = str(self.kernel), where("traces") / f"{self.application}.xml"
         return " ".join(
             [
@@ -296,7 +297,7 @@ class SkeletonAccuracy(Accuracy):
         )  # fmt: skip
 
     def faults_of(self, arm: Arm, measured: Any) -> Iterator[str]:
-        return program_faults(measured, self._asked(arm.name, self.repetitions))
+        return program_faults(measured, self._asked(arm.producer, self.repetitions))
 
     def _faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
         yield from ((None, fault) for fault in self._faults_of_verification())

@@ -128,6 +128,7 @@ def render(
     in_full: int = IN_FULL,
     claimed: Sequence[claims.Finding] = (),
     others: Sequence[Run] = (),
+    judged: Callable[[summary.Summary], None] = lambda _: None,
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` has a
@@ -136,18 +137,25 @@ def render(
     all tables, those with the worst verdicts, and fewer where their figures take FIGURE_BYTES; of
     others the page has the results by condition. `claimed` is what
     publications say of the systems on the page, `others` the records of all runs, for figures
-    of several."""
+    of several. `judged` is told what all cases come to."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
-    rows = [(case, row) for case in cases for row in programs.accuracies(case)]
+    accurate = {id(case): list(programs.accuracies(case)) for case in cases}
+    rows = [(case, row) for case in cases for row in accurate[id(case)]]
     found = summary.summarize(cases, failed, rows, study, overhead.cases(others))
+    judged(found)
     full, left = {}, FIGURE_BYTES
     for case in _attention(cases, found)[:in_full]:
         if left > 0:
-            full[id(case)] = section = _section(case, of_workloads, progress, tell)
+            full[id(case)] = section = _section(
+                case, accurate[id(case)], of_workloads, progress, tell
+            )
             left -= sum(len(picture.svg) + len(picture.csv) for picture in section.pictures)
-    sections = [full.get(id(case)) or _section(case, None, progress, tell) for case in cases]
+    sections = [
+        full.get(id(case)) or _section(case, accurate[id(case)], None, progress, tell)
+        for case in cases
+    ]
     pictures = _pictures(study, figures.TRANSFER, drawers, tell) if study and study.cases else []
     book = Book(cases=cases, beside=beside, runs=others)
     book_pictures = _pictures(book, figures.PAGE, drawers, tell)
@@ -155,7 +163,7 @@ def render(
     made = environment()
     made.filters |= {
         "layout": _layout, "sizes": _sizes, "interval": _interval, "estimate": _estimate,
-        "state": accuracy.state, "figure": _figure,
+        "figure": _figure,
     }  # fmt: skip
     runs = [run for case in cases for condition in case.conditions for run in condition.runs]
     paths = [*(run.path for run in runs), *(run.path for run in failed)]
@@ -236,12 +244,12 @@ def _picture(
 
 def _section(
     case: Case,
+    accuracies: list[programs.AccuracyRow],
     drawers: Sequence[figures.Drawer] | None,
     progress: Callable[[str], None],
     undrawn: Callable[[UnderstudyError], None],
 ) -> Section:
     """`drawers` are None of a case that is not shown in full."""
-    accuracies = list(programs.accuracies(case))
     pictures = []
     for drawer in drawers or ():
         progress(f"{case.workload.name}: {drawer.name}")
