@@ -36,20 +36,32 @@ def command(
     """Show RUNS as one HTML page: figures, tables, verdicts and the origin of every number.
 
     RUNS are run records (run.json) and measurements (result.json), or folders that are searched
-    for them. The page begins with the verdict over all cases and what to look at first; runs that
-    failed are listed and counted. The page needs no network. It is also
-    written if a figure cannot be drawn, or a file in a folder cannot be read; the exit status is
-    then 2.
+    for them. The folder records/<session> has every case of a session, failed ones included.
+    ReFrame keeps those that failed in stage/: of a folder output/, the stage/ beside it is read,
+    too, and a case without a record is a failed one. The page begins with the verdict over all
+    cases and what to look at first; runs that failed are listed and counted. The page needs no
+    network.
+
+    The last line counts the cases: within, outside, failed and undecided. The exit status is 0
+    whatever they are; it is 2 if a figure cannot be drawn, or a file in a folder cannot be read,
+    and the page is also written then.
     """
     from rich.progress import SpinnerColumn, TextColumn
 
     from understudy import producers
     from understudy.contracts.run import Run
-    from understudy.judge import benchmarks, claims, conditions, pooling, transfer
-    from understudy.records import store
+    from understudy.judge import benchmarks, claims, conditions, pooling, summary, transfer
+    from understudy.records import staged, store
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
-    records = producers.find(runs)
+    stages = {path.resolve(): stage for path in runs if (stage := staged.beside(path))}
+    for stage in dict.fromkeys(stages.values()):
+        runs = (*runs, stage)
+        click.echo(f"understudy: {stage}: read too, as ReFrame keeps failed cases there", err=True)
+    lost = [
+        found for path in dict.fromkeys(p.resolve() for p in runs) for found in staged.lost(path)
+    ]
+    records = producers.find(runs, empty=[*stages, *(folder for folder, _ in lost)])
     expect_not_read(output, records, store.folder())
     expect_page(output, force)
     with progress(SpinnerColumn(), TextColumn("{task.description}", markup=False)) as bar:
@@ -71,6 +83,7 @@ def command(
         measured, failed = conditions.load(
             records, tell, note, under_darshan.append, beside.append
         )
+        failed += [conditions.Failed(path=path, run=run) for path, run in lost]
         if unread and not (measured or failed or under_darshan or beside):
             for error in unread[:-1]:
                 print_error(error)
@@ -86,21 +99,23 @@ def command(
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
         figures = benchmarks.rows(beside)
+        judged: list[summary.Summary] = []
         every = [*(one.run for one in measured), *(one.run for one in failed)]
         text = page.render(
             found, failed, tell, undrawn.append, [*map(str, unread)], study, figures, full,
-            claims.judged(every), [*beside, *every],
+            claims.judged(every), [*beside, *every], judged.append,
         )  # fmt: skip
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))
-    lost = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""
+    of_them = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""
     shown = {
         "workload": len(found),
         "transfer case": len(study.cases),
         "benchmark figure": len(figures),
     }
     parts = [f"{n} {what}{'s' * (n != 1)}" for what, n in shown.items() if n or what == "workload"]
-    click.echo(f"{output}: {', '.join(parts)}{lost}", err=True)
+    counts = "".join(f"; {one.counts}" for one in judged if one.cases)
+    click.echo(f"{output}: {', '.join(parts)}{of_them}{counts}", err=True)
     for message in dict.fromkeys(map(str, undrawn)):
         print_error(UnderstudyError(f"{message}: the page lacks this figure"))
     for error in unread:

@@ -302,11 +302,12 @@ def _named(sample: Sample) -> tuple[Any, ...]:
     return sample.metric, sample.unit, sample.better, sample.stream, sample.repetition
 
 
-def find(paths: Iterable[Path]) -> list[Path]:
+def find(paths: Iterable[Path], empty: Sequence[Path] = ()) -> list[Path]:
     """Records and measurements named, or lying anywhere below the folders named, each once; with
     the compressed ones of `understudy.records`.
 
     In a folder with both, the record stands for the measurements that it holds: see `load_all`.
+    `empty` are folders that are known to have none, which may be all of what is named.
     """
     files: dict[Path, None] = {}
     for path in paths:
@@ -316,7 +317,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
                 if (p.name in (RECORD_FILE, MEASUREMENT_FILE) or p.name.endswith(KEPT_SUFFIX))
                 and SET_ASIDE not in p.relative_to(path).parts and p.is_file()
             )  # fmt: skip
-            if not found:
+            if not found and not any(one.is_relative_to(path.resolve()) for one in empty):
                 raise UnderstudyError(
                     f"{path}: no {RECORD_FILE} and no {MEASUREMENT_FILE} in this folder or below"
                 )
@@ -327,7 +328,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
                 f"{path}: no such file or folder; expected a run record or a folder with some"
             )
         files.update(dict.fromkeys(p.resolve() for p in found))
-    if not files:
+    if not files and not empty:
         raise UnderstudyError("no run was named; expected run records or folders with them")
     return list(files)
 

@@ -447,6 +447,7 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
                 exit_status=status if run is started[-1] else 0,
                 failure=failures.get(run.folder), canary=self._canary(),
             )  # fmt: skip
+            session.note_record(self)
             if any(promises.values(made)):
                 self.condition = promises.condition(made)
         if failed or not faults:

@@ -30,7 +30,7 @@ from reframe.frontend.reporting import RunReport
 
 from understudy import producers
 from understudy.contracts.run import Identity, Place
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, one_line
 from understudy.records import store
 from understudy.reframe import enough
 from understudy.reframe.endings import LONGEST_REASON
@@ -85,6 +85,7 @@ class _Progress:
         self.skipped: list[str] = []  # why, for each case
         self.tags: set[str] = set()  # of these
         self.interrupted: dict[str, Any] = {}  # checks that were started and have not ended
+        self.recorded: set[str] = set()  # cases of which a run has a record
         self.refused: dict[str, str] = {}  # why a test cannot run as asked, by its name
         self.live = Live()
 
@@ -165,9 +166,13 @@ def expect_a_run() -> None:
         run_all = Runner.runall
 
         @wraps(run_all)
-        def noted(*arguments: Any, **options: Any) -> Any:
+        def noted(runner: Any, *arguments: Any, **options: Any) -> Any:
             _progress.began = True
-            return run_all(*arguments, **options)
+            try:
+                return run_all(runner, *arguments, **options)
+            finally:
+                if DRY not in sys.argv:
+                    _keep_unrecorded(runner)
 
         Runner.runall = noted
         atexit.register(_fail_without_a_run)
@@ -214,6 +219,29 @@ def _keep_lost() -> None:
                      "submitted; the output of ReFrame says why")  # fmt: skip
 
 
+def _keep_unrecorded(runner: Any) -> None:
+    """Records of the cases that failed and have none of a run: they were not started, as where
+    what they are built from failed, or their job died before its first run."""
+    for task in runner.stats.tasks():
+        check, case = task.check, task.testcase
+        if not (task.failed or task.failed_deps) or not hasattr(check, "keep_lost_runs"):
+            continue
+        where = case.partition.fullname
+        if _case(check, where) in {*_progress.recorded, *_progress.interrupted}:
+            continue
+        system, _, partition = where.partition(":")
+        place = Place(system=system, partition=partition, environment=case.environ.name)
+        with _told():
+            _keep(_reason(task), place, check.display_name, check.tags)
+
+
+def _reason(task: Any) -> str:
+    """Why a case failed, in one line."""
+    if task.failed_deps:
+        return "not started: a case that it depends on failed, as the output of ReFrame says"
+    return f"failed in its stage {task.failed_stage}: {one_line(str(task.exc_info[1]))}"
+
+
 @contextmanager
 def _told() -> Iterator[None]:
     """An error is a message, at the end of a session."""
@@ -223,17 +251,20 @@ def _told() -> Iterator[None]:
         print(f"understudy: {error}", file=sys.stderr, flush=True)
 
 
-def _keep(failure: str) -> None:
-    """A record of a failed run of no case, of a session without any other or that was ended: the
-    session counts."""
+def _keep(
+    failure: str, place: Place | None = None, case: str | None = None, tags: Iterable[str] = ()
+) -> None:
+    """A record of a failed run: of a case of which there is no other, or of no case, of a session
+    without any other or that was ended. The session counts."""
     run = producers.record(
         Path(producers.MEASUREMENT_FILE),
-        place=Place(system=runtime().system.name),
+        place=place or Place(system=runtime().system.name),
         identity=Identity(
             session=identifier(),
             campaign=_value("campaign"),
             turn=_value("turn"),
-            tags=tuple(sorted(_progress.tags)),
+            tags=tuple(sorted(tags or _progress.tags)),
+            case=case,
         ),
         exit_status=None,
         failure=failure[:LONGEST_REASON],
@@ -271,7 +302,11 @@ def note_check() -> None:
 
 
 def _name(check: Any) -> str:
-    return f"{check.display_name} on {check.current_partition.fullname}"
+    return _case(check, check.current_partition.fullname)
+
+
+def _case(check: Any, partition: str) -> str:
+    return f"{check.display_name} on {partition}"
 
 
 def note_run(check: Any) -> None:
@@ -290,6 +325,11 @@ def note_end(check: Any, moved_bytes: int) -> None:
     """A case that was started has ended, well or not."""
     _progress.interrupted.pop(_name(check), None)
     _progress.live.end(_name(check), moved_bytes, _expected())
+
+
+def note_record(check: Any) -> None:
+    """A run of a case has a record."""
+    _progress.recorded.add(_name(check))
 
 
 def note_left_out(check: Any) -> None:
