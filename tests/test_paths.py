@@ -172,19 +172,24 @@ def test_the_reason_of_a_skipped_case_is_given(
     printed = re.search(r"SKIP \] .*\[(.* bytes .*)\]", done.stdout)
     assert printed, done.stdout + done.stderr
     with pytest.raises(SystemExit):  # nothing passed
-        run._summary(0, report, tmp_path / "index.html")
+        run._summary(0, run._session(report), tmp_path / "index.html")
     assert capsys.readouterr().err.rstrip().endswith(f": {printed[1]}")
 
 
 def test_run_shows_what_passed_and_what_failed(tmp_path: Path) -> None:
-    """The page of `understudy run` holds the records of ReFrame's output and stage directories."""
+    """The page of `understudy run` holds all records of the session."""
     golden = ROOT / "tests" / "golden" / "measurements"
     record = json.loads((golden / "player.run.json").read_text(encoding="utf-8"))
     record["measurement"] = json.loads((golden / "player.json").read_text(encoding="utf-8"))
-    for name in ("output", "stage"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "output" / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    session = tmp_path / "records" / "one"
+    for name in ("good", "bad"):
+        record["identity"]["id"] = f"{name}-run"
+        (session / name).mkdir(parents=True)
+        (session / name / "run.json").write_text(json.dumps(record), encoding="utf-8")
+        record["measurement"], record["samples"] = None, []
+        record["producer"]["failure"] = "the disk is full"
     page = tmp_path / "index.html"
     with click.Context(run.command):
-        run._show(tmp_path, page)
-    assert "<html" in page.read_text(encoding="utf-8")
+        run._show(session, page)
+    text = page.read_text(encoding="utf-8")
+    assert "<html" in text and "the disk is full" in text

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,7 +14,6 @@ from understudy import paths, samples
 from understudy.cli import FAILED
 from understudy.commands import _reframe, report
 from understudy.contracts import workload
-from understudy.contracts.run import RECORD_FILE
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.model.scaling import scale
@@ -54,19 +54,18 @@ def command(traces: tuple[Path, ...], system: str, ranks: int) -> None:
         own.append(described.name)
     status = _played(system, folder, ranks, own if traces else [])
     page = out / "index.html"
-    _show(folder, page)
-    _summary(status, folder / "report.json", page)
+    session = _session(folder / "report.json")
+    _show(paths.records() / str(session["session_info"]["uuid"]), page)
+    _summary(status, session, page)
 
 
-def _show(folder: Path, page: Path) -> None:
-    """The page of a session; ReFrame leaves what failed in stage/."""
-    every = (folder / "output", folder / "stage")
-    found = tuple(path for path in every if any(path.rglob(RECORD_FILE)))
-    if not found:  # nothing was measured: the summary says why
+def _show(records: Path, page: Path) -> None:
+    """The page of a session: of its records, which are those of failed cases, too."""
+    if not records.is_dir():  # nothing was measured: the summary says why
         _say("no page: no check left a record")
         return
     try:
-        click.get_current_context().invoke(report.command, runs=found, output=page)
+        click.get_current_context().invoke(report.command, runs=(records,), output=page)
     except UnderstudyError as error:
         _say(f"no page: {error}")
 
@@ -104,11 +103,15 @@ def _small(name: str, ranks: int) -> bool:
     return described.ranks <= ranks and described.bytes <= DESK_BYTES
 
 
-def _summary(status: int, session_report: Path, page: Path) -> None:
+def _session(session_report: Path) -> dict[str, Any]:
     try:
-        session = json.loads(session_report.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(session_report.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UnderstudyError("ReFrame ran no test; its messages are above") from None
+    return found
+
+
+def _summary(status: int, session: dict[str, Any], page: Path) -> None:
     cases = [case for run in session["runs"][:1] for case in run["testcases"]]
     count = {"pass": 0, "fail": 0, "skip": 0}
     for case in cases:
