@@ -131,19 +131,20 @@ def study(folder: Path, rounds: dict[str, list[int | None]]) -> None:
 
 def test_pairs_are_the_rounds_that_records_state(tmp_path: Path) -> None:
     """By the order of the starts, round 0 of one would meet round 2 of the other."""
-    study(tmp_path, {"application": [0, 1, 2], "skeleton": [2, 0, 1]})
+    study(tmp_path, {"application": [0, 1, 2, 3], "skeleton": [2, 0, 3, 1]})
     (case,) = cases_in(tmp_path)
     (row,) = programs.accuracies(case)
-    assert (row.pairs, row.unpaired) == (3, 0)
-    for error in row.errors.values():
-        assert error.low == pytest.approx(0, abs=1e-6) and error.high == pytest.approx(0, abs=1e-6)
+    assert (row.rounds, row.unpaired) == (2, 0)
+    for found in row.errors.values():
+        ends = (found.error.low, found.error.high)
+        assert ends == pytest.approx((0, 0), abs=1e-6)
 
 
 def test_a_round_without_a_counterpart_is_left_out_and_counted(tmp_path: Path) -> None:
-    study(tmp_path, {"application": [0, 1, 2], "skeleton": [0, 2]})
+    study(tmp_path, {"application": [0, 1, 2, 3, 4], "skeleton": [0, 1, 2, 4]})
     (case,) = cases_in(tmp_path)
     (row,) = programs.accuracies(case)
-    assert (row.pairs, row.unpaired) == (2, 1)
+    assert (row.rounds, row.unpaired) == (2, 1)
     assert "1 run without a counterpart" in page.render([case])
 
 

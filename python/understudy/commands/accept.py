@@ -38,7 +38,14 @@ def command() -> None:
     """Judge the marks of a contract by run records, or plan the sessions for it."""
 
 
-@command.command(JUDGE)
+class _Judge(click.Command):
+    """Its name is not needed."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage("understudy accept", " ".join(self.collect_usage_pieces(ctx)))
+
+
+@command.command(JUDGE, cls=_Judge)
 @click.argument("marks", metavar="FILE")
 @click.argument("records", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
@@ -125,13 +132,16 @@ def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
 
 
 def _ledgers(
-    folders: Iterable[Path], asked: Acceptance, plan: Plan | None, signers: Path | None
-) -> tuple[str, list[str]]:
-    """What the ledgers of folders of records say, in words, and what does not agree with them."""
+    folders: Iterable[Path], files: Iterable[Path], asked: Acceptance, plan: Plan | None,
+    signers: Path | None,
+) -> tuple[str, list[str]]:  # fmt: skip
+    """What the ledgers of folders of records say of files with runs of the system and the dates,
+    in words, and what does not agree with them."""
     from understudy.judge.acceptance import NO_LEDGER
     from understudy.records import ledger
 
     said, faults = [], []
+    without = [path.resolve() for path in files]
     for folder in folders:
         found = ledger.audit(folder)
         if found is None:
@@ -140,10 +150,18 @@ def _ledgers(
         if signers is not None:
             try:
                 who, after = ledger.signer(folder, signers)
-                words += f", signed by {who}" + (f" but for {after} later lines" if after else "")
+                words += f", signed by {who}"
+                if after:
+                    faults.append(
+                        f"{folder / ledger.FILE}: lines after it was signed: {after}; expected "
+                        "none: sign it again"
+                    )
             except UnderstudyError as error:
                 faults.append(str(error))
         said.append(words)
+        without = [path for path in without if folder.resolve() not in path.parents]
+        if plan is not None and plan.ledger_head is None:
+            said.append("the plan is older than the ledger")
         faults += [
             f"{folder / fault.file}: {fault.what}"
             for fault in found.faults
@@ -155,8 +173,13 @@ def _ledgers(
                 f"{folder / ledger.FILE}: has not the line that was the last one when the plan "
                 f"was made, {plan.ledger_head}"
             )
-    if not said and (plan is not None or signers is not None):
-        faults.append(NO_LEDGER)
+    if said and without:
+        said.append(f"{len(without)} in no ledger")
+    if without and (plan is not None or signers is not None):
+        faults.append(
+            f"{without[0]}: is in no ledger, as are {len(without)} records of the system and the "
+            "dates; expected the folder of records, with its ledger"
+        )
     return "; ".join(said) or NO_LEDGER, faults
 
 
@@ -192,7 +215,11 @@ def _accept(
     present = [run for _, run in found if run.identity.time <= now]
     planned = acceptance_plan.load(plan) if plan else None
     folders = [path for path in records or (kept,) if path.is_dir()]
-    said, faults = _ledgers(folders, asked, planned, signers)
+    judged = [
+        path for path, run in found
+        if run.place.system == asked.system and asked.since <= run.identity.time < asked.until
+    ]  # fmt: skip
+    said, faults = _ledgers(folders, judged, asked, planned, signers)
     unread += faults
     verdict = judging.judge(asked, present, unread, planned, said)
     try:
@@ -201,7 +228,7 @@ def _accept(
         raise UnderstudyError(f"{output}: cannot be written: {error.strerror}") from None
     write_text(output, page.render(verdict))
     for reason in unread:
-        print_error(UnderstudyError(f"left out: {reason}"))
+        print_error(UnderstudyError(reason if reason in faults else f"left out: {reason}"))
     if pdf is not None:
         times = [run.identity.time for run in page.evidence(verdict)]
         try:
@@ -220,6 +247,8 @@ def _accept(
                 f"{finding.mark.demand}: {finding.result}: {finding.why}"
             )
             click.echo(printable(line))
+            if finding.omitted:
+                click.echo(printable(f"{'':9}  {finding.omitted}"))
         click.echo(printable(f"sessions: {verdict.sessions}\nrecords: {verdict.kept}"))
         click.echo(f"{printable(verdict.sentence)}\npage: {output}")
     return verdict.state

@@ -259,21 +259,25 @@ def prune(
 def verify(folder: Path | None, signers: Path | None) -> None:
     """Compare the records with their ledger: which were edited, removed or added since.
 
-    The exit status is 1 if any was, or if nobody of --signers signed the ledger, and 2 without a
-    ledger.
+    The exit status is 1 if any was, or if nobody of --signers signed the whole ledger, and 2
+    without a ledger. What `understudy records` removed or set aside is counted.
     """
     of = folder or store.folder()
     found = ledger.audit(of)
     if found is None:
         raise UnderstudyError(f"{of}: no {ledger.FILE}, which the first record that is kept makes")
-    for fault in found.faults:
+    faults = [fault for fault in found.faults if not fault.told]
+    for fault in faults:
         print_error(UnderstudyError(f"{of / fault.file}: {fault.what}"))
-    bad = bool(found.faults)
-    words = f"{found.records} records, {len(found.faults)} faults, head {found.head}"
+    bad = bool(faults)
+    words = f"records: {found.records}, faults: {len(faults)}, head: {found.head}"
+    if removed := len(found.faults) - len(faults):
+        words += f", removed or set aside by commands: {removed}"
     if signers is not None:
         try:
             who, after = ledger.signer(of, signers)
-            words += f", signed by {who}, {after} lines after it"
+            words += f", signed by {who}, lines after it: {after}"
+            bad |= bool(after)
         except UnderstudyError as error:
             print_error(error)
             bad = True

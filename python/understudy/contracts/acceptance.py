@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from understudy import units
-from understudy.contracts import human, run, workload
+from understudy.contracts import human, run, schema, workload
 from understudy.errors import UnderstudyError
 
 KIND = "acceptance"
@@ -83,6 +83,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 )  # fmt: skip
 _OF_METRICS = frozenset({"operation", "stream", "cache", "statistic", "quantile"})
 QUANTILE = "99 %"
+LEAST_QUANTILE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +176,12 @@ def load(path: Path) -> Acceptance:
 
 
 def _night_s(row: dict[str, Any], path: Path) -> float:
+    for key in ("since", "until"):
+        if not schema.is_time(row[key]):
+            raise UnderstudyError(
+                f"{path}: {key}: expected a day of the calendar, or a second of one, such as "
+                f"2026-01-31 or 2026-01-31T20:00:00Z, found {row[key]}"
+            )
     if row["since"] >= row["until"]:
         raise UnderstudyError(
             f"{path}: until: expected a time after since, {row['since']}, found {row['until']}"
@@ -217,8 +224,8 @@ def _mark(row: dict[str, Any], where: str) -> Mark:
             quantile = units.parse_quantity(row.get("quantile", QUANTILE), units.FRACTION)
         except UnderstudyError as error:
             raise fault("quantile", str(error)) from None
-        if not 0 < quantile <= 1:
-            raise fault("quantile", f"expected a share up to 100 %, found {row['quantile']!r}")
+        if not LEAST_QUANTILE <= quantile <= 1:
+            raise fault("quantile", f"expected 50 % to 100 %, found {row['quantile']!r}")
     if program == PLAYER:
         _known_workload(row["workload"], fault)
     for key in row.get("where", ()):

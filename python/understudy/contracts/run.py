@@ -159,6 +159,11 @@ def from_row(row: dict[str, Any], where: str) -> Run:
             "a run record of a measurement"
         )
     schema.check(row, where)
+    if not schema.is_time(row["identity"]["time"]):
+        raise UnderstudyError(
+            f"{where}: identity.time: expected a time of the calendar, such as "
+            f"2026-01-31T23:59:59Z, found {row['identity']['time']}"
+        )
     identity, place, storage, producer = (
         row[key] for key in ("identity", "place", "storage", "producer")
     )

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import zlib
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,12 @@ def _schema(name: str, where: str) -> dict[str, Any]:
         f"{where}: schema: {name} is too old to be read; convert the file with understudy migrate "
         f"of an earlier version, to one of {now['$id']} at most"
     )
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a day of the calendar, or a second of one, in UTC."""
+    try:
+        datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return False
+    return True

@@ -21,6 +21,7 @@ from understudy.errors import UnderstudyError
 from understudy.judge import level, metrics, pins
 from understudy.judge.cache import IN_MEMORY, memory_of_nodes, remedies, volume
 from understudy.judge.conditions import RESTART_SUFFIX, Condition, Measured, described, method_of
+from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.rows import nights_of
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
@@ -169,8 +170,13 @@ class Verdict:
         }[self.state]  # fmt: skip
         left_out = len(self.unread)
         if left_out:
-            more.append(f"{left_out} record{'s' * (left_out != 1)} left out")
+            more.append(f"{left_out} fault{'s' * (left_out != 1)} of records")
         return f"{head}: {', '.join([counts, *more])}."
+
+    @property
+    def left_out(self) -> int:
+        """Runs that a mark is of and that do not count for it, of all marks."""
+        return sum(len(finding.left_out) for finding in self.findings)
 
     @property
     def first(self) -> Finding | None:
@@ -263,6 +269,12 @@ def _row(mark: Mark, run: Run) -> RunRow:
     values = tuple(_VALUES[mark.metric](mark, run, measurement))
     if not values and mark.of.scatters:
         raise UnderstudyError(_nothing(mark, measurement))
+    if mark.metric not in _EXACT and mark.program == PLAYER:
+        error = next(_errors(mark, run, measurement))
+        if error > LIMIT_FRACTION:
+            raise UnderstudyError(
+                f"run {run.identity.id} moved {error:.0%} more or less than its workload has"
+            )
     served, remedy = _served(mark, run, measurement)
     return RunRow(
         run=run, values=values, failure=None, served=served, remedy=remedy,
@@ -556,7 +568,15 @@ def _data_errors(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
         return _with(made, FAIL, f"{mark.text(wrong)} read back differ from what was written")
     if not compared or len(compared) < len(good):
         return _with(made, UNDECIDED, f"contents compared in {len(compared)} of {len(rows)} runs")
-    return _enough(_with(made, PASS, f"no wrong byte in {len(compared)} runs"))
+    least = min(_compared_bytes(row) for row in compared)
+    why = f"no wrong byte in {len(compared)} runs, of at least {units.size(least)} each"
+    return _enough(_with(made, PASS, why))
+
+
+def _compared_bytes(row: RunRow) -> int:
+    measurement = producers.measured(row.run)
+    checked = getattr(measurement, "verification", None)
+    return int(checked.bytes) if checked else 0
 
 
 def _survival(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:

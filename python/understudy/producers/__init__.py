@@ -49,6 +49,7 @@ STORAGE_FACTS = (
     "type", "source", "mount_point", "mount_options", "total_bytes", "free_bytes", "total_inodes",
     "free_inodes", "client_version", "server_version", "health", "default_layout",
 )  # fmt: skip
+FACTS = ("place", "storage", "software", "producer", "cache")  # of a record, beside its results
 PLACES = ("type", "mount_point")  # where a run was, of these
 
 
@@ -264,6 +265,9 @@ def _compared(run: Run, row: dict[str, Any], where: str) -> Measurement:
     if run.producer.workload is not None:
         played = Played(name=measurement.workload.name, sha256=measurement.workload_sha256)
         stated |= {"producer.workload": (played, run.producer.workload)}
+    if here.nodes and run.place.nodes:
+        ranks = [[node.ranks for node in nodes] for nodes in (here.nodes, run.place.nodes)]
+        stated |= {"place.nodes": (ranks[0], ranks[1])}
     stated |= {
         f"storage.{key}": (kept, getattr(run.storage, key))
         for key in PLACES if (kept := measurement.storage.get(key)) is not None
@@ -393,6 +397,7 @@ def load_measured(
 ) -> list[tuple[Path, Run, Measurement | None]]:
     """The same with their measurements; None where a run failed."""
     loaded: dict[int, tuple[Path, Run, Measurement | None]] = {}
+    facts: dict[int, dict[str, str]] = {}  # of records, by number and identifier
     contents: dict[str, set[int]] = {}
     known = _Contents()
     recorded: dict[Path, dict[str, Any] | None] = {}  # by the folder of the record
@@ -411,6 +416,11 @@ def load_measured(
         if path.name == RECORD_FILE:
             recorded[path.parent] = run.measurement
         same = known.number(run)
+        if row.get("schema") == runs.SCHEMA and run.measurement is not None:
+            # One measurement with other facts beside it, such as the memory of the nodes.
+            told = schema.digest({key: row.get(key) for key in FACTS})
+            if facts.setdefault(same, {}).setdefault(run.identity.id, told) != told:
+                contents.setdefault(run.identity.id, set()).add(-1)
         contents.setdefault(run.identity.id, set()).add(same)
         if same not in loaded or _rank(run) < _rank(loaded[same][1]):
             loaded[same] = (path, run, measurement)

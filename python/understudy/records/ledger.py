@@ -36,6 +36,7 @@ class Fault:
 
     file: str
     what: str
+    told: bool = False  # a command removed it, as the ledger says
     time: str | None = None
     system: str | None = None
 
@@ -106,6 +107,8 @@ def _names(of: Path) -> set[str]:
 
 def audit(of: Path) -> Audit | None:
     """Compare the folder with its ledger; None of a folder without one."""
+    if (of / FILE).is_symlink():
+        raise UnderstudyError(f"{of / FILE}: is a symbolic link; expected a file")
     try:
         data = (of / FILE).read_bytes()
     except FileNotFoundError:
@@ -130,7 +133,11 @@ def audit(of: Path) -> Audit | None:
             continue
         last = known.pop(name, row)
         gone[name] = Fault(
-            file=name, what=f"was {row['action']}", time=last["time"], system=last["system"]
+            file=name,
+            what=f"was {row['action']}",
+            told=True,
+            time=last["time"],
+            system=last["system"],
         )
     there = _names(of)
     for name, row in sorted(known.items()):
