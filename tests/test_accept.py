@@ -622,7 +622,7 @@ def test_what_was_planned_and_not_run_is_named(tmp_path: Path, site: Path) -> No
     assert found.exit_code == 3 and made["marks"][0]["missing_sessions"] == [4]
     assert made["marks"][0]["left_out"] == ["not planned"]
     told = "7 sessions planned, 6 run, 0 with failed runs, missing: 4"
-    assert made["sessions"] == told and told in (tmp_path / "p.html").read_text()
+    assert made["sessions"].startswith(told) and told in (tmp_path / "p.html").read_text()
     store.keep(in_turn(played(tmp_path, 21), plan, 4))
     found = accept(path, "--plan", plan, "-o", tmp_path / "p.html")
     assert found.exit_code == 0 and "none missing" in found.stdout, found.output
@@ -722,7 +722,7 @@ def test_a_signature_of_the_ledger(tmp_path: Path, site: Path) -> None:
     lines = (site / ledger.FILE).read_text().splitlines(keepends=True)
     (site / ledger.FILE).write_text("".join([*lines[1:], lines[0]]))
     done = run_records("verify", "--signers", signers)
-    assert done.exit_code == 1 and "ssh-keygen verify" in done.stderr
+    assert done.exit_code == 1 and "is no signature of ledger.jsonl by" in done.stderr
 
 
 def test_several_sessions_write_one_ledger(tmp_path: Path, site: Path) -> None:

@@ -140,15 +140,17 @@ class Verdict:
     @property
     def sessions(self) -> str:
         """Of the plan, in words: planned, run, failed and missing."""
+        night = f"those within {units.quantity(self.acceptance.night_s, units.SECONDS)} count once"
         if self.plan is None:
-            return "no plan: sessions that were left away do not show"
+            return f"{night}; no plan: what was left away does not show"
         names = {self.plan.turn(k): k for k in range(1, self.plan.sessions + 1)}
         rows = [row for f in self.findings for row in f.rows]
         run = {row.run.identity.turn for row in rows}
         failed = {row.run.identity.turn for row in rows if row.failure is not None}
         missing = [str(k) for name, k in names.items() if name not in run]
         told = f"{len(names)} sessions planned, {len(run)} run, {len(failed)} with failed runs, "
-        return told + (f"missing: {', '.join(missing)}" if missing else "none missing")
+        told += f"missing: {', '.join(missing)}" if missing else "none missing"
+        return f"{told}; {night}"
 
     @property
     def state(self) -> str:

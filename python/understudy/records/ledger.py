@@ -210,6 +210,10 @@ def signer(of: Path, allowed: Path) -> tuple[str, int]:
             ["-Y", "verify", "-f", str(allowed), "-I", name, "-n", NAMESPACE, "-s", str(made)],
             signed,
         )
+    except UnderstudyError as error:
+        raise UnderstudyError(
+            f"{path}: is no signature of {FILE} by anybody in {allowed}: {error}"
+        ) from None
     finally:
         made.unlink(missing_ok=True)
     return printable(name), data[count:].count(b"\n")
