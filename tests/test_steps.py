@@ -86,3 +86,12 @@ def test_the_places_are_those_of_ruptures(count: int) -> None:
         levels = np.array(series(seed, 50, loss=0.2))
         made = ruptures.Dynp(model="l2", min_size=steps.FEWEST, jump=1).fit(levels)
         assert [*steps.partition(levels, count), 50] == made.predict(n_bkps=count)
+
+
+@pytest.mark.parametrize("ratio", [1 / 1.4, 1.4])
+@pytest.mark.parametrize("night", [2, 5, 8, 13, 16])
+def test_a_bad_night_does_not_move_a_step(ratio: float, night: int) -> None:
+    dice = np.random.default_rng(4)
+    levels = dice.normal(0, 0.02, 22) + math.log(ratio) * (np.arange(22) >= 11)
+    levels[night] += math.log(0.45)
+    assert steps.fit([float(v) for v in levels]).points == (11,)

@@ -5,7 +5,8 @@ left of it resembles the session before (an autoregression of the first order, a
 `judge.change`). Each candidate costs -2 log of its likelihood, STEP for each step and LINE for a
 line; the cheapest is taken. The two prices are chosen by the rate of false alarms, see
 benchmarks/trends.py and docs/statistics.md. Steps stand where the squares of the residuals are
-least, found exactly (Auger and Lawrence, Bulletin of Mathematical Biology 51, 1989).
+least, found exactly (Auger and Lawrence, Bulletin of Mathematical Biology 51, 1989), and are then
+moved to where the absolute deviations are, which a bad night beside a step moves less.
 
 A session further than FAR scatters from what was fitted before counts as one at that distance
 (Huber), so that bad nights make no step; it is told as an outlier.
@@ -79,6 +80,7 @@ def fit(logarithms: Sequence[float]) -> Fit:
         before = points, line
         points, line, resemblance = _cheapest(near)
         slope = float(_solve(near, _terms(len(y), points, line))[0][-1]) if line else 0.0
+        points = _settled(y - slope * np.arange(len(y)), points)
         fitted = _fitted(y, points, slope)
         if before == (points, line):
             break
@@ -96,6 +98,21 @@ def _fitted(y: Floats, points: Points, slope: float) -> Floats:
     return np.asarray(
         drift + np.concatenate([np.full(len(part), np.median(part)) for part in parts])
     )
+
+
+def _settled(y: Floats, points: Points) -> Points:
+    """Each step where the absolute deviations from the medians around it are least: a session that
+    lies far from the fit can belong to the part on the other side."""
+    found = list(points)
+    for k in range(len(found)):
+        start, *_, end = [0, *found, len(y)][k : k + 3]
+        places = range(start + FEWEST, end - FEWEST + 1)
+        found[k] = min(places, key=lambda p: (_away(y[start:p]) + _away(y[p:end]), p))
+    return tuple(found)
+
+
+def _away(part: Floats) -> float:
+    return float(np.abs(part - np.median(part)).sum())
 
 
 def _around(y: Floats) -> Floats:
