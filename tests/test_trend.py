@@ -188,6 +188,13 @@ def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
     assert path.read_text().startswith("# mine\nschema: understudy/acknowledgements/1\n")
 
 
+@pytest.mark.parametrize("words", ["Replay n", "n", "Replay"])
+def test_words_of_a_case_name_it(site: Path, words: str) -> None:
+    upgraded(site)
+    assert acknowledge(f"{words}@2026-08-16").exit_code == 0
+    assert "0 open changes, 1 acknowledged" in trend().stdout
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [

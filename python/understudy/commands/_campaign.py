@@ -229,7 +229,7 @@ class Campaign:
 
     def _expect_same(self) -> None:
         path, now = self.folder / "campaign.json", self.settings()
-        if not self.turns() or not path.exists():
+        if not self._ran() or not path.exists():
             write_text(path, json.dumps(now, indent=1) + "\n")
             return
         try:
@@ -245,16 +245,24 @@ class Campaign:
                 f"{json.dumps(now[changed])}; expected the same, or another name"
             )
 
+    def _rows(self) -> list[tuple[str, str | None, str | None]]:
+        """Campaign, turn and case of its records."""
+        if not store.folder().is_dir():
+            return []
+        where = "campaign IN (?, ?)", tuple(self.of_side(name) for name in SIDES)
+        return [(c, t, case) for c, t, case in index.of_folder().select(
+            ("campaign", "turn", "case"), *where)]  # fmt: skip
+
+    def _ran(self) -> bool:
+        """Whether any case ran: a session in which none was selected binds nobody."""
+        self.turns()
+        return any(case is not None for _, _, case in self._rows())
+
     def turns(self) -> dict[int, bool]:
         """The turns of which there are records, and whether each is whole: both sides ran, and no
         session was ended."""
-        if not store.folder().is_dir():
-            return {}
         known: dict[int, dict[str, bool]] = {}
-        campaigns = {self.of_side(name): name for name in SIDES}
-        where = "campaign IN (?, ?)", tuple(campaigns)
-        rows = index.of_folder().select(("campaign", "turn", "case"), *where)
-        for campaign, turn, case in rows:
+        for campaign, turn, case in self._rows():
             name, _, number = (turn or "").rpartition("/")
             if name != self.name:
                 raise UnderstudyError(

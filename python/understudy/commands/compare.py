@@ -136,9 +136,8 @@ def compare(
             raise UnderstudyError(f"{word}: selects no run{limits} that can be read")
         for digest, row in index.connection.execute("SELECT hash, row FROM conditions"):
             conditions[digest] = row
-        if across:
-            for row in found:
-                conditions.setdefault(row.condition, None)
+        for row in found:
+            conditions.setdefault(row.condition, conditions[row.whole])
         return found
 
     def tell(index: indexes.Index, where: select.Where) -> None:
@@ -151,10 +150,8 @@ def compare(
             print_error(UnderstudyError(f"left out: {more} more, {len(found)} in all"))
 
     def differ(one: str, other: str) -> str:
-        texts = [conditions.get(one), conditions.get(other)]
-        if None in texts:
-            return "besides the keys of --across"
-        return comparing.differences(*(json.loads(str(text)) for text in texts))
+        first, second = (json.loads(conditions[digest]) for digest in (one, other))
+        return comparing.differences(first, second, across)
 
     past = rows(history) if history else []
     first, second = rows(before), rows(after)

@@ -63,7 +63,10 @@ def command(
     for one in series:
         found = planning.need(one.values, share, len(series), repetitions or 0)
         if found is None:
-            notes.append(f"{one.name}: one session does not tell how far sessions differ")
+            notes.append(
+                f"{one.name}: one night does not tell how far nights differ; expected "
+                "runs of at least two nights"
+            )
             lines.append((one.name, "1", "", "", "", "", "", ""))
             open_.add(one.subject)
             continue

@@ -12,7 +12,7 @@ from understudy.cli import print_error
 from understudy.contracts import acknowledgements
 from understudy.contracts.acknowledgements import Acknowledgement
 from understudy.errors import UnderstudyError
-from understudy.files import expect_new, expect_not_read, write_text
+from understudy.files import expect_not_read, expect_page, write_text
 from understudy.judge import trend as trends
 from understudy.judge.trend import Trend
 from understudy.records import index as indexes
@@ -27,14 +27,15 @@ from understudy.report import trend as pages
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
     help="HTML file to write, with figures.",
 )  # fmt: skip
-@click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
+@click.option("-f", "--force", is_flag=True, help="Replace a file that is no page of understudy.")
 @click.option(
     "--folder", type=click.Path(path_type=Path, file_okay=False),
     help="The folder of records.  [default: that of the site]",
 )  # fmt: skip
 @click.option(
     "--acknowledge", "known", metavar="CASE@DATE", multiple=True,
-    help="Note that a change of a case is known: the day of the first session after it.",
+    help="Note that a change of a case is known: words that name the case, and the day of the "
+    "first session after it.",
 )  # fmt: skip
 @click.option("--why", help="The reason for --acknowledge.")
 @click.option("--by", help="Who acknowledges.  [default: the user]")
@@ -59,7 +60,8 @@ def command(
             "--why 'new firmware'"
         )
     expect_not_read(output, folder=folder)
-    expect_new(output, force)
+    if output is not None:
+        expect_page(output, force)
     index = indexes.of_folder(folder)
     where = select.equal(system=system, partition=partition)
     for message in index.unread_files(*where).values():
@@ -90,10 +92,21 @@ def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Ac
         for step in figure.open
     ]
     wanted = Acknowledgement(system=system, case=case, date=date, by=by, why=why)
-    for name, step in changes:
-        if name == case and step.before[:10] <= date <= step.time[:10]:
-            return replace(wanted, date=step.time[:10])
+    named = {
+        (name, step.time[:10])
+        for name, step in changes
+        if _named(case, name) and step.before[:10] <= date <= step.time[:10]
+    }
+    if len(named) == 1:
+        [(name, day)] = named
+        return replace(wanted, case=name, date=day)
     raise UnderstudyError(f"--acknowledge {word}: no open change; {_open(changes)}")
+
+
+def _named(words: str, case: str) -> bool:
+    """Whether words name a case: each is one of its own, or of its values, as in Replay n-n."""
+    own = {part for word in case.split() for part in (word, word.rpartition("=")[2])}
+    return set(words.split()) <= own
 
 
 def _open(changes: Sequence[tuple[str, trends.Step]]) -> str:

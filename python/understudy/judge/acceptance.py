@@ -501,7 +501,8 @@ def _every(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Find
         return _with(made, FAIL, f"{missed} of {len(values)} repetitions missed {mark.demand}")
     if made.nights < mark.sessions:
         return _with(made, UNDECIDED, _few(made))
-    return _with(made, PASS, f"all {len(values)} repetitions reached {mark.demand}")
+    what = f"all {len(values)} repetitions" if len(values) > 1 else "the only repetition"
+    return _with(made, PASS, f"{what} reached {mark.demand}")
 
 
 def _few(made: Finding) -> str:

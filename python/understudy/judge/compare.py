@@ -18,7 +18,7 @@ from understudy.errors import UnderstudyError
 from understudy.judge import change
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Change, Rule
 from understudy.judge.conditions import is_benchmark
-from understudy.judge.rows import NIGHT_H, Row, Subject, blocks, kinds_of, turned
+from understudy.judge.rows import NIGHT_H, Row, Subject, below, blocks, kinds_of, turned
 
 SHOWN_KEYS = 6  # of the differences between two conditions
 STORAGE, REPLICA, NEIGHBOUR, UNKNOWN = "storage", "library or layout", "noisy neighbour", ""
@@ -423,10 +423,11 @@ def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | 
 # -- conditions -----------------------------------------------------------------------------------
 
 
-def differences(one: runs.Condition, other: runs.Condition) -> str:
-    """In which keys two conditions differ: key: value before, value after."""
+def differences(one: runs.Condition, other: runs.Condition, across: Sequence[str] = ()) -> str:
+    """In which keys two conditions differ, besides those of --across: key: value before, value
+    after."""
     first, second = runs.differences([one, other])
-    keys = list(first)
+    keys = [key for key in first if not below(key, across)]
     told = [f"{key}: {_short(first[key])} before, {_short(second[key])} after" for key in keys]
     more = f"; and {len(keys) - SHOWN_KEYS} more keys" if len(keys) > SHOWN_KEYS else ""
     return "; ".join(told[:SHOWN_KEYS]) + more

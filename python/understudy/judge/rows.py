@@ -60,6 +60,7 @@ class Row:
     operations: dict[str | None, str] = field(default_factory=dict)
     run: str = ""
     key: str = ""  # equal for copies of one run
+    whole: str = ""  # the condition with the keys that may differ
 
 
 def read(
@@ -67,7 +68,7 @@ def read(
 ) -> list[Row]:
     """The runs that a selection names. Of keys in `across`, such as storage.server_version,
     conditions may differ; where place.partition is one of them, subjects have none."""
-    anywhere = [name for name in PLACE if _below(f"place.{name}", across)]
+    anywhere = [name for name in PLACE if below(f"place.{name}", across)]
     wanted = f"metric IN ({', '.join('?' * len(metrics))})"
     values = tuple(metrics)
     if not metrics:
@@ -100,7 +101,7 @@ def read(
                 subject=Subject(**{name: row[name] for name in Subject.__slots__}),
                 session=row["session"] or f"by hand {row['time'][:10]}", time=row["time"],
                 turn=row["turn"],
-                sha256=row["workload_sha256"], condition=reduced[digest],
+                sha256=row["workload_sha256"], condition=reduced[digest], whole=digest,
                 failure=row["failure"], seconds=row["seconds"],
                 canary=tuple(json.loads(row["canary"] or "[]")),
                 samples=tuple(found.get(row["number"], ())),
@@ -113,10 +114,10 @@ def read(
 def without(condition: runs.Condition, across: Sequence[str]) -> str:
     """The hash of a condition without some keys, a.b.c or all below a.b."""
     flat = runs.differences([condition, {}])[0]
-    return schema.digest({k: value for k, value in flat.items() if not _below(k, across)})
+    return schema.digest({k: value for k, value in flat.items() if not below(k, across)})
 
 
-def _below(key: str, names: Iterable[str]) -> bool:
+def below(key: str, names: Iterable[str]) -> bool:
     """Whether a key, a.b.c, is one of the names or below one."""
     return any(f"{key}.".startswith(f"{name}.") for name in names)
 
