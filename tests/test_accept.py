@@ -806,6 +806,15 @@ def test_a_measurement_that_contradicts_itself_cannot_be_read(
     assert done.exit_code == 3 and message in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_run_took_at_least_as_long_as_its_dumps(tmp_path: Path) -> None:
+    found = []
+    for one in seven(tmp_path):
+        row = json.loads(json.dumps(one.measurement))
+        row["repetitions"][0]["elapsed_s"] = 1e-9
+        found.append(replace(one, measurement=row))
+    assert finding(tmp_path, found, metric="elapsed", at_most="1 ms").state == "fail"
+
+
 def test_a_run_that_moved_other_bytes_decides_nothing(tmp_path: Path) -> None:
     half = min(d.bytes for s in workload.get(NAME).streams for d in s.dumps) // 2
     made = finding(tmp_path, seven(tmp_path, lost_bytes=half), at_least="1 MiB/s")

@@ -343,8 +343,11 @@ def _restarted(mark: Mark, measurement: Played, name: str, operation: str) -> bo
 
 
 def _elapsed(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
+    """At least the time until the last dump ended, whatever the record says."""
     assert isinstance(measurement, Played | ProgramRun), "with repetitions"
-    yield from (r.elapsed_s for r in measurement.repetitions)
+    for r in measurement.repetitions:
+        ends = (p.last_end_s for s in r.streams for d in s.dumps for p in d.phases)
+        yield max(r.elapsed_s, *ends)
 
 
 def _dump_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
