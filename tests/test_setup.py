@@ -304,6 +304,7 @@ def test_help_lists_every_file_of_the_room() -> None:
 # A file that does not exist in place of what each command reads; None: it reads none.
 MISSING: dict[str, list[str] | None] = {
     "accept": ["none.yaml"], "archive": ["none.darshan"], "calibrate": None,
+    "campaign": ["a", "--system", "none"],
     "compare": ["none", "none"], "compose": ["none.json"], "describe": ["none.darshan"],
     "doctor": None, "export": ["none.json", "-o", "a.tar.gz"],
     "fidelity": ["none.darshan", "none.darshan"], "migrate": ["none"],

@@ -186,19 +186,21 @@ def test_scaling_doubles_the_nodes_as_in_figure_9(
 
 
 def titan_lines(
-    folder: Path, names: str, *arguments: str, skipped: int = 0
+    folder: Path, names: str, *arguments: str, skipped: int = 0, program: str = ""
 ) -> list[tuple[str, str]]:
-    """Nodes and ranks asked of the batch system, and how the program is started; of each job."""
+    """Nodes and ranks asked of the batch system, and how the program is started; of each job that
+    starts it, the last line."""
     session = Session(folder, sample())
     session.program("understudy-replay", COLLECTIVE)
     done = session.run("--dry-run", "--system=titan", *arguments, names=names)
     assert done.returncode == 0, done.stdout + done.stderr
     assert cases(done.stdout)[1:] == (0, skipped), done.stdout
     scripts = [p.read_text() for p in (folder / "reframe" / "stage").rglob("rfm_job.sh")]
+    starts = [(s, re.findall(f"(?m)^aprun .*{program}.*$", s)) for s in scripts]
     return [
-        (re.search("(?m)^#PBS -l (nodes=.*)$", s)[1], re.findall("(?m)^aprun .*$", s)[-1])  # type: ignore[index]
-        for s in scripts
-    ]
+        (re.search("(?m)^#PBS -l (nodes=.*)$", s)[1], lines[-1])  # type: ignore[index]
+        for s, lines in starts if lines
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("figure", "arguments", "nodes", "counts"), [
@@ -237,15 +239,14 @@ def test_titan_gets_the_cases_of_the_skel_study(tmp_path: Path) -> None:
     cores = ",".join(map(str, CORES))
     found = titan_lines(
         tmp_path, "^Skel%.*ranks=128%ranks_per_aggregator=4%stripe_count=default%.*=chimera",
-        "-P", f"ranks={cores}", "-S", "Skel.pairs=1",
+        "-P", f"ranks={cores}", "-S", "Skel.pairs=1", program="chimera_skel",
     )  # fmt: skip
-    jobs = [(batch, line) for batch, line in found if "chimera_skel" in line]
     expected = {
         (f"nodes={n // 16}:ppn=16", n, method, text and text.format(n=n // 4))
         for n in CORES for method, text in PARAMETERS.items()
     }  # fmt: skip
     seen = set()
-    for batch, line in jobs:
+    for batch, line in found:
         start = re.search(r"^aprun -n (\d+) -N 16 .* -a (\w+) (?:-p '(.*?)' )?-i ", line)
         assert start, line
         seen.add((batch, int(start[1]), start[2], start[3]))

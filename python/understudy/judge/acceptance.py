@@ -6,21 +6,19 @@ against it. docs/how-to/accept-a-system.md defines each metric and how it is dec
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 
 from understudy import producers, units
 from understudy.contracts import run as runs
 from understudy.contracts.acceptance import EVERY, MDTEST, PLAYER, READ, Acceptance, Mark
 from understudy.contracts.acceptance_plan import Plan
-from understudy.contracts.measurement import Benchmark, DumpResult, Measurement, Played, ProgramRun
-from understudy.contracts.run import RECORD_FILE, Run
+from understudy.contracts.measurement import Benchmark, Measurement, Played
+from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
-from understudy.judge import level, metrics, pins
+from understudy.judge import level, mark_values, pins
 from understudy.judge.cache import IN_MEMORY, memory_of_nodes, remedies, volume
-from understudy.judge.conditions import RESTART_SUFFIX, Condition, Measured, described, method_of
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.rows import nights_of
 
@@ -268,11 +266,11 @@ def _row(mark: Mark, run: Run) -> RunRow:
         )  # fmt: skip
     measurement = producers.measured(run)
     assert measurement is not None, "a run that did not fail has a measurement"
-    values = tuple(_VALUES[mark.metric](mark, run, measurement))
+    values = tuple(mark_values.VALUES[mark.metric](mark, run, measurement))
     if not values and mark.of.scatters:
         raise UnderstudyError(_nothing(mark, measurement))
     if mark.metric not in _EXACT and mark.program == PLAYER:
-        error = next(_errors(mark, run, measurement))
+        error = next(mark_values.errors(mark, run, measurement))
         if error > LIMIT_FRACTION:
             raise UnderstudyError(
                 f"run {run.identity.id} moved {error:.0%} more or less than its workload has"
@@ -304,109 +302,6 @@ def _nothing(mark: Mark, measurement: Measurement) -> str:
     return f"no {what}; the runs have {', '.join(sorted(names)) or 'none'}"
 
 
-def _bandwidths(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """Of each repetition, bytes over the sum of the times from first open to last close."""
-    if isinstance(measurement, Benchmark):
-        for sample in run.samples:
-            if (sample.metric, sample.stream) == ("bandwidth_bytes_per_s", mark.operation):
-                yield sample.value
-        return
-    for repetition in measurement.repetitions:
-        streams = [s for s in repetition.streams if _belongs(mark, s.name, s.operation)]
-        elapsed_s = sum(d.elapsed_s for s in streams for d in s.dumps)
-        if elapsed_s > 0:
-            yield sum(s.bytes for s in streams) / elapsed_s
-
-
-def _belongs(mark: Mark, name: str, operation: str) -> bool:
-    return name == mark.stream if mark.stream else operation == mark.operation
-
-
-def _restarts(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """Seconds in which the checkpoints are read back."""
-    assert isinstance(measurement, Played), "of the player"
-    for repetition in measurement.repetitions:
-        streams = [
-            s for s in repetition.streams if _restarted(mark, measurement, s.name, s.operation)
-        ]
-        if streams:
-            yield sum(d.elapsed_s for s in streams for d in s.dumps)
-
-
-def _restarted(mark: Mark, measurement: Played, name: str, operation: str) -> bool:
-    if mark.stream:
-        return name in (mark.stream, mark.stream + RESTART_SUFFIX) and operation == READ
-    stream = described(measurement.workload, name)
-    return operation == READ and (
-        stream is None or stream.name != name or stream.role == "restart"
-    )
-
-
-def _elapsed(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """At least the time until the last dump ended, whatever the record says."""
-    assert isinstance(measurement, Played | ProgramRun), "with repetitions"
-    for r in measurement.repetitions:
-        ends = (p.last_end_s for s in r.streams for d in s.dumps for p in d.phases)
-        yield max(r.elapsed_s, *ends)
-
-
-def _dump_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """Of all dumps of a run, the quantile of their times from first open to last close."""
-    yield from _quantile(mark, measurement, lambda dump: dump.elapsed_s)
-
-
-def _rank_times(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """The same of the seconds that the slowest rank spent in one phase of a dump."""
-    yield from _quantile(mark, measurement, lambda dump: max(p.rank_s.max for p in dump.phases))
-
-
-def _quantile(
-    mark: Mark, measurement: Measurement, seconds: Callable[[DumpResult], float]
-) -> Iterator[float]:
-    assert isinstance(measurement, Played | ProgramRun) and mark.quantile, "of dumps"
-    found = [
-        seconds(dump)
-        for repetition in measurement.repetitions
-        for stream in repetition.streams
-        if _belongs(mark, stream.name, stream.operation)
-        for dump in stream.dumps
-    ]
-    if found:
-        yield metrics.quantile(found, mark.quantile)
-
-
-def _rates(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    for sample in run.samples:
-        if (sample.metric, sample.stream) == ("rate_per_s", mark.operation):
-            yield sample.value
-
-
-def _errors(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """The size of the worst error of payload."""
-    assert isinstance(measurement, Played), "of the player"
-    one = Measured(path=Path(RECORD_FILE), run=run, measurement=measurement)
-    alone = Condition(
-        method=method_of(one), facts=(), place=one.place, arm=run.identity.arm, runs=(one,)
-    )
-    yield abs(metrics.condition_error(alone))
-
-
-def _wrong_bytes(mark: Mark, run: Run, measurement: Measurement) -> Iterator[float]:
-    """Nothing where no byte was compared."""
-    checked = getattr(measurement, "verification", None)
-    if checked is not None and checked.bytes:
-        yield checked.wrong_bytes
-
-
-Values = Callable[[Mark, Run, Measurement], Iterator[float]]
-_VALUES: Mapping[str, Values] = {
-    "bandwidth": _bandwidths, "variability": _bandwidths, "restart": _restarts,
-    "elapsed": _elapsed, "dump-time": _dump_times, "rank-time": _rank_times,
-    "metadata-rate": _rates, "fidelity": _errors,
-    "data-errors": _wrong_bytes, "survival": _wrong_bytes,
-}  # fmt: skip
-
-
 def _served(mark: Mark, run: Run, measurement: Measurement) -> tuple[str, str]:
     """Whether the values are those of storage, and what would make them so."""
     if run.storage.type in IN_MEMORY:
@@ -428,8 +323,8 @@ def _names(mark: Mark, measurement: Measurement) -> set[str]:
         for s in measurement.repetitions[0].streams
         if mark.metric == "elapsed"
         or (mark.metric == "restart" and isinstance(measurement, Played)
-            and _restarted(mark, measurement, s.name, s.operation))
-        or _belongs(mark, s.name, s.operation)
+            and mark_values.restarted(mark, measurement, s.name, s.operation))
+        or mark_values.belongs(mark, s.name, s.operation)
     }  # fmt: skip
 
 

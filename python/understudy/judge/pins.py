@@ -119,6 +119,9 @@ def differs(run: Run, mark: Mark, pinned: str | None, planned: frozenset[str] | 
         )
     if planned is not None and run.identity.turn not in planned:
         return f"session of no plan ({run.identity.turn})" if run.identity.turn else "not planned"
+    asked, made = run.producer.options.get("repetitions"), run.measurement
+    if isinstance(asked, int) and made and len(made.get("repetitions", ())) < asked:
+        return f"{len(made['repetitions'])} of {asked} repetitions"
     scale_of_bytes = run.producer.options.get(BYTES_SCALE, 1)
     if scale_of_bytes != 1 and f"producer.options.{BYTES_SCALE}" not in mark.where:
         return f"bytes multiplied by {scale_of_bytes:g}"

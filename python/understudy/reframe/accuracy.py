@@ -3,7 +3,6 @@
 # ruff: noqa: RUF012 (ReFrame copies what stands in a class body)
 """Is a skeleton as fast as its application, as far as the machine can tell?"""
 
-import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -66,11 +65,6 @@ class Accuracy(Interleaved):
     def throughputs(self, arm: Arm) -> list[list[float]]:
         """Bytes/s of every step of every run, in the order of the rounds."""
         return self.samples(arm, "dump_bandwidth_bytes_per_s")
-
-    @run_after("init")
-    def expect_rounds(self) -> None:
-        if self.rounds < 2:
-            sys.exit(f"understudy: -S rounds={self.rounds}: expected at least 2, for intervals")
 
     def errors(self) -> dict[str, accuracy.Error]:
         """None if the skeleton ran alone; resampled once."""
