@@ -16,7 +16,7 @@ from tests.support import results as samples
 from tests.support.needs import need
 from tests.support.results import cases_in
 from understudy import producers
-from understudy.judge import programs
+from understudy.judge import accuracy, programs
 from understudy.paths import ROOT, where
 from understudy.reframe import evidence, skeleton
 from understudy.skel import listing
@@ -333,10 +333,12 @@ def test_the_mode_accept_asks_for_a_decision(session: Session) -> None:
     assert all(one["must_decide"] for one in json.loads(done.stdout)), done.stdout
 
 
-def test_one_round_is_refused(session: Session) -> None:
-    done = session.run("-l", "--system=localhost", "-S", "Skel.pairs=1")
-    assert done.returncode == 1
-    assert done.stderr.startswith("understudy: -S rounds=1: expected at least 2"), done.stderr
+def test_one_round_decides_nothing_and_ends_no_session(session: Session) -> None:
+    done = session.run("-l", "--system=localhost", "-S", "rounds=1")
+    assert done.returncode == 0, done.stderr
+    one = [[1e8, 1e8]]
+    found = accuracy.errors(one, one, (one, one))
+    assert {error.state() for error in found.values()} == {accuracy.UNDECIDED}
 
 
 def test_a_method_of_no_application_is_one_message(session: Session) -> None:
