@@ -40,6 +40,8 @@ SIZES = ((2, 2), (3, 3), (5, 5), (8, 8), (12, 12), (20, 20), (28, 7), (37, 1))
 REPETITIONS = (1, 3, 5)
 LOSSES = (0.0, 0.05, 0.1, 0.2, 0.3)
 IN_TURN, APART = "in turn", "apart"
+DESIGNS = [(APART, size) for size in SIZES]
+DESIGNS += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +180,7 @@ def cells(
     figures: int, seed: int, only: str = "", rule: Rule = Rule(),  # noqa: B008
     losses: Sequence[float] = LOSSES,
 ) -> Iterator[Cell]:  # fmt: skip
-    designs = [(APART, size) for size in SIZES]
-    designs += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
-    wanted = list(itertools.product(designs, REPETITIONS, NOISE, LOSSES))
+    wanted = list(itertools.product(DESIGNS, REPETITIONS, NOISE, LOSSES))
     for number, ((design, size), repetitions, name, loss) in enumerate(
         track(wanted, console=Console(stderr=True, quiet=not sys.stderr.isatty()))
     ):
@@ -231,27 +231,23 @@ def alarms(made: Sequence[Cell]) -> Iterator[str]:
 
 def power(made: Sequence[Cell], loss: float, cases: int, repetitions: int) -> Iterator[str]:
     """By noise and nights: the share of losses that are found."""
-    designs = [(APART, size) for size in SIZES]
-    designs += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
-    heads = [f"{d} {b}" if d == IN_TURN else f"{b}, {a}" for d, (b, a) in designs]
+    heads = [f"{d} {b}" if d == IN_TURN else f"{b}, {a}" for d, (b, a) in DESIGNS]
     yield f"| noise | {' | '.join(heads)} |"
     yield f"|---|{'---|' * len(heads)}"
     known = {(c.noise, c.design, c.before, c.after): c for c in made
              if (c.loss, c.cases, c.repetitions) == (loss, cases, repetitions)}  # fmt: skip
     for noise in NOISE:
-        cells = (known.get((noise, design, *size)) for design, size in designs)
+        cells = (known.get((noise, design, *size)) for design, size in DESIGNS)
         columns = (f"{100 * c.worse / c.figures:.0f}" if c else "" for c in cells)
         yield f"| {noise} | {' | '.join(columns)} |"
 
 
 def draw(path: Path, made: Sequence[Cell]) -> None:
     """Heat maps: the worst share of campaigns with a false alarm, and losses that are found."""
-    designs = [(APART, size) for size in SIZES]
-    designs += [(IN_TURN, size) for size in SIZES if size[0] == size[1]]
-    heads = [f"{b} in turn" if d == IN_TURN else f"{b}, {a}" for d, (b, a) in designs]
-    wrong, found = np.zeros((2, len(NOISE), len(designs)))
+    heads = [f"{b} in turn" if d == IN_TURN else f"{b}, {a}" for d, (b, a) in DESIGNS]
+    wrong, found = np.zeros((2, len(NOISE), len(DESIGNS)))
     for c in made:
-        at = (list(NOISE).index(c.noise), designs.index((c.design, (c.before, c.after))))
+        at = (list(NOISE).index(c.noise), DESIGNS.index((c.design, (c.before, c.after))))
         if c.cases < CAMPAIGNS[-1]:
             wrong[at] = max(wrong[at], 100 * c.alarms / c.campaigns)
         if (c.loss, c.cases, c.repetitions) == (0.1, 1, 3):

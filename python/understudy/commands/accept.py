@@ -165,8 +165,7 @@ def _ledgers(
         faults += [
             f"{folder / fault.file}: {fault.what}"
             for fault in found.faults
-            if fault.system in (None, asked.system)
-            and (fault.time is None or asked.since <= fault.time < asked.until)
+            if asked.covers(fault.system or asked.system, fault.time or asked.since)
         ]
         if plan is not None and plan.ledger_head not in (None, *found.heads):
             faults.append(
@@ -215,10 +214,7 @@ def _accept(
     present = [run for _, run in found if run.identity.time <= now]
     planned = acceptance_plan.load(plan) if plan else None
     folders = [path for path in records or (kept,) if path.is_dir()]
-    judged = [
-        path for path, run in found
-        if run.place.system == asked.system and asked.since <= run.identity.time < asked.until
-    ]  # fmt: skip
+    judged = [path for path, run in found if asked.covers(run.place.system, run.identity.time)]
     said, faults = _ledgers(folders, judged, asked, planned, signers)
     unread += faults
     verdict = judging.judge(asked, present, unread, planned, said)

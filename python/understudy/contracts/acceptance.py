@@ -159,6 +159,11 @@ class Acceptance:
     night_s: float
     marks: tuple[Mark, ...]
 
+    def covers(self, system: str | None, time: str) -> bool:
+        """Whether runs of a system that started then count. Texts of times compare as times; a
+        date is its midnight."""
+        return system == self.system and self.since <= time < self.until
+
 
 def load(path: Path) -> Acceptance:
     """The marks in a file; an UnderstudyError names the file, the key and what was expected."""

@@ -198,7 +198,7 @@ def judge(
                 f"expected the SHA-256 {plan.marks_sha256}, found {acceptance.sha256}"
             )
         planned = frozenset(plan.turn(k) for k in range(1, plan.sessions + 1))
-    counted = [run for run in found if _counts(run, acceptance)]
+    counted = [run for run in found if acceptance.covers(run.place.system, run.identity.time)]
     nights = _nights(counted, acceptance.night_s)
     claimed: set[str] = set()
     findings = []
@@ -235,12 +235,6 @@ def _whole(made: Finding, plan: Plan | None) -> Finding:
         return made
     named = ", ".join(map(str, missing))
     return _with(made, UNDECIDED, f"{made.why}, but sessions of the plan are missing: {named}")
-
-
-def _counts(run: Run, acceptance: Acceptance) -> bool:
-    """Texts of times compare as times; a date is its midnight."""
-    started = run.identity.time
-    return run.place.system == acceptance.system and acceptance.since <= started < acceptance.until
 
 
 def _session(run: Run) -> str:

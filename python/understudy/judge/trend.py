@@ -213,7 +213,7 @@ def _upgrades(index: Index, where: Where) -> list[Upgrade]:
         what = tuple(
             f"{name}: {first[name]} \N{RIGHTWARDS ARROW} {second[name]}"
             for name in first
-            if any(f"{name}.".startswith(f"{kept}.") for kept in VERSIONS)
+            if rows.below(name, VERSIONS)
         )
         if what:
             found.append(Upgrade(subject=subject, before=earlier, time=time, what=what))

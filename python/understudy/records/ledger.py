@@ -46,7 +46,6 @@ class Audit:
     """`head` is the SHA-256 of the last line; `records` are those that the ledger knows."""
 
     head: str
-    lines: int
     records: int
     faults: tuple[Fault, ...]
     heads: frozenset[str]  # of every line
@@ -151,8 +150,7 @@ def audit(of: Path) -> Audit | None:
         Fault(file=name, what="is not in the ledger") for name in sorted(there - known.keys())
     ]
     return Audit(
-        head=previous, lines=len(lines), records=len(known), faults=tuple(faults),
-        heads=frozenset(heads),
+        head=previous, records=len(known), faults=tuple(faults), heads=frozenset(heads),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ A drawing has its places in percent across, so that its text keeps its size on a
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from itertools import pairwise
 
 from understudy import __version__, units
@@ -265,10 +265,7 @@ def _minute(time: str) -> str:
 
 
 def _seconds(time: str) -> float:
-    return (
-        datetime.fromisoformat(time.replace("Z", "+00:00"))
-        - datetime(1970, 1, 1, tzinfo=timezone.utc)
-    ) / timedelta(seconds=1)
+    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
 def _count(number: int, noun: str) -> str:
