@@ -72,9 +72,14 @@ def cells(figures: int, seed: int) -> Iterator[Cell]:
             for margin in MARGINS:
                 state = states(levels, middle + math.log1p(-margin))
                 yield Cell(
-                    nights=nights, repetitions=repetitions, noise=name, margin=margin,
-                    figures=figures, passed=int((state > 0).sum()), failed=int((state < 0).sum()),
-                )  # fmt: skip
+                    nights=nights,
+                    repetitions=repetitions,
+                    noise=name,
+                    margin=margin,
+                    figures=figures,
+                    passed=int((state > 0).sum()),
+                    failed=int((state < 0).sum()),
+                )
 
 
 def shares(made: Sequence[Cell], margin: float, repetitions: int | None) -> NDArray[np.float64]:
@@ -82,8 +87,12 @@ def shares(made: Sequence[Cell], margin: float, repetitions: int | None) -> NDAr
     repetitions, else what passes (or fails, below it)."""
     found = np.zeros((len(NOISE), len(NIGHTS)))
     for (i, noise), (j, nights) in itertools.product(enumerate(NOISE), enumerate(NIGHTS)):
-        of = [c for c in made if (c.noise, c.nights, c.margin) == (noise, nights, margin)
-              and repetitions in (None, c.repetitions)]  # fmt: skip
+        of = [
+            c
+            for c in made
+            if (c.noise, c.nights, c.margin) == (noise, nights, margin)
+            and repetitions in (None, c.repetitions)
+        ]
         found[i, j] = 100 * max(
             c.wrong if margin == 0 else (c.passed if margin > 0 else c.failed) / c.figures
             for c in of
@@ -111,14 +120,21 @@ def main() -> None:
     print(*heat.table(list(NOISE), heads, shares(made, -0.1, 3), "{:.0f}"), sep="\n")
     if args.svg:
         heat.draw(
-            args.svg, list(NOISE), heads, "nights",
-            [("passed or failed at the limit (%)", wrong, 100 * ALLOWED),
-             ("passed with the limit 10 % below the median (%)", found, None)],
-        )  # fmt: skip
+            args.svg,
+            list(NOISE),
+            heads,
+            "nights",
+            [
+                ("passed or failed at the limit (%)", wrong, 100 * ALLOWED),
+                ("passed with the limit 10 % below the median (%)", found, None),
+            ],
+        )
     bad = [c for c in made if c.margin == 0 and c.wrong > ALLOWED]
     for c in bad:
-        print(f"{c.noise}, {c.nights} nights of {c.repetitions}: {c.passed} passed and {c.failed} "
-              f"failed of {c.figures} at the limit")  # fmt: skip
+        print(
+            f"{c.noise}, {c.nights} nights of {c.repetitions}: {c.passed} passed and {c.failed} "
+            f"failed of {c.figures} at the limit"
+        )
     print(f"{len(made)} cells; in {len(bad)} more than 5 % at the limit pass or fail")
 
 

@@ -104,10 +104,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.folder) as made:
         folder = Path(made)
         log = write_log(
-            folder / "large.darshan", nprocs=64, names=posix_names(options.files),
-            POSIX=posix_blocks(options.files), MPIIO=mpiio_blocks(options.files),
+            folder / "large.darshan",
+            nprocs=64,
+            names=posix_names(options.files),
+            POSIX=posix_blocks(options.files),
+            MPIIO=mpiio_blocks(options.files),
             stream_bytes=1 << 20,
-        )  # fmt: skip
+        )
         print(f"{options.files} files, {options.repetitions} runs each")
         status = measure(log, folder, "bzip2", theirs, options)
         back = folder / "bzip2.darshan"

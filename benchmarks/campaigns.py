@@ -32,10 +32,25 @@ LIMIT = "blkio.throttle.write_bps_device"
 FAIL_BELOW = "10%"
 RANKS, BYTES = 2, 12 << 20  # of each rank
 SELECTION = [
-    "-c", str(ROOT / "checks" / "replay.py"), "-n", "^Replay", "-P", "workload=bench",
-    "-P", "method=posix", "-P", "stripe_count=default", "-S", "fsync=1", "-S", "canary=1",
-    "-S", "verify=0", "-S", "time_scale=0",
-]  # fmt: skip
+    "-c",
+    str(ROOT / "checks" / "replay.py"),
+    "-n",
+    "^Replay",
+    "-P",
+    "workload=bench",
+    "-P",
+    "method=posix",
+    "-P",
+    "stripe_count=default",
+    "-S",
+    "fsync=1",
+    "-S",
+    "canary=1",
+    "-S",
+    "verify=0",
+    "-S",
+    "time_scale=0",
+]
 GROUPS = "UNDERSTUDY_BENCHMARK_GROUPS"  # directory of the control groups
 SYSTEM = f'''
 """This machine, with a control group for the jobs of each side."""
@@ -82,10 +97,15 @@ def checkpoint() -> str:
     """A workload of one checkpoint, many times what the limit lets through at once (0.1 s)."""
     data = Variable(name="data", type="byte", shape=(RANKS * BYTES,))
     stream = Stream(
-        name="checkpoint", role="checkpoint", operation="write", files="new",
-        layout="file-per-process", method="posix", transfer_bytes=1 << 20,
+        name="checkpoint",
+        role="checkpoint",
+        operation="write",
+        files="new",
+        layout="file-per-process",
+        method="posix",
+        transfer_bytes=1 << 20,
         dumps=(Dump(time_s=0, variables=(data,)),),
-    )  # fmt: skip
+    )
     return sides.workload(RANKS, stream)
 
 
@@ -143,9 +163,21 @@ def prepared(folder: Path, groups: Path) -> dict[str, str]:
 def campaign(name: str, turns: int, environment: dict[str, str]) -> tuple[int, dict[str, Any]]:
     """Run it, or what is left of it: exit status and verdicts of the comparison."""
     _, printed = understudy(
-        environment, "campaign", name, "--system", "throttled", "--before", "partition=before",
-        "--after", "partition=after", "--turns", str(turns), "--", *SELECTION, fine=(0,),
-    )  # fmt: skip
+        environment,
+        "campaign",
+        name,
+        "--system",
+        "throttled",
+        "--before",
+        "partition=before",
+        "--after",
+        "partition=after",
+        "--turns",
+        str(turns),
+        "--",
+        *SELECTION,
+        fine=(0,),
+    )
     words = shlex.split(printed.splitlines()[-1])[1:]
     status, text = understudy(
         environment, *words, "--fail-below", FAIL_BELOW, "--json", fine=(0, 1, 3)
@@ -158,9 +190,11 @@ def line(name: str, loss: float, status: int, found: dict[str, Any], took_s: flo
     states = ", ".join(one["state"] for one in verdicts) or "none"
     changes = ", ".join(
         f"{100 * (one['ratio'] - 1):+.1f} % ({100 * (one['low'] - 1):+.1f} to "
-        f"{100 * (one['high'] - 1):+.1f})" if one["low"] else f"{100 * (one['ratio'] - 1):+.1f} %"
+        f"{100 * (one['high'] - 1):+.1f})"
+        if one["low"]
+        else f"{100 * (one['ratio'] - 1):+.1f} %"
         for one in verdicts
-    )  # fmt: skip
+    )
     causes = ", ".join(dict.fromkeys(one["cause"] for one in verdicts if one["cause"]))
     return f"| {name} | {loss:.0%} | {status} | {states} | {changes} | {causes} | {took_s:.0f} s |"
 

@@ -94,7 +94,8 @@ NOISE = {
     "drift of 1 % a night": Noise(
         nights=lambda dice, figures, n: (
             dice.normal(0, BETWEEN, (figures, n)) - 0.01 * np.arange(n)
-        ), runs=_runs,
+        ),
+        runs=_runs,
     ),
     "bimodal": Noise(nights=_rarely(0.3, -0.3), runs=_runs),
     "heavy tails": Noise(
@@ -103,13 +104,18 @@ NOISE = {
     ),
     "one bad night of ten": Noise(nights=_rarely(0.1, -0.7), runs=_runs),
     "cache hit or miss": Noise(nights=_normal(BETWEEN), runs=_cached),
-}  # fmt: skip
+}
 
 
 def sides(
-    dice: Dice, noise: Noise, design: str, size: tuple[int, int], repetitions: int, loss: float,
+    dice: Dice,
+    noise: Noise,
+    design: str,
+    size: tuple[int, int],
+    repetitions: int,
+    loss: float,
     figures: int,
-) -> tuple[Floats, Floats]:  # fmt: skip
+) -> tuple[Floats, Floats]:
     """Logarithms of the medians of both sides, float64[figures, nights]."""
     before, after = size
     whole = noise.nights(dice, figures, before if design == IN_TURN else before + after)
@@ -177,9 +183,12 @@ class Cell:
 
 
 def cells(
-    figures: int, seed: int, only: str = "", rule: Rule = Rule(),  # noqa: B008
+    figures: int,
+    seed: int,
+    only: str = "",
+    rule: Rule = Rule(),  # noqa: B008
     losses: Sequence[float] = LOSSES,
-) -> Iterator[Cell]:  # fmt: skip
+) -> Iterator[Cell]:
     wanted = list(itertools.product(DESIGNS, REPETITIONS, NOISE, LOSSES))
     for number, ((design, size), repetitions, name, loss) in enumerate(
         track(wanted, console=Console(stderr=True, quiet=not sys.stderr.isatty()))
@@ -193,13 +202,22 @@ def cells(
             count = np.bincount(index, minlength=len(STATES)).tolist()
             wrong = (index == 1) | ((index == 0) & (loss == 0))
             yield Cell(
-                design=design, before=size[0], after=size[1], repetitions=repetitions,
-                noise=name, loss=loss, cases=cases, figures=figures, worse=count[0],
-                better=count[1], no_change=count[2], undecided=count[3],
+                design=design,
+                before=size[0],
+                after=size[1],
+                repetitions=repetitions,
+                noise=name,
+                loss=loss,
+                cases=cases,
+                figures=figures,
+                worse=count[0],
+                better=count[1],
+                no_change=count[2],
+                undecided=count[3],
                 campaigns=figures // cases,
                 alarms=int(wrong.reshape(-1, cases).any(axis=1).sum()),
                 silent=count[2] if loss > rule.limit else 0,
-            )  # fmt: skip
+            )
 
 
 def row(cell: Cell) -> str:
@@ -221,12 +239,15 @@ def alarms(made: Sequence[Cell]) -> Iterator[str]:
         for cases in CAMPAIGNS:
             of = [c for c in some if c.cases == cases]
             columns.append(f"{sum(c.alarms for c in of)} of {sum(c.campaigns for c in of)}")
-        worst = max((c for c in some if c.cases < CAMPAIGNS[-1]),
-                    key=lambda c: c.alarms / c.campaigns)  # fmt: skip
+        worst = max(
+            (c for c in some if c.cases < CAMPAIGNS[-1]), key=lambda c: c.alarms / c.campaigns
+        )
         lost = [c for c in some if c.loss > Rule().limit]
         silent = f"{sum(c.silent for c in lost)} of {sum(c.figures for c in lost)}"
-        yield (f"| {noise} | {design} | {' | '.join(columns)} | "
-               f"{worst.alarms / worst.campaigns:.2%} | {silent} |")  # fmt: skip
+        yield (
+            f"| {noise} | {design} | {' | '.join(columns)} | "
+            f"{worst.alarms / worst.campaigns:.2%} | {silent} |"
+        )
 
 
 def power(made: Sequence[Cell], loss: float, cases: int, repetitions: int) -> Iterator[str]:
@@ -234,8 +255,11 @@ def power(made: Sequence[Cell], loss: float, cases: int, repetitions: int) -> It
     heads = [f"{d} {b}" if d == IN_TURN else f"{b}, {a}" for d, (b, a) in DESIGNS]
     yield f"| noise | {' | '.join(heads)} |"
     yield f"|---|{'---|' * len(heads)}"
-    known = {(c.noise, c.design, c.before, c.after): c for c in made
-             if (c.loss, c.cases, c.repetitions) == (loss, cases, repetitions)}  # fmt: skip
+    known = {
+        (c.noise, c.design, c.before, c.after): c
+        for c in made
+        if (c.loss, c.cases, c.repetitions) == (loss, cases, repetitions)
+    }
     for noise in NOISE:
         cells = (known.get((noise, design, *size)) for design, size in DESIGNS)
         columns = (f"{100 * c.worse / c.figures:.0f}" if c else "" for c in cells)
@@ -254,9 +278,12 @@ def draw(path: Path, made: Sequence[Cell]) -> None:
             found[at] = 100 * c.worse / c.figures
     title = "campaigns with a false alarm, worst of 1 or 20 figures, repetitions, losses (%)"
     heat.draw(
-        path, list(NOISE), heads, "nights before, after",
+        path,
+        list(NOISE),
+        heads,
+        "nights before, after",
         [(title, wrong, 1.0), ("losses of 10 % found, 1 figure, 3 repetitions (%)", found, None)],
-    )  # fmt: skip
+    )
 
 
 def planned(noise: str, loss: float, cases: int, pilots: int, seed: int) -> Iterator[str]:
@@ -275,8 +302,10 @@ def planned(noise: str, loss: float, cases: int, pilots: int, seed: int) -> Iter
             found.append(float((states(*both, design, cases, Rule()) == 0).mean()))
         told = f"{noise}, {design}, campaigns of {cases}: {len(nights)} of {pilots} planned for"
         if nights:
-            told += (f", {min(nights)} to {max(nights)} nights, {np.median(nights):.0f} in the "
-                     f"middle, which find {100 * np.mean(found):.1f} %")  # fmt: skip
+            told += (
+                f", {min(nights)} to {max(nights)} nights, {np.median(nights):.0f} in the "
+                f"middle, which find {100 * np.mean(found):.1f} %"
+            )
         yield told
 
 
@@ -316,8 +345,10 @@ def main() -> None:
     silent = [c for c in made if c.silent > 0.01 * c.figures]
     for cell in dict.fromkeys([*bad, *silent]):
         print(row(cell))
-    print(f"{len(made)} cells; in {len(bad)} more than 1 % of campaigns have a false alarm, in "
-          f"{len(silent)} more than 1 % of losses are called no change")  # fmt: skip
+    print(
+        f"{len(made)} cells; in {len(bad)} more than 1 % of campaigns have a false alarm, in "
+        f"{len(silent)} more than 1 % of losses are called no change"
+    )
 
 
 if __name__ == "__main__":

@@ -37,11 +37,18 @@ class Bench:
         """CPU seconds of a run of the player."""
         rows = Variable(name="v", type="byte", shape=(self.files, self.file_bytes))
         stream = Stream(
-            name="files", role="input", operation="read", files="new", layout="flood",
-            method="posix", transfer_bytes=self.file_bytes, passes=passes, order=ORDERS[order],
+            name="files",
+            role="input",
+            operation="read",
+            files="new",
+            layout="flood",
+            method="posix",
+            transfer_bytes=self.file_bytes,
+            passes=passes,
+            order=ORDERS[order],
             files_per_directory=self.per_directory,
             dumps=(Dump(time_s=0, variables=(rows,)),),
-        )  # fmt: skip
+        )
         workload = self.folder / "workload.json"
         workload.write_text(sides.workload(self.ranks, stream))
         command = [*sides.on_ranks(self.mpiexec, self.ranks), self.replay, "-w", workload]
@@ -104,10 +111,15 @@ def main() -> None:
         loop = folder / "smallfiles"
         sides.run(folder, [compiler, "-O2", "-o", loop, SOURCE])
         bench = Bench(
-            replay=sides.program(asked.build, "understudy-replay"), loop=loop,
-            mpiexec=sides.launcher(), folder=folder, ranks=asked.ranks, files=asked.files,
-            file_bytes=asked.bytes, per_directory=asked.per_directory,
-        )  # fmt: skip
+            replay=sides.program(asked.build, "understudy-replay"),
+            loop=loop,
+            mpiexec=sides.launcher(),
+            folder=folder,
+            ranks=asked.ranks,
+            files=asked.files,
+            file_bytes=asked.bytes,
+            per_directory=asked.per_directory,
+        )
         bench.make()
         for order in ORDERS:
             compare(bench, order, asked.rounds, (1, 6))

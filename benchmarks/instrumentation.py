@@ -28,11 +28,19 @@ FILES = (50, 250)
 def workload(method: str, files: int, writes: int) -> str:
     """Files one after another, each with so many writes."""
     data = Variable(name="data", type="byte", shape=(TRANSFER_BYTES * writes,))
-    return sides.workload(1, Stream(
-        name="bench", role="checkpoint", operation="write", files="new",
-        layout="file-per-process", method=method, transfer_bytes=TRANSFER_BYTES,
-        dumps=tuple(Dump(time_s=0, variables=(data,)) for _ in range(files)),
-    ))  # fmt: skip
+    return sides.workload(
+        1,
+        Stream(
+            name="bench",
+            role="checkpoint",
+            operation="write",
+            files="new",
+            layout="file-per-process",
+            method=method,
+            transfer_bytes=TRANSFER_BYTES,
+            dumps=tuple(Dump(time_s=0, variables=(data,)) for _ in range(files)),
+        ),
+    )
 
 
 def count(
@@ -87,8 +95,11 @@ def main() -> None:
             without = added(replay, None, folder, method)
             under = added(replay, library, folder, method)
             for name, a, b in zip(("write", "open and close"), without, under, strict=True):
-                print(f"{method:6} {name:14} {a:10,.0f} without, {b:10,.0f} with Darshan, "
-                      f"{b - a:+10,.0f}", flush=True)  # fmt: skip
+                print(
+                    f"{method:6} {name:14} {a:10,.0f} without, {b:10,.0f} with Darshan, "
+                    f"{b - a:+10,.0f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -52,9 +52,12 @@ def runs(samples: int, sessions: int, folder: Path) -> list[Run]:
         night, hour = i % sessions, i // sessions % 24
         time = f"20{night // 336:02d}-{night // 28 % 12 + 1:02d}-{night % 28 + 1:02d}T{hour:02d}"
         identity = replace(
-            base.identity, id=f"{i:016x}", time=f"{time}:00:00Z", session=f"night-{night}",
+            base.identity,
+            id=f"{i:016x}",
+            time=f"{time}:00:00Z",
+            session=f"night-{night}",
             case="Replay",
-        )  # fmt: skip
+        )
         here = row["environment"] | {"started": identity.time}
         measurement = row | {"environment": here | {"host": f"node-{i}"}}
         made.append(replace(base, identity=identity, measurement=measurement))

@@ -199,9 +199,10 @@ def arguments() -> argparse.Namespace:
         help="fresh files beside IOR alone: no overwrites, no CPU time, no null overhead",
     )
     parser.add_argument(
-        "--fsync", action="store_true",
+        "--fsync",
+        action="store_true",
         help="flush each file, within the time of the write; without overwrites",
-    )  # fmt: skip
+    )
     return parser.parse_args()
 
 
@@ -232,9 +233,13 @@ def main() -> None:
     found = ior.find()
     with sides.folder_in(asked.directory) as folder:
         bench = Bench(
-            replay=replay, rewrite=rewrite, ior=found, mpiexec=mpiexec, folder=folder,
+            replay=replay,
+            rewrite=rewrite,
+            ior=found,
+            mpiexec=mpiexec,
+            folder=folder,
             flush=asked.fsync,
-        )  # fmt: skip
+        )
         if not asked.fresh_only:
             null_overhead(bench, asked.rounds, asked.operations)
         if not found:

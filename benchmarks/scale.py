@@ -36,8 +36,9 @@ class Cost:
 
     def run(self, command: Sequence[str | Path]) -> None:
         """Run it once more."""
-        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)  # fmt: skip
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
@@ -71,12 +72,22 @@ def measure(path: Path, parser: str | None, rounds: int) -> tuple[Cost, Cost]:
 
 def line(layout: str, job: Synthetic, size: int, ours: Cost, theirs: Cost) -> str:
     """A row of the table."""
-    cells = [layout, f"{job.records:,}", f"{size / 1e6:.1f}", f"{ours.median_s:.2f}",
-             f"{1e6 * ours.median_s / job.records:.2f}", f"{max(ours.peak_mib):.0f}"]  # fmt: skip
+    cells = [
+        layout,
+        f"{job.records:,}",
+        f"{size / 1e6:.1f}",
+        f"{ours.median_s:.2f}",
+        f"{1e6 * ours.median_s / job.records:.2f}",
+        f"{max(ours.peak_mib):.0f}",
+    ]
     if theirs.cpu_s:
         ratio = ours.median_s / theirs.median_s
-        cells += [f"{theirs.median_s:.2f}", f"{1e6 * theirs.median_s / job.records:.2f}",
-                  f"{max(theirs.peak_mib):.0f}", f"{ratio:.2f}"]  # fmt: skip
+        cells += [
+            f"{theirs.median_s:.2f}",
+            f"{1e6 * theirs.median_s / job.records:.2f}",
+            f"{max(theirs.peak_mib):.0f}",
+            f"{ratio:.2f}",
+        ]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -88,11 +99,22 @@ def draw(path: Path, found: dict[str, list[tuple[int, float, float | None]]]) ->
     axes = figure.add_subplot(xscale="log", xlabel="files in the log", ylabel="CPU per file, µs")
     for number, (layout, rows) in enumerate(found.items()):
         files = [row[0] for row in rows]
-        axes.plot(files, [row[1] for row in rows], "o-", color=f"C{number}",
-                  label=f"understudy describe: {NAMES[layout]}")  # fmt: skip
+        axes.plot(
+            files,
+            [row[1] for row in rows],
+            "o-",
+            color=f"C{number}",
+            label=f"understudy describe: {NAMES[layout]}",
+        )
         if all(row[2] is not None for row in rows):
-            axes.plot(files, [row[2] for row in rows], "s--", color=f"C{number}", mfc="none",
-                      label=f"darshan-parser --total: {NAMES[layout]}")  # fmt: skip
+            axes.plot(
+                files,
+                [row[2] for row in rows],
+                "s--",
+                color=f"C{number}",
+                mfc="none",
+                label=f"darshan-parser --total: {NAMES[layout]}",
+            )
     axes.set_ylim(bottom=0)
     axes.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})

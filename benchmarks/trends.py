@@ -74,10 +74,14 @@ def play(noise: str, sessions: int, loss: float, drift: float, series: int, seed
     ]
     placed = [len(one.told) == 1 and abs(one.told[0] - middle) <= 1 for one in found]
     return Cell(
-        noise=noise, sessions=sessions, loss=loss, drift=drift,
-        steps=float(np.mean([bool(one.told) for one in found])), placed=float(np.mean(placed)),
+        noise=noise,
+        sessions=sessions,
+        loss=loss,
+        drift=drift,
+        steps=float(np.mean([bool(one.told) for one in found])),
+        placed=float(np.mean(placed)),
         drifts=float(np.mean([one.drifts for one in found])),
-    )  # fmt: skip
+    )
 
 
 def table(

@@ -48,9 +48,13 @@ STORAGE = [
 DECIDED = ["-S Skel.must_decide=1"]  # undecided is a failure
 # On a stand-in for a system: small workloads on all of four nodes, with a target for each node.
 REHEARSAL = [
-    "-S scaling=strong", "-S ranks=8", "-S ranks_per_node=2", "-S max_bytes=32MiB",
-    "-P stripe_count=default,nodes", "-S campaign=rehearsal",
-]  # fmt: skip
+    "-S scaling=strong",
+    "-S ranks=8",
+    "-S ranks_per_node=2",
+    "-S max_bytes=32MiB",
+    "-P stripe_count=default,nodes",
+    "-S campaign=rehearsal",
+]
 
 site_configuration = {
     "systems": systems,

@@ -55,18 +55,67 @@ DAMAGE = re.compile(
 TRACES = Path(__file__).resolve().parents[1] / "traces"
 
 INTEGERS = (
-    0, 1, -1, 2, 3, 4, 5, 7, 100, 4096, 1 << 20, (1 << 31) - 1, 1 << 31, -(1 << 31), 1 << 32,
-    1 << 40, 1 << 53, 1 << 56, 1 << 60, (1 << 62) + 1, (1 << 63) - 1, -(1 << 63),
-)  # fmt: skip
+    0,
+    1,
+    -1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    100,
+    4096,
+    1 << 20,
+    (1 << 31) - 1,
+    1 << 31,
+    -(1 << 31),
+    1 << 32,
+    1 << 40,
+    1 << 53,
+    1 << 56,
+    1 << 60,
+    (1 << 62) + 1,
+    (1 << 63) - 1,
+    -(1 << 63),
+)
 FLOATS = (
-    0.0, -0.0, 1.0, -1.0, 1e-9, 5e-324, 1e-300, 99.5, 1e6, 1.7e9, 1e15, 1e18, 1e300, 1.8e308,
-    -1e300, float("inf"), float("-inf"), float("nan"),
-)  # fmt: skip
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    1e-9,
+    5e-324,
+    1e-300,
+    99.5,
+    1e6,
+    1.7e9,
+    1e15,
+    1e18,
+    1e300,
+    1.8e308,
+    -1e300,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+)
 NAMES = (
-    b"", b"\0", b"a\0b", b"/a\0\0", b"/0", b"/scratch/1", b"1" * 400, b"/" + b"9/" * 500,
-    b"\xff\xfe/\x1b[2J", b"/x.\xe2\x80\xae.1", b"heatmap:", b"heatmap:POSIX", b"<STDOUT>",
-    b"/d/1.2.3.4.5.6.7.8.9", b"/0.05/p", b"n" * 5000,
-)  # fmt: skip
+    b"",
+    b"\0",
+    b"a\0b",
+    b"/a\0\0",
+    b"/0",
+    b"/scratch/1",
+    b"1" * 400,
+    b"/" + b"9/" * 500,
+    b"\xff\xfe/\x1b[2J",
+    b"/x.\xe2\x80\xae.1",
+    b"heatmap:",
+    b"heatmap:POSIX",
+    b"<STDOUT>",
+    b"/d/1.2.3.4.5.6.7.8.9",
+    b"/0.05/p",
+    b"n" * 5000,
+)
 
 
 # -- logs to start from ---------------------------------------------------------------------------
@@ -81,52 +130,81 @@ def corpus(folder: Path, largest_bytes: int = 40_000) -> list[bytes]:
 
 def _made(path: Path) -> Iterator[bytes]:
     for version, order, compression in (
-        ("3.41", "little", "zlib"), ("3.00", "little", "none"), ("3.10", "big", "bzip2"),
+        ("3.41", "little", "zlib"),
+        ("3.00", "little", "none"),
+        ("3.10", "big", "bzip2"),
         ("3.21", "little", "zlib"),
-    ):  # fmt: skip
+    ):
         more = {"H5F": _H5F, "H5D": _H5D} if version in ("3.21", "3.41") else {}
         if version == "3.41":
             more["HEATMAP"] = [
-                {"id": 90, "rank": r, "bin_width_s": 0.5, "write_bins": [0, 9, 0, 9] * 50,
-                 "read_bins": [0] * 200} for r in range(4)
-            ]  # fmt: skip
+                {
+                    "id": 90,
+                    "rank": r,
+                    "bin_width_s": 0.5,
+                    "write_bins": [0, 9, 0, 9] * 50,
+                    "read_bins": [0] * 200,
+                }
+                for r in range(4)
+            ]
         write_log(
-            path, version=version, byte_order=order, compression=compression, names=_names(),
-            POSIX=_POSIX, MPIIO=_MPIIO, STDIO=_STDIO, DXT_POSIX=_DXT,
-            LUSTRE=[{"id": 1, "stripe_size_bytes": 1 << 20, "ost_ids": [1, 2, 3]}], **more,
-        )  # fmt: skip
+            path,
+            version=version,
+            byte_order=order,
+            compression=compression,
+            names=_names(),
+            POSIX=_POSIX,
+            MPIIO=_MPIIO,
+            STDIO=_STDIO,
+            DXT_POSIX=_DXT,
+            LUSTRE=[{"id": 1, "stripe_size_bytes": 1 << 20, "ost_ids": [1, 2, 3]}],
+            **more,
+        )
         yield path.read_bytes()
     write_log(
         path,
-        names=[(int(b["id"][n]), b"/s/d.%03d/p.%03d" % divmod(n, 4))
-               for b in posix_blocks(40, 4) for n in range(len(b))],
-        nprocs=4, POSIX=posix_blocks(40, 4),
-    )  # fmt: skip
+        names=[
+            (int(b["id"][n]), b"/s/d.%03d/p.%03d" % divmod(n, 4))
+            for b in posix_blocks(40, 4)
+            for n in range(len(b))
+        ],
+        nprocs=4,
+        POSIX=posix_blocks(40, 4),
+    )
     yield path.read_bytes()
 
 
 def _names() -> dict[int, bytes]:
     return {
-        **{n: b"/scratch/dump.%d" % n for n in range(1, 7)}, 10: b"/scratch/log.txt",
-        20: b"/scratch/all.bin", 30: b"/scratch/f.h5", 31: b"/scratch/f.h5:/a",
+        **{n: b"/scratch/dump.%d" % n for n in range(1, 7)},
+        10: b"/scratch/log.txt",
+        20: b"/scratch/all.bin",
+        30: b"/scratch/f.h5",
+        31: b"/scratch/f.h5:/a",
         90: b"heatmap:POSIX",
-    }  # fmt: skip
+    }
 
 
 def _row(module: str, number: int, rank: int, size: int, first_s: float) -> dict[str, float]:
     return {
-        "id": number, "rank": rank, f"{module}_BYTES_WRITTEN": size,
+        "id": number,
+        "rank": rank,
+        f"{module}_BYTES_WRITTEN": size,
         f"{module}_F_OPEN_START_TIMESTAMP": first_s,
         f"{module}_F_WRITE_START_TIMESTAMP": first_s,
         f"{module}_F_WRITE_END_TIMESTAMP": first_s + 0.5,
         f"{module}_F_CLOSE_END_TIMESTAMP": first_s + 0.6,
-    }  # fmt: skip
+    }
 
 
 _SIZES = {
-    "POSIX_WRITES": 4, "POSIX_OPENS": 4, "POSIX_MAX_BYTE_WRITTEN": (4 << 20) - 1,
-    "POSIX_ACCESS1_ACCESS": 1 << 20, "POSIX_ACCESS1_COUNT": 4, "POSIX_SIZE_WRITE_100K_1M": 4,
-}  # fmt: skip
+    "POSIX_WRITES": 4,
+    "POSIX_OPENS": 4,
+    "POSIX_MAX_BYTE_WRITTEN": (4 << 20) - 1,
+    "POSIX_ACCESS1_ACCESS": 1 << 20,
+    "POSIX_ACCESS1_COUNT": 4,
+    "POSIX_SIZE_WRITE_100K_1M": 4,
+}
 _POSIX = [
     *(_row("POSIX", n, -1, 4 << 20, 10.0 * n) | _SIZES for n in range(1, 7)),
     _row("POSIX", 10, 0, 0, 1.0) | {"POSIX_READS": 3, "POSIX_BYTES_READ": 999},
@@ -134,8 +212,10 @@ _POSIX = [
     | _SIZES
     | {"POSIX_MAX_BYTE_WRITTEN": (8 << 20) - 1, "POSIX_F_WRITE_END_TIMESTAMP": 95.0},
 ]
-_MPIIO = [_row("MPIIO", 20, -1, 8 << 20, 5.0)
-          | {"MPIIO_COLL_WRITES": 40, "MPIIO_F_WRITE_END_TIMESTAMP": 95.0}]  # fmt: skip
+_MPIIO = [
+    _row("MPIIO", 20, -1, 8 << 20, 5.0)
+    | {"MPIIO_COLL_WRITES": 40, "MPIIO_F_WRITE_END_TIMESTAMP": 95.0}
+]
 _STDIO = [
     _row("STDIO", 10, 0, 5000, 0.5)
     | {"STDIO_WRITES": 50, "STDIO_OPENS": 1, "STDIO_F_WRITE_END_TIMESTAMP": 90.0}
@@ -143,15 +223,25 @@ _STDIO = [
 _H5F = [{"id": 30, "rank": -1, "H5F_OPENS": 4, "H5F_FLUSHES": 20}]
 _H5D = [
     _row("H5D", 31, -1, 4000, 20.0)
-    | {"H5D_WRITES": 20, "H5D_DATATYPE_SIZE": 8, "H5D_DATASPACE_NPOINTS": 100,
-       "H5D_F_WRITE_END_TIMESTAMP": 80.0}
-]  # fmt: skip
+    | {
+        "H5D_WRITES": 20,
+        "H5D_DATATYPE_SIZE": 8,
+        "H5D_DATASPACE_NPOINTS": 100,
+        "H5D_F_WRITE_END_TIMESTAMP": 80.0,
+    }
+]
 _DXT = [
-    {"id": 20, "rank": r, "write_segments": [
-        (k << 20, 1 << 20, 5.0 + 30 * (k // 2) + 0.1 * k, 5.1 + 30 * (k // 2) + 0.1 * k)
-        for k in range(8)], "read_segments": []}
+    {
+        "id": 20,
+        "rank": r,
+        "write_segments": [
+            (k << 20, 1 << 20, 5.0 + 30 * (k // 2) + 0.1 * k, 5.1 + 30 * (k // 2) + 0.1 * k)
+            for k in range(8)
+        ],
+        "read_segments": [],
+    }
     for r in range(2)
-]  # fmt: skip
+]
 
 
 # -- edits ----------------------------------------------------------------------------------------
@@ -168,9 +258,11 @@ class Editor:
     def edit(self) -> None:
         """Apply one to four edits."""
         edits = (
-            [self.field] * 6 + [self.column] * 4 + [self.word] * 3
+            [self.field] * 6
+            + [self.column] * 4
+            + [self.word] * 3
             + [self.records, self.names, self.job, self.region, self.versions, self.bits]
-        )  # fmt: skip
+        )
         for _ in range(self.rng.choice((1, 1, 1, 2, 3, 4))):
             self.rng.choice(edits)()
 
@@ -197,8 +289,22 @@ class Editor:
         fields, data = self._layout(slot), self.parts.regions[1 + slot]
         size = 8 * (len(fields) or self.rng.choice((4, 6, 13)))
         if fields and self.rng.random() < 0.7:  # the counters that are used most
-            used = ("BYTES", "TIMESTAMP", "rank", "id", "WRITES", "READS", "ACCESS", "MAX_BYTE",
-                    "SIZE", "OPENS", "SYNCS", "FLUSHES", "RANK", "NPOINTS")  # fmt: skip
+            used = (
+                "BYTES",
+                "TIMESTAMP",
+                "rank",
+                "id",
+                "WRITES",
+                "READS",
+                "ACCESS",
+                "MAX_BYTE",
+                "SIZE",
+                "OPENS",
+                "SYNCS",
+                "FLUSHES",
+                "RANK",
+                "NPOINTS",
+            )
             alike = self.rng.choice([w for w in used if any(w in name for name in fields)])
             k = self.rng.choice([k for k, name in enumerate(fields) if alike in name])
         else:
@@ -533,9 +639,11 @@ def run(first: int, cases: int, seconds: float, keep: Path | None, verbose: bool
             if time.time() < begin + seconds:
                 running.extend(pool.submit(block.run) for block in islice(blocks, 1))
     spent = time.time() - begin
-    print(f"{sum(counts.values())} cases in {spent:.0f} s: {counts['described']} described, "
-          f"{counts['refused']} refused, {counts['failed']} failed; slowest {slowest[0]:.1f} s "
-          f"(seed {slowest[1]}), at most {largest} MiB")  # fmt: skip
+    print(
+        f"{sum(counts.values())} cases in {spent:.0f} s: {counts['described']} described, "
+        f"{counts['refused']} refused, {counts['failed']} failed; slowest {slowest[0]:.1f} s "
+        f"(seed {slowest[1]}), at most {largest} MiB"
+    )
     for place, count in kinds.most_common():
         print(f"{count:6} {place}")
     return counts["failed"]

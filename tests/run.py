@@ -25,9 +25,10 @@ SKIPS = ROOT / "tests" / "skips.txt"
 # The ranks of a test share a node: Open MPI starts faster if it looks for no networks, and hwloc
 # for no devices.
 ENVIRONMENT = {
-    "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "^tcp,openib,usnic,ofi",
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "^tcp,openib,usnic,ofi",
     "HWLOC_COMPONENTS": "-pci,-linuxio",
-} | os.environ  # fmt: skip
+} | os.environ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

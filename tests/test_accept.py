@@ -37,19 +37,33 @@ def marks(folder: Path, *rows: dict[str, Any], **more: Any) -> Path:
     base = {"name": "mark", "source": "Contract, row 1", "metric": "bandwidth", "workload": NAME}
     every = [base | ({"at_least": "1 MiB/s"} if "metric" not in row else {}) | row for row in rows]
     text = yaml.safe_dump(
-        {"schema": "understudy/acceptance/1", "title": "New storage", "system": "sample",
-         "supplier": "S", "customer": "C", "since": "2026-01-01", "until": "2026-02-01",
-         "marks": every} | more
-    )  # fmt: skip
+        {
+            "schema": "understudy/acceptance/1",
+            "title": "New storage",
+            "system": "sample",
+            "supplier": "S",
+            "customer": "C",
+            "since": "2026-01-01",
+            "until": "2026-02-01",
+            "marks": every,
+        }
+        | more
+    )
     path = folder / "marks.yaml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def played(
-    tmp_path: Path, k: int, *, session: str | None = None, failure: str | None = None,
-    cache: dict[str, Any] | None = STORAGE, campaign: str | None = None, **options: Any,
-) -> Run:  # fmt: skip
+    tmp_path: Path,
+    k: int,
+    *,
+    session: str | None = None,
+    failure: str | None = None,
+    cache: dict[str, Any] | None = STORAGE,
+    campaign: str | None = None,
+    **options: Any,
+) -> Run:
     """A run of n-n in a session of its own; its seed is its number."""
     row = samples.result(workload.get(NAME), seed=k, **options)
     row["environment"]["started"] = f"2026-01-{k % 28 + 1:02d}T00:00:{k // 28:02d}Z"
@@ -113,7 +127,7 @@ def test_the_examples_are_valid() -> None:
         ({"where": {"place.job_id": "1"}}, "marks.0.where.place.job_id (mark): no key of a cond"),
         ({"where": {"storage.type.x": 1}}, "where.storage.type.x (mark): no key of a condition"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_message(tmp_path: Path, row: dict[str, Any], message: str) -> None:
     path = marks(tmp_path, row)
     with pytest.raises(UnderstudyError) as caught:
@@ -189,13 +203,16 @@ def test_a_failed_run_counts_against(tmp_path: Path) -> None:
 
 def test_a_run_that_failed_early_is_of_its_case(tmp_path: Path) -> None:
     lost = producers.record(
-        tmp_path / "missing.json", failure="no such program", producer="player",
+        tmp_path / "missing.json",
+        failure="no such program",
+        producer="player",
         place=Place(system="sample", partition="disk"),
         identity=Identity(
-            session="x", case=f"Replay %workload={NAME} %method=posix",
+            session="x",
+            case=f"Replay %workload={NAME} %method=posix",
             time="2026-01-02T00:00:00Z",
         ),
-    )  # fmt: skip
+    )
     assert lost.producer.workload is None
     assert finding(tmp_path, [lost], at_least="1 MiB/s").state == "fail"
     assert finding(tmp_path, [lost], at_least="1 MiB/s", method="hdf5").why == "not run"
@@ -306,15 +323,27 @@ def test_a_mark_can_be_on_the_slowest_dumps_and_ranks(tmp_path: Path) -> None:
 
 
 def test_metadata_rates_are_of_mdtest(tmp_path: Path) -> None:
-    mark = {"metric": "metadata-rate", "at_least": "100 /s", "operation": "File creation",
-            "workload": "mdtest-easy"}  # fmt: skip
+    mark = {
+        "metric": "metadata-rate",
+        "at_least": "100 /s",
+        "operation": "File creation",
+        "workload": "mdtest-easy",
+    }
     rate = {"operation": "File creation", "metric": "rate_per_s", "unit": "1/s", "repetition": 0}
     row: dict[str, Any] = {
-        "schema": "understudy/mdtest/1", "name": "mdtest-easy", "options": {},
-        "environment": {"version": "4.0.0", "command_line": ["mdtest"], "ranks": 4, "nodes": 1,
-                        "started": "2026-01-01T00:00:00Z", "directory": "/scratch"},
+        "schema": "understudy/mdtest/1",
+        "name": "mdtest-easy",
+        "options": {},
+        "environment": {
+            "version": "4.0.0",
+            "command_line": ["mdtest"],
+            "ranks": 4,
+            "nodes": 1,
+            "started": "2026-01-01T00:00:00Z",
+            "directory": "/scratch",
+        },
         "finished": True,
-    }  # fmt: skip
+    }
     found = []
     for k in range(5):
         row["rates"] = [rate | {"value": 5000.0 + k}]
@@ -373,8 +402,9 @@ def test_a_workload_of_the_name_with_other_content_does_not_count(tmp_path: Path
         row["environment"]["started"] = f"2026-01-{k + 1:02d}T00:00:00Z"
         made = producers.record(
             samples.write(row, tmp_path / f"{k}.json"),
-            place=Place(system="sample"), identity=Identity(session=str(k)),
-        )  # fmt: skip
+            place=Place(system="sample"),
+            identity=Identity(session=str(k)),
+        )
         found.append(replace(made, cache=STORAGE))
     made = pinned(tmp_path, found)
     assert made.state == "undecided" and len(made.left_out) == 7 and not made.rows
@@ -407,13 +437,11 @@ def test_sessions_of_one_night_count_once(tmp_path: Path) -> None:
     for k, one in enumerate(seven(tmp_path)):
         row = json.loads(json.dumps(one.measurement))
         row["environment"]["started"] = time = f"2026-01-01T00:{k:02d}:00Z"
-        found.append(replace(
-            one, measurement=row, identity=replace(one.identity, time=time)
-        ))  # fmt: skip
+        found.append(replace(one, measurement=row, identity=replace(one.identity, time=time)))
     assert pinned(tmp_path, found).why == "sessions in 1 night, 5 needed"
     [made] = judge.judge(
         acceptance.load(marks(tmp_path, {"at_least": "1 MiB/s"}, night="30 s")), found
-    ).findings  # fmt: skip
+    ).findings
     assert made.state == "pass" and made.nights == 7
 
 

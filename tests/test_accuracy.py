@@ -11,19 +11,67 @@ from understudy.judge.accuracy import AVERAGE, MAXIMUM, OVERALL, Estimate
 
 # Percent, Skel's tables: CHIMERA on Jaguar (128 ... 4,096 cores) and on Sith (128 ... 1,024).
 PAPER = [
-    1.23299306, 1.16572625, -0.7565853, 0.91980066, -4.3526464, 0.26457144,
-    6.35053155, 7.18255015, -4.5819049, -7.0988589, 4.96703107, -0.9504542,
-    -1.1075423, 1.60319245, 0.81126651, -6.1477011, -2.7247985, 0.22539071,
-    -15.586524, 22.9848149, 1.76922079, 6.63736976, -2.5146621, -0.3474594,
-    -1.1188266, -2.6544645, -9.2216744, -2.8223058, 4.53511945, 0.13061827,
-    6.63407572, 0.32418106, -1.2447502, -4.4013228, 0.13788721, 0.97436759,
-    -4.3197237, 0.88416525, -0.0444967, 0.0639165,
-    -1.0537163, -0.1010961, -0.272298, 2.86825714,
-    4.60492215, 1.06613332, 0.2709434, 1.02694457,
-    0.20222178, -1.0747786, -3.9282669, -1.0447177,
-    25.8798844, 19.0632635, 0.10644743, 0.67528339,
-    2.00347839, 9.93222729, -1.0470642, -2.0402408,
-]  # fmt: skip
+    1.23299306,
+    1.16572625,
+    -0.7565853,
+    0.91980066,
+    -4.3526464,
+    0.26457144,
+    6.35053155,
+    7.18255015,
+    -4.5819049,
+    -7.0988589,
+    4.96703107,
+    -0.9504542,
+    -1.1075423,
+    1.60319245,
+    0.81126651,
+    -6.1477011,
+    -2.7247985,
+    0.22539071,
+    -15.586524,
+    22.9848149,
+    1.76922079,
+    6.63736976,
+    -2.5146621,
+    -0.3474594,
+    -1.1188266,
+    -2.6544645,
+    -9.2216744,
+    -2.8223058,
+    4.53511945,
+    0.13061827,
+    6.63407572,
+    0.32418106,
+    -1.2447502,
+    -4.4013228,
+    0.13788721,
+    0.97436759,
+    -4.3197237,
+    0.88416525,
+    -0.0444967,
+    0.0639165,
+    -1.0537163,
+    -0.1010961,
+    -0.272298,
+    2.86825714,
+    4.60492215,
+    1.06613332,
+    0.2709434,
+    1.02694457,
+    0.20222178,
+    -1.0747786,
+    -3.9282669,
+    -1.0447177,
+    25.8798844,
+    19.0632635,
+    0.10644743,
+    0.67528339,
+    2.00347839,
+    9.93222729,
+    -1.0470642,
+    -2.0402408,
+]
 
 
 def noisy(
@@ -108,13 +156,22 @@ def test_intervals_are_the_same_every_time() -> None:
     assert study(1.2, 1) == study(1.2, 1)
 
 
-@pytest.mark.parametrize(("low", "high", "floor", "state"), [
-    (-0.04, 0.06, 0.05, "within"), (0.08, 0.12, 0.05, "undecided"), (0.12, 0.3, 0.05, "outside"),
-    (-0.3, -0.11, 0.1, "outside"), (-0.12, 0.02, 0.01, "undecided"), (-0.2, 0.2, 0, "undecided"),
-    (-0.01, 0.01, 0.11, "undecided"),  # the machine cannot tell 10 %
-    (0.12, 0.3, 0.13, "undecided"), (0.5, 0.7, 0.4, "outside"),
-    (-math.inf, math.inf, 0, "undecided"), (0.0, 0.0, math.inf, "undecided"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("low", "high", "floor", "state"),
+    [
+        (-0.04, 0.06, 0.05, "within"),
+        (0.08, 0.12, 0.05, "undecided"),
+        (0.12, 0.3, 0.05, "outside"),
+        (-0.3, -0.11, 0.1, "outside"),
+        (-0.12, 0.02, 0.01, "undecided"),
+        (-0.2, 0.2, 0, "undecided"),
+        (-0.01, 0.01, 0.11, "undecided"),  # the machine cannot tell 10 %
+        (0.12, 0.3, 0.13, "undecided"),
+        (0.5, 0.7, 0.4, "outside"),
+        (-math.inf, math.inf, 0, "undecided"),
+        (0.0, 0.0, math.inf, "undecided"),
+    ],
+)
 def test_a_state_is_that_of_the_whole_interval_above_the_noise(
     low: float, high: float, floor: float, state: str
 ) -> None:
@@ -128,9 +185,14 @@ def test_a_machine_that_tells_a_program_from_itself_decides_nothing() -> None:
     assert found.floor > 0.1 and found.state() == "undecided"
 
 
-@pytest.mark.parametrize(("low", "high", "least"), [
-    (0.1, 0.2, 0.1), (-0.2, -0.1, 0.1), (-0.1, 0.2, 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("low", "high", "least"),
+    [
+        (0.1, 0.2, 0.1),
+        (-0.2, -0.1, 0.1),
+        (-0.1, 0.2, 0.0),
+    ],
+)
 def test_the_least_error_that_an_interval_allows(low: float, high: float, least: float) -> None:
     assert Estimate(value=(low + high) / 2, low=low, high=high).least == least
 
@@ -161,15 +223,22 @@ def test_the_winner_is_the_fastest_overall_where_that_is_decided() -> None:
     assert (alone.name, alone.second, alone.lead, alone.decided) == ("a", None, None, False)
 
 
-@pytest.mark.parametrize(("application", "skeleton", "message"), [
-    ([[1.0]] * 3, [[1.0]] * 2, "3 runs of the application and 2 of the skeleton make no pairs"),
-    ([[1.0], [1.0, 2.0]], [[1.0]] * 2, "runs of 1, 2 steps; expected runs with as many steps"),
-    ([], [], "runs of no steps"),
-    ([[1.0]] * 2, [[1.0, 1.0]] * 2, "runs of 1 and of 2 steps: the maximum of more steps"),
-    ([[1.0]], [[1.0]], "one run of each: the noise is not known; expected at least two"),
-    ([[1.0]], [[0.0]], "a throughput that is not above 0"),
-    ([[1.0]], [[math.nan]], "a throughput that is not above 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("application", "skeleton", "message"),
+    [
+        (
+            [[1.0]] * 3,
+            [[1.0]] * 2,
+            "3 runs of the application and 2 of the skeleton make no pairs",
+        ),
+        ([[1.0], [1.0, 2.0]], [[1.0]] * 2, "runs of 1, 2 steps; expected runs with as many steps"),
+        ([], [], "runs of no steps"),
+        ([[1.0]] * 2, [[1.0, 1.0]] * 2, "runs of 1 and of 2 steps: the maximum of more steps"),
+        ([[1.0]], [[1.0]], "one run of each: the noise is not known; expected at least two"),
+        ([[1.0]], [[0.0]], "a throughput that is not above 0"),
+        ([[1.0]], [[math.nan]], "a throughput that is not above 0"),
+    ],
+)
 def test_what_cannot_be_compared_is_refused(
     application: list[list[float]], skeleton: list[list[float]], message: str
 ) -> None:

@@ -16,12 +16,21 @@ def aggregators(every: int, offset: int, *rows: int) -> Aggregators:
     return Aggregators(every=every, offset=offset, rows=rows)
 
 
-@pytest.mark.parametrize(("places", "ranks", "expected"), [
-    ([0], 4, (4, 0)), ([2], 4, (4, 2)), ([0, 4], 8, (4, 0)), ([1, 5], 8, (4, 1)),
-    ([0, 4], 6, (4, 0)),
-    ([0, 4], 14, None),  # the last ranks have none
-    ([0, 4, 6], 7, None), ([0, 1], 4, None), ([0], 1, None), ([], 4, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("places", "ranks", "expected"),
+    [
+        ([0], 4, (4, 0)),
+        ([2], 4, (4, 2)),
+        ([0, 4], 8, (4, 0)),
+        ([1, 5], 8, (4, 1)),
+        ([0, 4], 6, (4, 0)),
+        ([0, 4], 14, None),  # the last ranks have none
+        ([0, 4, 6], 7, None),
+        ([0, 1], 4, None),
+        ([0], 1, None),
+        ([], 4, None),
+    ],
+)
 def test_aggregators_are_found(
     places: list[int], ranks: int, expected: tuple[int, int] | None
 ) -> None:
@@ -29,17 +38,30 @@ def test_aggregators_are_found(
     assert (made and (made.every, made.offset)) == expected
 
 
-@pytest.mark.parametrize(("before", "old", "new", "grow", "expected"), [
-    (aggregators(4, 0, 8), 4, 8, False, [(1, 8), (7, 0)]),
-    (aggregators(4, 0, 8), 4, 8, True, [(1, 16), (7, 0)]),
-    (aggregators(4, 2, 8), 4, 2, True, [(1, 0), (1, 4)]),
-    (aggregators(4, 0, 5, 6), 8, 16, True,
-     [(1, 5), (3, 0), (1, 5), (3, 0), (1, 6), (3, 0), (1, 6), (3, 0)]),
-    (aggregators(4, 0, 5, 6), 8, 16, False,
-     [(1, 2), (3, 0), (1, 3), (3, 0), (1, 3), (3, 0), (1, 3), (3, 0)]),
-    (aggregators(4, 1, 5, 6), 8, 4, False, [(1, 0), (1, 11), (2, 0)]),
-    (aggregators(4, 3, 5, 6), 8, 2, False, [(1, 0), (1, 11)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "old", "new", "grow", "expected"),
+    [
+        (aggregators(4, 0, 8), 4, 8, False, [(1, 8), (7, 0)]),
+        (aggregators(4, 0, 8), 4, 8, True, [(1, 16), (7, 0)]),
+        (aggregators(4, 2, 8), 4, 2, True, [(1, 0), (1, 4)]),
+        (
+            aggregators(4, 0, 5, 6),
+            8,
+            16,
+            True,
+            [(1, 5), (3, 0), (1, 5), (3, 0), (1, 6), (3, 0), (1, 6), (3, 0)],
+        ),
+        (
+            aggregators(4, 0, 5, 6),
+            8,
+            16,
+            False,
+            [(1, 2), (3, 0), (1, 3), (3, 0), (1, 3), (3, 0), (1, 3), (3, 0)],
+        ),
+        (aggregators(4, 1, 5, 6), 8, 4, False, [(1, 0), (1, 11), (2, 0)]),
+        (aggregators(4, 3, 5, 6), 8, 2, False, [(1, 0), (1, 11)]),
+    ],
+)
 def test_aggregators_are_placed_anew(
     before: Aggregators, old: int, new: int, grow: bool, expected: Pairs
 ) -> None:
@@ -53,9 +75,14 @@ def of_runs(pairs: Pairs, *more: Pairs, groups: int | None = None) -> Workload:
     stream = workload.streams[0]
     dump = stream.dumps[0]
     variables = tuple(
-        replace(dump.variables[0], name=f"v{k}", shape=(sum(n * rows for n, rows in one),),
-                decomposition=runs(one)) for k, one in enumerate((pairs, *more))
-    )  # fmt: skip
+        replace(
+            dump.variables[0],
+            name=f"v{k}",
+            shape=(sum(n * rows for n, rows in one),),
+            decomposition=runs(one),
+        )
+        for k, one in enumerate((pairs, *more))
+    )
     opens = Operation(operation="open", runs=runs(pairs).runs)
     dumps = (replace(dump, variables=variables, operations=(opens,)),)
     layout = "grouped" if groups else "shared"
@@ -83,8 +110,9 @@ def test_a_funnel_stays_a_funnel() -> None:
     )
     entry = provenance_of(strong, "/streams/0/dumps/0/variables/0/decomposition/runs/0/0")
     assert entry is not None and entry.confidence == "likely"
-    assert entry.how == ("scaled strongly from 4 to 8 ranks: one rank moves the data of all, and "
-                         "stays the only one")  # fmt: skip
+    assert entry.how == (
+        "scaled strongly from 4 to 8 ranks: one rank moves the data of all, and stays the only one"
+    )
 
 
 def test_there_is_one_aggregator_for_as_many_ranks() -> None:
@@ -114,10 +142,15 @@ def test_a_header_stays_that_of_one_rank() -> None:
     assert scale(workload, 8, "weak").source.notes == workload.source.notes
 
 
-@pytest.mark.parametrize(("pairs", "ranks", "rule", "expected"), [
-    ([(4, 8)], 8, "strong", 0.5), ([(4, 8)], 8, "weak", 1.0),
-    ([(1, 8), (3, 0)], 8, "strong", 1.0), ([(1, 8), (3, 0)], 8, "weak", 2.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pairs", "ranks", "rule", "expected"),
+    [
+        ([(4, 8)], 8, "strong", 0.5),
+        ([(4, 8)], 8, "weak", 1.0),
+        ([(1, 8), (3, 0)], 8, "strong", 1.0),
+        ([(1, 8), (3, 0)], 8, "weak", 2.0),
+    ],
+)
 def test_a_rank_computes_as_long_for_a_byte_as_before(
     pairs: Pairs, ranks: int, rule: str, expected: float
 ) -> None:

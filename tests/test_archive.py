@@ -113,8 +113,12 @@ def like_those_of_darshan(folder: Path) -> Iterator[Path]:
     again = [(1, b"/a"), (2, b""), (3, b"/c"), (2, b"/b"), (1, b"/a"), (2, b"/other"), (4, b"")]
     yield log(folder / "again.darshan", names=again, **plain)
     mounts = (("/", "ext4"), ("/scratch", "lustre"), ("/project", "nfs4"), ("/d", "x"))
-    yield log(folder / "mounts.darshan", mounts=mounts, **plain,
-              metadata={"lib_ver": "3.4.4", "h": "i=1"})  # fmt: skip
+    yield log(
+        folder / "mounts.darshan",
+        mounts=mounts,
+        **plain,
+        metadata={"lib_ver": "3.4.4", "h": "i=1"},
+    )
     yield write_log(folder / "job.darshan", names=())
     yield write_log(
         folder / "dxt.darshan", DXT_POSIX=[{"id": 1, "write_segments": [(0, 1, 1, 2)]}]
@@ -157,8 +161,14 @@ def test_nothing_but_the_compression_changes(
     version: str, byte_order: str, compression: str, tmp_path: Path
 ) -> None:
     modules = {"HEATMAP": ()} if version < "3.20" else {}
-    path = log(tmp_path / "a.darshan", version=version, byte_order=byte_order,
-               compression=compression, partial=["POSIX"], **modules)  # fmt: skip
+    path = log(
+        tmp_path / "a.darshan",
+        version=version,
+        byte_order=byte_order,
+        compression=compression,
+        partial=["POSIX"],
+        **modules,
+    )
     before = plain(path)
     for to in COMPRESSIONS:
         for threads in (1, 2):
@@ -229,9 +239,13 @@ def test_original_survives_a_kill_at_every_step(tmp_path: Path) -> None:
         "kill_at_each_step(Path(sys.argv[1]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], cwd=ROOT, capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code, tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"},
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -427,8 +441,14 @@ def test_log_in_several_spellings_is_one(jobs: int, folder: Path, tmp_path: Path
     (tmp_path / "link.darshan").symlink_to(one)
     (tmp_path / "linked").symlink_to(folder)
     gone = tmp_path / "gone.darshan"
-    names = (one, f"{folder}/../logs/many.darshan", tmp_path / "link.darshan", folder,
-             tmp_path / "linked" / one.name, one)  # fmt: skip
+    names = (
+        one,
+        f"{folder}/../logs/many.darshan",
+        tmp_path / "link.darshan",
+        folder,
+        tmp_path / "linked" / one.name,
+        one,
+    )
     done = run(*names, "--jobs", jobs, "--always")
     assert done.exit_code == 0 and "4 of 4 logs converted" in done.stdout, done.stderr
     done = run(gone, gone, "--jobs", jobs)
@@ -472,9 +492,18 @@ def test_there_and_back_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["logs/many.darshan", "logs/../logs/many.darshan", "link", "hard", "into/many.darshan",
-     "there", "broken", "logs", "none/table.csv"],
-)  # fmt: skip
+    [
+        "logs/many.darshan",
+        "logs/../logs/many.darshan",
+        "link",
+        "hard",
+        "into/many.darshan",
+        "there",
+        "broken",
+        "logs",
+        "none/table.csv",
+    ],
+)
 def test_table_replaces_no_log_and_no_file(name: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "into").mkdir()
     (tmp_path / "there").write_text("mine")
@@ -537,11 +566,14 @@ def test_signal_leaves_no_process_and_all_logs(jobs: int, number: str, tmp_path:
     before = plain(tmp_path / names[0])
     started = subprocess.Popen(
         [sys.executable, "-m", "understudy", "archive", "--jobs", str(jobs), tmp_path],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
         # A shell without job control lets what it starts in the background ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
     until(lambda: any(tmp_path.glob(".*.part")))
     sent = signal.Signals[number.split()[0]]
     (os.killpg if "all" in number else os.kill)(started.pid, sent)

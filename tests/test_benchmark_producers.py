@@ -37,9 +37,13 @@ def of_ior(path: Path) -> dict[str, Any]:
 
 def of_mdtest(path: Path) -> dict[str, Any]:
     return mdtest.of_output(
-        path, name="mdtest-easy", options={"case": "-F"}, directory="/scratch", started=STARTED,
+        path,
+        name="mdtest-easy",
+        options={"case": "-F"},
+        directory="/scratch",
+        started=STARTED,
         command_line=["mdtest"],
-    )  # fmt: skip
+    )
 
 
 def written(row: dict[str, Any], folder: Path, name: str = "result.json") -> Path:
@@ -66,8 +70,13 @@ def test_a_summary_of_ior_is_a_measurement(version: str, tmp_path: Path) -> None
 
 
 OPERATIONS = (
-    "File creation", "File stat", "File read", "File removal", "Tree creation", "Tree removal"
-)  # fmt: skip
+    "File creation",
+    "File stat",
+    "File read",
+    "File removal",
+    "Tree creation",
+    "Tree removal",
+)
 
 
 @pytest.mark.parametrize("version", MDTEST_VERSIONS)
@@ -154,9 +163,11 @@ def test_several_iterations_of_mdtest_are_refused(tmp_path: Path) -> None:
 def record(folder: Path, row: dict[str, Any], case: str, session: str, **more: Any) -> Path:
     folder.mkdir()
     made = producers.record(
-        written(row, folder), place=Place(system="here", partition="disk"),
-        identity=Identity(case=case, session=session), **more,
-    )  # fmt: skip
+        written(row, folder),
+        place=Place(system="here", partition="disk"),
+        identity=Identity(case=case, session=session),
+        **more,
+    )
     runs.write(folder / "run.json", made)
     return folder
 
@@ -171,8 +182,9 @@ def test_figures_of_one_condition_are_pooled_and_others_are_not(tmp_path: Path) 
     found = [producers.load(folder / "run.json") for folder in folders]
     made = [r for r in benchmarks.rows(found) if r.operation == "write"]
     assert sorted((r.values.n, r.values.low, r.values.high) for r in made) == [
-        (1, 3.0, 3.0), (2, 1.0, 2.0)
-    ]  # fmt: skip
+        (1, 3.0, 3.0),
+        (2, 1.0, 2.0),
+    ]
     assert len({r.condition for r in made}) == 2
 
 
@@ -200,16 +212,22 @@ def reframe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = [folder / "bin", Path(player.program()).parent, os.environ["PATH"]]
     environment = {
         **os.environ,
-        "PATH": ":".join(map(str, path)), "RFM_COLORIZE": "0",
+        "PATH": ":".join(map(str, path)),
+        "RFM_COLORIZE": "0",
         "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
-        "RFM_PREFIX": str(folder / "reframe"), "RFM_REPORT_FILE": str(folder / "report.json"),
+        "RFM_PREFIX": str(folder / "reframe"),
+        "RFM_REPORT_FILE": str(folder / "report.json"),
         "UNDERSTUDY_OUTPUT": str(folder / "out"),
-    }  # fmt: skip
+    }
     command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
     return subprocess.run(
         list(map(str, command)),
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 RUN = ("-r", "--system=localhost:tmpfs", "-S", "rounds=2")
@@ -233,10 +251,13 @@ def test_the_check_of_ior_reads_what_it_wrote(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize(("script", "fault"), [
-    ("echo 'ior: no space' >&2; exit 3", "the job ended with status 3: ior: no space"),
-    ("true", "IOR wrote no result"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "fault"),
+    [
+        ("echo 'ior: no space' >&2; exit 3", "the job ended with status 3: ior: no space"),
+        ("true", "IOR wrote no result"),
+    ],
+)
 def test_an_ior_that_fails_is_told(script: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     fake(tmp_path / "bin", "ior", script)
@@ -250,20 +271,29 @@ def test_an_ior_that_fails_is_told(script: str, fault: str, tmp_path: Path) -> N
 def test_the_benchmarks_themselves(tmp_path: Path) -> None:
     need("IOR and mdtest")
     done = reframe(
-        tmp_path, *RUN, "-S", "block_bytes=1MiB", "-S", "files=20",
-        "-n", "^(Ior|Mdtest).*stripe_count=default",
-    )  # fmt: skip
+        tmp_path,
+        *RUN,
+        "-S",
+        "block_bytes=1MiB",
+        "-S",
+        "files=20",
+        "-n",
+        "^(Ior|Mdtest).*stripe_count=default",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("verdict: ") == 5
 
 
-@pytest.mark.parametrize(("spoil", "said"), [
-    (lambda t: t["Parameters"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),
-    (lambda t: t["Options"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),
-    (lambda t: t["Parameters"].update(blockSize=1), "write: 4 bytes in "),
-    (lambda t: [r.update(bwMiB=1e9) for r in t["Results"]], "but a bandwidth of 10485"),
-    (lambda t: [r.update(bwMiB=1e9, totalTime=0.0) for r in t["Results"]], None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda t: t["Parameters"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),
+        (lambda t: t["Options"].update(api="DUMMY"), "api DUMMY, asked for POSIX"),
+        (lambda t: t["Parameters"].update(blockSize=1), "write: 4 bytes in "),
+        (lambda t: [r.update(bwMiB=1e9) for r in t["Results"]], "but a bandwidth of 10485"),
+        (lambda t: [r.update(bwMiB=1e9, totalTime=0.0) for r in t["Results"]], None),
+    ],
+)
 def test_ior_that_contradicts_itself_is_refused(
     spoil: Callable[[dict[str, Any]], object], said: str | None, tmp_path: Path
 ) -> None:

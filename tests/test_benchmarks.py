@@ -110,8 +110,11 @@ def test_neither_side_is_charged_for_removing_its_files(
     monkeypatch.setattr(sides, "run", run)
     bench = replay.Bench(
         replay=sides.program(sides.ROOT / "build", "understudy-replay"),
-        rewrite=Path("not used"), ior=None, mpiexec="not used", folder=tmp_path,
-    )  # fmt: skip
+        rewrite=Path("not used"),
+        ior=None,
+        mpiexec="not used",
+        folder=tmp_path,
+    )
     pattern = Pattern(ranks=1, layout="shared", transfer_bytes=4096, block_bytes=8192)
     for read in (True, False):
         bench.play(pattern, "posix", read)
@@ -120,12 +123,20 @@ def test_neither_side_is_charged_for_removing_its_files(
 
 def test_the_table_of_records_is_measured() -> None:
     done = subprocess.run(
-        [sys.executable, sides.ROOT / "benchmarks" / "records.py", "--samples", "800",
-         "--sessions", "2", "--rounds", "1"],
+        [
+            sys.executable,
+            sides.ROOT / "benchmarks" / "records.py",
+            "--samples",
+            "800",
+            "--sessions",
+            "2",
+            "--rounds",
+            "1",
+        ],
         env={**os.environ, "PYTHONPATH": f"{sides.ROOT}:{sides.ROOT / 'python'}"},
         capture_output=True,
         text=True,
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stderr) == (0, "")
     first, *steps = done.stdout.splitlines()
     assert first.endswith(", 2 sessions")

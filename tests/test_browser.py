@@ -34,15 +34,21 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> str:
         for partition in ("disk", "memory"):
             for night in range(12):
                 row = results.result(
-                    results.growing(), method=method, seed=100 * k + night,
-                    restart=method == "posix", speed=0.2 if night > 5 and k == 0 else 1.0,
+                    results.growing(),
+                    method=method,
+                    seed=100 * k + night,
+                    restart=method == "posix",
+                    speed=0.2 if night > 5 and k == 0 else 1.0,
                     repetitions=2,
                     started=f"2026-01-{night + 1:02d}T01:00:00Z",
-                )  # fmt: skip
+                )
                 results.write_record(
-                    row, folder / f"{method}-{partition}-{night}", partition=partition,
-                    session=f"night-{night}", case=method,
-                )  # fmt: skip
+                    row,
+                    folder / f"{method}-{partition}-{night}",
+                    partition=partition,
+                    session=f"night-{night}",
+                    case=method,
+                )
     results.write_study(folder / "study", rounds=4, ranks=(4, 16), places=1)
     return page.render(pooling.apart(results.cases_in(folder)))
 
@@ -61,16 +67,27 @@ def look(folder: Path, text: str, width: int, picture: Path | None = None) -> di
     )
     with tempfile.TemporaryDirectory(prefix="understudy-browser-") as home:
         command = [
-            str(pdf.browser()), *pdf.arguments(home), f"--window-size={max(width, 800)},9000",
-            "--enable-logging=stderr", "--hide-scrollbars", "--virtual-time-budget=20000",
-        ]  # fmt: skip
+            str(pdf.browser()),
+            *pdf.arguments(home),
+            f"--window-size={max(width, 800)},9000",
+            "--enable-logging=stderr",
+            "--hide-scrollbars",
+            "--virtual-time-budget=20000",
+        ]
         done = subprocess.run(
-            [*command, "--dump-dom", outer.as_uri()], capture_output=True, text=True, check=False,
+            [*command, "--dump-dom", outer.as_uri()],
+            capture_output=True,
+            text=True,
+            check=False,
             timeout=240,
-        )  # fmt: skip
+        )
         if picture is not None:
-            subprocess.run([*command, f"--screenshot={picture}", outer.as_uri()], check=False,
-                           capture_output=True, timeout=240)  # fmt: skip
+            subprocess.run(
+                [*command, f"--screenshot={picture}", outer.as_uri()],
+                check=False,
+                capture_output=True,
+                timeout=240,
+            )
     said = re.search(r'<pre id="said"[^>]*>(.+?)</pre>', done.stdout, re.DOTALL)
     assert said, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(html.unescape(said[1]))

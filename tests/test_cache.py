@@ -26,9 +26,11 @@ NAME = "s3d"  # which flushes nothing itself
 def measured(nodes: int = 1, fsync: bool = True) -> Benchmark:
     """Of IOR, on 4 ranks of as many nodes."""
     row = ior.of_summary(
-        GOLDEN / "ior-4.0.0.json", name="ior-easy", started="2026-11-22T11:15:02Z",
+        GOLDEN / "ior-4.0.0.json",
+        name="ior-easy",
+        started="2026-11-22T11:15:02Z",
         command_line=["ior"],
-    )  # fmt: skip
+    )
     row["options"] |= {"fsync": fsync, "reorderTasks": True, "blockSize": 512 << 20}
     made = producers.parse(row, "ior")[1]
     assert isinstance(made, Benchmark)
@@ -39,8 +41,11 @@ def measured(nodes: int = 1, fsync: bool = True) -> Benchmark:
 def test_reads_of_ior_on_one_node_need_nodes_blocks_or_dropped_caches() -> None:
     found = cache.may_serve(measured(), 16 * GIB)
     assert list(found) == ["read"]
-    for words in ("use at least 2 nodes", "blocks of at least 4.00 GiB (-S Ior.block_bytes)",
-                  "drop the caches"):  # fmt: skip
+    for words in (
+        "use at least 2 nodes",
+        "blocks of at least 4.00 GiB (-S Ior.block_bytes)",
+        "drop the caches",
+    ):
         assert words in found["read"]
     assert "--mode accept" not in found["read"]
     assert cache.may_serve(measured(nodes=2), 16 * GIB) == {}
@@ -83,21 +88,27 @@ def test_a_mark_says_what_would_help_and_not_what_was_done(tmp_path: Path) -> No
 def test_a_read_of_the_mode_accept_is_told_what_it_lacks(tmp_path: Path) -> None:
     """IOR on one node, as the mode accept runs it."""
     row = ior.of_summary(
-        GOLDEN / "ior-4.0.0.json", name="ior-easy", started="2026-11-22T11:15:02Z",
+        GOLDEN / "ior-4.0.0.json",
+        name="ior-easy",
+        started="2026-11-22T11:15:02Z",
         command_line=["ior"],
-    )  # fmt: skip
+    )
     row["options"] |= {"fsync": True, "reorderTasks": True}
     runs_ = []
     for k in range(7):
         row["environment"]["started"] = f"2026-01-{k + 1:02d}T00:00:00Z"
         made = producers.record(
-            samples.write(row, tmp_path / f"{k}.json"), producer="ior",
+            samples.write(row, tmp_path / f"{k}.json"),
+            producer="ior",
             place=Place(system="sample", partition="disk", environment="gnu"),
             identity=Identity(session=f"session {k}", case="Ior %case=easy"),
-        )  # fmt: skip
-        runs_.append(replace(
-            made, cache={"node_memory_bytes": 1 << 50, "may_serve": ["read"]},
-        ))  # fmt: skip
+        )
+        runs_.append(
+            replace(
+                made,
+                cache={"node_memory_bytes": 1 << 50, "may_serve": ["read"]},
+            )
+        )
     mark = {"program": "ior", "workload": "ior-easy", "operation": "read"}
     made = finding(tmp_path, runs_, at_least="1 B/s", **mark)
     assert made.state == "undecided"
@@ -142,9 +153,11 @@ def test_a_volume_below_the_memory_of_the_nodes_is_warned_of(tmp_path: Path) -> 
         (tmp_path / str(k)).mkdir()
         runs.write(tmp_path / str(k) / "run.json", run)
     found = accept(
-        marks(tmp_path, {"workload": NAME}), *(tmp_path / str(k) for k in range(7)),
-        "-o", tmp_path / "page.html",
-    )  # fmt: skip
+        marks(tmp_path, {"workload": NAME}),
+        *(tmp_path / str(k) for k in range(7)),
+        "-o",
+        tmp_path / "page.html",
+    )
     assert found.exit_code == 0, found.output
     assert f"understudy: warning: mark: {made.warning}\n" in found.stderr
     assert made.warning in (tmp_path / "page.html").read_text()

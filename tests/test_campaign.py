@@ -103,8 +103,11 @@ def test_each_side_is_first_once_in_two_turns() -> None:
 def test_the_sides_run_in_turn(stand_in: Path) -> None:
     done = campaign("--after", "SCRATCH=/mnt/new", turns=4)
     assert done.exit_code == 0, done.stderr
-    wanted = [f"c-{one} {n} {'/mnt/new' if one == 'after' else os.environ.get('SCRATCH', '')}"
-              for n in range(1, 5) for one in _campaign.order("c", n)]  # fmt: skip
+    wanted = [
+        f"c-{one} {n} {'/mnt/new' if one == 'after' else os.environ.get('SCRATCH', '')}"
+        for n in range(1, 5)
+        for one in _campaign.order("c", n)
+    ]
     assert started(stand_in) == wanted
     assert f"c: 0 of 4 turns are done, seed {_campaign.seed('c')}" in done.stderr
     assert "turn 4, " in done.stderr and "1 passed, 0 failed" in done.stderr
@@ -195,20 +198,30 @@ def test_an_interrupt_between_two_sessions_is_no_other_end(
 EXPECTED = "expected partition=NAME, an environment variable such as SCRATCH=/mnt/new, or a "
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["--before", "old"], f"--before old: {EXPECTED}"),
-    (["--after", "=x"], f"--after =x: {EXPECTED}"),
-    (["--after", "a-b=x"], f"--after a-b=x: {EXPECTED}"),
-    (["--after", "partition="], "--after partition=: expected the name of a partition"),
-    (["--after", "partition=olt"], "--after partition=olt: localhost has no such partition; "
-                                   "expected one of tmpfs, disk"),
-    (["--after", "A=1", "--after", "A=2"], "--after A=2: A is given twice"),
-    (["--after", "Replay.turn=1"], "--after Replay.turn=1: the campaign itself sets Replay.turn"),
-    (["--system", "nowhere"], "--system nowhere: expected one of archer, "),
-    (["--system", "localhost:disk", "--after", "partition=tmpfs"],
-     "--after partition=tmpfs: --system localhost:disk names a partition, too"),
-    (["--", "--system=x"], "--system=x: the campaign itself sets the system of ReFrame"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--before", "old"], f"--before old: {EXPECTED}"),
+        (["--after", "=x"], f"--after =x: {EXPECTED}"),
+        (["--after", "a-b=x"], f"--after a-b=x: {EXPECTED}"),
+        (["--after", "partition="], "--after partition=: expected the name of a partition"),
+        (
+            ["--after", "partition=olt"],
+            "--after partition=olt: localhost has no such partition; expected one of tmpfs, disk",
+        ),
+        (["--after", "A=1", "--after", "A=2"], "--after A=2: A is given twice"),
+        (
+            ["--after", "Replay.turn=1"],
+            "--after Replay.turn=1: the campaign itself sets Replay.turn",
+        ),
+        (["--system", "nowhere"], "--system nowhere: expected one of archer, "),
+        (
+            ["--system", "localhost:disk", "--after", "partition=tmpfs"],
+            "--after partition=tmpfs: --system localhost:disk names a partition, too",
+        ),
+        (["--", "--system=x"], "--system=x: the campaign itself sets the system of ReFrame"),
+    ],
+)
 def test_a_bad_setting_is_one_message(stand_in: Path, words: list[str], message: str) -> None:
     done = campaign(*words)
     assert done.exit_code == 2 and done.stderr.startswith(f"understudy: {message}"), done.stderr
@@ -226,9 +239,17 @@ def test_records_of_that_name_without_a_turn_are_refused(stand_in: Path) -> None
 
 
 SELECTION = (
-    "-n", "^Replay", "-P", "workload=n-1", "-P", "method=posix", "-P", "stripe_count=default",
-    "-S", "time_scale=0",
-)  # fmt: skip
+    "-n",
+    "^Replay",
+    "-P",
+    "workload=n-1",
+    "-P",
+    "method=posix",
+    "-P",
+    "stripe_count=default",
+    "-S",
+    "time_scale=0",
+)
 
 
 def test_partitions_are_compared_end_to_end(here: Path) -> None:
@@ -245,8 +266,9 @@ def test_partitions_are_compared_end_to_end(here: Path) -> None:
     rows = list(index.of_folder().select(("campaign", "turn", "partition", "failed")))
     wanted = [
         (f"c-{one}", f"c/{turn}", {"before": "tmpfs", "after": "disk"}[one], 0)
-        for turn in (1, 2) for one in _campaign.order("c", turn)
-    ]  # fmt: skip
+        for turn in (1, 2)
+        for one in _campaign.order("c", turn)
+    ]
     assert rows == wanted
     assert " --across place.partition " in done.stdout and " storage.type" in done.stdout
     found = json.loads(CliRunner().invoke(main, [*shlex.split(done.stdout)[1:], "--json"]).stdout)

@@ -84,8 +84,19 @@ def star(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-START = ("campaign", "c", "--system", "star", "--before", "partition=old", "--after",
-         "partition=new", "--turns", "2", "--submit")  # fmt: skip
+START = (
+    "campaign",
+    "c",
+    "--system",
+    "star",
+    "--before",
+    "partition=old",
+    "--after",
+    "partition=new",
+    "--turns",
+    "2",
+    "--submit",
+)
 
 
 def test_all_turns_run_in_one_job(star: Path) -> None:
@@ -94,16 +105,23 @@ def test_all_turns_run_in_one_job(star: Path) -> None:
     assert done.exit_code == 0, done.output
     assert len((star / "jobs").read_text().splitlines()) == 1, "the cases are no jobs"
     script = (star / "script").read_text()
-    for line in ("-p batch", "--nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--time=1:30:0",
-                 "--account=me"):  # fmt: skip
+    for line in (
+        "-p batch",
+        "--nodes=2",
+        "--ntasks=4",
+        "--ntasks-per-node=2",
+        "--time=1:30:0",
+        "--account=me",
+    ):
         assert re.search(rf"(?m)^#SBATCH {line}$", script), script
     steps = (star / "steps").read_text()
     assert "--nodes=2\n--ntasks=4\n--ntasks-per-node=2\n" in steps
     rows = list(index.of_folder().select(("campaign", "turn", "system", "partition", "failed")))
     assert rows == [
         (f"c-{one}", f"c/{turn}", "star", {"before": "old", "after": "new"}[one], 0)
-        for turn in (1, 2) for one in _campaign.order("c", turn)
-    ]  # fmt: skip
+        for turn in (1, 2)
+        for one in _campaign.order("c", turn)
+    ]
     printed = done.stdout.splitlines()[-1]
     found = json.loads(CliRunner().invoke(main, [*shlex.split(printed)[1:], "--json"]).stdout)
     assert {tuple(one["nights"]) for one in found["verdicts"]} == {(2, 2)}

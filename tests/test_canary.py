@@ -18,16 +18,27 @@ def test_what_memory_may_have_served_and_the_canary_are_on_the_page(tmp_path: Pa
         record = json.loads(path.read_text())
         sides = {
             when: {
-                "when": when, "program": "ior, mdtest", "note": None, "failure": None,
+                "when": when,
+                "program": "ior, mdtest",
+                "note": None,
+                "failure": None,
                 "rates": [
-                    {"operation": "write", "metric": "bandwidth_bytes_per_s", "unit": "bytes/s",
-                     "value": speed},
-                    {"operation": "File stat", "metric": "rate_per_s", "unit": "1/s",
-                     "value": 5000},
+                    {
+                        "operation": "write",
+                        "metric": "bandwidth_bytes_per_s",
+                        "unit": "bytes/s",
+                        "value": speed,
+                    },
+                    {
+                        "operation": "File stat",
+                        "metric": "rate_per_s",
+                        "unit": "1/s",
+                        "value": 5000,
+                    },
                 ],
             }
             for when, speed in (("before", 4e8), ("after", 3e8))
-        }  # fmt: skip
+        }
         if n:
             sides["after"] |= {"rates": [], "failure": "it ended with status 124 <its limit>"}
         record["canary"] = list(sides.values())

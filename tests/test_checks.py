@@ -45,13 +45,21 @@ def sample(name: str = "sample", ranks: int = 16) -> Workload:
 
     common: dict[str, Any] = {"operation": "write", "layout": "shared", "transfer_bytes": 1 << 20}
     checkpoint = Stream(
-        name="checkpoint", role="checkpoint", files="new", method="posix", **common,
+        name="checkpoint",
+        role="checkpoint",
+        files="new",
+        method="posix",
+        **common,
         dumps=tuple(dump(time_s, rows) for time_s, rows in ((1, 4), (11, 6), (21, 9))),
-    )  # fmt: skip
+    )
     viz = Stream(
-        name="viz", role="visualization", files="append", method="posix", **common,
+        name="viz",
+        role="visualization",
+        files="append",
+        method="posix",
+        **common,
         dumps=tuple(dump(time_s, 2) for time_s in (2, 8, 14, 20)),
-    )  # fmt: skip
+    )
     return Workload(
         name=name,
         description="A sample for tests.",
@@ -84,41 +92,72 @@ def played(text: str, method: str | None, time_scale: float, file_system: str) -
             for i, phase in enumerate(("open", "write", "close"))
         ]
         return {
-            "dump": index, "scheduled_s": start_s, "start_s": start_s, "lateness_s": 0.0,
-            "described_bytes": d.bytes, "bytes": d.bytes, "file_bytes": d.bytes, "files": 1,
+            "dump": index,
+            "scheduled_s": start_s,
+            "start_s": start_s,
+            "lateness_s": 0.0,
+            "described_bytes": d.bytes,
+            "bytes": d.bytes,
+            "file_bytes": d.bytes,
+            "files": 1,
             "phases": phases,
-        }  # fmt: skip
+        }
 
     streams = [
         {
-            "name": s.name, "operation": s.operation, "method": method or s.method,
-            "transfer_bytes": s.transfer_bytes, "collective": s.collective, "sync": s.sync,
+            "name": s.name,
+            "operation": s.operation,
+            "method": method or s.method,
+            "transfer_bytes": s.transfer_bytes,
+            "collective": s.collective,
+            "sync": s.sync,
             "dumps": [dump(i, d) for i, d in enumerate(s.dumps)],
         }
         for s in described.streams
-    ]  # fmt: skip
+    ]
     return {
         "schema": "understudy/result/1",
         "workload": text,
         "workload_sha256": sha256(text.encode()).hexdigest(),
         "options": {
-            "method": method, "transfer_bytes": None, "collective": None, "fsync": False,
-            "repetitions": 1, "keep": False, "time_scale": time_scale, "bytes_scale": 1.0,
-            "verify": True, "restart": False,
-            "compute": None, "restart_stream": None, "restart_dump": None, "restart_from": None,
-            "shift_ranks": 0, "drop_cache": False, "method_options": {},
+            "method": method,
+            "transfer_bytes": None,
+            "collective": None,
+            "fsync": False,
+            "repetitions": 1,
+            "keep": False,
+            "time_scale": time_scale,
+            "bytes_scale": 1.0,
+            "verify": True,
+            "restart": False,
+            "compute": None,
+            "restart_stream": None,
+            "restart_dump": None,
+            "restart_from": None,
+            "shift_ranks": 0,
+            "drop_cache": False,
+            "method_options": {},
         },
         "environment": {
-            "understudy_version": "0", "command_line": ["understudy-replay"],
-            "started": "2026-01-01T00:00:00Z", "ranks": described.ranks, "nodes": 1,
-            "host": "node", "kernel": "Linux", "processors": 2, "mpi": "MPI", "libraries": {},
-            "directory": "data", "file_system": file_system, "total_bytes": 1 << 40,
+            "understudy_version": "0",
+            "command_line": ["understudy-replay"],
+            "started": "2026-01-01T00:00:00Z",
+            "ranks": described.ranks,
+            "nodes": 1,
+            "host": "node",
+            "kernel": "Linux",
+            "processors": 2,
+            "mpi": "MPI",
+            "libraries": {},
+            "directory": "data",
+            "file_system": file_system,
+            "total_bytes": 1 << 40,
             "free_bytes": 1 << 40,
         },
         "repetitions": [{"repetition": 0, "elapsed_s": 2.0, "streams": streams}],
         "verification": {"bytes": 1, "wrong_bytes": 0},
         "finished": True,
-    }  # fmt: skip
+    }
 
 
 def the_dump(row: dict[str, Any]) -> Any:
@@ -199,10 +238,15 @@ FAULTS: Mapping[Callable[[dict[str, Any]], None], str] = {
 
 def asked(text: str) -> evidence.Asked:
     return evidence.Asked(
-        workload=workload.parse(text, "sample"), workload_sha256=sha256(text.encode()).hexdigest(),
-        method="posix", options={"fsync": False}, repetitions=1, time_scale=0.1,
-        verify=True, file_system="tmpfs",
-    )  # fmt: skip
+        workload=workload.parse(text, "sample"),
+        workload_sha256=sha256(text.encode()).hexdigest(),
+        method="posix",
+        options={"fsync": False},
+        repetitions=1,
+        time_scale=0.1,
+        verify=True,
+        file_system="tmpfs",
+    )
 
 
 def faults_of(row: dict[str, Any], text: str, folder: Path) -> list[str]:
@@ -225,9 +269,14 @@ def test_each_fault_is_seen(spoil: Callable[[dict[str, Any]], None], tmp_path: P
     assert found and found[0].startswith(FAULTS[spoil])
 
 
-@pytest.mark.parametrize(("growth", "good"), [
-    ([65536] * 4, True), ([131072, 0, 131072, 0], True), ([65536, 0, 131072, 65536], False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("growth", "good"),
+    [
+        ([65536] * 4, True),
+        ([131072, 0, 131072, 0], True),
+        ([65536, 0, 131072, 65536], False),
+    ],
+)
 def test_an_open_file_may_grow_early_but_not_late(
     growth: list[int], good: bool, tmp_path: Path
 ) -> None:
@@ -239,10 +288,16 @@ def test_an_open_file_may_grow_early_but_not_late(
     assert found == ([] if good else ["repetitions[0].viz.dumps[1]: its files lack 65536 bytes"])
 
 
-@pytest.mark.parametrize(("type_", "on", "good"), [
-    ("disk", "ext4", True), ("disk", "overlayfs", True), ("disk", "tmpfs", False),
-    ("lustre", "lustre", True), ("lustre", "nfs", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("type_", "on", "good"),
+    [
+        ("disk", "ext4", True),
+        ("disk", "overlayfs", True),
+        ("disk", "tmpfs", False),
+        ("lustre", "lustre", True),
+        ("lustre", "nfs", False),
+    ],
+)
 def test_file_system_is_the_one_of_the_partition(
     type_: str, on: str, good: bool, tmp_path: Path
 ) -> None:
@@ -264,18 +319,36 @@ def test_verdict_states_the_exact_error(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("ranks", "most", "on_a_node"), [
-    (1, 16, 1), (4, 16, 4), (16, 16, 16), (17, 16, 1), (65, 16, 13), (80, 16, 16), (100, 16, 10),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ranks", "most", "on_a_node"),
+    [
+        (1, 16, 1),
+        (4, 16, 4),
+        (16, 16, 16),
+        (17, 16, 1),
+        (65, 16, 13),
+        (80, 16, 16),
+        (100, 16, 10),
+    ],
+)
 def test_all_nodes_get_as_many_ranks(ranks: int, most: int, on_a_node: int) -> None:
     assert even_ranks_per_node(ranks, most) == on_a_node
 
 
-@pytest.mark.parametrize(("line", "runs"), [
-    ("-c checks/ -r", True), ("-vr", True), ("--run --system titan", True), ("-rv", True),
-    ("-c checks/ -l", False), ("--dry-run", False), ("-r --dry-run", False), ("-R -l", False),
-    ("-n replay -l", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("-c checks/ -r", True),
+        ("-vr", True),
+        ("--run --system titan", True),
+        ("-rv", True),
+        ("-c checks/ -l", False),
+        ("--dry-run", False),
+        ("-r --dry-run", False),
+        ("-R -l", False),
+        ("-n replay -l", False),
+    ],
+)
 def test_a_real_run_is_known_by_its_arguments(line: str, runs: bool) -> None:
     assert session.asks_to_run(line.split()) is runs
 
@@ -312,8 +385,12 @@ class Session:
         command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
         return subprocess.run(
             [*map(str, command), "-n", f"{check}%workload=sample" if names is None else names],
-            cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def program(self, name: str, script: str) -> None:
         path = self.bin / name
@@ -368,9 +445,14 @@ def test_titan_gets_the_scripts_of_the_study(titan: Session) -> None:
     assert sorted(map(anonymous, titan.scripts())) == sorted(golden.values())
 
 
-@pytest.mark.parametrize(("ranks", "nodes", "counts"), [
-    (16, 1, [1, 16]), (65 * 16, 65, [65, 1008]), (32768, 2048, [1008]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "counts"),
+    [
+        (16, 1, [1, 16]),
+        (65 * 16, 65, [65, 1008]),
+        (32768, 2048, [1008]),
+    ],
+)
 def test_stripe_counts_follow_nodes_and_cores(
     titan: Session, ranks: int, nodes: int, counts: list[int]
 ) -> None:
@@ -404,11 +486,17 @@ def test_a_real_run_without_the_batch_system_ends_with_one_message(titan: Sessio
     assert "RUN" not in done.stdout
 
 
-@pytest.mark.parametrize(("variables", "message"), [
-    (["ranks=8"], "scaling=none with ranks=8: give both, as in -S scaling=weak -S ranks=64; "
-                  "for another check, name it, as in -S Ior.ranks=64"),
-    (["scaling=wide", "ranks=8"], "scaling rule 'wide': expected strong or weak"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        (
+            ["ranks=8"],
+            "scaling=none with ranks=8: give both, as in -S scaling=weak -S ranks=64; "
+            "for another check, name it, as in -S Ior.ranks=64",
+        ),
+        (["scaling=wide", "ranks=8"], "scaling rule 'wide': expected strong or weak"),
+    ],
+)
 def test_an_invalid_variable_ends_with_one_message(
     titan: Session, variables: list[str], message: str
 ) -> None:
@@ -439,12 +527,21 @@ def test_a_check_that_is_not_selected_refuses_no_value(titan: Session, name: str
     assert "scaling=none with ranks=2: give both" in done.stderr and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("script", "message"), [
-    (None, "understudy-replay is not on PATH, and the checks ask it for its methods; build it"),
-    ("echo no MPI >&2; exit 3", "/understudy-replay --list: failed with exit status 3: no MPI"),
-    ("echo posix: yes", "/understudy-replay --list: expected a line '<method> available' or"),
-    ("", "/understudy-replay --list: expected a line '<method> available' or"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            None,
+            "understudy-replay is not on PATH, and the checks ask it for its methods; build it",
+        ),
+        (
+            "echo no MPI >&2; exit 3",
+            "/understudy-replay --list: failed with exit status 3: no MPI",
+        ),
+        ("echo posix: yes", "/understudy-replay --list: expected a line '<method> available' or"),
+        ("", "/understudy-replay --list: expected a line '<method> available' or"),
+    ],
+)
 def test_without_a_working_player_the_session_ends_with_one_message(
     titan: Session, script: str | None, message: str
 ) -> None:
@@ -464,21 +561,25 @@ def test_methods_are_those_that_the_player_lists(titan: Session) -> None:
     assert set(re.findall(r"%method=(\w+)", done.stdout)) == {"daos"}
 
 
-@pytest.mark.parametrize(("variable", "name"), [
-    ("Fidelity.tolerance=0.2", "tolerance_percent"),
-    ("Skel.tolerance=20", "tolerance_percent"),
-    ("Schedule.tolerance=2", "pauses_tolerance_percent"),
-    ("Simulation.mean_tolerance=0.2", "mean_tolerance_percent"),
-    ("Simulation.max_tolerance=1", "max_tolerance_percent"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("Fidelity.tolerance=0.2", "tolerance_percent"),
+        ("Skel.tolerance=20", "tolerance_percent"),
+        ("Schedule.tolerance=2", "pauses_tolerance_percent"),
+        ("Simulation.mean_tolerance=0.2", "mean_tolerance_percent"),
+        ("Simulation.max_tolerance=1", "max_tolerance_percent"),
+    ],
+)
 def test_a_former_variable_ends_with_one_message_that_names_the_new_one(
     titan: Session, variable: str, name: str
 ) -> None:
     done = titan.run("-l", "--system=localhost", "-S", variable)
     given = variable.partition(".")[2]
     assert (done.returncode, done.stderr) == (
-        1, f"understudy: -S {given}: the variable is now {name}, in percent\n"
-    )  # fmt: skip
+        1,
+        f"understudy: -S {given}: the variable is now {name}, in percent\n",
+    )
 
 
 @pytest.fixture
@@ -496,9 +597,14 @@ def leave(session: Session, row: dict[str, Any]) -> None:
 
 def replay_here(session: Session, *arguments: str) -> subprocess.CompletedProcess[str]:
     return session.run(
-        "-r", "--system=localhost:tmpfs", "-E", "method == 'posix'", "-S", "time_scale=0.1",
+        "-r",
+        "--system=localhost:tmpfs",
+        "-E",
+        "method == 'posix'",
+        "-S",
+        "time_scale=0.1",
         *arguments,
-    )  # fmt: skip
+    )
 
 
 def test_a_faithful_replay_passes_with_its_verdict(here: Session) -> None:
@@ -545,12 +651,25 @@ def record_of(session: Session, folder: str) -> runs.Run:
 
 
 STORAGE = {
-    "type": "lustre", "source": "10.0.0.1@o2ib:/lus", "mount_point": "/lus",
-    "mount_options": "rw,flock", "total_bytes": 9, "free_bytes": 8, "total_inodes": 7,
-    "free_inodes": 6, "client_version": "2.15.3", "server_version": None, "health": "healthy",
-    "default_layout": {"backend": "lustre", "stripe_count": 4, "stripe_size_bytes": 1 << 20,
-                       "pool": None, "targets": None},
-}  # fmt: skip
+    "type": "lustre",
+    "source": "10.0.0.1@o2ib:/lus",
+    "mount_point": "/lus",
+    "mount_options": "rw,flock",
+    "total_bytes": 9,
+    "free_bytes": 8,
+    "total_inodes": 7,
+    "free_inodes": 6,
+    "client_version": "2.15.3",
+    "server_version": None,
+    "health": "healthy",
+    "default_layout": {
+        "backend": "lustre",
+        "stripe_count": 4,
+        "stripe_size_bytes": 1 << 20,
+        "pool": None,
+        "targets": None,
+    },
+}
 
 
 def test_a_run_leaves_its_record(here: Session) -> None:
@@ -727,12 +846,19 @@ def test_a_reference_is_met_or_fails(here: Session, bandwidth: int, status: int)
     )
 
 
-@pytest.mark.parametrize(("spoil", "bandwidth", "message"), [
-    ("", 7, None),
-    ("", 70, "failed to meet reference(s): checkpoint_bandwidth=6.597"),
-    ("0", 7, "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs "
-             "under condition {key}; understudy references"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spoil", "bandwidth", "message"),
+    [
+        ("", 7, None),
+        ("", 70, "failed to meet reference(s): checkpoint_bandwidth=6.597"),
+        (
+            "0",
+            7,
+            "no reference for checkpoint_bandwidth, viz_bandwidth, elapsed on localhost:tmpfs "
+            "under condition {key}; understudy references",
+        ),
+    ],
+)
 def test_references_hold_under_their_condition(
     here: Session, spoil: str, bandwidth: int, message: str | None
 ) -> None:
@@ -744,8 +870,9 @@ def test_references_hold_under_their_condition(
     key = promises.condition(runs.load(record))
     names = {
         "checkpoint_bandwidth": [bandwidth, -0.1, None, "MiB/s"],
-        "viz_bandwidth": [0.01, -0.1, None, "MiB/s"], "elapsed": [2, None, 0.1, "s"],
-    }  # fmt: skip
+        "viz_bandwidth": [0.01, -0.1, None, "MiB/s"],
+        "elapsed": [2, None, 0.1, "s"],
+    }
     section = {"$index": ["$partition", "condition"], "localhost:tmpfs": {key + spoil: names}}
     (here.folder / "localhost.yaml").write_text(yaml.safe_dump({"Replay": section}))
     done = replay_here(here, *accept)
@@ -767,25 +894,45 @@ def test_the_mode_accept_demands_references(here: Session) -> None:
     assert "; understudy references --system localhost writes them" in done.stdout
 
 
-@pytest.mark.parametrize(("growth", "percent", "status"), [
-    (1.0, 10, 0), (1.09, 10, 0), (1.11, 10, 1), (1.11, 12, 0), (1.01, 0.5, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("growth", "percent", "status"),
+    [
+        (1.0, 10, 0),
+        (1.09, 10, 0),
+        (1.11, 10, 1),
+        (1.11, 12, 0),
+        (1.01, 0.5, 1),
+    ],
+)
 def test_volume_may_differ_by_the_tolerance(
     here: Session, growth: float, percent: float, status: int
 ) -> None:
     row = played(here.text, None, 0.1, "tmpfs")
     the_dump(row)["file_bytes"] = round(the_dump(row)["file_bytes"] * growth)
     leave(here, row)
-    done = here.run("-r", "--system=localhost:tmpfs", "-S", "time_scale=0.1",
-                    "-S", f"tolerance_percent={percent}",
-                    "-E", "method == 'described' and observer == 'player'")  # fmt: skip
+    done = here.run(
+        "-r",
+        "--system=localhost:tmpfs",
+        "-S",
+        "time_scale=0.1",
+        "-S",
+        f"tolerance_percent={percent}",
+        "-E",
+        "method == 'described' and observer == 'player'",
+    )
     assert cases(done.stdout) == (1, status, 0)
     assert ("reference(s): checkpoint_001_bytes=" in done.stdout) is bool(status)
 
 
 def observed_here(session: Session) -> subprocess.CompletedProcess[str]:
-    return session.run("-r", "--system=localhost:tmpfs", "-S", "time_scale=0.1",
-                       "-E", "method == 'described' and observer == 'darshan'")  # fmt: skip
+    return session.run(
+        "-r",
+        "--system=localhost:tmpfs",
+        "-S",
+        "time_scale=0.1",
+        "-E",
+        "method == 'described' and observer == 'darshan'",
+    )
 
 
 def test_without_darshan_its_observation_is_skipped_with_the_reason(here: Session) -> None:
@@ -844,14 +991,17 @@ def hold_against_stated(session: Session, *arguments: str) -> subprocess.Complet
     return session.run("-r", "--system=localhost:disk", *arguments, check="Simulation")
 
 
-@pytest.mark.parametrize(("stream", "dump", "container", "missed"), [
-    (0, 0, 0, None),
-    (0, 0, 23_900, None),  # of 8 MB: 0.3 %, the mean 0.1 %
-    (0, 0, 24_100, "checkpoint_mean_error=0.1004"),
-    (0, 0, 40_100, "checkpoint_max_error=0.50125"),
-    (1, 3, 15_900, None),  # of 16 MB: 0.1 %
-    (1, 3, 16_100, "total_error=0.1006"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stream", "dump", "container", "missed"),
+    [
+        (0, 0, 0, None),
+        (0, 0, 23_900, None),  # of 8 MB: 0.3 %, the mean 0.1 %
+        (0, 0, 24_100, "checkpoint_mean_error=0.1004"),
+        (0, 0, 40_100, "checkpoint_max_error=0.50125"),
+        (1, 3, 15_900, None),  # of 16 MB: 0.1 %
+        (1, 3, 16_100, "total_error=0.1006"),
+    ],
+)
 def test_sizes_are_held_against_those_stated(
     stated_here: Session, stream: int, dump: int, container: int, missed: str | None
 ) -> None:
@@ -903,13 +1053,18 @@ def test_a_method_without_files_has_no_accuracy(stated_here: Session) -> None:
     assert "sanity error: visualization: the method hdf5 has no files" in done.stdout
 
 
-@pytest.mark.parametrize(("variables", "reason"), [
-    (["ranks=32"], "32 ranks need 2 nodes, localhost:disk has 1 with 16 ranks each"),
-    (["ranks=32", "ranks_per_node=32"], None),
-    (["ranks=2", "max_bytes=50000000"],
-     "51000000 bytes exceed the limit of 50000000 on localhost:disk; raise it with -S"),
-    (["ranks=2", "max_bytes=60000000"], None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        (["ranks=32"], "32 ranks need 2 nodes, localhost:disk has 1 with 16 ranks each"),
+        (["ranks=32", "ranks_per_node=32"], None),
+        (
+            ["ranks=2", "max_bytes=50000000"],
+            "51000000 bytes exceed the limit of 50000000 on localhost:disk; raise it with -S",
+        ),
+        (["ranks=2", "max_bytes=60000000"], None),
+    ],
+)
 def test_the_limits_of_a_partition_can_be_raised(
     stated_here: Session, variables: list[str], reason: str | None
 ) -> None:
@@ -932,8 +1087,9 @@ def test_pauses_are_held_against_the_schedule(
                 dump["start_s"] += late
                 dump["lateness_s"] = late
     leave(stated_here, row)
-    done = stated_here.run("-r", "--system=localhost:disk", "-S", "scaling=none", "-S", "ranks=0",
-                           check="Schedule")  # fmt: skip
+    done = stated_here.run(
+        "-r", "--system=localhost:disk", "-S", "scaling=none", "-S", "ranks=0", check="Schedule"
+    )
     assert cases(done.stdout) == (1, int(error is not None), 0), done.stdout
     assert error is None or f"failed to meet reference(s): pauses_error={error}" in done.stdout
     assert f"pauses {15 + late:.3f} s of 15.000 s" in done.stdout
@@ -957,8 +1113,17 @@ def test_a_simulation_passes_for_real(stated_here: Session) -> None:
     assert float(found["payload_error"]) == 0
     assert 0 < float(found["checkpoint_mean_error"]) <= float(found["checkpoint_max_error"]) < 0.1
     assert 0 < float(found["state_error"]) < float(found["total_error"]) < 0.1
-    done = stated_here.run("-r", "--system=localhost:disk", "-S", "scaling=none", "-S", "ranks=0",
-                           "-S", "time_scale=0.2", check="Schedule")  # fmt: skip
+    done = stated_here.run(
+        "-r",
+        "--system=localhost:disk",
+        "-S",
+        "scaling=none",
+        "-S",
+        "ranks=0",
+        "-S",
+        "time_scale=0.2",
+        check="Schedule",
+    )
     assert done.returncode == 0 and cases(done.stdout) == (1, 0, 0), done.stdout
 
 

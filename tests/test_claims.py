@@ -26,11 +26,15 @@ from understudy.paths import where
 from understudy.reframe import canary
 
 CLAIM: dict[str, Any] = {
-    "name": "more-is-better", "source": "a study, Fig. 1", "says": "more is better",
-    "workload": "growing", "stream": "checkpoint",
+    "name": "more-is-better",
+    "source": "a study, Fig. 1",
+    "says": "more is better",
+    "workload": "growing",
+    "stream": "checkpoint",
     "of": {"stripe_count": "cores", "method": "posix"},
-    "to": {"stripe_count": "default", "method": "posix"}, "ratio": [1.4, 1.6],
-}  # fmt: skip
+    "to": {"stripe_count": "default", "method": "posix"},
+    "ratio": [1.4, 1.6],
+}
 
 
 def records(
@@ -50,9 +54,12 @@ def records(
         row["environment"] |= {"started": f"2026-01-{n + 1:02d}T00:00:00Z"}
         row["options"] |= options
         results.write_record(
-            row, folder / f"{name}-{stripe_count}-{n}", partition="disk", session=f"s{n}",
+            row,
+            folder / f"{name}-{stripe_count}-{n}",
+            partition="disk",
+            session=f"s{n}",
             case=f"{name} %workload=growing %method=posix %stripe_count={stripe_count}",
-        )  # fmt: skip
+        )
 
 
 def loaded(folder: Path) -> list[Run]:
@@ -70,10 +77,16 @@ def one_claim(folder: Path, row: dict[str, Any]) -> claims.Claim:
     return made
 
 
-@pytest.mark.parametrize(("bounds", "state"), [
-    ([1.3, 1.7], claims.HOLDS), ([1, None], claims.HOLDS), ([None, 1], claims.FAILS),
-    ([2, 3], claims.FAILS), ([1.5, 3], claims.UNDECIDED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bounds", "state"),
+    [
+        ([1.3, 1.7], claims.HOLDS),
+        ([1, None], claims.HOLDS),
+        ([None, 1], claims.FAILS),
+        ([2, 3], claims.FAILS),
+        ([1.5, 3], claims.UNDECIDED),
+    ],
+)
 def test_a_claim_is_judged_by_its_interval(
     bounds: list[float | None], state: str, tmp_path: Path
 ) -> None:
@@ -106,8 +119,9 @@ def test_failed_runs_decide_nothing(tmp_path: Path) -> None:
         path.write_text(json.dumps(row))
     found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
     assert (found.state, found.why) == (
-        claims.UNDECIDED, "6 of 9 runs of growing with stripe_count cores, method posix failed"
-    )  # fmt: skip
+        claims.UNDECIDED,
+        "6 of 9 runs of growing with stripe_count cores, method posix failed",
+    )
 
 
 def test_one_session_decides_nothing(tmp_path: Path) -> None:
@@ -129,8 +143,13 @@ def test_runs_of_another_system_or_workload_do_not_count(tmp_path: Path) -> None
     records(tmp_path, stripe_count="cores", speed=1.5, sessions=3)
     records(tmp_path, stripe_count="default", speed=1.0, sessions=3)
     runs_ = loaded(tmp_path)
-    for changes in ({"workload": "other"}, {"of": {"system": "elsewhere"}}, {"stream": "none"},
-                    {"of": {"stripe_count": "nodes"}}, {"of": {"nodes": 7}}):  # fmt: skip
+    for changes in (
+        {"workload": "other"},
+        {"of": {"system": "elsewhere"}},
+        {"stream": "none"},
+        {"of": {"stripe_count": "nodes"}},
+        {"of": {"nodes": 7}},
+    ):
         found = claims.judge(claim_in(tmp_path, **changes), runs_)
         assert found.state == claims.UNDECIDED and found.why.startswith("0 runs of ")
 
@@ -143,13 +162,17 @@ def test_runs_by_other_methods_or_options_are_not_pooled(tmp_path: Path) -> None
     assert found.why == "0 runs of growing with stripe_count cores, expected at least 3"
     row = results.result(results.growing(), fsync=True, repetitions=2, seed=77)
     results.write_record(
-        row, tmp_path / "flushed", partition="disk", session="f",
+        row,
+        tmp_path / "flushed",
+        partition="disk",
+        session="f",
         case="Replay %workload=growing %method=posix %stripe_count=cores",
-    )  # fmt: skip
+    )
     found = claims.judge(claim_in(tmp_path), loaded(tmp_path))
     assert (found.state, found.why) == (
-        claims.UNDECIDED, "the runs of growing differ in their options: fsync"
-    )  # fmt: skip
+        claims.UNDECIDED,
+        "the runs of growing differ in their options: fsync",
+    )
 
 
 def test_a_measurement_counts_once_whatever_its_session(tmp_path: Path) -> None:
@@ -166,8 +189,9 @@ def test_a_measurement_counts_once_whatever_its_session(tmp_path: Path) -> None:
 def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
     records(tmp_path, stripe_count="default", speed=1.0, sessions=4)
     sides = {
-        "of": {"dump": "largest", "method": "posix"}, "to": {"dump": "first", "method": "posix"}
-    }  # fmt: skip
+        "of": {"dump": "largest", "method": "posix"},
+        "to": {"dump": "first", "method": "posix"},
+    }
     found = claims.judge(claim_in(tmp_path, **sides, ratio=[0.1, 10]), loaded(tmp_path))
     assert (
         found.state == claims.HOLDS
@@ -175,21 +199,39 @@ def test_dumps_of_one_run_are_compared(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("changes", "fault"), [
-    ({"ratio": [None, None]}, "Claims[0]: ratio: expected [low, high], of which one may be null"),
-    ({"ratio": [0, 1]}, "Claims[0]: ratio: expected"),
-    ({"ratio": "1.5"}, "Claims[0]: ratio: expected"),
-    ({"says": ""}, "Claims[0]: says: expected text, got ''"),
-    ({"of": {"osts": 4}}, "Claims[0]: of: expected the keys system, stripe_count, method, arm"),
-    ({"to": {"nodes": "four"}}, "Claims[0]: to: nodes: expected a number above 0, got 'four'"),
-    ({"of": {"ranks": 1.5}}, "Claims[0]: of: ranks: expected a number above 0, got 1.5"),
-    ({"to": {"dump": "last"}}, "Claims[0]: to: dump: expected first or largest, got 'last'"),
-    ({"more": 1}, "Claims[0]: expected the keys name, of, ratio, says"),
-    ({"seconds": [1, 2]}, "Claims[0]: expected one of the keys ratio, seconds, share"),
-    ({"of": {"time": "waiting"}}, "Claims[0]: of: time: expected communication or io or total"),
-    ({"of": {"processes": "all"}}, "Claims[0]: of: processes: expected the key time beside it"),
-    ({"of": {"time": "io"}}, "Claims[0]: to: expected the key time on both sides, or on neither"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        (
+            {"ratio": [None, None]},
+            "Claims[0]: ratio: expected [low, high], of which one may be null",
+        ),
+        ({"ratio": [0, 1]}, "Claims[0]: ratio: expected"),
+        ({"ratio": "1.5"}, "Claims[0]: ratio: expected"),
+        ({"says": ""}, "Claims[0]: says: expected text, got ''"),
+        (
+            {"of": {"osts": 4}},
+            "Claims[0]: of: expected the keys system, stripe_count, method, arm",
+        ),
+        ({"to": {"nodes": "four"}}, "Claims[0]: to: nodes: expected a number above 0, got 'four'"),
+        ({"of": {"ranks": 1.5}}, "Claims[0]: of: ranks: expected a number above 0, got 1.5"),
+        ({"to": {"dump": "last"}}, "Claims[0]: to: dump: expected first or largest, got 'last'"),
+        ({"more": 1}, "Claims[0]: expected the keys name, of, ratio, says"),
+        ({"seconds": [1, 2]}, "Claims[0]: expected one of the keys ratio, seconds, share"),
+        (
+            {"of": {"time": "waiting"}},
+            "Claims[0]: of: time: expected communication or io or total",
+        ),
+        (
+            {"of": {"processes": "all"}},
+            "Claims[0]: of: processes: expected the key time beside it",
+        ),
+        (
+            {"of": {"time": "io"}},
+            "Claims[0]: to: expected the key time on both sides, or on neither",
+        ),
+    ],
+)
 def test_a_claim_that_is_none_is_one_message(
     changes: dict[str, Any], fault: str, tmp_path: Path
 ) -> None:
@@ -199,26 +241,35 @@ def test_a_claim_that_is_none_is_one_message(
 
 
 SHARE: dict[str, Any] = {
-    **{key: CLAIM[key] for key in ("name", "source", "says")}, "workload": "star",
-    "stream": "restart", "error": 0.1, "share": [0.7, None],
+    **{key: CLAIM[key] for key in ("name", "source", "says")},
+    "workload": "star",
+    "stream": "restart",
+    "error": 0.1,
+    "share": [0.7, None],
     "cases": [
         {"method": "POSIX", "stripe_count": "default"},
         {"method": "MPI_LUSTRE", "stripe_count": "default"},
         {"method": "MPI_AMR", "stripe_count": "default", "ranks_per_aggregator": 4},
     ],
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("changes", "fault"), [
-    ({"cases": []}, "cases: expected a list, at least one entry"),
-    ({"cases": [{"osts": 4}]}, "cases[0]: expected the keys system, stripe_count, method"),
-    ({"cases": [{"ranks": 4}]}, "cases[0]: ranks: expected a list, got 4"),
-    ({"cases": [{"ranks": [0]}]}, "cases[0]: expected ranks above 0, got 0"),
-    ({"cases": [{"ranks_per_aggregator": "x"}]}, "cases[0]: expected ranks above 0, got 'x'"),
-    ({"error": 10}, "error: expected a fraction, got 10"),
-    ({"share": [None, None]}, "share: expected [low, high], of which one may be null"),
-    ({"of": {}}, "expected the keys cases, error, name, says, share, source, stream, workload"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"cases": []}, "cases: expected a list, at least one entry"),
+        ({"cases": [{"osts": 4}]}, "cases[0]: expected the keys system, stripe_count, method"),
+        ({"cases": [{"ranks": 4}]}, "cases[0]: ranks: expected a list, got 4"),
+        ({"cases": [{"ranks": [0]}]}, "cases[0]: expected ranks above 0, got 0"),
+        ({"cases": [{"ranks_per_aggregator": "x"}]}, "cases[0]: expected ranks above 0, got 'x'"),
+        ({"error": 10}, "error: expected a fraction, got 10"),
+        ({"share": [None, None]}, "share: expected [low, high], of which one may be null"),
+        (
+            {"of": {}},
+            "expected the keys cases, error, name, says, share, source, stream, workload",
+        ),
+    ],
+)
 def test_a_share_that_is_none_is_one_message(
     changes: dict[str, Any], fault: str, tmp_path: Path
 ) -> None:
@@ -260,8 +311,9 @@ def test_references_come_from_the_scatter_between_sessions(tmp_path: Path) -> No
     [(key, found)] = written(done.stdout).items()
     assert {promises.condition(run) for run in loaded(tmp_path)} == {key}
     assert set(found) == {
-        "elapsed", *(f"{name}_bandwidth" for name in ("checkpoint", "plot", "start", "log"))
-    }  # fmt: skip
+        "elapsed",
+        *(f"{name}_bandwidth" for name in ("checkpoint", "plot", "start", "log")),
+    }
     value, low, high, unit = found["checkpoint_bandwidth"]
     speeds = [
         median(v for name, _, v in promises.values(run) if name == "checkpoint_bandwidth")
@@ -294,16 +346,20 @@ def test_a_scatter_above_a_half_demands_nothing(tmp_path: Path) -> None:
     row = results.result(results.growing(), speed=0.1, repetitions=2, seed=9)
     row["environment"] |= {"started": "2026-01-09T00:00:00Z"}
     results.write_record(
-        row, tmp_path / "slow", partition="disk", session="slow",
+        row,
+        tmp_path / "slow",
+        partition="disk",
+        session="slow",
         case="Replay %workload=growing %method=posix %stripe_count=default",
-    )  # fmt: skip
+    )
     done = references(tmp_path)
     [found] = written(done.stdout).values()
     assert "checkpoint_bandwidth" not in found
     assert re.search(
         r'# "checkpoint_bandwidth": [0-9.e+]+ MiB/s, sessions differ by 9[0-9]%, expected at most '
-        "50%\n", done.stdout,
-    )  # fmt: skip
+        "50%\n",
+        done.stdout,
+    )
     assert "sessions differ by 9" in done.stderr
 
 
@@ -364,9 +420,12 @@ def test_references_of_flushed_and_other_runs_are_kept_apart(tmp_path: Path) -> 
         row = results.result(results.growing(), speed=0.2, fsync=True, seed=n)
         row["environment"] |= {"started": f"2026-02-{n + 1:02d}T00:00:00Z"}
         results.write_record(
-            row, tmp_path / f"flushed-{n}", partition="disk", session=f"f{n}",
+            row,
+            tmp_path / f"flushed-{n}",
+            partition="disk",
+            session=f"f{n}",
             case="Replay %workload=growing %method=posix %stripe_count=default",
-        )  # fmt: skip
+        )
     done = references(tmp_path)
     keys = {run.producer.options["fsync"]: promises.condition(run) for run in loaded(tmp_path)}
     found = written(done.stdout)
@@ -387,17 +446,21 @@ def test_runs_that_found_other_storage_are_left_out_and_counted(tmp_path: Path) 
     assert "# 5 sessions" in done.stdout
     assert re.search(
         "left out: 1 runs of condition [0-9a-f]{12} that differ from its latest run in "
-        "storage.client_version\n", done.stderr,
-    )  # fmt: skip
+        "storage.client_version\n",
+        done.stderr,
+    )
 
 
-@pytest.mark.parametrize(("each", "unit", "bound"), [
-    ([100.0] * 5, "MiB/s", 0.05),  # no narrower
-    ([100, 100, 100, 100, 60], "MiB/s", 0.4),  # the worst session
-    ([80, 90, 100, 110, 120], "MiB/s", 0.45),  # three deviations
-    ([100, 100, 100, 100, 250], "s", 1.5),  # a time may take longer
-    ([100, 1000, 10, 500, 2], "MiB/s", 4.36),  # deviations of 0, 90, 98, 400, 900
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("each", "unit", "bound"),
+    [
+        ([100.0] * 5, "MiB/s", 0.05),  # no narrower
+        ([100, 100, 100, 100, 60], "MiB/s", 0.4),  # the worst session
+        ([80, 90, 100, 110, 120], "MiB/s", 0.45),  # three deviations
+        ([100, 100, 100, 100, 250], "s", 1.5),  # a time may take longer
+        ([100, 1000, 10, 500, 2], "MiB/s", 4.36),  # deviations of 0, 90, 98, 400, 900
+    ],
+)
 def test_a_bound_holds_every_session(each: list[float], unit: str, bound: float) -> None:
     assert promises._bound(each, 100, unit) == pytest.approx(bound)
 
@@ -412,9 +475,13 @@ def test_a_canary_that_hangs_is_ended_and_recorded(tmp_path: Path) -> None:
     )
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=os.environ | {"PATH": path}, check=True,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout == "on\n"
     assert canary.read(tmp_path)[0]["failure"] == "it ended with status 124 (its time limit)"
 
@@ -443,23 +510,31 @@ def star_records(folder: Path) -> list[Run]:
     for session in range(3):
         for ranks in (4, 16):
             for method, factor, text in (
-                ("POSIX", 1.0, None), ("MPI_AMR", 2.0, f"num_aggregators={ranks // 4};x=1"),
+                ("POSIX", 1.0, None),
+                ("MPI_AMR", 2.0, f"num_aggregators={ranks // 4};x=1"),
                 ("MPI_AMR", 3.0, f"num_aggregators={ranks // 2};x=1"),
-            ):  # fmt: skip
+            ):
                 for arm, gain in speeds.items():
                     name = "kernel-star" if arm == "application" else "star-restart"
                     row = results.program_result(
-                        name=name, kind=arm, ranks=ranks, method=method, parameters=text,
+                        name=name,
+                        kind=arm,
+                        ranks=ranks,
+                        method=method,
+                        parameters=text,
                         speeds=[1e8 * factor * gain * (1 + 0.01 * session)] * 2,
                         started=f"2026-01-{session + 1:02d}T00:00:00Z",
-                    )  # fmt: skip
+                    )
                     row["program"]["config"] = f"<{arm}/>"
                     results.write_record(
-                        row, folder / f"{session}-{ranks}-{method}-{factor:g}-{arm}",
-                        partition="disk", session=f"s{session}", arm=arm,
+                        row,
+                        folder / f"{session}-{ranks}-{method}-{factor:g}-{arm}",
+                        partition="disk",
+                        session=f"s{session}",
+                        arm=arm,
                         case=f"Skel %method={method} %ranks={ranks} %stripe_count=default "
                         "%built.application=star",
-                    )  # fmt: skip
+                    )
     return loaded(folder)
 
 
@@ -525,28 +600,39 @@ def study(
             text = f"num_aggregators={max(1, ranks // 4)};x=1" if method == "MPI_AMR" else None
             for arm in ("application", "skeleton"):
                 row = results.program_result(
-                    name="kernel-star" if arm == "application" else "star-restart", kind=arm,
-                    ranks=ranks, method=method, parameters=text,
+                    name="kernel-star" if arm == "application" else "star-restart",
+                    kind=arm,
+                    ranks=ranks,
+                    method=method,
+                    parameters=text,
                     speeds=[1e8 * (gain if arm == "skeleton" else 1) * (1 + 0.001 * session)] * 2,
                     started=f"2026-01-{session + 1:02d}T00:00:00Z",
                     collective_s=collective_s if arm == "skeleton" else 0,
-                )  # fmt: skip
+                )
                 row["program"] |= {"config": f"<{arm}/>", "extra_collective_bytes": 0}
                 results.write_record(
-                    row, folder / f"{session}-{method}-{ranks}-{arm}", partition="disk",
-                    session=f"s{session}", arm=arm, round=0,
+                    row,
+                    folder / f"{session}-{method}-{ranks}-{arm}",
+                    partition="disk",
+                    session=f"s{session}",
+                    arm=arm,
+                    round=0,
                     case=f"Skel %method={method} %ranks={ranks} %stripe_count=default "
                     "%built.application=star",
-                )  # fmt: skip
+                )
     return loaded(folder)
 
 
 WITHIN = {(method, ranks): 1.02 for method in ("POSIX", "MPI_AMR") for ranks in (4, 16)}
 
 
-@pytest.mark.parametrize(("gain", "states"), [
-    (1.02, (claims.HOLDS, claims.HOLDS)), (1.3, (claims.HOLDS, claims.FAILS)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("gain", "states"),
+    [
+        (1.02, (claims.HOLDS, claims.HOLDS)),
+        (1.3, (claims.HOLDS, claims.FAILS)),
+    ],
+)
 def test_a_share_counts_every_case_and_statistic(
     gain: float, states: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -567,11 +653,18 @@ def test_cases_that_are_not_measured_may_lie_on_either_side(tmp_path: Path) -> N
     found_runs = study(tmp_path, WITHIN)
     cases = [
         {"method": "POSIX", "stripe_count": "default", "ranks": [4, 16, 64]},
-        {"method": "MPI_AMR", "stripe_count": "default", "ranks": [4, 16, 64],
-         "ranks_per_aggregator": 4},
-    ]  # fmt: skip
-    for share, state in (([0.6, None], claims.HOLDS), ([0.7, None], claims.UNDECIDED),
-                         ([None, 0.5], claims.FAILS)):  # fmt: skip
+        {
+            "method": "MPI_AMR",
+            "stripe_count": "default",
+            "ranks": [4, 16, 64],
+            "ranks_per_aggregator": 4,
+        },
+    ]
+    for share, state in (
+        ([0.6, None], claims.HOLDS),
+        ([0.7, None], claims.UNDECIDED),
+        ([None, 0.5], claims.FAILS),
+    ):
         found = claims.judge(
             one_claim(tmp_path, SHARE | {"share": share, "cases": cases}), found_runs
         )
@@ -638,8 +731,11 @@ def test_the_slowest_processes_are_those_with_the_longest_total_times(tmp_path: 
 
 def test_the_study_counts_56_of_its_60_cases_within_10_percent() -> None:
     """The errors of Fig. 2 outside of the limit, of all that its text lists."""
-    [claim] = [c for c in claims.load(where("references") / "sith.yaml")
-               if c.name == "chimera-skeleton-is-accurate"]  # fmt: skip
+    [claim] = [
+        c
+        for c in claims.load(where("references") / "sith.yaml")
+        if c.name == "chimera-skeleton-is-accurate"
+    ]
     cases = sum(len(case.ranks or ()) for case in claim.cases) * len(accuracy.OF_THE_PAPER)
     outside = (-15.586524, 22.9848149, 25.8798844, 19.0632635)
     assert cases == 60 and claim.low == pytest.approx((cases - len(outside)) / cases, abs=0.005)

@@ -30,18 +30,36 @@ BASE = results.result(results.per_process())
 
 def canary(speed: float, after: float = 1.0) -> tuple[dict[str, Any], ...]:
     return tuple(
-        {"when": when, "program": "ior, mdtest", "note": None, "failure": None, "rates": [
-            {"operation": "write", "metric": "bandwidth_bytes_per_s", "unit": "bytes/s",
-             "value": 1e8 * speed * more}]}
+        {
+            "when": when,
+            "program": "ior, mdtest",
+            "note": None,
+            "failure": None,
+            "rates": [
+                {
+                    "operation": "write",
+                    "metric": "bandwidth_bytes_per_s",
+                    "unit": "bytes/s",
+                    "value": 1e8 * speed * more,
+                }
+            ],
+        }
         for when, more in (("before", 1.0), ("after", after))
-    )  # fmt: skip
+    )
 
 
 def keep(
-    folder: Path, session: str, night: int, speed: float, *, failure: str | None = None,
-    canaries: tuple[dict[str, Any], ...] = (), change_row: Any = None, name: str = "n",
+    folder: Path,
+    session: str,
+    night: int,
+    speed: float,
+    *,
+    failure: str | None = None,
+    canaries: tuple[dict[str, Any], ...] = (),
+    change_row: Any = None,
+    name: str = "n",
     hour: int = 1,
-) -> None:  # fmt: skip
+) -> None:
     dice = random.Random(f"{session} {name}")
     row = copy.deepcopy(BASE)
     for dump in row["repetitions"][0]["streams"][0]["dumps"]:
@@ -53,9 +71,11 @@ def keep(
     path = folder.parent / "result.json"
     path.write_text(json.dumps(row))
     run = producers.record(
-        path, place=Place(system="star", partition="disk"), failure=failure,
+        path,
+        place=Place(system="star", partition="disk"),
+        failure=failure,
         identity=Identity(session=session, campaign=session.split("-")[0], case=f"Replay {name}"),
-    )  # fmt: skip
+    )
     made = runs.to_row(run) | ({"canary": list(canaries)} if canaries else {})
     made = json.loads(json.dumps(made))
     if change_row:
@@ -74,9 +94,13 @@ def nights(site: Path, before: int = 6, after: int = 6, loss: float = 0.0, **mor
         keep(site, f"old-{i}", 1 + i, 1.0, canaries=more.get("first", ()))
     for i in range(after):
         keep(
-            site, f"new-{i}", 11 + i, 1 - loss, canaries=more.get("second", ()),
+            site,
+            f"new-{i}",
+            11 + i,
+            1 - loss,
+            canaries=more.get("second", ()),
             change_row=more.get("change_row"),
-        )  # fmt: skip
+        )
 
 
 def compare(*words: object) -> Result:
@@ -412,8 +436,9 @@ def test_nights_in_which_a_case_did_not_run_are_no_pass(site: Path) -> None:
     assert "did not run in 3 of 6 sessions after, 0 of 6 before" in done.stdout
     found = json.loads(compare("old", "new", "--json").stdout)["verdicts"]
     assert {one["case"]: one["state"] for one in found} == {
-        "Replay n": NO_CHANGE, "Replay m": UNDECIDED
-    }  # fmt: skip
+        "Replay n": NO_CHANGE,
+        "Replay m": UNDECIDED,
+    }
 
 
 def test_runs_that_failed_before_their_workload_was_known_belong_to_their_case() -> None:
@@ -422,7 +447,7 @@ def test_runs_that_failed_before_their_workload_was_known_belong_to_their_case()
     bad = [
         replace(row(f"2026-01-2{i}", samples=0), subject=early, failure="read-only")
         for i in range(3)
-    ]  # fmt: skip
+    ]
     (one,) = comparing.compare(good, bad).skipped
     assert one.lost and one.why == "all 3 runs after failed: read-only"
 
@@ -436,14 +461,24 @@ def test_a_run_is_not_compared_with_itself(site: Path) -> None:
 
 def row(session: str, unit: str = "bytes/s", sha256: str = "a" * 64, samples: int = 1) -> Row:
     subject = Subject(
-        case="Replay", arm="replica", system="star", partition="disk", producer="player",
+        case="Replay",
+        arm="replica",
+        system="star",
+        partition="disk",
+        producer="player",
         workload="n",
-    )  # fmt: skip
+    )
     return Row(
-        subject=subject, session=session, time=session, sha256=sha256, condition=sha256,
-        failure=None, seconds=None, canary=(),
+        subject=subject,
+        session=session,
+        time=session,
+        sha256=sha256,
+        condition=sha256,
+        failure=None,
+        seconds=None,
+        canary=(),
         samples=(("bandwidth", unit, "higher", "out", 1e8),) * samples,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

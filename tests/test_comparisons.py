@@ -111,10 +111,19 @@ def test_the_signed_rank_test_is_that_of_scipy(n: int) -> None:
 def test_a_table_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [
-        "comparisons.py", "--figures", "200", "--only", "in turn quiet", "-o",
-        str(tmp_path / "t.json"),
-    ])  # fmt: skip
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [
+            "comparisons.py",
+            "--figures",
+            "200",
+            "--only",
+            "in turn quiet",
+            "-o",
+            str(tmp_path / "t.json"),
+        ],
+    )
     runpy.run_path(str(Path(comparisons.__file__)), run_name="__main__")
     cells = json.loads((tmp_path / "t.json").read_text())
     assert len(cells) == 6 * 3 * 5 * 3

@@ -21,7 +21,7 @@ def macsio_bytes(part_bytes: int, count: int, kind: Kind | None) -> int:
 @pytest.mark.parametrize(
     ("part_bytes", "count", "shape", "fields_bytes", "file_bytes"),
     [(80_008, 8, (137, 73), 594_208, 600_736), (80_056, 8, (10_007, 1), 320_224, 325_520)],
-)  # fmt: skip
+)
 def test_real_files_of_macsio(
     part_bytes: int, count: int, shape: tuple[int, int], fields_bytes: int, file_bytes: int
 ) -> None:
@@ -75,13 +75,17 @@ def test_variables_are_15_16_of_the_part_size_on_average() -> None:
 @pytest.mark.parametrize(
     ("kind", "shape", "mesh_bytes"),
     [
-        ("rectilinear", (5,), 40), ("rectilinear", (5, 7), 96), ("rectilinear", (3, 5, 7), 120),
-        ("curvilinear", (5,), 40), ("curvilinear", (5, 7), 560),
+        ("rectilinear", (5,), 40),
+        ("rectilinear", (5, 7), 96),
+        ("rectilinear", (3, 5, 7), 120),
+        ("curvilinear", (5,), 40),
+        ("curvilinear", (5, 7), 560),
         ("curvilinear", (3, 5, 7), 24 * 105),
-        ("unstructured", (5,), 40 + 8 * 4), ("unstructured", (5, 7), 16 * 35 + 16 * 24),
+        ("unstructured", (5,), 40 + 8 * 4),
+        ("unstructured", (5, 7), 16 * 35 + 16 * 24),
         ("unstructured", (3, 5, 7), 24 * 105 + 32 * 48),
     ],
-)  # fmt: skip
+)
 def test_bytes_of_a_mesh(kind: Kind, shape: tuple[int, ...], mesh_bytes: int) -> None:
     mesh = Mesh(kind=kind, shape=shape)
     assert mesh.bytes(()) == mesh_bytes
@@ -140,9 +144,15 @@ def test_the_fitted_mesh_is_the_best_of_its_neighbours() -> None:
     assert column > 30 * (budget - best.bytes(FIELDS))  # many shapes were tried
 
 
-@pytest.mark.parametrize(("per_rank", "runs"), [
-    (1.0, [(8, 1)]), (2.5, [(4, 3), (4, 2)]), (1.25, [(2, 2), (6, 1)]), (0.5, [(4, 1), (4, 0)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("per_rank", "runs"),
+    [
+        (1.0, [(8, 1)]),
+        (2.5, [(4, 3), (4, 2)]),
+        (1.25, [(2, 2), (6, 1)]),
+        (0.5, [(4, 1), (4, 0)]),
+    ],
+)
 def test_parts_per_rank_may_be_a_fraction(per_rank: float, runs: list[tuple[int, int]]) -> None:
     parts = composition.parts_of(8, per_rank)
     [coordinates, *_] = made("curvilinear", 2, 10**7, parts)
@@ -160,14 +170,20 @@ def test_more_variables_on_as_fine_a_mesh() -> None:
     assert after.nodes == pytest.approx(before.nodes, rel=0.01)
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: made("unstructured", 2, 500), "71 B a part: expected at least the "),
-    (lambda: made("unstructured", 4, 10**6), "4 dimensions: expected 1, 2 or 3"),
-    (lambda: composition.parts_of(4, 0.1), "0.1 parts per rank on 4 ranks: expected a part"),
-    (lambda: macsio_fields(0), "0 variables: expected at least 1"),
-    (lambda: macsio_mesh("rectilinear", 7), "part size 7 B: expected at least 8"),
-    (lambda: composition.square_mesh("rectilinear", 31), "part size 31 B: expected at least 32"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: made("unstructured", 2, 500), "71 B a part: expected at least the "),
+        (lambda: made("unstructured", 4, 10**6), "4 dimensions: expected 1, 2 or 3"),
+        (lambda: composition.parts_of(4, 0.1), "0.1 parts per rank on 4 ranks: expected a part"),
+        (lambda: macsio_fields(0), "0 variables: expected at least 1"),
+        (lambda: macsio_mesh("rectilinear", 7), "part size 7 B: expected at least 8"),
+        (
+            lambda: composition.square_mesh("rectilinear", 31),
+            "part size 31 B: expected at least 32",
+        ),
+    ],
+)
 def test_what_cannot_be_composed_is_one_message(call: object, message: str) -> None:
     assert callable(call)
     with pytest.raises(UnderstudyError, match=message):

@@ -38,9 +38,11 @@ def test_five_runs_that_differ_are_five_conditions(tmp_path: Path) -> None:
     for name in REAL:
         record(OLD / f"{name}.json", tmp_path / name / "run.json", place=place)
     record(
-        OLD / "player-first.json", tmp_path / "striped" / "run.json", place=place,
+        OLD / "player-first.json",
+        tmp_path / "striped" / "run.json",
+        place=place,
         asked={"stripe_count": 4},
-    )  # fmt: skip
+    )
     (case,) = cases_in(tmp_path)
     assert [len(c.runs) for c in case.conditions] == [1] * 5
     labels = sorted(c.label for c in case.conditions)
@@ -120,13 +122,20 @@ def study(folder: Path, rounds: dict[str, list[int | None]]) -> None:
     for arm, numbers in rounds.items():
         for k, number in enumerate(numbers):
             row = samples.program_result(
-                kind=arm, name="kernel-star" if arm == "application" else "star-restart",
-                speeds=[1e8 / (1 + (number or 0))] * 2, started=f"2026-01-01T00:0{9 - k}:00Z",
-            )  # fmt: skip
+                kind=arm,
+                name="kernel-star" if arm == "application" else "star-restart",
+                speeds=[1e8 / (1 + (number or 0))] * 2,
+                started=f"2026-01-01T00:0{9 - k}:00Z",
+            )
             samples.write_record(
-                row, folder / arm / str(k), partition="disk", session="1", case="skel", arm=arm,
+                row,
+                folder / arm / str(k),
+                partition="disk",
+                session="1",
+                case="skel",
+                arm=arm,
                 round=number,
-            )  # fmt: skip
+            )
 
 
 def test_pairs_are_the_rounds_that_records_state(tmp_path: Path) -> None:
@@ -152,11 +161,13 @@ def test_failed_runs_are_listed_and_counted(tmp_path: Path) -> None:
     record(OLD / "player.json", tmp_path / "good" / "run.json")
     for i in range(2):
         record(
-            tmp_path / "none.json", tmp_path / f"bad{i}" / "run.json",
+            tmp_path / "none.json",
+            tmp_path / f"bad{i}" / "run.json",
             place=Place(system="s", partition="p"),
-            identity=Identity(case="replay", round=i), exit_status=1,
+            identity=Identity(case="replay", round=i),
+            exit_status=1,
             failure="no space left <on> device",
-        )  # fmt: skip
+        )
     measured, failed = conditions.load(producers.find([tmp_path]))
     assert (len(measured), len(failed)) == (1, 2)
     text = page.render(conditions.group(measured), failed)

@@ -45,9 +45,11 @@ LOUD = (0.7, 1.0, 1.3, 0.8, 1.2, 0.75, 1.25)
 def timed(folder: Path, arm: str, round_: int, seconds: float) -> Run:
     """The record of a run of IOR."""
     row = ior.of_summary(
-        GOLDEN / "ior-4.0.0.json", name="overhead-ior", started=f"2026-11-22T11:15:{round_:02}Z",
+        GOLDEN / "ior-4.0.0.json",
+        name="overhead-ior",
+        started=f"2026-11-22T11:15:{round_:02}Z",
         command_line=["ior", arm],
-    )  # fmt: skip
+    )
     for rate in row["rates"]:
         if (rate["operation"], rate["metric"]) == ("write", "total_s"):
             rate["value"] = seconds
@@ -57,9 +59,11 @@ def timed(folder: Path, arm: str, round_: int, seconds: float) -> Run:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(row))
     made = producers.record(
-        path, place=Place(system="here", partition="disk"), producer="ior",
+        path,
+        place=Place(system="here", partition="disk"),
+        producer="ior",
         identity=Identity(case="Overhead", session="s", arm=arm, round=round_),
-    )  # fmt: skip
+    )
     runs.write(path.with_name("run.json"), made)
     return made
 
@@ -73,11 +77,17 @@ def job(folder: Path, cost: dict[str, float], noise: tuple[float, ...] = NOISE) 
     ]
 
 
-@pytest.mark.parametrize(("cost", "noise", "state"), [
-    (1.0, NOISE, transfer.WITHIN), (0.9, NOISE, transfer.WITHIN), (1.1, NOISE, transfer.OUTSIDE),
-    (1.02, NOISE, transfer.UNDECIDED), (1.0, LOUD, transfer.UNDECIDED),
-    (1.1, LOUD, transfer.UNDECIDED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cost", "noise", "state"),
+    [
+        (1.0, NOISE, transfer.WITHIN),
+        (0.9, NOISE, transfer.WITHIN),
+        (1.1, NOISE, transfer.OUTSIDE),
+        (1.02, NOISE, transfer.UNDECIDED),
+        (1.0, LOUD, transfer.UNDECIDED),
+        (1.1, LOUD, transfer.UNDECIDED),
+    ],
+)
 def test_an_overhead_has_three_verdicts(
     cost: float, noise: tuple[float, ...], state: str, tmp_path: Path
 ) -> None:
@@ -90,9 +100,12 @@ def test_an_overhead_has_three_verdicts(
 def test_rounds_with_a_failed_run_are_left_out_and_counted(tmp_path: Path) -> None:
     found = job(tmp_path, {f"{UNDER}a": 1.0, f"{UNDER}b": 1.1})
     broken = producers.record(
-        tmp_path / "none", producer="ior", failure="gone", place=Place(system="here",
-        partition="disk"), identity=Identity(case="Overhead", session="s", arm=CONTROL, round=3),
-    )  # fmt: skip
+        tmp_path / "none",
+        producer="ior",
+        failure="gone",
+        place=Place(system="here", partition="disk"),
+        identity=Identity(case="Overhead", session="s", arm=CONTROL, round=3),
+    )
     kept = [r for r in found if (r.identity.arm, r.identity.round) != (CONTROL, 3)]
     [case] = overhead.cases([*kept, broken])
     assert case.failed == 1 and {len(values) for values in case.seconds.values()} == {14}
@@ -107,42 +120,61 @@ def test_rounds_with_a_failed_run_are_left_out_and_counted(tmp_path: Path) -> No
 def output(path: Path, ranks: int = 4, samples: int = 3) -> Path:
     """What the program writes."""
     rows = [
-        {"sample": n, "workload": workload, 
-         "log_bytes": 2000 + shutdown.files(workload, ranks) * 40,
-         "seconds": {"log_open": 0.001, "POSIX_shutdown": 0.01, "core_shutdown": 0.1 + 0.01 * n}}
-        for n in range(samples) for workload in WORKLOADS
-    ]  # fmt: skip
+        {
+            "sample": n,
+            "workload": workload,
+            "log_bytes": 2000 + shutdown.files(workload, ranks) * 40,
+            "seconds": {
+                "log_open": 0.001,
+                "POSIX_shutdown": 0.01,
+                "core_shutdown": 0.1 + 0.01 * n,
+            },
+        }
+        for n in range(samples)
+        for workload in WORKLOADS
+    ]
     here = {
-        "version": "0.1.0", "command_line": [PROGRAM], "started": "2026-11-22T11:15:02Z",
-        "ranks": ranks, "nodes": [{"name": "n0", "ranks": ranks}], "mpi": "", "directory": "/s",
-        "library": "/x/libdarshan.so", "program_sha256": "",
-    }  # fmt: skip
+        "version": "0.1.0",
+        "command_line": [PROGRAM],
+        "started": "2026-11-22T11:15:02Z",
+        "ranks": ranks,
+        "nodes": [{"name": "n0", "ranks": ranks}],
+        "mpi": "",
+        "directory": "/s",
+        "library": "/x/libdarshan.so",
+        "program_sha256": "",
+    }
     options = {"samples": samples, "warm_up": 1, "all_modules": False}
-    path.write_text(json.dumps(
-        {"options": options, "environment": here, "samples": rows, "finished": True}
-    ))  # fmt: skip
+    path.write_text(
+        json.dumps({"options": options, "environment": here, "samples": rows, "finished": True})
+    )
     return path
 
 
 SIZES = {
     "archived_bytes": {"shared": 2500.0, "1024-shared": 21480.0},
-    "header_bytes": {"shared": 1328.0}, "job_record_bytes": {"shared": 1080.0},
+    "header_bytes": {"shared": 1328.0},
+    "job_record_bytes": {"shared": 1080.0},
     "file_record_bytes": {"shared": 1344.0},
-}  # fmt: skip
+}
 
 
 def ended(folder: Path, ranks: int, version: str = "3.5.0") -> Run:
     row = producer.of_output(
-        output(folder / "samples.json", ranks), version=version, command_line=[PROGRAM],
+        output(folder / "samples.json", ranks),
+        version=version,
+        command_line=[PROGRAM],
         sizes=SIZES,
-    )  # fmt: skip
+    )
     path = folder / version / str(ranks) / "result.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(row))
     made = producers.record(
-        path, place=Place(system="here", partition="disk"), producer="shutdown",
+        path,
+        place=Place(system="here", partition="disk"),
+        producer="shutdown",
         identity=Identity(case="Shutdown", session="s", arm=f"{UNDER}a", round=0),
-    )  # fmt: skip
+    )
     runs.write(path.with_name("run.json"), made)
     return made
 
@@ -173,9 +205,18 @@ def test_sizes_of_the_parts_of_a_log_and_of_its_archive(tmp_path: Path) -> None:
     assert found["file_record_bytes"] == 704 + 560 + name
     (tmp_path / "into").mkdir()
     table = tmp_path / "archived.csv"
-    done = CliRunner().invoke(main, [
-        "archive", "--always", "--into", f"{tmp_path}/into", "--csv", str(table), str(log),
-    ])  # fmt: skip
+    done = CliRunner().invoke(
+        main,
+        [
+            "archive",
+            "--always",
+            "--into",
+            f"{tmp_path}/into",
+            "--csv",
+            str(table),
+            str(log),
+        ],
+    )
     assert done.exit_code == 0, done.output
     size = (tmp_path / "into" / log.name).stat().st_size
     assert check._archived(table) == {"1024-shared": size}
@@ -183,17 +224,29 @@ def test_sizes_of_the_parts_of_a_log_and_of_its_archive(tmp_path: Path) -> None:
 
 
 def test_paper_has_bytes_per_file_of_its_tables() -> None:
-    stated = {"shared": 1075.0, "1024-shared": 54.6, "file-per-process": 243.7,
-              "1024-per-process": 47.7}  # fmt: skip
+    stated = {
+        "shared": 1075.0,
+        "1024-shared": 54.6,
+        "file-per-process": 243.7,
+        "1024-per-process": 47.7,
+    }
     for workload, value in stated.items():
         assert shutdown.paper_bytes_per_file(workload) == pytest.approx(value, abs=0.3)
-    before = {"shared": 890.9, "1024-shared": 27.3, "file-per-process": 121.9,
-              "1024-per-process": 26.4}  # fmt: skip
+    before = {
+        "shared": 890.9,
+        "1024-shared": 27.3,
+        "file-per-process": 121.9,
+        "1024-per-process": 26.4,
+    }
     for workload, value in before.items():
         found = shutdown.paper_bytes_per_file(workload, shutdown.OLD)
         assert found == pytest.approx(value, abs=0.1)
-    saved = {"shared": -20.4, "1024-shared": 24.5, "file-per-process": 75.3,
-             "1024-per-process": 28.9}  # fmt: skip
+    saved = {
+        "shared": -20.4,
+        "1024-shared": 24.5,
+        "file-per-process": 75.3,
+        "1024-per-process": 28.9,
+    }
     for workload, value in saved.items():
         assert 100 * shutdown.paper_saved(workload) == pytest.approx(value, abs=0.06)
 
@@ -221,19 +274,26 @@ def test_page_draws_overhead_shutdown_and_sizes(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["report", str(tmp_path), "-o", str(page)])
     assert done.exit_code == 0, done.output
     text = page.read_text()
-    for title in ("What does Darshan cost a program?", "How long does Darshan take to end?",
-                  "How large are the logs of Darshan?", "Of what is a log of Darshan made?",
-                  "How much smaller is an archived log of Darshan?"):  # fmt: skip
+    for title in (
+        "What does Darshan cost a program?",
+        "How long does Darshan take to end?",
+        "How large are the logs of Darshan?",
+        "Of what is a log of Darshan made?",
+        "How much smaller is an archived log of Darshan?",
+    ):
         assert title in text
     assert "without (control)" in text and "1,024 files per process" in text
     assert "mathdefault" not in text
 
 
-@pytest.mark.parametrize(("cost", "noise", "sentence"), [
-    (1.0, NOISE, "1 of 1 case within 2 %."),
-    (1.3, NOISE, "0 of 1 case within 2 %, 1 outside."),
-    (1.1, LOUD, "0 of 1 case within 2 %, 1 undecided."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cost", "noise", "sentence"),
+    [
+        (1.0, NOISE, "1 of 1 case within 2 %."),
+        (1.3, NOISE, "0 of 1 case within 2 %, 1 outside."),
+        (1.1, LOUD, "0 of 1 case within 2 %, 1 undecided."),
+    ],
+)
 def test_page_judges_an_overhead(
     cost: float, noise: tuple[float, ...], sentence: str, tmp_path: Path
 ) -> None:
@@ -331,10 +391,17 @@ totals: 1
 
 def profile(path: Path, calls: int) -> Path:
     """1,000 more instructions of an open, 300 of a write by MPI-IO, 50 of the one below it."""
-    path.write_text(PROFILE.format(
-        calls=calls, open=1200 * calls + 50000, real_open=200 * calls, write=900 * calls,
-        real_write=600 * calls, below=150 * calls, real_below=100 * calls,
-    ))  # fmt: skip
+    path.write_text(
+        PROFILE.format(
+            calls=calls,
+            open=1200 * calls + 50000,
+            real_open=200 * calls,
+            write=900 * calls,
+            real_write=600 * calls,
+            below=150 * calls,
+            real_below=100 * calls,
+        )
+    )
     return path
 
 
@@ -349,11 +416,13 @@ def test_instructions_of_darshan_are_those_of_its_functions_alone(tmp_path: Path
 def operated(folder: Path, arm: str, round_: int, seconds: float) -> Run:
     """The record of a run of the check Operations."""
     row = operations.of_player(
-        GOLDEN.parent / "measurements" / "player.json", name="operations-posix",
+        GOLDEN.parent / "measurements" / "player.json",
+        name="operations-posix",
         started="2026-11-22T11:15:02Z",
-        version="3.5.0" if arm.startswith(UNDER) else "", command_line=[arm],
+        version="3.5.0" if arm.startswith(UNDER) else "",
+        command_line=[arm],
         instructions={"open": 1000.0} if arm.startswith(UNDER) and not round_ else {},
-    )  # fmt: skip
+    )
     for rate in row["rates"]:
         if rate["metric"] == "time_s":
             rate["value"] = seconds
@@ -361,9 +430,11 @@ def operated(folder: Path, arm: str, round_: int, seconds: float) -> Run:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(row))
     made = producers.record(
-        path, place=Place(system="here", partition="disk"), producer="operations",
+        path,
+        place=Place(system="here", partition="disk"),
+        producer="operations",
         identity=Identity(case="Operations", session="s", arm=arm, round=round_),
-    )  # fmt: skip
+    )
     runs.write(path.with_name("run.json"), made)
     return made
 
@@ -393,22 +464,29 @@ def bench() -> str:
 
 def test_program_without_darshan_says_what_to_preload(tmp_path: Path) -> None:
     done = subprocess.run(
-        [bench(), "-o", tmp_path, "-O", tmp_path / "r.json"], capture_output=True, text=True,
+        [bench(), "-o", tmp_path, "-O", tmp_path / "r.json"],
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert (
         done.returncode == 2 and "set LD_PRELOAD to the path of its libdarshan.so" in done.stderr
     )
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("options", "fault"), [
-    ([], "--output: a directory is missing"), (["-o", "d"], "--result: a file is missing"),
-    (["-o", "d", "-O", "r", "-n", "0"], "--samples 0: expected a whole number from 1 to 1000"),
-    (["-o", "d", "-O", "r", "--warm-up", "x"], "--warm-up x: expected"),
-    (["--nonsense"], "--nonsense: no such option"), (["-o"], "-o: a value is missing"),
-    (["-o", "d", "-O", "r", "more"], "more: unexpected argument"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ([], "--output: a directory is missing"),
+        (["-o", "d"], "--result: a file is missing"),
+        (["-o", "d", "-O", "r", "-n", "0"], "--samples 0: expected a whole number from 1 to 1000"),
+        (["-o", "d", "-O", "r", "--warm-up", "x"], "--warm-up x: expected"),
+        (["--nonsense"], "--nonsense: no such option"),
+        (["-o"], "-o: a value is missing"),
+        (["-o", "d", "-O", "r", "more"], "more: unexpected argument"),
+    ],
+)
 def test_invalid_options_of_the_program(options: list[str], fault: str) -> None:
     done = subprocess.run([bench(), *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and fault in done.stderr
@@ -428,12 +506,30 @@ def prefix(folder: Path) -> Path:
 def test_the_check_of_overhead_interleaves_and_judges(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     block = 1 << 20
-    log = write_log(tmp_path / "seen.darshan", metadata={"lib_ver": "3.5.0"},
-                    POSIX=[{"id": n, "POSIX_BYTES_WRITTEN": block} for n in range(4)])  # fmt: skip
-    fake(tmp_path / "bin", "ior", f'{SUMMARY.format(GOLDEN / "ior-4.0.0.json")}\n'
-         f'if [ -n "$DARSHAN_LOGFILE" ]; then cp {log} "$DARSHAN_LOGFILE"; fi')  # fmt: skip
-    options = (*RUN, "-S", "rounds=3", "-S", "pause_s=0", "-S", f"block_bytes={block}",
-               "-S", f"darshan={prefix(tmp_path)}", "-n", "^Overhead")  # fmt: skip
+    log = write_log(
+        tmp_path / "seen.darshan",
+        metadata={"lib_ver": "3.5.0"},
+        POSIX=[{"id": n, "POSIX_BYTES_WRITTEN": block} for n in range(4)],
+    )
+    fake(
+        tmp_path / "bin",
+        "ior",
+        f"{SUMMARY.format(GOLDEN / 'ior-4.0.0.json')}\n"
+        f'if [ -n "$DARSHAN_LOGFILE" ]; then cp {log} "$DARSHAN_LOGFILE"; fi',
+    )
+    options = (
+        *RUN,
+        "-S",
+        "rounds=3",
+        "-S",
+        "pause_s=0",
+        "-S",
+        f"block_bytes={block}",
+        "-S",
+        f"darshan={prefix(tmp_path)}",
+        "-n",
+        "^Overhead",
+    )
     done = reframe(tmp_path, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
@@ -468,8 +564,17 @@ def runtime() -> Path:
 
 def test_the_shutdown_of_darshan_itself(tmp_path: Path) -> None:
     bench()
-    done = reframe(tmp_path, "-r", "--system=localhost:tmpfs", "-S", f"darshan={runtime()}",
-                   "-S", "samples_of_each=2", "-n", "^Shutdown%.*processes=2")  # fmt: skip
+    done = reframe(
+        tmp_path,
+        "-r",
+        "--system=localhost:tmpfs",
+        "-S",
+        f"darshan={runtime()}",
+        "-S",
+        "samples_of_each=2",
+        "-n",
+        "^Shutdown%.*processes=2",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
         "verdict: shutdown of Darshan on 2 processes localhost:tmpfs: median of 2" in done.stdout
@@ -489,9 +594,19 @@ def test_the_shutdown_of_darshan_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["posix", "mpiio"])
 def test_operations_under_darshan_itself(method: str, tmp_path: Path) -> None:
     player.needs(method)
-    done = reframe(tmp_path, "-r", "--system=localhost:tmpfs", "-S", f"darshan={runtime()}",
-                   "-S", "rounds=1", "-S", "files=50",
-                   "-n", f"^Operations.*case={method}")  # fmt: skip
+    done = reframe(
+        tmp_path,
+        "-r",
+        "--system=localhost:tmpfs",
+        "-S",
+        f"darshan={runtime()}",
+        "-S",
+        "rounds=1",
+        "-S",
+        "files=50",
+        "-n",
+        f"^Operations.*case={method}",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     found = [runs.load(p) for p in (tmp_path / "out" / "records").rglob("*.json.gz")]
     rows = {row.operation: row for row in judged.rows(found)}
@@ -504,8 +619,18 @@ def test_operations_under_darshan_itself(method: str, tmp_path: Path) -> None:
 
 def test_darshan_sees_what_the_player_writes(tmp_path: Path) -> None:
     done = reframe(
-        tmp_path, *RUN, "-S", f"darshan={runtime()}", "-S", "program=understudy-replay", "-S",
-        "pause_s=0", "-S", "block_bytes=1MiB", "-n", "^Overhead",
-    )  # fmt: skip
+        tmp_path,
+        *RUN,
+        "-S",
+        f"darshan={runtime()}",
+        "-S",
+        "program=understudy-replay",
+        "-S",
+        "pause_s=0",
+        "-S",
+        "block_bytes=1MiB",
+        "-n",
+        "^Overhead",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "overhead of Darshan by understudy-replay localhost:tmpfs: 2 rounds" in done.stdout

@@ -43,9 +43,18 @@ USUAL = "mkarrels_lmp-gpu_id4817263-90125_11-21-33190-17_1.darshan"  # as Darsha
 
 @pytest.mark.parametrize(
     "stem",
-    [Path(USUAL).stem, f"{Path(USUAL).stem}-small", "mkarrels", "run-of-mkarrels", "lmp-gpu",
-     "gpu", "job4817263", "90125", "LMP_run"],
-)  # fmt: skip
+    [
+        Path(USUAL).stem,
+        f"{Path(USUAL).stem}-small",
+        "mkarrels",
+        "run-of-mkarrels",
+        "lmp-gpu",
+        "gpu",
+        "job4817263",
+        "90125",
+        "LMP_run",
+    ],
+)
 def test_a_name_that_repeats_the_log_is_not_used(stem: str, tmp_path: Path) -> None:
     log, out = tmp_path / USUAL, tmp_path / f"{stem}.json"
     log.write_bytes(Path(LOG).read_bytes())
@@ -83,8 +92,10 @@ def test_standard_error_has_one_line_where_nobody_looks(tmp_path: Path) -> None:
     """No progress into a file or a pipe, only what the workload stands for."""
     done = subprocess.run(
         [sys.executable, "-m", "understudy", "describe", LOG],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0 and re.fullmatch(STANDS, done.stderr), done.stderr
     assert json.loads(done.stdout)["ranks"] == 4
 

@@ -22,9 +22,10 @@ class Machine:
         monkeypatch.setenv("PATH", f"{folder}:/bin")
         monkeypatch.delenv("DARSHAN_RUNTIME", raising=False)
         self.program(
-            "understudy-replay", f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
-            '[ "$1" = --version ] && { echo 9.9; exit; }; echo "Workload canary for 2 ranks"'
-        )  # fmt: skip
+            "understudy-replay",
+            f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
+            '[ "$1" = --version ] && { echo 9.9; exit; }; echo "Workload canary for 2 ranks"',
+        )
         self.program("mpirun", 'case "$1" in -n) shift 2; exec "$@";; esac; echo mpirun 4.1.4')
 
     def program(self, name: str, script: str) -> None:
@@ -69,12 +70,15 @@ def test_what_there_is_is_stated_with_its_version(
     assert found["Darshan runtime"]["found"] == str(machine.folder)
 
 
-@pytest.mark.parametrize(("name", "script", "missing"), [
-    ("mpirun", "exit 1", "player on 2 ranks"),
-    ("mpirun", "exit 0", "player on 2 ranks"),
-    ("understudy-replay", "echo broken >&2; exit 3", "player, player on 2 ranks"),
-    ("understudy-replay", "echo 'null available'", "player"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "script", "missing"),
+    [
+        ("mpirun", "exit 1", "player on 2 ranks"),
+        ("mpirun", "exit 0", "player on 2 ranks"),
+        ("understudy-replay", "echo broken >&2; exit 3", "player, player on 2 ranks"),
+        ("understudy-replay", "echo 'null available'", "player"),
+    ],
+)
 def test_a_basic_that_fails_is_named(
     name: str, script: str, missing: str, machine: Machine
 ) -> None:
@@ -88,9 +92,10 @@ def test_a_basic_that_fails_is_named(
 def test_a_launcher_that_starts_single_processes_is_named(machine: Machine) -> None:
     """Of another MPI, or of none: each player sees one rank, and refuses a workload for two."""
     machine.program(
-        "understudy-replay", f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
-        '[ "$1" = --version ] && { echo 9.9; exit; }; exit 1'
-    )  # fmt: skip
+        "understudy-replay",
+        f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
+        '[ "$1" = --version ] && { echo 9.9; exit; }; exit 1',
+    )
     done, found = machine.findings()
     assert done.exit_code == 1 and found["player on 2 ranks"]["found"] is None
     assert "starts 2 ranks of one program" in found["player on 2 ranks"]["remedy"]

@@ -70,8 +70,11 @@ def test_a_launcher_that_refuses_stands_in_the_verdict_the_record_and_the_page(
     page = tmp_path / "page.html"
     shown = subprocess.run(
         ["understudy", "report", str(kept), "-o", str(page)],
-        env=here.environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=here.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert shown.returncode == 0, shown.stderr
     assert WHOLE in page.read_text(encoding="utf-8")
 
@@ -85,26 +88,48 @@ def test_what_is_told_is_one_line_without_control_characters() -> None:
     assert endings.message("ior: \x1b[2Jbad\n", ["ior"], 1) == "ior: \\x1b[2Jbad"
 
 
-@pytest.mark.parametrize(("stdout", "stderr", "told"), [
-    (f"IOR-4.0.0\n{FULL}\n", f"{ASSERTED}\n{ENDED}", FULL),
-    (f"{ALREADY}\n{FULL}\n", ENDED, ALREADY),
-    ("WARNING: the file system is slow\nit failed\n", ENDED, "it failed"),
-    ("", f"{ASSERTED}\n{ENDED}", ASSERTED),
-    ("", f"{FULL}\n{ASSERTED}\n{ENDED}", FULL),
-    ("", f"ior: no space\n{ENDED}", "ior: no space"),
-    ("", ABSENT, "ior: not found on node n7"),
-    ("", "[proxy:0:0@n1] HYDU_create_process: execvp error on file ior (No such file or "
-     "directory)\n", "ior: not found on the node"),
-    ("", "slurmstepd: error: execve(): ior: No such file or directory\n",
-     "ior: not found on the node"),
-    ("", "/x/rfm_job.sh: line 9: mpirun: command not found\n", "mpirun: not found on the node"),
-    ("LAMMPS (2 Aug 2023)\nERROR: Cannot open input script in.x: No such file or directory\n",
-     ENDED, "ERROR: Cannot open input script in.x: No such file or directory"),
-    ("step 1\nstep 2\n", "", "step 2"),
-    ("", "", "it printed nothing"),
-    ("", "mpirun noticed that process rank 3 exited on signal 9 (Killed).\nConnection reset by "
-     "peer\n", "mpirun noticed that process rank 3 exited on signal 9 (Killed)."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "told"),
+    [
+        (f"IOR-4.0.0\n{FULL}\n", f"{ASSERTED}\n{ENDED}", FULL),
+        (f"{ALREADY}\n{FULL}\n", ENDED, ALREADY),
+        ("WARNING: the file system is slow\nit failed\n", ENDED, "it failed"),
+        ("", f"{ASSERTED}\n{ENDED}", ASSERTED),
+        ("", f"{FULL}\n{ASSERTED}\n{ENDED}", FULL),
+        ("", f"ior: no space\n{ENDED}", "ior: no space"),
+        ("", ABSENT, "ior: not found on node n7"),
+        (
+            "",
+            "[proxy:0:0@n1] HYDU_create_process: execvp error on file ior (No such file or "
+            "directory)\n",
+            "ior: not found on the node",
+        ),
+        (
+            "",
+            "slurmstepd: error: execve(): ior: No such file or directory\n",
+            "ior: not found on the node",
+        ),
+        (
+            "",
+            "/x/rfm_job.sh: line 9: mpirun: command not found\n",
+            "mpirun: not found on the node",
+        ),
+        (
+            "LAMMPS (2 Aug 2023)\n"
+            "ERROR: Cannot open input script in.x: No such file or directory\n",
+            ENDED,
+            "ERROR: Cannot open input script in.x: No such file or directory",
+        ),
+        ("step 1\nstep 2\n", "", "step 2"),
+        ("", "", "it printed nothing"),
+        (
+            "",
+            "mpirun noticed that process rank 3 exited on signal 9 (Killed).\nConnection reset by "
+            "peer\n",
+            "mpirun noticed that process rank 3 exited on signal 9 (Killed).",
+        ),
+    ],
+)
 def test_the_first_error_of_the_program_is_told(stdout: str, stderr: str, told: str) -> None:
     assert endings.message(stderr, ["ior", "understudy"], 4, stdout) == told
 

@@ -59,8 +59,15 @@ def test_the_archive_is_complete_and_its_sums_are_right(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     files = {p.relative_to(top).as_posix() for p in top.rglob("*") if p.is_file()}
     assert len(done.stdout.splitlines()) == len(files) - 1
-    assert files >= {"README.md", "LICENSE", "build.sh", "expected.json", "workloads/n-1.json",
-                     "schemas/player.schema.json", "proxies/programs/replay.c"}  # fmt: skip
+    assert files >= {
+        "README.md",
+        "LICENSE",
+        "build.sh",
+        "expected.json",
+        "workloads/n-1.json",
+        "schemas/player.schema.json",
+        "proxies/programs/replay.c",
+    }
     assert not any("tests" in f or f.endswith(".md") for f in files - {"README.md"})
     assert workload.load(top / "workloads" / "n-1.json") == workload.load(N_1)
 
@@ -133,12 +140,26 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_builds_and_moves_the_expected_bytes(name: str, built: Path, tmp_path: Path) -> None:
     top = unpacked(where("workloads") / f"{name}.json", tmp_path)
     wanted = json.loads((top / "expected.json").read_text())
-    command = ["mpirun", "-n", str(wanted["ranks"]), str(built), "-w", f"workloads/{name}.json",
-               "-o", "data", "--time-scale", "0", "--verify"]  # fmt: skip
+    command = [
+        "mpirun",
+        "-n",
+        str(wanted["ranks"]),
+        str(built),
+        "-w",
+        f"workloads/{name}.json",
+        "-o",
+        "data",
+        "--time-scale",
+        "0",
+        "--verify",
+    ]
     done = subprocess.run(
         ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT), *command],
-        cwd=top, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=top,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     made = reading.read(top / "result.json")
     assert made.workload_sha256 == wanted["workload_sha256"]

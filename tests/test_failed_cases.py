@@ -118,8 +118,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "UNDERSTUDY_OUTPUT": str(folder / "out"),
     }
     environment.pop("UNDERSTUDY_RECORDS", None)
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(checks), "-r",
-               "--system=localhost:tmpfs"]  # fmt: skip
+    command = [
+        str(Path(sys.executable).parent / "reframe"),
+        "-c",
+        str(checks),
+        "-r",
+        "--system=localhost:tmpfs",
+    ]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

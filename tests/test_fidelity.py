@@ -71,10 +71,15 @@ def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
 
 def stream(*variables: Variable, **more: Any) -> Stream:
     fields: dict[str, Any] = {
-        "name": "s", "role": "checkpoint", "operation": "write", "files": "new",
-        "layout": "shared", "method": "mpiio", "transfer_bytes": 1000,
+        "name": "s",
+        "role": "checkpoint",
+        "operation": "write",
+        "files": "new",
+        "layout": "shared",
+        "method": "mpiio",
+        "transfer_bytes": 1000,
         "dumps": (Dump(time_s=0, variables=variables),),
-    }  # fmt: skip
+    }
     return Stream(**(fields | more))
 
 
@@ -83,29 +88,42 @@ GRID = Variable(
     name="v", type="f64", shape=(10, 20), decomposition=Decomposition(rule="grid", grid=(2, 2))
 )
 ONE_RANK = Variable(
-    name="v", type="byte", shape=(2500,),
+    name="v",
+    type="byte",
+    shape=(2500,),
     decomposition=Decomposition(rule="runs", runs=((1, 2500), (3, 0))),
-)  # fmt: skip
+)
 
 
-@pytest.mark.parametrize(("made", "count", "collective", "sizes"), [
-    (stream(BYTES), 8, 0, {"100_1K": 8}),  # 2,000 B a rank in calls of 1,000
-    (stream(BYTES, transfer_bytes=1500), 8, 0, {"100_1K": 4, "1K_10K": 4}),
-    # blocks of 5 x 10 elements: one call, but a row of 80 B per POSIX call; packed it is one
-    (stream(GRID), 4, 0, {"100_1K": 4}),
-    (stream(GRID, method="posix"), 20, 0, {"0_100": 20}),
-    (stream(GRID, method="stdio", collective=True), 20, 0, {"0_100": 20}),
-    (stream(GRID, method="posix", layout="file-per-process"), 4, 0, {"100_1K": 4}),
-    (stream(GRID, transfer_bytes=200), 12, 0, {"0_100": 4, "100_1K": 8}),  # 2, 2 and 1 rows
-    (stream(ONE_RANK, collective=True), 3, 3, {"100_1K": 3}),  # others do not open the file
-    (stream(ONE_RANK, BYTES, collective=True), 20, 20, {"100_1K": 11, "0_100": 9}),
-    (stream(replace(BYTES, count=3)), 24, 0, {"100_1K": 24}),
-    # variables with calls of their own: a header of one rank before collective calls of all
-    (stream(replace(ONE_RANK, transfer_bytes=50, collective=False), BYTES, collective=True),
-     58, 8, {"0_100": 50, "100_1K": 8}),
-    (stream(ONE_RANK, replace(BYTES, transfer_bytes=2000, collective=True)),
-     7, 4, {"100_1K": 3, "1K_10K": 4}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("made", "count", "collective", "sizes"),
+    [
+        (stream(BYTES), 8, 0, {"100_1K": 8}),  # 2,000 B a rank in calls of 1,000
+        (stream(BYTES, transfer_bytes=1500), 8, 0, {"100_1K": 4, "1K_10K": 4}),
+        # blocks of 5 x 10 elements: one call, but a row of 80 B per POSIX call; packed it is one
+        (stream(GRID), 4, 0, {"100_1K": 4}),
+        (stream(GRID, method="posix"), 20, 0, {"0_100": 20}),
+        (stream(GRID, method="stdio", collective=True), 20, 0, {"0_100": 20}),
+        (stream(GRID, method="posix", layout="file-per-process"), 4, 0, {"100_1K": 4}),
+        (stream(GRID, transfer_bytes=200), 12, 0, {"0_100": 4, "100_1K": 8}),  # 2, 2 and 1 rows
+        (stream(ONE_RANK, collective=True), 3, 3, {"100_1K": 3}),  # others do not open the file
+        (stream(ONE_RANK, BYTES, collective=True), 20, 20, {"100_1K": 11, "0_100": 9}),
+        (stream(replace(BYTES, count=3)), 24, 0, {"100_1K": 24}),
+        # variables with calls of their own: a header of one rank before collective calls of all
+        (
+            stream(replace(ONE_RANK, transfer_bytes=50, collective=False), BYTES, collective=True),
+            58,
+            8,
+            {"0_100": 50, "100_1K": 8},
+        ),
+        (
+            stream(ONE_RANK, replace(BYTES, transfer_bytes=2000, collective=True)),
+            7,
+            4,
+            {"100_1K": 3, "1K_10K": 4},
+        ),
+    ],
+)
 def test_calls_follow_from_the_descriptor(
     made: Stream, count: int, collective: int, sizes: dict[str, int]
 ) -> None:
@@ -187,16 +205,19 @@ def test_the_same_has_no_error() -> None:
     assert made.summary == "19 errors of 2 streams and 1 interface, all 0"
 
 
-@pytest.mark.parametrize(("changed", "quantity", "error"), [
-    (lambda w: grow(w, 0.11), "bytes", 0.11),
-    (lambda w: change(w, layout="file-per-process"), "layout", 1.0),
-    (lambda w: change(w, layout="grouped", groups=2), "layout", 1.0),
-    (lambda w: change(w, dumps=w.streams[0].dumps[:-1]), "dumps", -1 / 3),
-    (lambda w: change(w, transfer_bytes=8192), "operations", None),
-    (lambda w: change(w, transfer_bytes=8192), "access sizes", None),
-    (lambda w: change(w, collective=False), "collective", -1.0),
-    (lambda w: delay(w, 0.3), "timeline", 0.3 / 0.9),  # the schedule is from 0.1 s to 1 s
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "quantity", "error"),
+    [
+        (lambda w: grow(w, 0.11), "bytes", 0.11),
+        (lambda w: change(w, layout="file-per-process"), "layout", 1.0),
+        (lambda w: change(w, layout="grouped", groups=2), "layout", 1.0),
+        (lambda w: change(w, dumps=w.streams[0].dumps[:-1]), "dumps", -1 / 3),
+        (lambda w: change(w, transfer_bytes=8192), "operations", None),
+        (lambda w: change(w, transfer_bytes=8192), "access sizes", None),
+        (lambda w: change(w, collective=False), "collective", -1.0),
+        (lambda w: delay(w, 0.3), "timeline", 0.3 / 0.9),  # the schedule is from 0.1 s to 1 s
+    ],
+)
 def test_a_difference_fails_with_its_error(
     changed: Callable[[Workload], Workload], quantity: str, error: float | None
 ) -> None:
@@ -251,8 +272,13 @@ def test_reads_of_changing_bytes_are_made_anew_before() -> None:
     made = sample().streams[0]
     dump = replace(made.dumps[0], operations=(), repeat=None)
     large = replace(dump, variables=(*dump.variables, *dump.variables))
-    reads = replace(made, operation="read", files="update", reopen=False,
-                    dumps=(dump, dump, large, large, dump))  # fmt: skip
+    reads = replace(
+        made,
+        operation="read",
+        files="update",
+        reopen=False,
+        dumps=(dump, dump, large, large, dump),
+    )
     each = calls.opens_of(replace(reads, dumps=(dump,)), RANKS)
     assert calls.prepared_opens(reads, RANKS) == (3 * each, 0)
 
@@ -354,12 +380,19 @@ def test_a_log_is_what_its_descriptor_says(path: Path, tmp_path: Path) -> None:
 
 def access(file: int, rank: int, size: int, at_s: float, **more: Any) -> dict[str, Any]:
     return {
-        "id": file, "rank": rank, "POSIX_OPENS": 1, "POSIX_WRITES": 2, "POSIX_BYTES_WRITTEN": size,
-        "POSIX_MAX_BYTE_WRITTEN": size - 1, "POSIX_F_OPEN_START_TIMESTAMP": at_s,
-        "POSIX_F_WRITE_START_TIMESTAMP": at_s, "POSIX_F_WRITE_END_TIMESTAMP": at_s + 0.1,
-        "POSIX_SIZE_WRITE_10K_100K": 2, "POSIX_ACCESS1_ACCESS": size // 2,
+        "id": file,
+        "rank": rank,
+        "POSIX_OPENS": 1,
+        "POSIX_WRITES": 2,
+        "POSIX_BYTES_WRITTEN": size,
+        "POSIX_MAX_BYTE_WRITTEN": size - 1,
+        "POSIX_F_OPEN_START_TIMESTAMP": at_s,
+        "POSIX_F_WRITE_START_TIMESTAMP": at_s,
+        "POSIX_F_WRITE_END_TIMESTAMP": at_s + 0.1,
+        "POSIX_SIZE_WRITE_10K_100K": 2,
+        "POSIX_ACCESS1_ACCESS": size // 2,
         "POSIX_ACCESS1_COUNT": 2,
-    } | more  # fmt: skip
+    } | more
 
 
 def replica(path: Path, size: int = 80_000) -> Path:
@@ -377,9 +410,17 @@ def replica(path: Path, size: int = 80_000) -> Path:
             for number, at_s in ((0, 10.0), (1, 14.0)):
                 name = f"/s7/run.x3/state-{number}.{dump:06d}.{rank:08d}"
                 add(name, rank, at_s + 10 * dump + 0.01 * rank)
-    add("/s7/run.x3/start.000000", 0, 1.0, POSIX_BYTES_READ=size, POSIX_READS=2,
-        POSIX_F_READ_START_TIMESTAMP=2.0, POSIX_F_READ_END_TIMESTAMP=2.1,
-        POSIX_SIZE_READ_10K_100K=2, POSIX_MAX_BYTE_READ=size - 1)  # fmt: skip
+    add(
+        "/s7/run.x3/start.000000",
+        0,
+        1.0,
+        POSIX_BYTES_READ=size,
+        POSIX_READS=2,
+        POSIX_F_READ_START_TIMESTAMP=2.0,
+        POSIX_F_READ_END_TIMESTAMP=2.1,
+        POSIX_SIZE_READ_10K_100K=2,
+        POSIX_MAX_BYTE_READ=size - 1,
+    )
     add("/s7/result.json.part", 0, 40.0)
     return write_log(path, nprocs=2, names=names, POSIX=records)
 
@@ -397,9 +438,10 @@ def played() -> Workload:
         for k, at_s in enumerate((10.0, 14.0))
     ]
     alone = replace(
-        variable, shape=(80_000,),
+        variable,
+        shape=(80_000,),
         decomposition=Decomposition(rule="runs", runs=((1, 80_000), (1, 0))),
-    )  # fmt: skip
+    )
     start = stream(alone, name="start", role="input", operation="read", **common)
     start = replace(start, dumps=(replace(start.dumps[0], time_s=2.0),))
     return replace(sample(), ranks=2, streams=(start, *states))
@@ -432,14 +474,19 @@ def test_a_pause_in_a_dump_with_a_file_of_its_own_is_no_second_dump(tmp_path: Pa
     starts = (10.0, 20.0, 20.01, 31.0)
     traced = [(40_000 * k, 40_000, at_s, at_s + 0.005) for k, at_s in enumerate(starts)]
     more = {
-        "POSIX_WRITES": 4, "POSIX_ACCESS1_COUNT": 4, "POSIX_ACCESS1_ACCESS": 40_000,
-        "POSIX_SIZE_WRITE_10K_100K": 4, "POSIX_F_WRITE_END_TIMESTAMP": 31.005,
-    }  # fmt: skip
+        "POSIX_WRITES": 4,
+        "POSIX_ACCESS1_COUNT": 4,
+        "POSIX_ACCESS1_ACCESS": 40_000,
+        "POSIX_SIZE_WRITE_10K_100K": 4,
+        "POSIX_F_WRITE_END_TIMESTAMP": 31.005,
+    }
     path = write_log(
-        tmp_path / "r.darshan", nprocs=1, names={1: b"/s7/run.x3/state.000000"},
+        tmp_path / "r.darshan",
+        nprocs=1,
+        names={1: b"/s7/run.x3/state.000000"},
         POSIX=[access(1, 0, 160_000, 10.0, **more)],
         DXT_POSIX=[{"id": 1, "rank": 0, "write_segments": traced}],
-    )  # fmt: skip
+    )
     assert [s.dump_count for s in darshan.read(path).streams] == [3]
     original = seen(workload_)
     made = compare(original, observe(path, original))
@@ -470,18 +517,31 @@ def played_log(path: Path, made: Workload) -> Path:
                 calls_, at_s = -(-size // s.transfer_bytes), dump.time_s + 0.01 * rank + 1
                 common = min(size, s.transfer_bytes)
                 bin_ = calls.BINS[calls.bin_of(common)]
-                row = access(file, rank, size, at_s, POSIX_WRITES=calls_,
-                             POSIX_OPENS=1 + also[rank], POSIX_SIZE_WRITE_10K_100K=0,
-                             POSIX_ACCESS1_ACCESS=common, POSIX_ACCESS1_COUNT=calls_)  # fmt: skip
+                row = access(
+                    file,
+                    rank,
+                    size,
+                    at_s,
+                    POSIX_WRITES=calls_,
+                    POSIX_OPENS=1 + also[rank],
+                    POSIX_SIZE_WRITE_10K_100K=0,
+                    POSIX_ACCESS1_ACCESS=common,
+                    POSIX_ACCESS1_COUNT=calls_,
+                )
                 row[f"POSIX_SIZE_WRITE_{bin_}"] = calls_
                 if s.operation == "read":
-                    row |= {f"POSIX_SIZE_READ_{bin_}": calls_, "POSIX_READS": calls_,
-                            "POSIX_BYTES_READ": size, "POSIX_MAX_BYTE_READ": size - 1,
-                            "POSIX_OPENS": 2, "POSIX_F_OPEN_START_TIMESTAMP": 0.1,
-                            "POSIX_F_WRITE_START_TIMESTAMP": 0.1,
-                            "POSIX_F_WRITE_END_TIMESTAMP": 0.2,
-                            "POSIX_F_READ_START_TIMESTAMP": at_s,
-                            "POSIX_F_READ_END_TIMESTAMP": at_s + 0.1}  # fmt: skip
+                    row |= {
+                        f"POSIX_SIZE_READ_{bin_}": calls_,
+                        "POSIX_READS": calls_,
+                        "POSIX_BYTES_READ": size,
+                        "POSIX_MAX_BYTE_READ": size - 1,
+                        "POSIX_OPENS": 2,
+                        "POSIX_F_OPEN_START_TIMESTAMP": 0.1,
+                        "POSIX_F_WRITE_START_TIMESTAMP": 0.1,
+                        "POSIX_F_WRITE_END_TIMESTAMP": 0.2,
+                        "POSIX_F_READ_START_TIMESTAMP": at_s,
+                        "POSIX_F_READ_END_TIMESTAMP": at_s + 0.1,
+                    }
                 records.append(row)
     return write_log(path, nprocs=made.ranks, names=names, POSIX=records)
 
@@ -496,16 +556,24 @@ def scalable() -> Workload:
 
     start, *states = made.streams
     even = replace(start.dumps[0].variables[0], decomposition=Decomposition(rule="even"))
-    start = replace(start, layout="file-per-process",
-                    dumps=(replace(start.dumps[0], variables=(even,)),))  # fmt: skip
+    start = replace(
+        start, layout="file-per-process", dumps=(replace(start.dumps[0], variables=(even,)),)
+    )
     streams = (start, *map(with_opens, states))
     return replace(made, scaling=Scaling(rule="none", from_ranks=2), streams=streams)
 
 
 @pytest.mark.parametrize("original", ["described", "log"])
-@pytest.mark.parametrize(("rule", "factor"), [
-    ("strong", 1.0), ("weak", 1.0), ("", 0.5), ("", 2.0), ("strong", 0.5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "factor"),
+    [
+        ("strong", 1.0),
+        ("weak", 1.0),
+        ("", 0.5),
+        ("", 2.0),
+        ("strong", 0.5),
+    ],
+)
 def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
     rule: str, factor: float, original: str, tmp_path: Path
 ) -> None:
@@ -518,8 +586,14 @@ def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
             run_.read(f"/s/in.{rank}", 40_000, 2.0, rank=rank, calls=1, SIZE_READ_10K_100K=1)
             for dump in range(3):
                 for kind, at_s in (("a", 10.0), ("b", 14.0)):
-                    run_.write(f"/s/{kind}{dump}.{rank}", 80_000, at_s + 10 * dump, rank=rank,
-                               calls=2, SIZE_WRITE_10K_100K=2)  # fmt: skip
+                    run_.write(
+                        f"/s/{kind}{dump}.{rank}",
+                        80_000,
+                        at_s + 10 * dump,
+                        rank=rank,
+                        calls=2,
+                        SIZE_WRITE_10K_100K=2,
+                    )
         first = run_.log(tmp_path / "app.darshan")
         made = darshan.read(first)
     grown = scaling.scale(made, 4, rule) if rule else made
@@ -562,8 +636,9 @@ def test_bytes_are_scaled_as_the_player_scales_them(
     wanted = scaling.scale_bytes(made, factor)
     for scaled, moved in zip(wanted.streams, result.repetitions[0].streams, strict=True):
         sizes = [o.bytes for o in scaled.expanded()]
-        phases = [sum(p.bytes for p in d.phases if p.phase == scaled.operation)
-                  for d in moved.dumps]  # fmt: skip
+        phases = [
+            sum(p.bytes for p in d.phases if p.phase == scaled.operation) for d in moved.dumps
+        ]
         assert phases == sizes, scaled.name
 
 
@@ -607,11 +682,14 @@ def test_an_incomplete_log_is_compared_if_asked() -> None:
     assert "module POSIX ran out of memory: the log lacks files" in " ".join(out.split())
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (("none.darshan", "none.darshan"), "none.darshan: cannot be opened: No such file"),
-    (("none.json", "none.json"), "none.json"),
-    ((str(ROOT / "traces" / "trap_partial_1200.darshan"), "x"), "module POSIX is incomplete"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("none.darshan", "none.darshan"), "none.darshan: cannot be opened: No such file"),
+        (("none.json", "none.json"), "none.json"),
+        ((str(ROOT / "traces" / "trap_partial_1200.darshan"), "x"), "module POSIX is incomplete"),
+    ],
+)
 def test_an_error_is_one_message_and_status_2(
     arguments: tuple[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -713,9 +791,10 @@ def kept_its_schedule(made: Workload, result: Played) -> bool:
     scale = result.options["time_scale"]
     gaps = [
         (b.time_s - a.time_s) * scale
-        for s in made.streams if s.files == "append"
+        for s in made.streams
+        if s.files == "append"
         for a, b in pairwise(s.dumps)
-    ]  # fmt: skip
+    ]
     late = [d.lateness_s for s in result.repetitions[0].streams for d in s.dumps]
     return max(late) < 0.5 * min(gaps, default=math.inf)
 

@@ -29,12 +29,15 @@ def record() -> dict[str, Any]:
     return row
 
 
-@pytest.mark.parametrize(("old", "new", "message"), [
-    ('"samples": [', '"samples": [' + "[" * 5000 + "]" * 5000 + ",", "nested more than 50"),
-    ('"free_bytes": ', '"free_bytes": 1e999, "x": ', "free_bytes: expected a finite number"),
-    ('"case": null', '"case": "\\ud800"', "identity.case: expected a string of Unicode text"),
-    ('"case": null', '"case": null, "\\uDC00": 1', "identity: expected a key of Unicode text"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"samples": [', '"samples": [' + "[" * 5000 + "]" * 5000 + ",", "nested more than 50"),
+        ('"free_bytes": ', '"free_bytes": 1e999, "x": ', "free_bytes: expected a finite number"),
+        ('"case": null', '"case": "\\ud800"', "identity.case: expected a string of Unicode text"),
+        ('"case": null', '"case": null, "\\uDC00": 1', "identity: expected a key of Unicode text"),
+    ],
+)
 @pytest.mark.parametrize("command", ["show", "migrate", "report"])
 def test_commands_refuse_hostile_json_alike(
     command: str, old: str, new: str, message: str, tmp_path: Path
@@ -49,18 +52,31 @@ def test_commands_refuse_hostile_json_alike(
     assert message in done.output and str(path) in done.output
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda row: [s.update(value=10 * s["value"]) for s in row["samples"]],
-     "samples: differ from the measurement's"),
-    (lambda row: row["producer"]["options"].update(method="other"),
-     r"producer\.options\.method: differs from the measurement's"),
-    (lambda row: row["measurement"].update(repetitions=row["measurement"]["repetitions"] * 2),
-     r"repetitions\[\d\]\.repetition: expected a number of its own for each, found 0 twice"),
-    (lambda row: row["storage"]["streams"][0]["asked"].update(stripe_count="many"),
-     r"storage\.streams\.0\.asked\.stripe_count: 'many' is not"),
-    (lambda row: row["identity"].update(time="yesterday"), r"identity\.time: 'yesterday'"),
-    (lambda row: row["identity"].update(arm="a b"), r"identity\.arm: 'a b'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda row: [s.update(value=10 * s["value"]) for s in row["samples"]],
+            "samples: differ from the measurement's",
+        ),
+        (
+            lambda row: row["producer"]["options"].update(method="other"),
+            r"producer\.options\.method: differs from the measurement's",
+        ),
+        (
+            lambda row: row["measurement"].update(
+                repetitions=row["measurement"]["repetitions"] * 2
+            ),
+            r"repetitions\[\d\]\.repetition: expected a number of its own for each, found 0 twice",
+        ),
+        (
+            lambda row: row["storage"]["streams"][0]["asked"].update(stripe_count="many"),
+            r"storage\.streams\.0\.asked\.stripe_count: 'many' is not",
+        ),
+        (lambda row: row["identity"].update(time="yesterday"), r"identity\.time: 'yesterday'"),
+        (lambda row: row["identity"].update(arm="a b"), r"identity\.arm: 'a b'"),
+    ],
+)
 def test_a_record_that_contradicts_itself_is_refused(
     change: Callable[[dict[str, Any]], Any], message: str, tmp_path: Path
 ) -> None:
@@ -72,9 +88,13 @@ def test_a_record_that_contradicts_itself_is_refused(
         producers.load(path)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("def draw(:\n", "zz.py: line 1: "), ("\nimport nothing_of_that_name\n", "zz.py: line 2: Mod"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def draw(:\n", "zz.py: line 1: "),
+        ("\nimport nothing_of_that_name\n", "zz.py: line 2: Mod"),
+    ],
+)
 def test_a_broken_figure_is_one_message(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "zz.py"
     path.write_text(text)

@@ -20,10 +20,16 @@ from understudy.readers import darshan
 
 SEEDS = range(1, 101)
 GOOD = {
-    "id": 1, "rank": -1, "POSIX_OPENS": 4, "POSIX_WRITES": 4, "POSIX_BYTES_WRITTEN": 4 << 20,
-    "POSIX_MAX_BYTE_WRITTEN": (4 << 20) - 1, "POSIX_F_OPEN_START_TIMESTAMP": 1.0,
-    "POSIX_F_WRITE_START_TIMESTAMP": 1.0, "POSIX_F_WRITE_END_TIMESTAMP": 2.0,
-}  # fmt: skip
+    "id": 1,
+    "rank": -1,
+    "POSIX_OPENS": 4,
+    "POSIX_WRITES": 4,
+    "POSIX_BYTES_WRITTEN": 4 << 20,
+    "POSIX_MAX_BYTE_WRITTEN": (4 << 20) - 1,
+    "POSIX_F_OPEN_START_TIMESTAMP": 1.0,
+    "POSIX_F_WRITE_START_TIMESTAMP": 1.0,
+    "POSIX_F_WRITE_END_TIMESTAMP": 2.0,
+}
 
 
 def test_a_hundred_edited_logs(tmp_path: Path) -> None:
@@ -55,8 +61,9 @@ def test_cases_that_failed_once(seed: int, tmp_path: Path) -> None:
 def test_a_byte_is_wrong(release: str, compression: str, tmp_path: Path) -> None:
     """Bytes 200 to the length of a synthetic log, and each field of its header: an error, the same
     workload, or a note of the damage."""
-    job = Synthetic(processes=4, files=6, dumps=6, interface="mpiio", darshan=release,
-                    compression=compression)  # fmt: skip
+    job = Synthetic(
+        processes=4, files=6, dumps=6, interface="mpiio", darshan=release, compression=compression
+    )
     data = write(tmp_path / "whole.darshan", job).read_bytes()
     log_format = layouts.LOG_FORMATS[data[:8].split(b"\0")[0].decode()]
     header, versions = log_format.header_bytes, log_format.versions_offset
@@ -84,20 +91,26 @@ def described(path: Path, **more: Any) -> Workload:
     return parse(workload.to_text(), "described")
 
 
-@pytest.mark.parametrize(("edit", "note"), [
-    ({"rank": 4}, "1 record left out"),
-    ({"rank": -7}, "1 record left out"),
-    ({"POSIX_BYTES_WRITTEN": -5}, "1 record left out"),
-    ({"POSIX_BYTES_WRITTEN": (1 << 63) - 1}, "1 record left out"),
-    ({"POSIX_F_WRITE_START_TIMESTAMP": np.inf}, "1 record with times that are not finite"),
-    ({"POSIX_F_WRITE_END_TIMESTAMP": np.nan}, "1 record with times that are not finite"),
-    ({"POSIX_F_OPEN_START_TIMESTAMP": -3.0}, "1 record with times that are not finite"),
-    ({"POSIX_F_WRITE_END_TIMESTAMP": 1.7e9}, "1 record with times that are not finite"),
-    ({"POSIX_WRITES": 1 << 62}, "1 record with counters"),
-    ({"POSIX_STATS": 1 << 62}, "1 record with counters"),
-    ({"POSIX_RENAME_SOURCES": 1 << 61}, "1 record with counters"),
-    ({"POSIX_ACCESS1_ACCESS": 1 << 40, "POSIX_ACCESS1_COUNT": 1 << 40}, "1 record with counters"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("edit", "note"),
+    [
+        ({"rank": 4}, "1 record left out"),
+        ({"rank": -7}, "1 record left out"),
+        ({"POSIX_BYTES_WRITTEN": -5}, "1 record left out"),
+        ({"POSIX_BYTES_WRITTEN": (1 << 63) - 1}, "1 record left out"),
+        ({"POSIX_F_WRITE_START_TIMESTAMP": np.inf}, "1 record with times that are not finite"),
+        ({"POSIX_F_WRITE_END_TIMESTAMP": np.nan}, "1 record with times that are not finite"),
+        ({"POSIX_F_OPEN_START_TIMESTAMP": -3.0}, "1 record with times that are not finite"),
+        ({"POSIX_F_WRITE_END_TIMESTAMP": 1.7e9}, "1 record with times that are not finite"),
+        ({"POSIX_WRITES": 1 << 62}, "1 record with counters"),
+        ({"POSIX_STATS": 1 << 62}, "1 record with counters"),
+        ({"POSIX_RENAME_SOURCES": 1 << 61}, "1 record with counters"),
+        (
+            {"POSIX_ACCESS1_ACCESS": 1 << 40, "POSIX_ACCESS1_COUNT": 1 << 40},
+            "1 record with counters",
+        ),
+    ],
+)
 def test_impossible_values_are_noted(edit: dict[str, Any], note: str, tmp_path: Path) -> None:
     names = {1: b"/scratch/a", 2: b"/scratch/b"}
     bad = GOOD | {"id": 2} | edit
@@ -128,8 +141,9 @@ def test_a_log_of_an_impossible_time_is_refused(start_s: float, tmp_path: Path) 
 def test_records_that_cannot_be_added_up_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.darshan"
     with pytest.raises(UnderstudyError, match="module POSIX: the records add up to 2"):
-        described(path, POSIX=[GOOD | {"id": n, "POSIX_BYTES_WRITTEN": 1 << 55}
-                               for n in range(1, 70)])  # fmt: skip
+        described(
+            path, POSIX=[GOOD | {"id": n, "POSIX_BYTES_WRITTEN": 1 << 55} for n in range(1, 70)]
+        )
 
 
 @pytest.mark.parametrize("ranks", [0, -1, 1 << 31, 1 << 62])
@@ -149,20 +163,28 @@ def test_heatmaps_of_absurd_width_are_left_out(width_s: float, tmp_path: Path) -
     long = GOOD | {"POSIX_F_WRITE_END_TIMESTAMP": 90.0}
     heat = {"id": 9, "bin_width_s": width_s, "write_bins": [1, 0, 1], "read_bins": [0, 0, 0]}
     workload = described(
-        tmp_path / "log.darshan", names={1: b"/a", 9: b"heatmap:POSIX"}, POSIX=[long],
+        tmp_path / "log.darshan",
+        names={1: b"/a", 9: b"heatmap:POSIX"},
+        POSIX=[long],
         HEATMAP=[heat],
-    )  # fmt: skip
+    )
     assert "Module HEATMAP: 1 record left out" in " ".join(workload.source.notes)
 
 
 def test_traced_accesses_at_impossible_times_are_left_out(tmp_path: Path) -> None:
     long = GOOD | {"POSIX_F_WRITE_END_TIMESTAMP": 90.0}
-    segments = [(0, 2 << 20, 1.0, 2.0), (0, 1 << 20, np.nan, 1.0), (0, -5, 3.0, 4.0),
-                (2 << 20, 2 << 20, 80.0, 90.0)]  # fmt: skip
+    segments = [
+        (0, 2 << 20, 1.0, 2.0),
+        (0, 1 << 20, np.nan, 1.0),
+        (0, -5, 3.0, 4.0),
+        (2 << 20, 2 << 20, 80.0, 90.0),
+    ]
     workload = described(
-        tmp_path / "log.darshan", names={1: b"/a"}, POSIX=[long],
+        tmp_path / "log.darshan",
+        names={1: b"/a"},
+        POSIX=[long],
         DXT_POSIX=[{"id": 1, "write_segments": segments}],
-    )  # fmt: skip
+    )
     assert [d.bytes for d in workload.streams[0].dumps] == [2 << 20, 2 << 20]
     assert "Module DXT_POSIX: 2 records left out" in " ".join(workload.source.notes)
 
@@ -184,10 +206,25 @@ def test_time_steps_of_very_many_ranks_keep_blocks_of_ranks(tmp_path: Path) -> N
     mib, run = 1 << 20, Run(nprocs=1 << 20, run_time_s=320.0)
     for rank in (0, 1 << 19):
         first = 31 * mib * (rank > 0)
-        file = run.write("/s/log", 31 * mib, 1.0, rank=rank, calls=31, duration_s=301.0,
-                         MAX_BYTE_WRITTEN=first + 31 * mib - 1)  # fmt: skip
-        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
-            (first + k * mib, mib, 1.0 + 10 * k, 2.0 + 10 * k) for k in range(31)]})  # fmt: skip
+        file = run.write(
+            "/s/log",
+            31 * mib,
+            1.0,
+            rank=rank,
+            calls=31,
+            duration_s=301.0,
+            MAX_BYTE_WRITTEN=first + 31 * mib - 1,
+        )
+        run.add(
+            "DXT_POSIX",
+            {
+                "id": file,
+                "rank": rank,
+                "write_segments": [
+                    (first + k * mib, mib, 1.0 + 10 * k, 2.0 + 10 * k) for k in range(31)
+                ],
+            },
+        )
     with fuzz.limits():
         workload = run.describe(tmp_path)
     (stream,) = workload.streams
@@ -200,12 +237,17 @@ def test_time_steps_of_very_many_ranks_keep_blocks_of_ranks(tmp_path: Path) -> N
 @pytest.mark.parametrize("module", ["POSIX", "MPIIO", "STDIO", "H5D"])
 def test_repeated_records_are_left_out(module: str, tmp_path: Path) -> None:
     """A region with records twice moves the bytes once, in all that is said of the log."""
-    own = {"H5D": {"H5D_WRITES": 4, "file_rec_id": 5},
-           "MPIIO": {"MPIIO_COLL_OPENS": 1, "MPIIO_COLL_WRITES": 4}}  # fmt: skip
+    own = {
+        "H5D": {"H5D_WRITES": 4, "file_rec_id": 5},
+        "MPIIO": {"MPIIO_COLL_OPENS": 1, "MPIIO_COLL_WRITES": 4},
+    }
     row = own.get(module, {f"{module}_OPENS": 1, f"{module}_WRITES": 4}) | {
-        "id": 1, "rank": 2, f"{module}_BYTES_WRITTEN": 4 << 20,
-        f"{module}_F_WRITE_START_TIMESTAMP": 1.0, f"{module}_F_WRITE_END_TIMESTAMP": 2.0,
-    }  # fmt: skip
+        "id": 1,
+        "rank": 2,
+        f"{module}_BYTES_WRITTEN": 4 << 20,
+        f"{module}_F_WRITE_START_TIMESTAMP": 1.0,
+        f"{module}_F_WRITE_END_TIMESTAMP": 2.0,
+    }
     names = {1: b"/scratch/a", 5: b"/scratch/f.h5"}
     path = tmp_path / "log.darshan"
     once = described(path, names=names, **{module: [row]})
@@ -240,12 +282,15 @@ def test_bytes_of_minus_one_are_noted(tmp_path: Path) -> None:
 def test_sizes_that_tell_the_bytes_of_very_many_ranks_take_no_memory(tmp_path: Path) -> None:
     ranks = 1 << 20
     shared = GOOD | {
-        "POSIX_WRITES": ranks, "POSIX_BYTES_WRITTEN": 1500 * ranks,
+        "POSIX_WRITES": ranks,
+        "POSIX_BYTES_WRITTEN": 1500 * ranks,
         "POSIX_F_VARIANCE_RANK_BYTES": 1.0,
         "POSIX_MAX_BYTE_WRITTEN": 1500 * ranks - 1,
-        "POSIX_ACCESS1_ACCESS": 1000, "POSIX_ACCESS1_COUNT": ranks // 2,
-        "POSIX_ACCESS2_ACCESS": 2000, "POSIX_ACCESS2_COUNT": ranks // 2,
-    }  # fmt: skip
+        "POSIX_ACCESS1_ACCESS": 1000,
+        "POSIX_ACCESS1_COUNT": ranks // 2,
+        "POSIX_ACCESS2_ACCESS": 2000,
+        "POSIX_ACCESS2_COUNT": ranks // 2,
+    }
     with fuzz.limits(256 << 20):
         workload = described(
             tmp_path / "log.darshan", nprocs=ranks, names={1: b"/s/a"}, POSIX=[shared]
@@ -258,11 +303,14 @@ def beside(path: Path) -> tuple[Path, fuzz.Parts]:
     """A log with counters, names and every module beside them."""
     heat = {"id": 9, "bin_width_s": 1.0, "write_bins": [1], "read_bins": [0]}
     write_log(
-        path, names={1: b"/a", 9: b"heatmap:POSIX"}, POSIX=[GOOD],
-        DXT_POSIX=[{"id": 1, "write_segments": [(0, 4 << 20, 1.0, 2.0)]}], HEATMAP=[heat],
+        path,
+        names={1: b"/a", 9: b"heatmap:POSIX"},
+        POSIX=[GOOD],
+        DXT_POSIX=[{"id": 1, "write_segments": [(0, 4 << 20, 1.0, 2.0)]}],
+        HEATMAP=[heat],
         DXT_MPIIO=[{"id": 1, "write_segments": []}],
         LUSTRE=[{"id": 1, "stripe_size_bytes": 1 << 20, "ost_ids": [1]}],
-    )  # fmt: skip
+    )
     return path, fuzz.Parts.of(path.read_bytes())
 
 
@@ -270,8 +318,11 @@ def slot_of(parts: fuzz.Parts, module: str) -> int:
     return 1 + parts.format.module_names.index(module)
 
 
-ZEROS = {"DXT_POSIX": "a record is there more than 1000 times", "LUSTRE": "more than 1000 times",
-         "HEATMAP": "there are more than 64 records"}  # fmt: skip
+ZEROS = {
+    "DXT_POSIX": "a record is there more than 1000 times",
+    "LUSTRE": "more than 1000 times",
+    "HEATMAP": "there are more than 64 records",
+}
 
 
 @pytest.mark.parametrize("module", ZEROS)
@@ -313,9 +364,11 @@ def test_each_process_may_name_the_files_of_all(tmp_path: Path) -> None:
     again = [pair for _ in range(10_000) for pair in ((901, b"<STDIN>"), (902, b"<STDERR>"))]
     pairs = [(901, b""), *again, *names, *again, *names[:1]]
     many = write_log(
-        tmp_path / "many.darshan", nprocs=4, names=pairs,
+        tmp_path / "many.darshan",
+        nprocs=4,
+        names=pairs,
         POSIX=run.modules["POSIX"],
-    )  # fmt: skip
+    )
     assert darshan.read(many) == darshan.read(path)
     found = log_size(many)
     assert (found.files, found.regions[1].records) == (5, 40_005)

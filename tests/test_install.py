@@ -49,12 +49,16 @@ class Installed:
         """A command in `folder`, with nothing of the checkout at hand but the player."""
         return subprocess.run(
             [*self.before, "bash", "-c", IN_ENVIRONMENT, ROOT, *command],
-            env=os.environ | {
+            env=os.environ
+            | {
                 "OWN": ":".join(map(str, self.programs)),
-                "INTERPRETER": str(self.python), "FROM": str(folder),
+                "INTERPRETER": str(self.python),
+                "FROM": str(folder),
             },
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def say(self, folder: Path, *command: str | Path) -> str:
         done = self.run(folder, *command)
@@ -176,11 +180,17 @@ def test_a_skeleton_is_generated_by_what_jobs_call(installed: Installed, tmp_pat
 
 def test_a_check_runs_for_real_from_any_directory(installed: Installed, tmp_path: Path) -> None:
     printed = installed.say(
-        tmp_path, "bash", "-c",
-        'reframe -C "$(understudy where config)" -c "$(understudy where checks)" -r "$@"', "-",
-        "--system=localhost:tmpfs", "-n", "^Replay", "-E",
+        tmp_path,
+        "bash",
+        "-c",
+        'reframe -C "$(understudy where config)" -c "$(understudy where checks)" -r "$@"',
+        "-",
+        "--system=localhost:tmpfs",
+        "-n",
+        "^Replay",
+        "-E",
         "workload == 'n-1' and method == 'posix' and stripe_count == 'default'",
-    )  # fmt: skip
+    )
     assert (
         "Ran 1/1 test case(s) from 1 check(s) (0 failure(s), 0 expected failure(s), 0 skipped"
         in printed
@@ -195,9 +205,13 @@ def test_a_check_runs_for_real_from_any_directory(installed: Installed, tmp_path
 def test_output_goes_where_the_user_says(installed: Installed, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     listed = installed.say(
-        tmp_path / "work", "env", f"UNDERSTUDY_OUTPUT={tmp_path}/named", "bash", "-c",
+        tmp_path / "work",
+        "env",
+        f"UNDERSTUDY_OUTPUT={tmp_path}/named",
+        "bash",
+        "-c",
         'reframe -C "$(understudy where config)" -l --system=localhost',
-    )  # fmt: skip
+    )
     assert "Replay %" in listed and "Fidelity %" in listed, listed
     assert (tmp_path / "named" / "reframe" / "reframe.log").exists()
     assert list((tmp_path / "work").iterdir()) == []
@@ -206,9 +220,10 @@ def test_output_goes_where_the_user_says(installed: Installed, tmp_path: Path) -
 def test_what_is_not_installed_is_an_error(tmp_path: Path) -> None:
     """An installation without the plugin directories used to know no workload, in silence."""
     shutil.copytree(
-        ROOT / "python" / "understudy", tmp_path / "lib" / "site" / "understudy",
+        ROOT / "python" / "understudy",
+        tmp_path / "lib" / "site" / "understudy",
         ignore=shutil.ignore_patterns("__pycache__"),
-    )  # fmt: skip
+    )
     script = tmp_path / "lib" / "site" / "understudy" / "__main__.py"
     done = subprocess.run(
         [sys.executable, script, "where", "checks"], cwd=tmp_path, capture_output=True, text=True
@@ -218,7 +233,11 @@ def test_what_is_not_installed_is_an_error(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
     code = "from understudy.contracts import workload; print(workload.names())"
     asked = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(script.parents[1])},
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(script.parents[1])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert asked.returncode != 0 and f"{tmp_path}/lib/workloads: not found" in asked.stderr

@@ -131,9 +131,15 @@ def folder(tmp_path: Path) -> Path:
     schemas.mkdir()
     for path in where("schemas").iterdir():
         (schemas / path.name).symlink_to(path)
-    (schemas / "toy.schema.json").write_text(json.dumps({
-        "$id": "understudy/toy/1", "type": "object", "required": ["schema", "played"],
-    }))  # fmt: skip
+    (schemas / "toy.schema.json").write_text(
+        json.dumps(
+            {
+                "$id": "understudy/toy/1",
+                "type": "object",
+                "required": ["schema", "played"],
+            }
+        )
+    )
     (tmp_path / "producers").mkdir()
     (tmp_path / "producers" / "toy.py").write_text(TOY_PRODUCER)
     (tmp_path / "checks").mkdir()
@@ -168,8 +174,14 @@ def reframe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "RFM_ENABLE_RESULTS_STORAGE": "0",
         "UNDERSTUDY_OUTPUT": str(folder / "out"),
     }
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(folder / "checks"),
-               "-r", "--system=localhost:tmpfs", *arguments]  # fmt: skip
+    command = [
+        str(Path(sys.executable).parent / "reframe"),
+        "-c",
+        str(folder / "checks"),
+        "-r",
+        "--system=localhost:tmpfs",
+        *arguments,
+    ]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

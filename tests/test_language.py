@@ -98,9 +98,12 @@ def test_docstrings_and_comments_are_plain() -> None:
     """Docstrings of Python and comments of C; this file names the words."""
     found, seen = [], 0
     listed = subprocess.run(
-        ["git", "ls-files", "*.py", "*.c", "*.h"], cwd=ROOT, capture_output=True, text=True,
+        ["git", "ls-files", "*.py", "*.c", "*.h"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     paths = [ROOT / line for line in listed.stdout.splitlines()]
     for path in paths or [*ROOT.rglob("python/**/*.py"), *ROOT.rglob("proxies/**/*.[ch]")]:
         if path == Path(__file__).resolve() or not path.exists():

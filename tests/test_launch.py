@@ -18,8 +18,11 @@ def test_a_program_starts_with_the_settings_of_a_host(ranks: int) -> None:
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PRTE_"))}
     done = subprocess.run(
         with_settings(["mpirun", "-n", str(many), "echo", "rank"]),
-        env=plain, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=plain,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout.split()) == (0, ["rank"] * many), done.stderr
 
 
@@ -31,9 +34,14 @@ def test_a_case_runs_without_the_environment_of_a_checkout(tmp_path: Path) -> No
     }
     here.environment["PATH"] = f"{Path(player.program()).parent}:{here.environment['PATH']}"
     done = here.run(
-        "-r", "--system=localhost:tmpfs", "-S", "time_scale=0", "-E", "method == 'posix'",
+        "-r",
+        "--system=localhost:tmpfs",
+        "-S",
+        "time_scale=0",
+        "-E",
+        "method == 'posix'",
         check="Replay",
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     [script] = (tmp_path / "reframe" / "output").rglob("rfm_job.sh")
     assert 'if [ "$(id -u)" = 0 ]; then' in script.read_text()

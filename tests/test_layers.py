@@ -31,9 +31,7 @@ def covered(run: Run, folder: Path) -> interfaces.Coverage:
 
 
 def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
-    return {
-        (layer.name, m.quantity): m.error for layer in made.layers for m in layer.measures
-    }  # fmt: skip
+    return {(layer.name, m.quantity): m.error for layer in made.layers for m in layer.measures}
 
 
 @pytest.mark.parametrize("side", ["original", "replica"])
@@ -43,8 +41,10 @@ def test_a_darshan_without_hdf5_is_named_as_the_cause(side: str, tmp_path: Path)
         run.write("/s/a.h5", MIB, 1.0, rank=0)
     file, dataset = whole.file("/s/a.h5"), whole.file("/s/a.h5:/u")
     whole.add("H5F", {"id": file, "rank": 0, "H5F_OPENS": 1})
-    whole.add("H5D", {"id": dataset, "file_rec_id": file, "rank": 0, "H5D_BYTES_WRITTEN": MIB,
-                      "H5D_WRITES": 1})  # fmt: skip
+    whole.add(
+        "H5D",
+        {"id": dataset, "file_rec_id": file, "rank": 0, "H5D_BYTES_WRITTEN": MIB, "H5D_WRITES": 1},
+    )
     for folder, run in (("whole", whole), ("bare", bare)):
         (tmp_path / folder).mkdir()
         run.log(tmp_path / folder / "a.darshan")
@@ -59,8 +59,17 @@ def test_the_highest_module_is_the_applications(tmp_path: Path) -> None:
     run = Run(nprocs=4)
     file, dataset = run.file("/s/a.h5"), run.file("/s/a.h5:/u")
     run.add("H5F", {"id": file, "rank": -1, "H5F_OPENS": 4})
-    run.add("H5D", {"id": dataset, "file_rec_id": file, "rank": -1, "H5D_BYTES_WRITTEN": MIB,
-                    "H5D_WRITES": 4, "H5D_SIZE_WRITE_AGG_100K_1M": 4})  # fmt: skip
+    run.add(
+        "H5D",
+        {
+            "id": dataset,
+            "file_rec_id": file,
+            "rank": -1,
+            "H5D_BYTES_WRITTEN": MIB,
+            "H5D_WRITES": 4,
+            "H5D_SIZE_WRITE_AGG_100K_1M": 4,
+        },
+    )
     run.write("/s/a.h5", 2 * MIB, 1.0, module="MPIIO", COLL_OPENS=4)
     run.write("/s/a.h5", 3 * MIB, 1.0)
     run.write("/s/b.dat", 5 * MIB, 1.0, module="MPIIO", COLL_OPENS=4)
@@ -104,8 +113,15 @@ def test_an_error_of_the_reader_does_not_cancel_out(tmp_path: Path) -> None:
     logs = []
     for name, times in (("app", 14), ("replica", 1)):
         run = Run(nprocs=1)
-        run.write("/s/wfc.1", times * MIB, 1.0, rank=0, calls=times, MAX_BYTE_WRITTEN=MIB - 1,
-                  SIZE_WRITE_1M_4M=times)  # fmt: skip
+        run.write(
+            "/s/wfc.1",
+            times * MIB,
+            1.0,
+            rank=0,
+            calls=times,
+            MAX_BYTE_WRITTEN=MIB - 1,
+            SIZE_WRITE_1M_4M=times,
+        )
         logs.append(run.log(tmp_path / f"{name}.darshan"))
     made = compare(*map(observe, logs), time_scale=0)
     assert errors(made)["POSIX", "bytes written"] == pytest.approx(1 / 14 - 1)
@@ -178,8 +194,16 @@ def test_what_a_description_leaves_out_is_stated_with_its_share(tmp_path: Path) 
     run = Run(nprocs=1)
     run.write("/s/a", MIB, 1.0, rank=0, F_WRITE_TIME=3.0)
     for n in range(9):
-        run.add("POSIX", {"id": run.file(f"/s/looked.at.{n}"), "rank": 0, "POSIX_OPENS": 1,
-                          "POSIX_STATS": 2, "POSIX_F_META_TIME": 1.0 / 9})  # fmt: skip
+        run.add(
+            "POSIX",
+            {
+                "id": run.file(f"/s/looked.at.{n}"),
+                "rank": 0,
+                "POSIX_OPENS": 1,
+                "POSIX_STATS": 2,
+                "POSIX_F_META_TIME": 1.0 / 9,
+            },
+        )
     found = covered(run, tmp_path)
     assert found.missing == ()
     whole = raw(tmp_path / "app.darshan")
@@ -241,9 +265,19 @@ def checkpoints(folder: Path, name: str, *, header_by_stdio: bool) -> Path:
     for step in range(4):
         file, at_s = f"/s/ck.{step}.mpiio", 9.0 * step + 1
         alone = 0 if header_by_stdio else 159
-        run.write(file, 4 * MIB + alone * 6, at_s + 0.5, module="MPIIO", calls=4, COLL_OPENS=4,
-                  INDEP_WRITES=alone, SIZE_WRITE_AGG_100K_1M=4, SIZE_WRITE_AGG_0_100=alone,
-                  ACCESS2_ACCESS=6, ACCESS2_COUNT=alone)  # fmt: skip
+        run.write(
+            file,
+            4 * MIB + alone * 6,
+            at_s + 0.5,
+            module="MPIIO",
+            calls=4,
+            COLL_OPENS=4,
+            INDEP_WRITES=alone,
+            SIZE_WRITE_AGG_100K_1M=4,
+            SIZE_WRITE_AGG_0_100=alone,
+            ACCESS2_ACCESS=6,
+            ACCESS2_COUNT=alone,
+        )
         if header_by_stdio:
             run.write(file, 159 * 6, at_s, rank=0, module="STDIO", calls=159)
         run.write(file, 4 * MIB, at_s + 0.5, rank=0, MAX_BYTE_WRITTEN=4 * MIB + 159 * 6 - 1)
@@ -258,8 +292,10 @@ def test_calls_of_one_interface_do_not_stand_for_those_of_another(tmp_path: Path
     made = compare(original, other)
     assert errors(made)["MPI-IO", "writes"] == pytest.approx(159 / 4)
     assert errors(made)["STDIO", "writes"] == -1
-    assert {"MPI-IO: writes: 16 became 652 (+3975.0%)", "STDIO: writes: 636 became 0 (-100.0%)"
-            } <= set(made.failures())  # fmt: skip
+    assert {
+        "MPI-IO: writes: 16 became 652 (+3975.0%)",
+        "STDIO: writes: 636 became 0 (-100.0%)",
+    } <= set(made.failures())
     assert {s.stream.method for s in original.streams} == {"stdio", "mpiio"}
 
 

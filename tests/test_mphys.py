@@ -45,31 +45,86 @@ class Stated:
 
 
 STATED = {
-    "a": Stated(ranks=16, runtime_s=119 * 60, checkpoints=49, first_bytes=213 * MB,
-                last_bytes=213 * MB, states=50, viz_bytes=1750 * MB),
-    "b": Stated(ranks=80, runtime_s=131 * 60, checkpoints=27, first_bytes=259 * MB,
-                last_bytes=1900 * MB, states=28, viz_bytes=285 * MB),
-    "c": Stated(ranks=80, runtime_s=131 * 60, checkpoints=27, first_bytes=259 * MB,
-                last_bytes=1900 * MB, states=28, viz_bytes=20200 * MB),
-    "d": Stated(ranks=80, runtime_s=754, checkpoints=3, first_bytes=7300 * MB,
-                last_bytes=7300 * MB, states=116, viz_bytes=1800 * MB),
-    "e": Stated(ranks=80, runtime_s=754, checkpoints=3, first_bytes=7700 * MB,
-                last_bytes=7700 * MB, states=88, viz_bytes=1400 * MB),
-}  # fmt: skip
+    "a": Stated(
+        ranks=16,
+        runtime_s=119 * 60,
+        checkpoints=49,
+        first_bytes=213 * MB,
+        last_bytes=213 * MB,
+        states=50,
+        viz_bytes=1750 * MB,
+    ),
+    "b": Stated(
+        ranks=80,
+        runtime_s=131 * 60,
+        checkpoints=27,
+        first_bytes=259 * MB,
+        last_bytes=1900 * MB,
+        states=28,
+        viz_bytes=285 * MB,
+    ),
+    "c": Stated(
+        ranks=80,
+        runtime_s=131 * 60,
+        checkpoints=27,
+        first_bytes=259 * MB,
+        last_bytes=1900 * MB,
+        states=28,
+        viz_bytes=20200 * MB,
+    ),
+    "d": Stated(
+        ranks=80,
+        runtime_s=754,
+        checkpoints=3,
+        first_bytes=7300 * MB,
+        last_bytes=7300 * MB,
+        states=116,
+        viz_bytes=1800 * MB,
+    ),
+    "e": Stated(
+        ranks=80,
+        runtime_s=754,
+        checkpoints=3,
+        first_bytes=7700 * MB,
+        last_bytes=7700 * MB,
+        states=88,
+        viz_bytes=1400 * MB,
+    ),
+}
 
 # Table II of the paper, as fractions.
 TABLE_II = {
-    "a": Accuracy(checkpoint_mean_error=0.0017, checkpoint_max_error=0.0043, total_error=0.0829,
-                  state_error=0.0016),
-    "b": Accuracy(checkpoint_mean_error=0.0190, checkpoint_max_error=0.1622, total_error=0.0023,
-                  state_error=0.0001),
-    "c": Accuracy(checkpoint_mean_error=0.0305, checkpoint_max_error=0.1627, total_error=0.0572,
-                  state_error=0.0020),
-    "d": Accuracy(checkpoint_mean_error=0.0114, checkpoint_max_error=0.0116, total_error=0.0188,
-                  state_error=0.0002),
-    "e": Accuracy(checkpoint_mean_error=0.0046, checkpoint_max_error=0.0046, total_error=0.0196,
-                  state_error=0.0002),
-}  # fmt: skip
+    "a": Accuracy(
+        checkpoint_mean_error=0.0017,
+        checkpoint_max_error=0.0043,
+        total_error=0.0829,
+        state_error=0.0016,
+    ),
+    "b": Accuracy(
+        checkpoint_mean_error=0.0190,
+        checkpoint_max_error=0.1622,
+        total_error=0.0023,
+        state_error=0.0001,
+    ),
+    "c": Accuracy(
+        checkpoint_mean_error=0.0305,
+        checkpoint_max_error=0.1627,
+        total_error=0.0572,
+        state_error=0.0020,
+    ),
+    "d": Accuracy(
+        checkpoint_mean_error=0.0114,
+        checkpoint_max_error=0.0116,
+        total_error=0.0188,
+        state_error=0.0002,
+    ),
+    "e": Accuracy(
+        checkpoint_mean_error=0.0046,
+        checkpoint_max_error=0.0046,
+        total_error=0.0196,
+        state_error=0.0002,
+    ),
+}
 
 
 def described(letter: str) -> Workload:
@@ -91,9 +146,13 @@ def stated_checkpoints(letter: str) -> list[int]:
     if said.first_bytes == said.last_bytes:
         return [said.first_bytes] * said.checkpoints
     steps = schedule.reconstructed_growth(
-        dumps=said.checkpoints, first_bytes=said.first_bytes, activation_dump=5, peak_dump=10,
-        peak_bytes=1600 * MB, last_bytes=said.last_bytes,
-    )  # fmt: skip
+        dumps=said.checkpoints,
+        first_bytes=said.first_bytes,
+        activation_dump=5,
+        peak_dump=10,
+        peak_bytes=1600 * MB,
+        last_bytes=said.last_bytes,
+    )
     return list(schedule.grown(said.first_bytes, (step.factor for step in steps)))
 
 
@@ -178,9 +237,11 @@ def test_our_table_ii_is_zero(letter: str) -> None:
     """Payload: mean and largest error of the checkpoints, error of all states, per state."""
     checkpoint, visualization = streams(letter)
     ours = judge.errors_of(
-        stated_checkpoints(letter), STATED[letter].viz_bytes, sizes(checkpoint),
+        stated_checkpoints(letter),
+        STATED[letter].viz_bytes,
+        sizes(checkpoint),
         sizes(visualization),
-    )  # fmt: skip
+    )
     assert ours == Accuracy(
         checkpoint_mean_error=0, checkpoint_max_error=0, total_error=0, state_error=0
     )
@@ -206,8 +267,9 @@ def test_accuracy_of_nothing_is_one_message() -> None:
 def test_checkpoints_are_new_files_and_states_are_appended(letter: str) -> None:
     checkpoint, visualization = streams(letter)
     for stream, role, files in (
-        (checkpoint, "checkpoint", "new"), (visualization, "visualization", "append"),
-    ):  # fmt: skip
+        (checkpoint, "checkpoint", "new"),
+        (visualization, "visualization", "append"),
+    ):
         assert (stream.role, stream.files, stream.operation) == (role, files, "write")
         assert (stream.layout, stream.method, stream.collective) == ("shared", "hdf5", True)
         blocks = [
@@ -232,8 +294,9 @@ def test_times_are_those_of_the_paper_s_schedule(letter: str) -> None:
         gaps = {round(after - before, 3) for before, after in pairwise([0, *times])}
         assert len(gaps) == len(times)  # notably irregular
         assert times[0] > 0 and times[-1] < said.runtime_s
-        [origin] = [p.origin for p in described(letter).provenance
-                    if p.path == "/streams/0/dumps/*/time_s"]  # fmt: skip
+        [origin] = [
+            p.origin for p in described(letter).provenance if p.path == "/streams/0/dumps/*/time_s"
+        ]
         assert origin == "assumed"
 
 
@@ -308,10 +371,16 @@ def test_the_descriptor_stays_small(letter: str) -> None:
 def play(letter: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     program = str(ROOT / "build" / "bin" / "understudy-replay")
     command = [
-        "mpirun", "-n", str(STATED[letter].ranks), program,
-        "-w", str(where("workloads") / f"mphys-{letter}.json"),
-        "-o", str(folder / "files"), *arguments,
-    ]  # fmt: skip
+        "mpirun",
+        "-n",
+        str(STATED[letter].ranks),
+        program,
+        "-w",
+        str(where("workloads") / f"mphys-{letter}.json"),
+        "-o",
+        str(folder / "files"),
+        *arguments,
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
 
 
@@ -361,9 +430,11 @@ def small() -> dict[str, Any]:
     row["series"] = row["series"][:1]
     row["series"][0]["times"] = {"rule": "at", "times_s": [1, 2.5, 2.5]}
     row["series"][0]["meshes"][0] |= {
-        "parts_per_rank": 1.5, "kind": "rectilinear", "dimensions": 3,
+        "parts_per_rank": 1.5,
+        "kind": "rectilinear",
+        "dimensions": 3,
         "sizes": {"rule": "growth", "first_bytes": 1_000_001, "factors": [1.5, 2]},
-    }  # fmt: skip
+    }
     return row
 
 
@@ -393,43 +464,83 @@ def test_the_example_of_the_how_to_is_a_specification(tmp_path: Path) -> None:
 Change = Callable[[dict[str, Any]], object]
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda s: s.update(ranks=0), "top level: ranks: expected at least 1, found 0"),
-    (lambda s: s.update(ranks=True), "ranks: expected a whole number, found true"),
-    (lambda s: s.update(runtime_s=0), "top level: runtime_s: expected more than 0, found 0.0"),
-    (lambda s: s.update(colour="red"), "top level: unknown key 'colour', expected schema, name"),
-    (lambda s: s.pop("notes"), "top level: the key 'notes' is missing"),
-    (lambda s: s.update(series={}), "series: expected a list, found {}"),
-    (lambda s: s["series"][0].update(role="dump"),
-     "series[0].role: expected checkpoint, visualization or output, found \"dump\""),
-    (lambda s: s["series"][0]["times"].update(rule="often"),
-     "series[0].times.rule: expected spread or at, found \"often\""),
-    (lambda s: s["series"][0].update(times=5),
-     "series[0].times: expected an object with the key rule, found 5"),
-    (lambda s: s["series"][0]["times"].update(times_s=[2, 1]),
-     "series[0].times: times_s: expected one or more times from 0 on, in order"),
-    (lambda s: s["series"][0].update(times={"rule": "spread", "dumps": 0, "from_start": True}),
-     "series[0].times: dumps: expected at least 1, found 0"),
-    (lambda s: s["series"][0]["meshes"][0]["sizes"].update(factors=[2]),
-     "series[0].meshes[0]: sizes: 1 growth factors, expected one fewer than the 3 dumps"),
-    (lambda s: s["series"][0]["meshes"][0]["sizes"].update(first_bytes=99),
-     "series[0].meshes[0]: dump 1 of 99 B: 24 B a part: expected at least the "),
-    (lambda s: s["series"][0]["meshes"][0].update(
-        sizes={"rule": "total", "total_bytes": 10**6, "follows": "restart"}),
-     "series[0].meshes[0]: sizes: follows 'restart', expected an earlier series"),
-    (lambda s: s["series"][0]["meshes"][0].update(
-        sizes={"rule": "bounded", "first_bytes": 10**6, "activation_dump": 2, "peak_dump": 3,
-               "peak_bytes": 2 * 10**6, "last_bytes": 3 * 10**6}),
-     "series[0].meshes[0]: activation_dump 2, peak_dump 3 of 3 dumps: expected"),
-    (lambda s: s["series"][0]["meshes"][0]["packages"][0]["fields"][0].update(count=0),
-     "series[0].meshes[0].packages[0].fields[0]: count: expected at least 1, found 0"),
-    (lambda s: s["provenance"][0].update(origin="guessed"), "provenance[0].origin: "),
-    (lambda s: s["published"].update(accuracy=0.1),
-     "published.accuracy: expected an object with the keys checkpoint_mean_error"),
-    (lambda s: s["series"].append(s["series"][0]), "checkpoint"),
-    (lambda s: s["series"][0]["meshes"].append(s["series"][0]["meshes"][0]),
-     "streams[0].dumps[0].variables: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.update(ranks=0), "top level: ranks: expected at least 1, found 0"),
+        (lambda s: s.update(ranks=True), "ranks: expected a whole number, found true"),
+        (lambda s: s.update(runtime_s=0), "top level: runtime_s: expected more than 0, found 0.0"),
+        (
+            lambda s: s.update(colour="red"),
+            "top level: unknown key 'colour', expected schema, name",
+        ),
+        (lambda s: s.pop("notes"), "top level: the key 'notes' is missing"),
+        (lambda s: s.update(series={}), "series: expected a list, found {}"),
+        (
+            lambda s: s["series"][0].update(role="dump"),
+            'series[0].role: expected checkpoint, visualization or output, found "dump"',
+        ),
+        (
+            lambda s: s["series"][0]["times"].update(rule="often"),
+            'series[0].times.rule: expected spread or at, found "often"',
+        ),
+        (
+            lambda s: s["series"][0].update(times=5),
+            "series[0].times: expected an object with the key rule, found 5",
+        ),
+        (
+            lambda s: s["series"][0]["times"].update(times_s=[2, 1]),
+            "series[0].times: times_s: expected one or more times from 0 on, in order",
+        ),
+        (
+            lambda s: s["series"][0].update(
+                times={"rule": "spread", "dumps": 0, "from_start": True}
+            ),
+            "series[0].times: dumps: expected at least 1, found 0",
+        ),
+        (
+            lambda s: s["series"][0]["meshes"][0]["sizes"].update(factors=[2]),
+            "series[0].meshes[0]: sizes: 1 growth factors, expected one fewer than the 3 dumps",
+        ),
+        (
+            lambda s: s["series"][0]["meshes"][0]["sizes"].update(first_bytes=99),
+            "series[0].meshes[0]: dump 1 of 99 B: 24 B a part: expected at least the ",
+        ),
+        (
+            lambda s: s["series"][0]["meshes"][0].update(
+                sizes={"rule": "total", "total_bytes": 10**6, "follows": "restart"}
+            ),
+            "series[0].meshes[0]: sizes: follows 'restart', expected an earlier series",
+        ),
+        (
+            lambda s: s["series"][0]["meshes"][0].update(
+                sizes={
+                    "rule": "bounded",
+                    "first_bytes": 10**6,
+                    "activation_dump": 2,
+                    "peak_dump": 3,
+                    "peak_bytes": 2 * 10**6,
+                    "last_bytes": 3 * 10**6,
+                }
+            ),
+            "series[0].meshes[0]: activation_dump 2, peak_dump 3 of 3 dumps: expected",
+        ),
+        (
+            lambda s: s["series"][0]["meshes"][0]["packages"][0]["fields"][0].update(count=0),
+            "series[0].meshes[0].packages[0].fields[0]: count: expected at least 1, found 0",
+        ),
+        (lambda s: s["provenance"][0].update(origin="guessed"), "provenance[0].origin: "),
+        (
+            lambda s: s["published"].update(accuracy=0.1),
+            "published.accuracy: expected an object with the keys checkpoint_mean_error",
+        ),
+        (lambda s: s["series"].append(s["series"][0]), "checkpoint"),
+        (
+            lambda s: s["series"][0]["meshes"].append(s["series"][0]["meshes"][0]),
+            "streams[0].dumps[0].variables: ",
+        ),
+    ],
+)
 def test_a_wrong_specification_is_one_message(
     change: Change, message: str, tmp_path: Path
 ) -> None:
@@ -442,11 +553,14 @@ def test_a_wrong_specification_is_one_message(
     assert f"{tmp_path / 'spec.json'}: " in done.stderr
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("{", "not JSON: Expecting property name"),
-    ("[]", "top level: expected an object with the keys schema, name"),
-    ('{"name": 1, "name": 2}', "key 'name' stands twice in one object"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not JSON: Expecting property name"),
+        ("[]", "top level: expected an object with the keys schema, name"),
+        ('{"name": 1, "name": 2}', "key 'name' stands twice in one object"),
+    ],
+)
 def test_what_is_no_specification_is_one_message(text: str, message: str, tmp_path: Path) -> None:
     done = compose(text, tmp_path)
     assert done.exit_code == 2 and message in done.stderr and done.stderr.count("\n") == 1
@@ -456,10 +570,21 @@ def test_what_is_no_specification_is_one_message(text: str, message: str, tmp_pa
 
 def test_containers_are_predicted_where_asked(tmp_path: Path) -> None:
     constants = {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0, "psi": 100, "eta": 1000}
-    fit = {"constants": constants, "residuals": {"samples": 9, "mean": 0, "max": 0},
-           "held_out_ranks": [], "held_out": None}  # fmt: skip
-    row = {"schema": "understudy/sizing/1", "method": "hdf5", "libraries": [], "samples": [],
-           "mesh": "unstructured", "file": fit, "container": fit}  # fmt: skip
+    fit = {
+        "constants": constants,
+        "residuals": {"samples": 9, "mean": 0, "max": 0},
+        "held_out_ranks": [],
+        "held_out": None,
+    }
+    row = {
+        "schema": "understudy/sizing/1",
+        "method": "hdf5",
+        "libraries": [],
+        "samples": [],
+        "mesh": "unstructured",
+        "file": fit,
+        "container": fit,
+    }
     (tmp_path / "sizing.json").write_text(json.dumps(row))
     text = (where("simulations") / "mphys-d.json").read_text()
     done = compose(text, tmp_path, "--sizing", str(tmp_path / "sizing.json"))

@@ -91,15 +91,24 @@ def small(method: str) -> Workload:
         ),
         streams=(
             Stream(
-                name="checkpoint", role="checkpoint", operation="write", layout="shared",
-                sync=True, dumps=dumps(0.0), **common,
+                name="checkpoint",
+                role="checkpoint",
+                operation="write",
+                layout="shared",
+                sync=True,
+                dumps=dumps(0.0),
+                **common,
             ),
             Stream(
-                name="start", role="input", operation="read", layout="file-per-process",
-                dumps=dumps(0.5), **common,
+                name="start",
+                role="input",
+                operation="read",
+                layout="file-per-process",
+                dumps=dumps(0.5),
+                **common,
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def sizes(elements: int) -> Counter[int]:
@@ -173,8 +182,9 @@ def test_time_steps_reach_storage_only_where_it_is_asked_for(method: str, tmp_pa
     descriptor = tmp_path / "small.json"
     descriptor.write_text(replace(made, streams=streams).to_text())
     trace = ["-ff", "-y", "-qq", "-s0", f"-etrace={CALLS}", "-o", str(tmp_path / "trace")]
-    player.play(descriptor, RANKS, tmp_path / "data", "--time-scale=0",
-                before=[player.strace(), *trace])  # fmt: skip
+    player.play(
+        descriptor, RANKS, tmp_path / "data", "--time-scale=0", before=[player.strace(), *trace]
+    )
     files = observed(tmp_path.glob("trace.*"))
     flushes = {s.name: files[f"{tmp_path}/data/{s.name}"].flushes for s in streams}
     assert flushes == {"kept": 0, "lasting": RANKS * len(ELEMENTS)}

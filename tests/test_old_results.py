@@ -38,12 +38,13 @@ def values(case: Case) -> dict[str, Any]:
     rows = [page._stream_row(case, c, n) for c in case.conditions for n in c.stream_names()]
     verdicts = [metrics.verdict(c) for c in case.conditions]
     made = {
-        "places": case.places, "ranks": case.ranks,
+        "places": case.places,
+        "ranks": case.ranks,
         "repetitions": [c.repetitions for c in case.conditions],
         "verdicts": [plain(v) | {"state": v.state} for v in verdicts],
         "streams": [{k: plain(getattr(row, k)) for k in STREAM} for row in rows],
         "phases": [plain(r) for c in case.conditions for r in metrics.slowest_phases(c)],
-    }  # fmt: skip
+    }
     if case.programs:
         parts = [programs.parts(c) for c in case.conditions]
         names = ("communication_s", "io_s", "rest_s", "ranks")
@@ -52,8 +53,9 @@ def values(case: Case) -> dict[str, Any]:
             "processes": [{n: getattr(p, n).tolist() for n in names} for p in parts],
         }
     return made | {
-        "dumps": plain(page._dump_rows(case)), "pauses": plain(list(metrics.kept_pauses(case)))
-    }  # fmt: skip
+        "dumps": plain(page._dump_rows(case)),
+        "pauses": plain(list(metrics.kept_pauses(case))),
+    }
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda p: p.stem)

@@ -55,9 +55,13 @@ def reframe(folder: Path, *arguments: str, **variables: str) -> subprocess.Compl
     more = {"RFM_CONFIG_FILES": "", "PWD": str(folder), "RFM_COLORIZE": "0", **variables}
     path = f"{ROOT / 'build' / 'bin'}:{os.environ['PATH']}"
     return subprocess.run(
-        list(map(str, command)), cwd=folder, env=os.environ | {"PATH": path} | more,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        list(map(str, command)),
+        cwd=folder,
+        env=os.environ | {"PATH": path} | more,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_no_other_module_builds_the_path_of_a_plugin_directory() -> None:
@@ -94,12 +98,14 @@ def test_an_unknown_kind_lists_those_known() -> None:
 def test_one_file_of_each_kind_of_a_site_is_found(tmp_path: Path) -> None:
     """A relative UNDERSTUDY_PATH too, though ReFrame changes directory."""
     files = {
-        "systems/toy.py": SYSTEM.format(name="toy"), "checks/of_site.py": CHECK,
-        "figures/of_site.py": FIGURE, "references/toy.yaml": "OfSite: {}\n",
+        "systems/toy.py": SYSTEM.format(name="toy"),
+        "checks/of_site.py": CHECK,
+        "figures/of_site.py": FIGURE,
+        "references/toy.yaml": "OfSite: {}\n",
         "workloads/w.json": paths.files("workloads", ".json")["n-1"].read_text(),
         "workloads/s.json": paths.files("workloads", ".json")["mphys-a"].read_text(),
         "simulations/s.json": paths.files("simulations", ".json")["mphys-a"].read_text(),
-    }  # fmt: skip
+    }
     for name, text in files.items():
         (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "site" / name).write_text(text)
@@ -113,9 +119,13 @@ def test_one_file_of_each_kind_of_a_site_is_found(tmp_path: Path) -> None:
         " *files(k, '.json')}], 'of_site' in [d.name for d in figures.drawers()])"
     )
     asked = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"UNDERSTUDY_PATH": "site"},
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env=os.environ | {"UNDERSTUDY_PATH": "site"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert asked.stdout == "['references', 'simulations'] True\n"
 
 
@@ -165,10 +175,18 @@ def test_the_reason_of_a_skipped_case_is_given(
     """ReFrame prints it, but its report has none."""
     report = tmp_path / "report.json"
     done = reframe(
-        tmp_path, "-r", "--system=localhost:tmpfs", "-n", "^Replay", "-S", "max_bytes=1", "-E",
+        tmp_path,
+        "-r",
+        "--system=localhost:tmpfs",
+        "-n",
+        "^Replay",
+        "-S",
+        "max_bytes=1",
+        "-E",
         "workload == 'n-1' and method == 'posix' and stripe_count == 'default'",
-        f"--report-file={report}", UNDERSTUDY_OUTPUT=str(tmp_path / "out"),
-    )  # fmt: skip
+        f"--report-file={report}",
+        UNDERSTUDY_OUTPUT=str(tmp_path / "out"),
+    )
     printed = re.search(r"SKIP \] .*\[(.* bytes .*)\]", done.stdout)
     assert printed, done.stdout + done.stderr
     with pytest.raises(SystemExit):  # nothing passed

@@ -46,8 +46,12 @@ def reframe(
     command = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks", *arguments]
     return subprocess.run(
         list(map(str, command)),
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def fitting(system: str) -> int:
@@ -228,9 +232,14 @@ system = {{"name": "x", "partitions": per_filesystem({{"features": [MPI]}},
 environments = []
 """
 GOOD = {
-    "scratch": "/s", "type": "lustre", "max_nodes": 4, "ranks_per_node": 2, "needs": ["sbatch"],
-    "stripe_count": 1, "stripe_count_max": 8,
-}  # fmt: skip
+    "scratch": "/s",
+    "type": "lustre",
+    "max_nodes": 4,
+    "ranks_per_node": 2,
+    "needs": ["sbatch"],
+    "stripe_count": 1,
+    "stripe_count_max": 8,
+}
 
 
 def load_one(folder: Path, extras: dict[str, Any]) -> list[dict[str, Any]]:
@@ -278,10 +287,15 @@ def test_reframe_ends_with_that_message(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("given", "expected"), [
-    ("collective=2", "true or false"), ("repetitions=x", "an integer"),
-    ("shift_ranks=1MB", "an integer"), ("Replay.time_scale=fast", "a number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("collective=2", "true or false"),
+        ("repetitions=x", "an integer"),
+        ("shift_ranks=1MB", "an integer"),
+        ("Replay.time_scale=fast", "a number"),
+    ],
+)
 def test_a_wrong_value_of_a_variable_is_one_message(
     given: str, expected: str, tmp_path: Path
 ) -> None:
@@ -296,9 +310,10 @@ def reference_faults(system: str, text: str) -> Iterator[str]:
     [row] = [s for s in systems.load([SYSTEMS[0].parent])[0] if s["name"] == system]
     partitions = {f"{system}:{p['name']}" for p in row["partitions"]}
     known = {
-        "$partition": partitions, "workload": set(workload.names()),
+        "$partition": partitions,
+        "workload": set(workload.names()),
         "method": {*player.methods(), AS_DESCRIBED},
-    }  # fmt: skip
+    }
     for check, entries in yaml.safe_load(text).items():
         if check == claims.KEY:
             continue
@@ -332,14 +347,23 @@ def test_references_name_what_exists() -> None:
         assert list(reference_faults(path.stem, path.read_text())) == []
 
 
-@pytest.mark.parametrize(("line", "fault"), [
-    ("localhost:nvme: {w: {posix: {elapsed: [1, null, 0.1, s]}}}", "localhost:nvme: expected"),
-    ("localhost:disk: {nothing: {posix: {elapsed: [1, null, 0.1, s]}}}", "nothing: expected"),
-    ("localhost:disk: {w: {fortran: {elapsed: [1, null, 0.1, s]}}}", "fortran: expected"),
-    ("localhost:disk: {w: {posix: {a_bandwidth: [1, -0.1, null, GB/s]}}}", "expected the unit"),
-    ("localhost:disk: {w: {posix: {elapsed: [$xfail, x, [1, null, 0, h]]}}}", "expected the unit"),
-    ("localhost:disk: {w: {posix: {elapsed: [1, null, 0.1, s]}}}", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("localhost:nvme: {w: {posix: {elapsed: [1, null, 0.1, s]}}}", "localhost:nvme: expected"),
+        ("localhost:disk: {nothing: {posix: {elapsed: [1, null, 0.1, s]}}}", "nothing: expected"),
+        ("localhost:disk: {w: {fortran: {elapsed: [1, null, 0.1, s]}}}", "fortran: expected"),
+        (
+            "localhost:disk: {w: {posix: {a_bandwidth: [1, -0.1, null, GB/s]}}}",
+            "expected the unit",
+        ),
+        (
+            "localhost:disk: {w: {posix: {elapsed: [$xfail, x, [1, null, 0, h]]}}}",
+            "expected the unit",
+        ),
+        ("localhost:disk: {w: {posix: {elapsed: [1, null, 0.1, s]}}}", None),
+    ],
+)
 def test_a_fault_in_references_is_seen(
     line: str, fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,13 +374,19 @@ def test_a_fault_in_references_is_seen(
     assert (found == []) if fault is None else (fault in " ".join(found))
 
 
-@pytest.mark.parametrize(("entry", "said"), [
-    ("[1.0e9, null, null, MiB/s]", "YAML takes 1e9 for a text"),
-    ("[.inf, null, 0.1, s]", "got [inf"), ("[1]", "expected [value"),
-    ("[1, -0.1, null, 5]", "expected [value"), ("7", "expected [value"),
-    ("[1, -0.1, null, s]\n      elapsed: [2, null, null, s]", "elapsed is there twice"),
-    ("[$xfail, x, [1, null, 0, h]]", None), ("[1, -0.1, null, s]", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("[1.0e9, null, null, MiB/s]", "YAML takes 1e9 for a text"),
+        ("[.inf, null, 0.1, s]", "got [inf"),
+        ("[1]", "expected [value"),
+        ("[1, -0.1, null, 5]", "expected [value"),
+        ("7", "expected [value"),
+        ("[1, -0.1, null, s]\n      elapsed: [2, null, null, s]", "elapsed is there twice"),
+        ("[$xfail, x, [1, null, 0, h]]", None),
+        ("[1, -0.1, null, s]", None),
+    ],
+)
 def test_references_that_reframe_would_leave_out_end_the_session(
     entry: str, said: str | None, tmp_path: Path
 ) -> None:
@@ -375,9 +405,13 @@ def test_a_scratch_directory_is_one_word_of_the_shell(tmp_path: Path) -> None:
     for name in ("a b", 'q"uote', "$(touch x)", "back`tick`", "new\nline", "it's"):
         made = f"$UNDERSTUDY_HERE/{name}/${{UNDERSTUDY_HERE}}"
         done = subprocess.run(
-            ["bash", "-c", f"printf %s {systems.quoted(made)}"], capture_output=True, text=True,
-            env={"UNDERSTUDY_HERE": "/h"}, cwd=tmp_path, check=True,
-        )  # fmt: skip
+            ["bash", "-c", f"printf %s {systems.quoted(made)}"],
+            capture_output=True,
+            text=True,
+            env={"UNDERSTUDY_HERE": "/h"},
+            cwd=tmp_path,
+            check=True,
+        )
         assert done.stdout == f"/h/{name}//h"
     unset = [
         "bash",

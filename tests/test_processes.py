@@ -25,9 +25,11 @@ from understudy.reframe.observer import SETTINGS, preloaded, runtime, settings
 
 SMALL = 0.01  # error of bytes, calls and opens
 KINDS = {  # of the streams of the truth: how they are described
-    "all:read": ("shared", "read", 1), "in:read": ("flood", "read", 2),
-    "out:write": ("file-per-process", "write", 2), "results:write": ("shared", "write", 1),
-}  # fmt: skip
+    "all:read": ("shared", "read", 1),
+    "in:read": ("flood", "read", 2),
+    "out:write": ("file-per-process", "write", 2),
+    "results:write": ("shared", "write", 1),
+}
 
 
 def described(folder: Path) -> Workload:
@@ -91,21 +93,38 @@ def test_the_replica_moves_the_bytes_in_as_many_calls_and_opens(tmp_path: Path) 
     data.mkdir()
     (tmp_path / SETTINGS).write_text("\n".join([*settings(str(data)), ""]))
     environment = {
-        **os.environ, **live.MPI, "DARSHAN_CONFIG_PATH": str(tmp_path / SETTINGS),
+        **os.environ,
+        **live.MPI,
+        "DARSHAN_CONFIG_PATH": str(tmp_path / SETTINGS),
         "DARSHAN_LOGFILE": str(replica),
-    }  # fmt: skip
+    }
     preload = ["env", "-u", "LD_BIND_NOW", f"LD_PRELOAD={prefix}/lib/libdarshan.so"]
     subprocess.run(
-        ["mpirun", "-n", str(COUNT), *preload, player, "-w", str(descriptor), "-o", str(data),
-         "-O", str(tmp_path / "result.json")],
-        env=environment, check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "mpirun",
+            "-n",
+            str(COUNT),
+            *preload,
+            player,
+            "-w",
+            str(descriptor),
+            "-o",
+            str(data),
+            "-O",
+            str(tmp_path / "result.json"),
+        ],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
     original = observe(LOGS)
     made = compare(original, observe(replica, original))
     measured = {
-        (layer.name, m.quantity): m.error for layer in made.layers for m in layer.measures
+        (layer.name, m.quantity): m.error
+        for layer in made.layers
+        for m in layer.measures
         if m.error is not None
-    }  # fmt: skip
+    }
     assert {q for _, q in measured} >= {"bytes written", "bytes read", "opens"}
     assert {key: e for key, e in measured.items() if abs(e or 0) > SMALL} == {}
 

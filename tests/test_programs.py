@@ -45,22 +45,28 @@ def test_another_application_is_another_case(tmp_path: Path) -> None:
     rows = [samples.program_result(name=name) for name in ("kernel-star", "kernel-torus")]
     found = cases_of(tmp_path, [*rows, samples.result(samples.per_process())])
     assert [(c.workload.name, c.programs) for c in found] == [
-        ("per-process", False), ("star", True), ("torus", True),
-    ]  # fmt: skip
+        ("per-process", False),
+        ("star", True),
+        ("torus", True),
+    ]
 
 
-@pytest.mark.parametrize(("change", "fact"), [
-    ({"ranks": 8}, "8 ranks"), ({"kind": "skeleton", "name": "star-restart"}, "skeleton"),
-    ({"speeds": [1e8] * 3}, "3 steps"), ({"process_bytes": 5 * MIB}, "5242880 B a process"),
-    ({"slow_rank": (1, 0.5)}, "rank 1 slow"), ({"collective_s": 0.5}, "extra collective"),
-    ({"parameters": "stripe_count=8"}, "stripe_count=8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        ({"ranks": 8}, "8 ranks"),
+        ({"kind": "skeleton", "name": "star-restart"}, "skeleton"),
+        ({"speeds": [1e8] * 3}, "3 steps"),
+        ({"process_bytes": 5 * MIB}, "5242880 B a process"),
+        ({"slow_rank": (1, 0.5)}, "rank 1 slow"),
+        ({"collective_s": 0.5}, "extra collective"),
+        ({"parameters": "stripe_count=8"}, "stripe_count=8"),
+    ],
+)
 def test_what_programs_differ_in_tells_settings_apart(
     change: dict[str, Any], fact: str, tmp_path: Path
 ) -> None:
-    (case,) = cases_of(
-        tmp_path, [samples.program_result(), samples.program_result(**change)]
-    )  # fmt: skip
+    (case,) = cases_of(tmp_path, [samples.program_result(), samples.program_result(**change)])
     assert len(case.conditions) == 2
     assert sum(fact in s.facts for s in case.conditions) == 1
 
@@ -75,23 +81,25 @@ def test_parameters_of_one_method_are_no_facts_of_another(tmp_path: Path) -> Non
         ],
     )
     assert sorted(s.label for s in case.conditions) == [
-        "MPI_AMR num_aggregators=1", "MPI_AMR num_aggregators=2", "POSIX",
-    ]  # fmt: skip
+        "MPI_AMR num_aggregators=1",
+        "MPI_AMR num_aggregators=2",
+        "POSIX",
+    ]
 
 
 def test_series_join_what_has_the_same_ranks_for_an_aggregator(tmp_path: Path) -> None:
     rows = [samples.program_result(ranks=n) for n in (2, 8, 16)]
     for n, many in ((2, 1), (8, 2), (16, 4), (16, 1)):
         rows.append(
-            samples.program_result(
-                ranks=n, method="MPI_AMR", parameters=f"num_aggregators={many}"
-            )
-        )  # fmt: skip
+            samples.program_result(ranks=n, method="MPI_AMR", parameters=f"num_aggregators={many}")
+        )
     (case,) = cases_of(tmp_path, rows)
     made = programs.series(case.conditions)
     assert {name: [s.ranks for s in same] for name, same in made.items()} == {
-        "MPI_AMR": [16], "MPI_AMR, 1 aggregator for 4": [2, 8, 16], "POSIX": [2, 8, 16],
-    }  # fmt: skip
+        "MPI_AMR": [16],
+        "MPI_AMR, 1 aggregator for 4": [2, 8, 16],
+        "POSIX": [2, 8, 16],
+    }
 
 
 def test_pairs_are_made_in_the_order_of_time(tmp_path: Path) -> None:
@@ -99,14 +107,17 @@ def test_pairs_are_made_in_the_order_of_time(tmp_path: Path) -> None:
     rows = []
     for pair in (2, 0, 3, 1):
         for kind, name, gain in (
-            ("skeleton", "star-restart", 1.0), ("application", "kernel-star", 1.0)
-        ):  # fmt: skip
+            ("skeleton", "star-restart", 1.0),
+            ("application", "kernel-star", 1.0),
+        ):
             rows.append(
                 samples.program_result(
-                    name=name, kind=kind, speeds=[1e8 / (1 + pair // 2) * gain] * 2,
+                    name=name,
+                    kind=kind,
+                    speeds=[1e8 / (1 + pair // 2) * gain] * 2,
                     started=f"2026-01-01T00:0{pair}:00Z",
                 )
-            )  # fmt: skip
+            )
     (case,) = cases_of(tmp_path, rows)
     (row,) = programs.accuracies(case)
     assert (row.rounds, row.unpaired) == (2, 0)
@@ -182,8 +193,11 @@ def test_the_fastest_method_of_each_place_and_number_of_ranks(study: Case) -> No
     found = {(r.place, r.kind, r.ranks): r.winner for r in programs.winners(study)}
     assert len(found) == 2 * 2 * 3
     assert {w.name for w in found.values()} == {"POSIX"}
-    assert all(w.decided and w.second == "MPI_AMR, 1 aggregator for 4" for key, w in found.items()
-               if key[2] > 4)  # fmt: skip
+    assert all(
+        w.decided and w.second == "MPI_AMR, 1 aggregator for 4"
+        for key, w in found.items()
+        if key[2] > 4
+    )
 
 
 def test_a_run_with_a_fault_wins_nothing(tmp_path: Path) -> None:
@@ -229,8 +243,10 @@ def heights(case: Case) -> dict[str, float]:
 
 def test_a_slow_rank_and_a_collective_are_seen_in_the_picture(tmp_path: Path) -> None:
     faults: dict[str, Any] = {
-        "calm": {}, "slow": {"slow_rank": (3, 2.0)}, "together": {"collective_s": 2.0},
-    }  # fmt: skip
+        "calm": {},
+        "slow": {"slow_rank": (3, 2.0)},
+        "together": {"collective_s": 2.0},
+    }
     made = {}
     for name, fault in faults.items():
         row = samples.program_result(ranks=80, speeds=[1e10], **fault)
@@ -270,8 +286,9 @@ def test_figures_of_programs_bear_one_run_and_many_ranks(tmp_path: Path) -> None
     alone = [samples.program_result(ranks=1, speeds=[1e8])]
     crowd = [
         samples.program_result(ranks=n, method=f"METHOD_{m}", speeds=[1e8])
-        for n in (1, 3000) for m in range(6)
-    ]  # fmt: skip
+        for n in (1, 3000)
+        for m in range(6)
+    ]
     for i, rows in enumerate((alone, crowd)):
         (case,) = cases_of(tmp_path / str(i), rows)
         assert "<svg" in page.render([case])

@@ -130,10 +130,14 @@ def test_a_directory_without_a_log_that_can_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        ("/opt/app/bin/lmp -in in.x", "lmp"), ("python3.11 -u /x/train.py 7", "train.py"),
-        ("python3 -c code", "code"), ("bash", "bash"), ("", ""), ("python3", "python3"),
+        ("/opt/app/bin/lmp -in in.x", "lmp"),
+        ("python3.11 -u /x/train.py 7", "train.py"),
+        ("python3 -c code", "code"),
+        ("bash", "bash"),
+        ("", ""),
+        ("python3", "python3"),
     ],
-)  # fmt: skip
+)
 def test_a_program_is_its_executable_or_script(command: str, name: str) -> None:
     assert program_of(command) == name
 

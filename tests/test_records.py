@@ -34,16 +34,21 @@ def made(name: str = "player", **identity: Any) -> Run:
     row["environment"]["started"] = identity.get("time") or "2026-01-01T00:00:00Z"
     row["environment"]["host"] = schema.digest(sorted(identity.items(), key=str))[:12]
     return producers.record(
-        OLD / f"{name}.json", place=Place(system="star", partition="disk"), row=row,
+        OLD / f"{name}.json",
+        place=Place(system="star", partition="disk"),
+        row=row,
         identity=Identity(**identity),
-    )  # fmt: skip
+    )
 
 
 def failed(**identity: Any) -> Run:
     return producers.record(
-        Path("missing.json"), place=Place(system="star"), identity=Identity(**identity),
-        failure="no space left", exit_status=1,
-    )  # fmt: skip
+        Path("missing.json"),
+        place=Place(system="star"),
+        identity=Identity(**identity),
+        failure="no space left",
+        exit_status=1,
+    )
 
 
 def cli(*words: object) -> Result:
@@ -71,9 +76,14 @@ def test_a_check_keeps_each_record_and_replaces_none(
 
     def write(session: str, failure: str | None = None) -> None:
         recording.write(
-            tmp_path, run, place=Place(), identity=Identity(session=session), asked={},
-            exit_status=0, failure=failure,
-        )  # fmt: skip
+            tmp_path,
+            run,
+            place=Place(),
+            identity=Identity(session=session),
+            asked={},
+            exit_status=0,
+            failure=failure,
+        )
 
     write("one")
     (kept,) = (tmp_path / "kept").rglob("*.gz")
@@ -154,7 +164,7 @@ def test_the_index_follows_the_files(site: Path) -> None:
         (lambda data: b"\x1f\x8b" + b"junk" * 9, "damaged: cannot be decompressed"),
         (lambda data: b"", "run record"),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_record_is_told_once_and_the_others_are_found(
     site: Path, damage: Any, message: str
 ) -> None:
@@ -232,11 +242,20 @@ def test_samples_need_a_measurement(site: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "count"),
     [
-        ("aaaa", 2), ("aaaa-1", 2), ("session:bbbb-2", 2), ("nightly", 1), ("tag:quick", 1),
-        ("before", 1), ("campaign:after", 1), ("2026-01-01", 2), ("2026-01-01..2026-01-02", 4),
-        ("2026-01-01T01:30..2026-01-02T01:30", 2), ("..2026-01-01", 2), ("2026-01-02..", 2),
+        ("aaaa", 2),
+        ("aaaa-1", 2),
+        ("session:bbbb-2", 2),
+        ("nightly", 1),
+        ("tag:quick", 1),
+        ("before", 1),
+        ("campaign:after", 1),
+        ("2026-01-01", 2),
+        ("2026-01-01..2026-01-02", 4),
+        ("2026-01-01T01:30..2026-01-02T01:30", 2),
+        ("..2026-01-01", 2),
+        ("2026-01-02..", 2),
     ],
-)  # fmt: skip
+)
 def test_words_select_runs(site: Path, word: str, count: int) -> None:
     found = index.of_folder()
     assert len(list(found.select(["run"], *select.parse(word, found)))) == count

@@ -120,9 +120,13 @@ def rehearse(*words: str, **environment: str) -> "subprocess.Popen[str]":
     path = ":".join([*programs, os.environ["PATH"]])
     return subprocess.Popen(
         [sys.executable, "-m", "tests.rehearsal.ceph", *words],
-        cwd=ROOT, env={**os.environ, "PATH": path, **environment}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, **environment},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def test_without_packages_it_says_which(tmp_path: Path) -> None:

@@ -452,9 +452,10 @@ def test_control_characters_are_escaped_in_figures_and_on_the_page(tmp_path: Pat
     """An SVG with one is no XML, and a terminal that shows the page's text would obey it."""
     evil = "h\x1b[2J\x00\u202e $\\frac$"
     made = samples.workload(
-        "hostile", [samples.stream("dump", "output", [1000], [0.0], label=evil)],
+        "hostile",
+        [samples.stream("dump", "output", [1000], [0.0], label=evil)],
         description=evil,
-    )  # fmt: skip
+    )
     row = samples.result(made, repetitions=2, file_system=evil)
     samples.write(row, tmp_path / "result.json")
     undrawn: list[UnderstudyError] = []

@@ -51,9 +51,11 @@ def test_programs_without_the_application_s_name_get_it_from_their_own() -> None
         for stem in ("application", "application-second", "skeleton", "skeleton-second")
     }
     assert names == {
-        "application": "gts", "application-second": "gts", "skeleton": "app",
+        "application": "gts",
+        "application-second": "gts",
+        "skeleton": "app",
         "skeleton-second": "app",
-    }  # fmt: skip
+    }
 
 
 def test_samples_of_the_player() -> None:
@@ -75,8 +77,10 @@ def test_samples_of_the_player() -> None:
     assert speed.value == pytest.approx(moved / took_s)
     close_s = sum(
         p["last_end_s"] - p["first_start_s"]
-        for d in stream["dumps"] for p in d["phases"] if p["phase"] == "close"
-    )  # fmt: skip
+        for d in stream["dumps"]
+        for p in d["phases"]
+        if p["phase"] == "close"
+    )
     assert by_metric["close_s"].value == pytest.approx(close_s)
     assert by_metric["close_s"].better == "lower"
     dumps = [s.value for s in mine if s.metric == "dump_bandwidth_bytes_per_s"]
@@ -107,13 +111,17 @@ def of(row: dict[str, Any], tmp_path: Path, name: str = "result.json", **more: A
 def test_what_identifies_and_what_was_measured_is_no_condition(tmp_path: Path) -> None:
     made = samples.per_process()
     first = of(
-        samples.result(made, seed=1), tmp_path, identity=Identity(session="a", round=0),
+        samples.result(made, seed=1),
+        tmp_path,
+        identity=Identity(session="a", round=0),
         place=Place(job_id="17", scratch="/x"),
-    )  # fmt: skip
+    )
     second = of(
-        samples.result(made, seed=2), tmp_path, identity=Identity(session="b", round=1),
+        samples.result(made, seed=2),
+        tmp_path,
+        identity=Identity(session="b", round=1),
         place=Place(job_id="18", scratch="/y"),
-    )  # fmt: skip
+    )
     second = replace(
         second,
         storage=replace(second.storage, free_bytes=7, health="degraded"),
@@ -172,10 +180,13 @@ def test_a_record_keeps_its_turn_and_others_have_no_such_key(tmp_path: Path) -> 
 
 def test_a_failed_run_has_a_record_without_a_measurement(tmp_path: Path) -> None:
     made = producers.record(
-        tmp_path / "none.json", place=Place(system="s", partition="p"),
-        identity=Identity(case="replay", round=2), exit_status=1,
-        failure="the player ended with status 1: disk full", options={"method": "posix"},
-    )  # fmt: skip
+        tmp_path / "none.json",
+        place=Place(system="s", partition="p"),
+        identity=Identity(case="replay", round=2),
+        exit_status=1,
+        failure="the player ended with status 1: disk full",
+        options={"method": "posix"},
+    )
     runs.write(tmp_path / "run.json", made)
     back = runs.load(tmp_path / "run.json")
     assert back == made and back.failed and back.measurement is None and back.samples == ()
@@ -221,11 +232,13 @@ def test_a_damaged_measurement_is_one_message(tmp_path: Path, change: Any, messa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not a measurement"), ("[]", "expected a JSON object"), ("\xff", "schema"),
+        ("{", "not a measurement"),
+        ("[]", "expected a JSON object"),
+        ("\xff", "schema"),
         ('{"schema": "a", "schema": "b"}', "key 'schema' stands twice"),
         ('{"schema": NaN}', "schema: expected a finite number, found NaN"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_json_object_is_one_message(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.json"
     path.write_text('{"a": 1}' if text == "\xff" else text)

@@ -90,9 +90,13 @@ def test_a_series_follows_the_latest_dump_of_another() -> None:
 
 
 STATED = {
-    "dumps": 27, "first_bytes": 259_000_000, "activation_dump": 5, "peak_dump": 10,
-    "peak_bytes": 1_600_000_000, "last_bytes": 1_900_000_000,
-}  # fmt: skip
+    "dumps": 27,
+    "first_bytes": 259_000_000,
+    "activation_dump": 5,
+    "peak_dump": 10,
+    "peak_bytes": 1_600_000_000,
+    "last_bytes": 1_900_000_000,
+}
 
 
 def test_the_reconstructed_growth_is_what_the_text_states() -> None:
@@ -123,12 +127,18 @@ def test_every_reconstructed_factor_states_its_constraint() -> None:
     assert excess[1:] == pytest.approx([e / 2 for e in excess[:-1]])
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"activation_dump": 10}, "expected 1 < activation_dump < peak_dump < number of dumps"),
-    ({"dumps": 10}, "expected 1 < activation_dump < peak_dump < number of dumps"),
-    ({"peak_bytes": 2_000_000_000}, "expected 0 < first_bytes < peak_bytes < last_bytes"),
-    ({"first_bytes": 1_599_999_999}, "expected it to be faster than the growth after that dump"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"activation_dump": 10}, "expected 1 < activation_dump < peak_dump < number of dumps"),
+        ({"dumps": 10}, "expected 1 < activation_dump < peak_dump < number of dumps"),
+        ({"peak_bytes": 2_000_000_000}, "expected 0 < first_bytes < peak_bytes < last_bytes"),
+        (
+            {"first_bytes": 1_599_999_999},
+            "expected it to be faster than the growth after that dump",
+        ),
+    ],
+)
 def test_bounds_that_contradict_are_one_message(change: dict[str, int], message: str) -> None:
     with pytest.raises(UnderstudyError, match=message):
         schedule.reconstructed_growth(**{**STATED, **change})
@@ -136,9 +146,15 @@ def test_bounds_that_contradict_are_one_message(change: dict[str, int], message:
 
 @pytest.mark.parametrize(
     ("checkpoints", "states", "end", "checkpoint_every", "state_every"),
-    [(49, 50, 2500, 50, 50), (27, 28, 784, 28, 28), (3, 116, 464, 116, 4), (3, 88, 352, 88, 4),
-     (10, 0, 11, 1, 11), (0, 5, 5, 5, 1)],
-)  # fmt: skip
+    [
+        (49, 50, 2500, 50, 50),
+        (27, 28, 784, 28, 28),
+        (3, 116, 464, 116, 4),
+        (3, 88, 352, 88, 4),
+        (10, 0, 11, 1, 11),
+        (0, 5, 5, 5, 1),
+    ],
+)
 def test_timesteps_of_the_paper(
     checkpoints: int, states: int, end: int, checkpoint_every: int, state_every: int
 ) -> None:
@@ -182,16 +198,29 @@ def pauses(whole_seconds: list[int], every: int, total_s: float) -> list[float]:
     ("checkpoints", "states", "whole_seconds", "asked_s", "played_s", "error"),
     [
         (49, 50, [1] * 35 + [2] * 3 + [3, 3, 4, 4, 5, 6, 7, 8, 10, 13, 16], 6862, 6050, -0.12),
-        (27, 28, [0] + [1] * 4 + [2, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 13, 13, 14, 15, 16, 16]
-         + [17] * 4, 7051, 6692, -0.05),
+        (
+            27,
+            28,
+            [0]
+            + [1] * 4
+            + [2, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 13, 13, 14, 15, 16, 16]
+            + [17] * 4,
+            7051,
+            6692,
+            -0.05,
+        ),
         (3, 88, [6, 0, 2], 754, 1232, 0.63),
     ],
     ids=["A", "C", "E"],
-)  # fmt: skip
+)
 def test_what_truncation_made_of_the_paper_s_pauses(
-    checkpoints: int, states: int, whole_seconds: list[int], asked_s: float, played_s: int,
+    checkpoints: int,
+    states: int,
+    whole_seconds: list[int],
+    asked_s: float,
+    played_s: int,
     error: float,
-) -> None:  # fmt: skip
+) -> None:
     """The published replicas of A, C and E pause 12 % and 5 % too short and 63 % too long."""
     steps = Timesteps(checkpoints=checkpoints, states=states)
     asked = pauses(whole_seconds, steps.checkpoint_every, asked_s)
@@ -212,11 +241,18 @@ def played(*times: tuple[float, float]) -> list[PlayedDump]:
     """Dumps by (scheduled, started)."""
     return [
         PlayedDump(
-            dump=i, scheduled_s=due, start_s=start, lateness_s=start - due, described_bytes=1,
-            bytes=1, file_bytes=1, files=1, phases=(),
+            dump=i,
+            scheduled_s=due,
+            start_s=start,
+            lateness_s=start - due,
+            described_bytes=1,
+            bytes=1,
+            file_bytes=1,
+            files=1,
+            phases=(),
         )
         for i, (due, start) in enumerate(times)
-    ]  # fmt: skip
+    ]
 
 
 def test_pauses_are_the_gaps_between_the_moments_of_the_schedule() -> None:

@@ -32,10 +32,13 @@ def here(tmp_path: Path) -> Session:
 SYSTEM = "--system=localhost:tmpfs"
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["-n", "Replai"], "nothing ran: no case was selected"),
-    (["-S", "max_bytes=1kB"], "nothing ran: all 4 cases were skipped, for the reasons above"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-n", "Replai"], "nothing ran: no case was selected"),
+        (["-S", "max_bytes=1kB"], "nothing ran: all 4 cases were skipped, for the reasons above"),
+    ],
+)
 def test_a_session_in_which_nothing_ran_fails(
     here: Session, arguments: list[str], message: str
 ) -> None:
@@ -87,9 +90,13 @@ def on_terminal(session: Session, *arguments: str) -> tuple[int, str, str]:
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(ROOT / "checks")]
     with (session.folder / "stdout").open("w+") as out:
         process = subprocess.Popen(
-            [*command, *arguments, "-n", "%workload=sample"], cwd=session.folder,
-            env=session.environment, stdin=slave, stdout=out, stderr=slave,
-        )  # fmt: skip
+            [*command, *arguments, "-n", "%workload=sample"],
+            cwd=session.folder,
+            env=session.environment,
+            stdin=slave,
+            stdout=out,
+            stderr=slave,
+        )
         os.close(slave)
         got = b""
         with suppress(OSError):  # EIO: the last who had it open is gone
@@ -137,9 +144,15 @@ def test_claims_that_are_judged_are_a_run(here: Session) -> None:
     records.mkdir()
     site.mkdir(parents=True)
     claim = {
-        "name": "a", "source": "b", "says": "c", "workload": "d", "stream": "e", "of": {},
-        "to": {}, "ratio": [1, None],
-    }  # fmt: skip
+        "name": "a",
+        "source": "b",
+        "says": "c",
+        "workload": "d",
+        "stream": "e",
+        "of": {},
+        "to": {},
+        "ratio": [1, None],
+    }
     (site / "localhost.yaml").write_text(yaml.safe_dump({"Claims": [claim]}))
     here.environment["UNDERSTUDY_PATH"] = str(site.parent)
     arguments = ("-r", "--system=localhost", "-S", f"records={records}")
@@ -152,8 +165,9 @@ def test_claims_that_are_judged_are_a_run(here: Session) -> None:
     assert (ran, failed) == (1, 0) and skipped
     done = here.run("-r", "--system=localhost", "-S", "record=x", names="^Claims")
     assert (done.returncode, done.stderr) == (
-        1, "understudy: -S record=x: record is not a variable of any selected check\n"
-    )  # fmt: skip
+        1,
+        "understudy: -S record=x: record is not a variable of any selected check\n",
+    )
 
 
 def test_a_dry_run_need_not_run_anything(here: Session) -> None:
@@ -161,13 +175,19 @@ def test_a_dry_run_need_not_run_anything(here: Session) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("action", "variable", "message"), [
-    ("-r", "max_byte=1", "max_byte=1: max_byte is not a variable of any selected check"),
-    ("-l", "Replay.max_byte=1",
-     "Replay.max_byte=1: max_byte is not a variable of the check Replay"),
-    ("-l", "Replai.fsync=1", "Replai.fsync=1: fsync is not a variable of the check Replai"),
-    ("-r", "fsync", "fsync: expected NAME=VALUE"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("action", "variable", "message"),
+    [
+        ("-r", "max_byte=1", "max_byte=1: max_byte is not a variable of any selected check"),
+        (
+            "-l",
+            "Replay.max_byte=1",
+            "Replay.max_byte=1: max_byte is not a variable of the check Replay",
+        ),
+        ("-l", "Replai.fsync=1", "Replai.fsync=1: fsync is not a variable of the check Replai"),
+        ("-r", "fsync", "fsync: expected NAME=VALUE"),
+    ],
+)
 def test_an_unknown_variable_ends_with_one_message(
     here: Session, action: str, variable: str, message: str
 ) -> None:
@@ -176,20 +196,27 @@ def test_an_unknown_variable_ends_with_one_message(
     assert "RUN" not in done.stdout
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    (["-P", "metod=posix"], "-P metod=posix: metod is not a parameter of any selected check"),
-    (["-P", "Replay.metod=posix"],
-     "-P Replay.metod=posix: metod is not a parameter of the check Replay"),
-    (["-P", "Replay.method=fortran"],
-     "-P Replay.method=fortran: expected one of described, "),
-    (["-P", "Replay.repetitions=2,x"], "-P Replay.repetitions=x: expected an integer"),
-    (["-S", "repetitions=0"], "-S repetitions=0: expected at least 1"),
-    (["-S", "transfer_bytes=0"], "-S transfer_bytes=0: expected at least 1B"),
-    (["-S", "time_scale=nan"], "-S time_scale=nan: expected a number of at least 0"),
-    (["-S", "time_scale=-1"], "-S time_scale=-1: expected a number of at least 0"),
-    (["-S", "time_limit=0.1s"], "-S time_limit=0.1s: expected a time such as 90s, 10m or 1h30m"),
-    (["-S", "turn=3"], "-S turn=3: expected NAME/N, such as upgrade/3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["-P", "metod=posix"], "-P metod=posix: metod is not a parameter of any selected check"),
+        (
+            ["-P", "Replay.metod=posix"],
+            "-P Replay.metod=posix: metod is not a parameter of the check Replay",
+        ),
+        (["-P", "Replay.method=fortran"], "-P Replay.method=fortran: expected one of described, "),
+        (["-P", "Replay.repetitions=2,x"], "-P Replay.repetitions=x: expected an integer"),
+        (["-S", "repetitions=0"], "-S repetitions=0: expected at least 1"),
+        (["-S", "transfer_bytes=0"], "-S transfer_bytes=0: expected at least 1B"),
+        (["-S", "time_scale=nan"], "-S time_scale=nan: expected a number of at least 0"),
+        (["-S", "time_scale=-1"], "-S time_scale=-1: expected a number of at least 0"),
+        (
+            ["-S", "time_limit=0.1s"],
+            "-S time_limit=0.1s: expected a time such as 90s, 10m or 1h30m",
+        ),
+        (["-S", "turn=3"], "-S turn=3: expected NAME/N, such as upgrade/3"),
+    ],
+)
 def test_an_impossible_value_ends_with_one_message(
     here: Session, given: list[str], message: str
 ) -> None:
@@ -201,8 +228,9 @@ def test_an_impossible_value_ends_with_one_message(
 def test_a_mistyped_parameter_is_told_once(here: Session) -> None:
     done = here.run("-r", SYSTEM, "-P", "metod=posix")
     assert (done.returncode, done.stderr) == (
-        1, "understudy: -P metod=posix: metod is not a parameter of any selected check\n"
-    )  # fmt: skip
+        1,
+        "understudy: -P metod=posix: metod is not a parameter of any selected check\n",
+    )
     assert "WARNING" not in done.stdout
     assert not list((here.folder / "out").rglob("*.json.gz"))
 
@@ -211,16 +239,31 @@ BROKEN = "echo 'cannot connect to server' >&2; exit 111"
 UNKNOWN = "echo 'Unknown option: version' >&2; echo 'Usage: qsub [-a TIME]' >&2; exit 2"
 
 
-@pytest.mark.parametrize(("system", "programs", "message"), [
-    ("titan", {"qsub": BROKEN},
-     "cannot use qsub, which ended with status 111: cannot connect to server"),
-    ("archer", {"qsub": UNKNOWN, "qstat": BROKEN},
-     "cannot use qstat, which ended with status 111: cannot connect to server"),
-    ("tinis", {"sbatch": "exit 3", "sinfo": ""},
-     "cannot use sbatch, which ended with status 3: it printed nothing"),
-    ("tinis", {"sbatch": "", "sinfo": BROKEN},
-     "cannot use sinfo, which ended with status 111: cannot connect to server"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("system", "programs", "message"),
+    [
+        (
+            "titan",
+            {"qsub": BROKEN},
+            "cannot use qsub, which ended with status 111: cannot connect to server",
+        ),
+        (
+            "archer",
+            {"qsub": UNKNOWN, "qstat": BROKEN},
+            "cannot use qstat, which ended with status 111: cannot connect to server",
+        ),
+        (
+            "tinis",
+            {"sbatch": "exit 3", "sinfo": ""},
+            "cannot use sbatch, which ended with status 3: it printed nothing",
+        ),
+        (
+            "tinis",
+            {"sbatch": "", "sinfo": BROKEN},
+            "cannot use sinfo, which ended with status 111: cannot connect to server",
+        ),
+    ],
+)
 @pytest.mark.parametrize("check", ["Replay", "^Ior"])
 def test_a_broken_batch_system_is_one_message(
     here: Session, system: str, programs: dict[str, str], message: str, check: str
@@ -230,9 +273,10 @@ def test_a_broken_batch_system_is_one_message(
     named = {"names": check} if check.startswith("^") else {"check": check}
     done = here.run("-r", f"--system={system}", **named)
     assert (done.returncode, done.stderr) == (
-        1, f"understudy: system {system} {message}; use --dry-run to see its job scripts, or "
-        f"`make rehearse SYSTEM={system}` in a checkout to run them on a stand-in\n"
-    ), done.stdout  # fmt: skip
+        1,
+        f"understudy: system {system} {message}; use --dry-run to see its job scripts, or "
+        f"`make rehearse SYSTEM={system}` in a checkout to run them on a stand-in\n",
+    ), done.stdout
     asked = (here.folder / "asked").read_text().splitlines()
     assert len(asked) == len(set(asked)) <= len(programs), "each is asked once"
     assert "RUN" not in done.stdout
@@ -251,12 +295,15 @@ def test_a_batch_system_that_answers_gets_its_jobs(here: Session) -> None:
     assert (here.folder / "jobs").read_text().startswith("one\n")
 
 
-@pytest.mark.parametrize("arguments", [
-    ["--system=generic"],
-    [SYSTEM, "--restore-session=/nosuch"],
-    [SYSTEM, "--repeat=x"],
-    [SYSTEM, "--mode=nosuch"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--system=generic"],
+        [SYSTEM, "--restore-session=/nosuch"],
+        [SYSTEM, "--repeat=x"],
+        [SYSTEM, "--mode=nosuch"],
+    ],
+)
 def test_a_session_that_was_refused_leaves_no_record(here: Session, arguments: list[str]) -> None:
     done = here.run("-r", *arguments)
     assert done.returncode == 1, done.stdout
@@ -285,9 +332,7 @@ def test_an_empty_listing_says_so_and_leaves_no_log(here: Session) -> None:
 
 def test_a_dry_run_of_nothing_fails_and_leaves_no_record(here: Session) -> None:
     done = here.run("--dry-run", SYSTEM, names="^Nothing")
-    assert (done.returncode, done.stderr) == (
-        1, "understudy: nothing ran: no case was selected\n"
-    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "understudy: nothing ran: no case was selected\n")
     assert not list((here.folder / "out").rglob("*.json.gz"))
 
 
@@ -378,9 +423,13 @@ def test_jobs_of_a_pipeline_keep_the_system_and_the_variables(here: Session) -> 
     def run() -> subprocess.CompletedProcess[str]:
         text = "\n".join([*job["before_script"], *job["script"]])
         return subprocess.run(
-            ["bash", "-e", "-c", text], cwd=here.folder, env=here.environment,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            ["bash", "-e", "-c", text],
+            cwd=here.folder,
+            env=here.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     done = run()
     assert done.returncode == 0 and cases(done.stdout) == (1, 0, 0), done.stdout + done.stderr
@@ -399,8 +448,11 @@ def test_the_page_finds_records_below_a_time_stamp(here: Session) -> None:
     page = here.folder / "page.html"
     done = subprocess.run(
         ["understudy", "report", str(here.folder / "reframe"), "-o", str(page)],
-        env=here.environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=here.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "1 workload, 1 of 2 runs failed" in done.stderr
 
@@ -408,22 +460,34 @@ def test_the_page_finds_records_below_a_time_stamp(here: Session) -> None:
 SLURM = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T00:00:00 {why}***\n"
 
 
-@pytest.mark.parametrize(("state", "stderr", "words"), [
-    ("TIMEOUT", "", "job 7 on n1, n2 reached its time limit"),
-    ("CANCELLED+", "", "job 7 on n1, n2 was cancelled"),
-    ("NODE_FAIL", "", "job 7 on n1, n2 ended because a node failed"),
-    ("NODE_FAIL", "srun: error: Node failure on n2\n",
-     "job 7 on n1, n2 ended because the node n2 failed"),
-    ("OUT_OF_MEMORY", "", "job 7 on n1, n2 was out of memory"),
-    ("COMPLETED", SLURM.format(why="DUE TO TIME LIMIT "),
-     "job 7 on n1, n2 reached its time limit"),
-    ("COMPLETED", SLURM.format(why=""), "job 7 on n1, n2 was cancelled"),
-    (None, "=>> PBS: job killed: walltime 75 exceeded limit 60\n",
-     "job 7 on n1, n2 reached its time limit"),
-    ("FAILED", "understudy: posix: cannot write\n", None),
-    ("COMPLETED", "", None),
-    (None, "", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "stderr", "words"),
+    [
+        ("TIMEOUT", "", "job 7 on n1, n2 reached its time limit"),
+        ("CANCELLED+", "", "job 7 on n1, n2 was cancelled"),
+        ("NODE_FAIL", "", "job 7 on n1, n2 ended because a node failed"),
+        (
+            "NODE_FAIL",
+            "srun: error: Node failure on n2\n",
+            "job 7 on n1, n2 ended because the node n2 failed",
+        ),
+        ("OUT_OF_MEMORY", "", "job 7 on n1, n2 was out of memory"),
+        (
+            "COMPLETED",
+            SLURM.format(why="DUE TO TIME LIMIT "),
+            "job 7 on n1, n2 reached its time limit",
+        ),
+        ("COMPLETED", SLURM.format(why=""), "job 7 on n1, n2 was cancelled"),
+        (
+            None,
+            "=>> PBS: job killed: walltime 75 exceeded limit 60\n",
+            "job 7 on n1, n2 reached its time limit",
+        ),
+        ("FAILED", "understudy: posix: cannot write\n", None),
+        ("COMPLETED", "", None),
+        (None, "", None),
+    ],
+)
 def test_what_a_batch_system_says_of_a_job(
     state: str | None, stderr: str, words: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,20 +496,39 @@ def test_what_a_batch_system_says_of_a_job(
         assert endings.told(scheduler, "7", state, ["n1", "n2"], stderr) == words
 
 
-@pytest.mark.parametrize(("scheduler", "program", "printed", "words"), [
-    ("slurm", "scontrol", "JobId=7 JobState=TIMEOUT TimeLimit=00:01:00 FailedNode=(null)",
-     "job 7 on n1 reached its time limit of 00:01:00"),
-    ("squeue", "scontrol", "JobId=7 JobState=NODE_FAIL FailedNode=n1",
-     "job 7 on n1 ended because the node n1 failed"),
-    ("torque", "qstat", "Job Id: 7\n  exit_status = -11\n  Resource_List.walltime = 01:00:00\n",
-     "job 7 on n1 reached its time limit of 01:00:00"),
-    ("pbs", "qstat", "Job Id: 7\n    Exit_status = 271\n", "job 7 on n1 was cancelled"),
-    ("pbs", "qstat", "Job Id: 7\n    Exit_status = 0\n", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scheduler", "program", "printed", "words"),
+    [
+        (
+            "slurm",
+            "scontrol",
+            "JobId=7 JobState=TIMEOUT TimeLimit=00:01:00 FailedNode=(null)",
+            "job 7 on n1 reached its time limit of 00:01:00",
+        ),
+        (
+            "squeue",
+            "scontrol",
+            "JobId=7 JobState=NODE_FAIL FailedNode=n1",
+            "job 7 on n1 ended because the node n1 failed",
+        ),
+        (
+            "torque",
+            "qstat",
+            "Job Id: 7\n  exit_status = -11\n  Resource_List.walltime = 01:00:00\n",
+            "job 7 on n1 reached its time limit of 01:00:00",
+        ),
+        ("pbs", "qstat", "Job Id: 7\n    Exit_status = 271\n", "job 7 on n1 was cancelled"),
+        ("pbs", "qstat", "Job Id: 7\n    Exit_status = 0\n", None),
+    ],
+)
 def test_what_a_batch_system_is_asked(
-    scheduler: str, program: str, printed: str, words: str | None,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    scheduler: str,
+    program: str,
+    printed: str,
+    words: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = tmp_path / program
     asked.write_text(f"#!/bin/sh\ncat <<'E'\n{printed}\nE\n")
     asked.chmod(0o755)
@@ -453,10 +536,16 @@ def test_what_a_batch_system_is_asked(
     assert endings.told(scheduler, "7", None, ["n1"], "") == words
 
 
-@pytest.mark.parametrize(("state", "stderr", "cut"), [
-    ("COMPLETED", "", False), ("COMPLETED", SLURM.format(why=""), True), (None, "", False),
-    ("TIMEOUT", "", True), ("COMPLETED", "srun: error: *** STEP 7.0 ON n1 CANCELLED AT", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("state", "stderr", "cut"),
+    [
+        ("COMPLETED", "", False),
+        ("COMPLETED", SLURM.format(why=""), True),
+        (None, "", False),
+        ("TIMEOUT", "", True),
+        ("COMPLETED", "srun: error: *** STEP 7.0 ON n1 CANCELLED AT", False),
+    ],
+)
 def test_a_job_without_accounting_is_cut_short_by_what_slurm_writes(
     state: str | None, stderr: str, cut: bool
 ) -> None:

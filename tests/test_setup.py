@@ -203,9 +203,14 @@ def test_apt_is_not_asked_again_for_what_it_does_not_have(bare: tuple[Path, Path
     assert len(called) == 1 and called[0].endswith(" update"), called
 
 
-@pytest.mark.parametrize(("verb", "found"), [
-    ("test", []), ("rehearse-slurm", ["slurmd"]), ("rehearse-ceph", ["ceph-osd"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verb", "found"),
+    [
+        ("test", []),
+        ("rehearse-slurm", ["slurmd"]),
+        ("rehearse-ceph", ["ceph-osd"]),
+    ],
+)
 def test_slurm_and_ceph_are_for_their_rehearsals(
     verb: str, found: list[str], bare: tuple[Path, Path]
 ) -> None:
@@ -303,18 +308,31 @@ def test_help_lists_every_file_of_the_room() -> None:
 
 # A file that does not exist in place of what each command reads; None: it reads none.
 MISSING: dict[str, list[str] | None] = {
-    "accept": ["none.yaml"], "archive": ["none.darshan"], "calibrate": None,
+    "accept": ["none.yaml"],
+    "archive": ["none.darshan"],
+    "calibrate": None,
     "campaign": ["a", "--system", "none"],
-    "compare": ["none", "none"], "compose": ["none.json"], "describe": ["none.darshan"],
-    "doctor": None, "export": ["none.json", "-o", "a.tar.gz"],
-    "fidelity": ["none.darshan", "none.darshan"], "migrate": ["none"],
-    "plan": ["--folder", "none"], "rank": ["none"], "records": ["list", "--folder", "none"],
-    "references": ["--system", "none", "none"], "report": ["none"], "run": ["none.darshan"],
-    "scale": ["none.json", "-n", "4", "--rule", "weak"], "show": ["none.json"],
-    "skel": ["source", "none.xml"], "synthesize": ["-n", "0", "a.darshan"],
-    "system": ["new", "a/b"], "trend": ["--system", "none", "--folder", "none", "-o", "a.html"],
+    "compare": ["none", "none"],
+    "compose": ["none.json"],
+    "describe": ["none.darshan"],
+    "doctor": None,
+    "export": ["none.json", "-o", "a.tar.gz"],
+    "fidelity": ["none.darshan", "none.darshan"],
+    "migrate": ["none"],
+    "plan": ["--folder", "none"],
+    "rank": ["none"],
+    "records": ["list", "--folder", "none"],
+    "references": ["--system", "none", "none"],
+    "report": ["none"],
+    "run": ["none.darshan"],
+    "scale": ["none.json", "-n", "4", "--rule", "weak"],
+    "show": ["none.json"],
+    "skel": ["source", "none.xml"],
+    "synthesize": ["-n", "0", "a.darshan"],
+    "system": ["new", "a/b"],
+    "trend": ["--system", "none", "--folder", "none", "-o", "a.html"],
     "where": ["nothing"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", names())
@@ -387,8 +405,11 @@ def test_no_command_is_imported_before_it_is_called(option: str) -> None:
 
 @pytest.mark.parametrize("group", ["understudy", "skel"])
 def test_the_listing_says_what_the_help_of_each_command_says(group: str) -> None:
-    made = cli.main if group == "understudy" else importlib.import_module(
-        "understudy.commands.skel").command  # fmt: skip
+    made = (
+        cli.main
+        if group == "understudy"
+        else importlib.import_module("understudy.commands.skel").command
+    )
     context = click.Context(made)
     done = CliRunner().invoke(made, ["--help"], terminal_width=400)
     listed = dict(re.findall(r"^  ([a-z-]+)  +(.+)$", done.stdout, re.MULTILINE))
@@ -448,16 +469,24 @@ def skipped(reason: str) -> all_tests.Case:
     ("reasons", "wrong"),
     [
         (["needs: Spack", "needs: Spack, zsh", "needs: zsh"], []),
-        (["needs: Spack", "needs: zsh"], ["1 cases skipped for Spack, expected 2",
-                                          "1 cases skipped for zsh, expected 2"]),
-        (["needs: Spack, zsh", "needs: Spack, zsh", "too busy"],
-         ["x: skipped without a need: too busy"]),
-        (["needs: Spack, zsh, strace", "needs: Spack, zsh"],
-         ["1 cases skipped for strace, which setup.sh installs",
-          "1 cases skipped for strace, expected 0"]),
+        (
+            ["needs: Spack", "needs: zsh"],
+            ["1 cases skipped for Spack, expected 2", "1 cases skipped for zsh, expected 2"],
+        ),
+        (
+            ["needs: Spack, zsh", "needs: Spack, zsh", "too busy"],
+            ["x: skipped without a need: too busy"],
+        ),
+        (
+            ["needs: Spack, zsh, strace", "needs: Spack, zsh"],
+            [
+                "1 cases skipped for strace, which setup.sh installs",
+                "1 cases skipped for strace, expected 0",
+            ],
+        ),
         ([], ["0 cases skipped for Spack, expected 2", "0 cases skipped for zsh, expected 2"]),
     ],
-)  # fmt: skip
+)
 def test_skips_are_those_that_are_stated(
     reasons: list[str], wrong: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,15 +46,21 @@ def test_streams_that_differ_are_listed(tmp_path: Path) -> None:
     other = replace(station(9), transfer_bytes=77)
     lines = shown(of(*map(station, range(3)), other), tmp_path)
     assert [line.split()[0] for line in lines if line.startswith("output")] == [
-        "output-0", "output-1", "output-2", "output-9",
-    ]  # fmt: skip
+        "output-0",
+        "output-1",
+        "output-2",
+        "output-9",
+    ]
 
 
-@pytest.mark.parametrize(("times", "expected"), [
-    ([0, 2, 4, 6, 8], ["0 to 4"]),
-    ([0, 2, 4, 9, 11], ["0", "1", "2", "3", "4"]),  # of no period
-    ([0, 2, 4], ["0", "1", "2"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([0, 2, 4, 6, 8], ["0 to 4"]),
+        ([0, 2, 4, 9, 11], ["0", "1", "2", "3", "4"]),  # of no period
+        ([0, 2, 4], ["0", "1", "2"]),
+    ],
+)
 def test_dumps_of_one_period_take_one_line(
     times: list[float], expected: list[str], tmp_path: Path
 ) -> None:
@@ -132,9 +138,7 @@ def test_a_table_that_is_too_long_does_not_displace_the_notes(tmp_path: Path) ->
     """Dumps that no rule folds: too few in a row, of too many streams."""
     first = station(0).dumps[0]
     dumps = tuple(replace(first, time_s=float(2**k)) for k in range(3))
-    made = of(*(
-        replace(station(k), dumps=dumps, transfer_bytes=512 * (k + 1)) for k in range(20)
-    ))  # fmt: skip
+    made = of(*(replace(station(k), dumps=dumps, transfer_bytes=512 * (k + 1)) for k in range(20)))
     made = replace(made, source=replace(made.source, notes=("the first", "the last")))
     lines = shown(made, tmp_path)
     assert len(lines) == 60 and lines[-1] == "Note: the last"

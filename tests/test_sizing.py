@@ -22,9 +22,7 @@ from understudy.model.sizing import Constants, Sample, Sizing, Study
 
 # Fitted to files of MACSio: its HDF5 plugin (one shared file), and TyphonIO.
 HDF5 = Constants(alpha=0.9273, beta=0.4083, gamma=-679.5, delta=-190.2, psi=352.5, eta=1924)
-TYPHONIO = Constants(
-    alpha=0.92864, beta=5.37955, gamma=-665, delta=-3806, psi=1012.5, eta=12570
-)  # fmt: skip
+TYPHONIO = Constants(alpha=0.92864, beta=5.37955, gamma=-665, delta=-3806, psi=1012.5, eta=12570)
 MB, GB, MIB, GIB = 10**6, 10**9, 2**20, 2**30
 
 
@@ -48,9 +46,12 @@ def test_equation_1_gives_the_paper_s_checkpoints(
 
 @pytest.mark.parametrize(
     ("ranks", "part_bytes", "variables", "composed_bytes"),
-    [(16, 588_880, 20, 215_783_168), (80, 75_100, 43, 264_303_360),
-     (80, 2_276_448, 43, 8_085_348_480)],
-)  # fmt: skip
+    [
+        (16, 588_880, 20, 215_783_168),
+        (80, 75_100, 43, 264_303_360),
+        (80, 2_276_448, 43, 8_085_348_480),
+    ],
+)
 def test_equation_1_is_the_data_model_in_the_large(
     ranks: int, part_bytes: int, variables: int, composed_bytes: int
 ) -> None:
@@ -131,9 +132,14 @@ def calibration() -> Sizing:
     samples = tuple(study(HDF5.file_bytes))
     found = sizing.fit(samples, [8])
     return Sizing(
-        schema="understudy/sizing/1", method="hdf5", libraries=("made up",), mesh="unstructured",
-        file=found, container=found, samples=samples,
-    )  # fmt: skip
+        schema="understudy/sizing/1",
+        method="hdf5",
+        libraries=("made up",),
+        mesh="unstructured",
+        file=found,
+        container=found,
+        samples=samples,
+    )
 
 
 def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -171,9 +177,12 @@ def test_a_wrong_calibration_is_one_message(
 
 def test_a_study_asks_for_the_files_that_it_says() -> None:
     asked = Study(
-        mesh="unstructured", ranks=(2,), held_out_ranks=(), part_bytes=(32_768, 8_000),
+        mesh="unstructured",
+        ranks=(2,),
+        held_out_ranks=(),
+        part_bytes=(32_768, 8_000),
         variables=(8, 20),
-    )  # fmt: skip
+    )
     [stream] = asked.workload(2).streams
     sizes = [
         2 * composition.square_mesh("unstructured", ps).bytes(composition.macsio_fields(count))
@@ -186,17 +195,29 @@ def test_a_study_asks_for_the_files_that_it_says() -> None:
 def calibrate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "understudy", "calibrate", *map(str, arguments)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_real_files_follow_equation_1(tmp_path: Path) -> None:
     """The player writes 24 files on 1, 2 and 4 ranks; the 3 ranks left out are predicted."""
     player.needs("hdf5")
     done = calibrate(
-        "-o", tmp_path / "sizing.json", "-d", tmp_path, "--ranks", "1,2,4", "--hold-out", "3",
-        "--part-bytes", "8192,65536,131072", "--variables", "8,16",
-    )  # fmt: skip
+        "-o",
+        tmp_path / "sizing.json",
+        "-d",
+        tmp_path,
+        "--ranks",
+        "1,2,4",
+        "--hold-out",
+        "3",
+        "--part-bytes",
+        "8192,65536,131072",
+        "--variables",
+        "8,16",
+    )
     assert done.returncode == 0, done.stderr
     found = strict.load(Sizing, tmp_path / "sizing.json")
     assert len(found.samples) == 4 * 3 * 2 and found.file.residuals.samples == 18
@@ -255,7 +276,16 @@ def test_container_bytes_are_of_datasets() -> None:
     container = Constants(alpha=0, beta=0, gamma=0, delta=0, psi=300, eta=2000)
     made = calibration()
     made = replace(made, container=replace(made.container, constants=container))
-    dump = Study(
-        mesh="unstructured", ranks=(4,), held_out_ranks=(), part_bytes=(32_768,), variables=(8,)
-    ).workload(4).streams[0].dumps[0]  # fmt: skip
+    dump = (
+        Study(
+            mesh="unstructured",
+            ranks=(4,),
+            held_out_ranks=(),
+            part_bytes=(32_768,),
+            variables=(8,),
+        )
+        .workload(4)
+        .streams[0]
+        .dumps[0]
+    )
     assert sizing.container_bytes(made, 4, dump) == 300 * (8 + 3) + 2000

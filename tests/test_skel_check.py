@@ -30,9 +30,15 @@ MIB = 2**20
 
 def asked() -> evidence.AskedProgram:
     return evidence.AskedProgram(
-        kind="skeleton", group="restart", method="MPI_AMR", parameters="num_aggregators=2",
-        process_bytes=(10 * MIB,) * 4, steps=2, repetitions=1, file_system="disk",
-    )  # fmt: skip
+        kind="skeleton",
+        group="restart",
+        method="MPI_AMR",
+        parameters="num_aggregators=2",
+        process_bytes=(10 * MIB,) * 4,
+        steps=2,
+        repetitions=1,
+        file_system="disk",
+    )
 
 
 def done() -> dict[str, Any]:
@@ -134,8 +140,12 @@ def listed(made: GroupBlocks, wanted: list[listing.Sample]) -> str:
         lines.append(f"  double   {block.variable.name}   {shape}")
     for sample in wanted:
         start = ",".join(map(str, sample.start))
-        lines += [f"sample {sample.variable} {start}", f"  double {sample.variable} {{8, 8}}",
-                  "    slice (0:0, 4:4)", f"    {sample.value}"]  # fmt: skip
+        lines += [
+            f"sample {sample.variable} {start}",
+            f"  double {sample.variable} {{8, 8}}",
+            "    slice (0:0, 4:4)",
+            f"    {sample.value}",
+        ]
     return "\n".join(lines)
 
 
@@ -196,8 +206,12 @@ class Session:
         before = ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT)] if shell else []
         return subprocess.run(
             [*before, *map(str, command), *arguments],
-            cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def jobs(self) -> list[str]:
         paths = (self.folder / "reframe" / "stage").rglob("Skel_*/rfm_job.sh")
@@ -221,9 +235,13 @@ def test_the_job_runs_both_programs_twice_in_turn_after_one_step_that_is_verifie
     session: Session,
 ) -> None:
     done = session.run(
-        "--dry-run", "--system=localhost:tmpfs", "-S", "Skel.rounds=4",
-        "-n", "^Skel%method=MPI_AMR%ranks=8%ranks_per_aggregator=4%.*=chimera",
-    )  # fmt: skip
+        "--dry-run",
+        "--system=localhost:tmpfs",
+        "-S",
+        "Skel.rounds=4",
+        "-n",
+        "^Skel%method=MPI_AMR%ranks=8%ranks_per_aggregator=4%.*=chimera",
+    )
     assert done.returncode == 0, done.stdout
     (job,) = session.jobs()
     started = re.findall(r"mpirun -np 8 \S*?(kernel-chimera|skel_restart_model_write) ", job)
@@ -243,19 +261,30 @@ def test_the_job_runs_both_programs_twice_in_turn_after_one_step_that_is_verifie
 
 def test_aggregators_are_swept_once_for_each_number_of_them(session: Session) -> None:
     done = session.run("-l", "--system=localhost", "-n", "^Skel%.*=chimera")
-    found = re.findall(r"(?m)^- Skel %method=(\w+) %ranks=(\d+) %ranks_per_aggregator=(\d+)",
-                       done.stdout)  # fmt: skip
+    found = re.findall(
+        r"(?m)^- Skel %method=(\w+) %ranks=(\d+) %ranks_per_aggregator=(\d+)", done.stdout
+    )
     swept = [(int(ranks), int(size)) for method, ranks, size in found if method == "MPI_AMR"]
-    assert sorted(swept) == [(2, 4), (4, 4), (8, 4), (8, 16), (128, 4), (128, 16), (1024, 4),
-                             (1024, 16)]  # fmt: skip
+    assert sorted(swept) == [
+        (2, 4),
+        (4, 4),
+        (8, 4),
+        (8, 16),
+        (128, 4),
+        (128, 16),
+        (1024, 4),
+        (1024, 16),
+    ]
     assert {size for method, _, size in found if method != "MPI_AMR"} == {"4"}
 
 
 def test_stripe_counts_go_to_the_directory_and_the_method(session: Session) -> None:
     done = session.run(
-        "--dry-run", "--system=titan",
-        "-n", "^Skel%method=MPI_LUSTRE%ranks=128%ranks_per_aggregator=4%stripe_count=nodes%.*gts",
-    )  # fmt: skip
+        "--dry-run",
+        "--system=titan",
+        "-n",
+        "^Skel%method=MPI_LUSTRE%ranks=128%ranks_per_aggregator=4%stripe_count=nodes%.*gts",
+    )
     assert done.returncode == 0, done.stdout
     (job,) = session.jobs()
     assert 'understudy-storage --stripe-count 8 "$dir"' in job
@@ -279,15 +308,16 @@ def test_a_real_run_is_verified_and_judged(session: Session) -> None:
         "Skel.repetitions=2",
         "-S",
         "Skel.tolerance_percent=1e6",
-    )  # fmt: skip  (two rounds decide nothing)
+    )  # two rounds decide nothing
     assert done.returncode == 0, done.stdout
     said = done.stdout + done.stderr
     (verdict,) = re.findall(r"verdict: chimera POSIX 2 ranks localhost:tmpfs: (.*)", said)
     assert re.match(
         r"(within|undecided): error of the overall throughput .*, application against itself .*, "
         r"skeleton against itself .*; error of the average .*; error of the maximum .*; 2 rounds "
-        r"of runs of 2 steps of 21,210,216 bytes, skeleton ", verdict,
-    ), verdict  # fmt: skip
+        r"of runs of 2 steps of 21,210,216 bytes, skeleton ",
+        verdict,
+    ), verdict
     (kept,) = (session.folder / "reframe" / "output").rglob("verified.json")
     loaded: Any = producers.measured(producers.record(kept))
     (dump,) = loaded.repetitions[0].streams[0].dumps
@@ -316,10 +346,21 @@ def test_undecided_is_a_failure_where_a_decision_is_asked_for(session: Session) 
     """Of two rounds, the intervals reach beyond a limit of a millionth of a percent."""
     need("ADIOS 1.13")
     done = session.run(
-        "-r", "--system=localhost:tmpfs", "-S", "Skel.rounds=2", "-S", "Skel.repetitions=1",
-        "-S", "Skel.must_decide=1", "-S", "Skel.verify=0", "-S", "Skel.tolerance_percent=1e-6",
-        "-n", "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera",
-    )  # fmt: skip
+        "-r",
+        "--system=localhost:tmpfs",
+        "-S",
+        "Skel.rounds=2",
+        "-S",
+        "Skel.repetitions=1",
+        "-S",
+        "Skel.must_decide=1",
+        "-S",
+        "Skel.verify=0",
+        "-S",
+        "Skel.tolerance_percent=1e-6",
+        "-n",
+        "^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera",
+    )
     (verdict,) = re.findall(r"verdict: \S+ POSIX 2 ranks localhost:tmpfs: (\w+)", done.stdout)
     assert done.returncode == 1, done.stdout
     if verdict == "undecided":

@@ -42,39 +42,57 @@ def dry(folder: Path, system: str, *arguments: str, check: str) -> tuple[list[st
     return [path.read_text() for path in sorted(paths)], done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("point", "expected"), [
-    ("default", {}),
-    ("stripe_count=8", {"stripe_count": "8"}),
-    ("stripe_count=nodes+stripe_size=4MiB", {"stripe_count": "nodes", "stripe_size": "4MiB"}),
-    ("aggregators=per-4", {"aggregators": "per-4"}),
-    ("layout=grouped", {"layout": "grouped"}),
-    ("nodes=1024", {"nodes": "1024"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        ("default", {}),
+        ("stripe_count=8", {"stripe_count": "8"}),
+        ("stripe_count=nodes+stripe_size=4MiB", {"stripe_count": "nodes", "stripe_size": "4MiB"}),
+        ("aggregators=per-4", {"aggregators": "per-4"}),
+        ("layout=grouped", {"layout": "grouped"}),
+        ("nodes=1024", {"nodes": "1024"}),
+    ],
+)
 def test_a_point_is_what_it_asks_for(point: str, expected: dict[str, str]) -> None:
     assert spaces.parse(point) == expected
 
 
-@pytest.mark.parametrize(("point", "fault"), [
-    ("", "point '': expected default, or AXIS=VALUE of different axes, joined by +"),
-    ("stripe_count", "point 'stripe_count': expected default, or"),
-    ("nodes=1+nodes=2", "point 'nodes=1+nodes=2': expected default, or"),
-    ("default+nodes=2", "point 'default+nodes=2': expected default, or"),
-    ("pool=fast", "axis 'pool': expected one of layout, stripe_count, stripe_size, aggregators"),
-    ("stripe_count=0", "stripe_count=0: expected nodes, cores or a number of targets"),
-    ("stripe_size=4mb", "'4mb': expected bytes, such as 4194304, 4MiB or 4MB"),
-    ("aggregators=per-0", "aggregators=per-0: expected a number, node"),
-    ("nodes=-1", "nodes=-1: expected a number of nodes"),
-    ("layout=$(x)", "layout=$(x): expected shared, grouped, file-per-process"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("point", "fault"),
+    [
+        ("", "point '': expected default, or AXIS=VALUE of different axes, joined by +"),
+        ("stripe_count", "point 'stripe_count': expected default, or"),
+        ("nodes=1+nodes=2", "point 'nodes=1+nodes=2': expected default, or"),
+        ("default+nodes=2", "point 'default+nodes=2': expected default, or"),
+        (
+            "pool=fast",
+            "axis 'pool': expected one of layout, stripe_count, stripe_size, aggregators",
+        ),
+        ("stripe_count=0", "stripe_count=0: expected nodes, cores or a number of targets"),
+        ("stripe_size=4mb", "'4mb': expected bytes, such as 4194304, 4MiB or 4MB"),
+        ("aggregators=per-0", "aggregators=per-0: expected a number, node"),
+        ("nodes=-1", "nodes=-1: expected a number of nodes"),
+        ("layout=$(x)", "layout=$(x): expected shared, grouped, file-per-process"),
+    ],
+)
 def test_another_point_is_one_message(point: str, fault: str) -> None:
     with pytest.raises(UnderstudyError, match=re.escape(fault)):
         spaces.parse(point)
 
 
-@pytest.mark.parametrize(("value", "count"), [
-    ("1", 1), ("3", 3), ("100", 64), ("node", 4), ("per-4", 16), ("per-16", 4), ("per-100", 1),
-    ("all", 64),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ("1", 1),
+        ("3", 3),
+        ("100", 64),
+        ("node", 4),
+        ("per-4", 16),
+        ("per-16", 4),
+        ("per-100", 1),
+        ("all", 64),
+    ],
+)
 def test_aggregators_are_so_many_ranks(value: str, count: int) -> None:
     assert spaces.aggregators(value, ranks=64, nodes=4) == count
 
@@ -85,14 +103,20 @@ def test_more_than_one_aggregator_of_a_node_is_asked_for() -> None:
     assert spaces.hints(5, nodes=4) == common | {"cb_nodes": "5", "cb_config_list": "*:2"}
 
 
-@pytest.mark.parametrize(("given", "fault"), [
-    (["sweep"], "extra 'spaces': expected a dict by sweep and scaling, got ['sweep']"),
-    ({"all": {}}, "extra 'spaces': 'all': expected sweep or scaling"),
-    ({"sweep": {"nodes": [1]}}, "extra 'spaces': 'sweep': expected a dict by workload, method, "),
-    ({"sweep": {"stripe_count": "8"}}, "'sweep': 'stripe_count': expected a list of texts or"),
-    ({"sweep": {"stripe_count": [0]}}, "'sweep': stripe_count=0: expected nodes, cores or a"),
-    ({"scaling": {"nodes": [1, "x"]}}, "'scaling': nodes=x: expected a number of nodes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (["sweep"], "extra 'spaces': expected a dict by sweep and scaling, got ['sweep']"),
+        ({"all": {}}, "extra 'spaces': 'all': expected sweep or scaling"),
+        (
+            {"sweep": {"nodes": [1]}},
+            "extra 'spaces': 'sweep': expected a dict by workload, method, ",
+        ),
+        ({"sweep": {"stripe_count": "8"}}, "'sweep': 'stripe_count': expected a list of texts or"),
+        ({"sweep": {"stripe_count": [0]}}, "'sweep': stripe_count=0: expected nodes, cores or a"),
+        ({"scaling": {"nodes": [1, "x"]}}, "'scaling': nodes=x: expected a number of nodes"),
+    ],
+)
 def test_a_fault_in_the_space_of_a_partition_is_one_message(
     given: Any, fault: str, tmp_path: Path
 ) -> None:
@@ -129,9 +153,17 @@ def test_a_workload_gets_another_layout() -> None:
 
 def test_a_sweep_visits_one_axis_after_the_other(tmp_path: Path) -> None:
     scripts, printed = dry(
-        tmp_path, "archer", "--mode=sweep", "-P", "workload=sample", "-S", "Sweep.scaling=weak",
-        "-S", "Sweep.ranks=96", check="Sweep",
-    )  # fmt: skip
+        tmp_path,
+        "archer",
+        "--mode=sweep",
+        "-P",
+        "workload=sample",
+        "-S",
+        "Sweep.scaling=weak",
+        "-S",
+        "Sweep.ranks=96",
+        check="Sweep",
+    )
     started = [line for s in scripts for line in s.splitlines() if " -a mpiio " in line]
     layouts = sorted(re.findall(r"(?:--stripe-\w+ \d+ )+", "\n".join(started)))
     assert layouts == sorted(
@@ -158,9 +190,16 @@ def test_a_sweep_visits_one_axis_after_the_other(tmp_path: Path) -> None:
 
 def test_a_point_can_join_axes(tmp_path: Path) -> None:
     [script], _ = dry(
-        tmp_path, "archer", "-P", "point=stripe_count=2+stripe_size=4MiB", "-P",
-        "workload=sample", "-P", "method=posix", check="Sweep",
-    )  # fmt: skip
+        tmp_path,
+        "archer",
+        "-P",
+        "point=stripe_count=2+stripe_size=4MiB",
+        "-P",
+        "workload=sample",
+        "-P",
+        "method=posix",
+        check="Sweep",
+    )
     assert " --stripe-count 2 --stripe-size 4194304 " in script
 
 
@@ -199,17 +238,25 @@ def titan_lines(
     starts = [(s, re.findall(f"(?m)^aprun .*{program}.*$", s)) for s in scripts]
     return [
         (re.search("(?m)^#PBS -l (nodes=.*)$", s)[1], lines[-1])  # type: ignore[index]
-        for s, lines in starts if lines
-    ]  # fmt: skip
+        for s, lines in starts
+        if lines
+    ]
 
 
-@pytest.mark.parametrize(("figure", "arguments", "nodes", "counts"), [
-    ("6", ["mphys-a"], 1, {None, "1", "16"}),
-    ("8", ["mphys-d"], 5, {None, "5", "80"}),
-    ("8", ["mphys-e"], 5, {None, "5", "80"}),
-    ("8 on 128 nodes", ["mphys-e", "-S", "scaling=weak", "-S", "ranks=2048"], 128,
-     {None, "128", "1008"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("figure", "arguments", "nodes", "counts"),
+    [
+        ("6", ["mphys-a"], 1, {None, "1", "16"}),
+        ("8", ["mphys-d"], 5, {None, "5", "80"}),
+        ("8", ["mphys-e"], 5, {None, "5", "80"}),
+        (
+            "8 on 128 nodes",
+            ["mphys-e", "-S", "scaling=weak", "-S", "ranks=2048"],
+            128,
+            {None, "128", "1008"},
+        ),
+    ],
+)
 def test_titan_gets_the_cases_of_the_replication_study(
     figure: str, arguments: list[str], nodes: int, counts: set[str | None], tmp_path: Path
 ) -> None:
@@ -230,21 +277,27 @@ PARAMETERS = {
     "POSIX": None,
     "MPI_LUSTRE": "stripe_count=160;stripe_size=10485760;block_size=10485760",
     "MPI_AMR": "stripe_count=1;stripe_size=4194304;block_size=4194304;num_aggregators={n};"
-               "merging_pgs=0",
-}  # fmt: skip
+    "merging_pgs=0",
+}
 
 
 def test_titan_gets_the_cases_of_the_skel_study(tmp_path: Path) -> None:
     """Its table: CHIMERA by three methods on 128 to 4,096 cores; one aggregator for 4 cores."""
     cores = ",".join(map(str, CORES))
     found = titan_lines(
-        tmp_path, "^Skel%.*ranks=128%ranks_per_aggregator=4%stripe_count=default%.*=chimera",
-        "-P", f"ranks={cores}", "-S", "Skel.pairs=1", program="chimera_skel",
-    )  # fmt: skip
+        tmp_path,
+        "^Skel%.*ranks=128%ranks_per_aggregator=4%stripe_count=default%.*=chimera",
+        "-P",
+        f"ranks={cores}",
+        "-S",
+        "Skel.pairs=1",
+        program="chimera_skel",
+    )
     expected = {
         (f"nodes={n // 16}:ppn=16", n, method, text and text.format(n=n // 4))
-        for n in CORES for method, text in PARAMETERS.items()
-    }  # fmt: skip
+        for n in CORES
+        for method, text in PARAMETERS.items()
+    }
     seen = set()
     for batch, line in found:
         start = re.search(r"^aprun -n (\d+) -N 16 .* -a (\w+) (?:-p '(.*?)' )?-i ", line)
@@ -259,13 +312,21 @@ def test_titan_gets_the_cases_of_the_skel_study(tmp_path: Path) -> None:
 def striped(row: dict[str, Any]) -> dict[str, Any]:
     """The measurement with the layout and the hints that were asked for."""
     told = {
-        "stripe_count": 4, "stripe_size_bytes": MIB, "stripe_targets": None, "pool": None,
+        "stripe_count": 4,
+        "stripe_size_bytes": MIB,
+        "stripe_targets": None,
+        "pool": None,
         "hints": {"cb_nodes": "2"},
-    }  # fmt: skip
+    }
     applied = {
-        "backend": "lustre", "stripe_count": 4, "stripe_size_bytes": MIB, "pool": None,
-        "targets": None, "files_per_target": None, "hints": {"cb_nodes": "2", "cb_buffer": "1"},
-    }  # fmt: skip
+        "backend": "lustre",
+        "stripe_count": 4,
+        "stripe_size_bytes": MIB,
+        "pool": None,
+        "targets": None,
+        "files_per_target": None,
+        "hints": {"cb_nodes": "2", "cb_buffer": "1"},
+    }
     names = [s["name"] for s in row["repetitions"][0]["streams"]]
     return row | {
         "striping": [{"stream": name, "asked": told, "applied": applied} for name in names]
@@ -375,9 +436,14 @@ def test_a_check_fails_where_a_hint_was_not_applied(lie: str, status: int, tmp_p
     (tmp_path / "lie.py").write_text(lie)
     here.program("mpirun", f'{mpirun} "$@" && {sys.executable} {tmp_path}/lie.py')
     done = here.run(
-        "-r", "--system=localhost:tmpfs", "-S", "aggregators=1", "-S", "time_scale=0",
+        "-r",
+        "--system=localhost:tmpfs",
+        "-S",
+        "aggregators=1",
+        "-S",
+        "time_scale=0",
         names="^Replay%workload=sample%method=mpiio",
-    )  # fmt: skip
+    )
     assert cases(done.stdout) == (1, status, 0), done.stdout
     fault = "result.json: striping.checkpoint.applied.hints.cb_nodes: expected 1, got 7"
     assert (fault in done.stdout) is bool(status)
@@ -393,9 +459,13 @@ json.dump(row, open("result.json", "w"))
 """
 
 
-@pytest.mark.parametrize(("unknown", "counts"), [
-    ("romio_cb_write cb_config_list", (1, 0, 0)), ("cb_nodes", (0, 0, 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("unknown", "counts"),
+    [
+        ("romio_cb_write cb_config_list", (1, 0, 0)),
+        ("cb_nodes", (0, 0, 1)),
+    ],
+)
 @pytest.mark.parametrize("policy", ["serial", "async"])
 def test_a_hint_that_the_mpi_library_does_not_know_is_no_failure(
     unknown: str, counts: tuple[int, int, int], policy: str, tmp_path: Path
@@ -410,9 +480,19 @@ def test_a_hint_that_the_mpi_library_does_not_know_is_no_failure(
     (tmp_path / "drop.py").write_text(DROP)
     here.program("mpirun", f'{mpirun} "$@" && {sys.executable} {tmp_path}/drop.py {unknown}')
     done = here.run(
-        "-r", "--system=localhost:tmpfs", "-P", "point=aggregators=all", "-S", "time_scale=0",
-        "-P", "workload=sample", "-P", "method=mpiio", f"--exec-policy={policy}", names="^Sweep%",
-    )  # fmt: skip
+        "-r",
+        "--system=localhost:tmpfs",
+        "-P",
+        "point=aggregators=all",
+        "-S",
+        "time_scale=0",
+        "-P",
+        "workload=sample",
+        "-P",
+        "method=mpiio",
+        f"--exec-policy={policy}",
+        names="^Sweep%",
+    )
     assert cases(done.stdout) == counts, done.stdout
     if unknown != "cb_nodes":
         assert done.returncode == 0, done.stdout + done.stderr

@@ -129,7 +129,7 @@ def test_the_recipe_needs_what_cmake_needs() -> None:
     for package, pattern in (
         ("cmake", r"cmake_minimum_required\(VERSION ([\d.]+)\)"),
         ("jansson", r"jansson>=([\d.]+)"),
-    ):  # fmt: skip
+    ):
         found = re.search(pattern, cmake)
         assert found is not None and needed[package] == f"{found[1]}:"
     assert needed["mpi"] == "3:"  # windows of shared memory
@@ -269,9 +269,12 @@ def test_a_job_ends_where_another_player_would_run(
         lines = "\n".join(["set -e", *spack.guard("spack-titan"), "echo runs"])
         folders = ":".join(map(str, (*path, "/usr/bin", "/bin")))
         return subprocess.run(
-            ["bash", "-c", lines], env={"PATH": folders}, capture_output=True, text=True,
+            ["bash", "-c", lines],
+            env={"PATH": folders},
+            capture_output=True,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
 
     assert job(own, other).stdout == "runs\n"
     assert job(other, own).returncode == 1
@@ -378,10 +381,13 @@ def local_compilers(environment: Path, scope: Path) -> None:
                     row = made.setdefault(f"{key.rstrip(':')}:", {"externals": []})
                     here = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
                     paths = {language: f"/usr/bin/{name}" for language, name in here.items()}
-                    row["externals"].append({
-                        "spec": external["spec"], "prefix": "/usr",
-                        "extra_attributes": {"compilers": paths},
-                    })  # fmt: skip
+                    row["externals"].append(
+                        {
+                            "spec": external["spec"],
+                            "prefix": "/usr",
+                            "extra_attributes": {"compilers": paths},
+                        }
+                    )
     scope.write_text(yaml.safe_dump({"packages": made}))
 
 
@@ -429,11 +435,15 @@ def test_the_test_of_the_recipe_starts_ranks_as_any_user_on_any_host(
     stand_in.join_path = lambda *parts: str(Path(*map(str, parts)))
     cmake = MagicMock(CMakePackage=object)
     for name, module in (
-        ("spack", MagicMock()), ("spack.package", stand_in), ("spack_repo", MagicMock()),
-        ("spack_repo.builtin", MagicMock()), ("spack_repo.builtin.build_systems", MagicMock()),
-        ("spack_repo.builtin.build_systems.cmake", cmake), ("spack_repo.understudy", MagicMock()),
+        ("spack", MagicMock()),
+        ("spack.package", stand_in),
+        ("spack_repo", MagicMock()),
+        ("spack_repo.builtin", MagicMock()),
+        ("spack_repo.builtin.build_systems", MagicMock()),
+        ("spack_repo.builtin.build_systems.cmake", cmake),
+        ("spack_repo.understudy", MagicMock()),
         ("spack_repo.understudy.sources", MagicMock()),
-    ):  # fmt: skip
+    ):
         monkeypatch.setitem(sys.modules, name, module)
     for name in [name for name in os.environ if name.startswith(("OMPI_", "PRTE_"))]:
         monkeypatch.delenv(name)
@@ -444,7 +454,7 @@ def test_the_test_of_the_recipe_starts_ranks_as_any_user_on_any_host(
         spec=MagicMock(satisfies=lambda _: False),
         prefix=SimpleNamespace(bin=Path(player.program()).parent),
         test_suite=SimpleNamespace(current_test_data_dir=recipe / "test"),
-    )  # fmt: skip
+    )
     package.spec.__getitem__.return_value.prefix.bin = Path(mpirun).parent
     runpy.run_path(str(recipe / "package.py"))["Understudy"].test_play(package)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mpiio", "posix", "stdio"]
@@ -463,9 +473,13 @@ def test_the_externals_of_this_machine(tmp_path: Path) -> None:
     here.mkdir()
     shutil.copy(ENVIRONMENTS / "localhost" / "externals", here)
     ran = subprocess.run(
-        ["./externals"], cwd=here, capture_output=True, text=True, check=False,
+        ["./externals"],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"XDG_DATA_HOME": str(tmp_path / "data")},
-    )  # fmt: skip
+    )
     written = here / "externals.yaml"
     assert ran.returncode == 0, ran.stderr
     packages = yaml.safe_load(written.read_text())["packages"]
@@ -549,25 +563,41 @@ def session(
     (folder / "bin" / "spack").write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n')
     (folder / "bin" / "spack").chmod(0o755)
     variables = {
-        **os.environ, "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
-        "RFM_COLORIZE": "0", "UNDERSTUDY_OUTPUT": str(folder / "out"), "PWD": str(folder),
+        **os.environ,
+        "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
+        "RFM_COLORIZE": "0",
+        "UNDERSTUDY_OUTPUT": str(folder / "out"),
+        "PWD": str(folder),
         "PATH": f"{folder / 'bin'}:{real}:{os.environ['PATH']}",
-        spack.VARIABLE: str(folder / "environments"), **variables,
-    }  # fmt: skip
-    words = [Path(sys.executable).parent / "reframe", "-c", ROOT / "checks" / "replay.py", "-r",
-             "--system", system, "-P", "stripe_count=default", "-P", "workload=n-1",
-             *arguments]  # fmt: skip
+        spack.VARIABLE: str(folder / "environments"),
+        **variables,
+    }
+    words = [
+        Path(sys.executable).parent / "reframe",
+        "-c",
+        ROOT / "checks" / "replay.py",
+        "-r",
+        "--system",
+        system,
+        "-P",
+        "stripe_count=default",
+        "-P",
+        "workload=n-1",
+        *arguments,
+    ]
     return subprocess.run(
-        list(map(str, words)), cwd=folder, env=variables, capture_output=True, text=True,
+        list(map(str, words)),
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
 
 
 def test_an_environment_is_installed_once_in_a_session(tmp_path: Path) -> None:
     """For both partitions that use it, each of which has the fixture."""
-    done = session(
-        tmp_path, "localhost", "-P", "method=posix", "--exec-policy=serial"
-    )  # fmt: skip
+    done = session(tmp_path, "localhost", "-P", "method=posix", "--exec-policy=serial")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Ran 4/4 test case(s) from 3 check(s) (0 failure(s)" in done.stdout
     installed = f"-e {tmp_path}/environments/localhost install"
@@ -586,9 +616,13 @@ environments = [{"name": "mpi", "target_systems": ["queued"], "features": [MPI]}
 """
 
 
-@pytest.mark.parametrize(("printed", "status", "reason"), [
-    ("posix unavailable: too old", 0, "posix: too old"), ("cannot execute", 1, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("printed", "status", "reason"),
+    [
+        ("posix unavailable: too old", 0, "posix: too old"),
+        ("cannot execute", 1, None),
+    ],
+)
 def test_methods_that_the_player_of_a_batch_partition_lacks_are_skipped(
     printed: str, status: int, reason: str | None, tmp_path: Path
 ) -> None:
@@ -608,8 +642,12 @@ def test_methods_that_the_player_of_a_batch_partition_lacks_are_skipped(
         path.chmod(0o755)
     real = Path(player.program()).parent
     done = session(
-        tmp_path, "queued", "-P", "method=posix", UNDERSTUDY_PATH=str(tmp_path / "site"),
+        tmp_path,
+        "queued",
+        "-P",
+        "method=posix",
+        UNDERSTUDY_PATH=str(tmp_path / "site"),
         PATH=f"{tmp_path / 'bin0'}:{real}:{os.environ['PATH']}",
-    )  # fmt: skip
+    )
     assert (f"[{reason}]" in done.stdout) == (reason is not None), done.stdout + done.stderr
     assert ("no such queue" in done.stdout) == (reason is None)

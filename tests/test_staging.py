@@ -46,9 +46,18 @@ def records(session: Session) -> list[str]:
 def test_a_replay_runs_in_a_directory_with_a_space(method: str, spaced: Session) -> None:
     player.needs(method)
     done = spaced.run(
-        "-r", "--system=spaced:disk", "-S", "time_scale=0", "-P", f"method={method}",
-        "-P", "workload=sample", "-P", "stripe_count=default", names="^Replay",
-    )  # fmt: skip
+        "-r",
+        "--system=spaced:disk",
+        "-S",
+        "time_scale=0",
+        "-P",
+        f"method={method}",
+        "-P",
+        "workload=sample",
+        "-P",
+        "stripe_count=default",
+        names="^Replay",
+    )
     assert cases(done.stdout) == (1, 0, 0), done.stdout + done.stderr
     assert records(spaced) == ["player"]
 
@@ -56,10 +65,16 @@ def test_a_replay_runs_in_a_directory_with_a_space(method: str, spaced: Session)
 def test_a_skeleton_runs_in_a_directory_with_a_space(spaced: Session) -> None:
     player.needs("adios")
     done = spaced.run(
-        "-r", "--system=spaced:disk", "-S", "Skel.pairs=2", "-S", "Skel.repetitions=1",
-        "-S", "Skel.tolerance_percent=1e6",
+        "-r",
+        "--system=spaced:disk",
+        "-S",
+        "Skel.pairs=2",
+        "-S",
+        "Skel.repetitions=1",
+        "-S",
+        "Skel.tolerance_percent=1e6",
         names="^Skel%method=POSIX%ranks=2%ranks_per_aggregator=4%.*=chimera",
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert records(spaced) == ["application"] * 4 + ["skeleton"] * 4  # each has its control
 
@@ -69,14 +84,20 @@ def test_benchmarks_run_in_a_directory_with_a_space(spaced: Session) -> None:
     (spaced.folder / "given.txt").write_bytes((GOLDEN / "mdtest-4.0.0-easy.txt").read_bytes())
     fake(spaced.bin, "ior", SUMMARY.format('"$RFM_PREFIX"/../given.json'))
     fake(
-        spaced.bin, "mdtest",
+        spaced.bin,
+        "mdtest",
         '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0; cd "$RFM_PREFIX"/.. && cat given.txt; '
         'for w; do [ ! -d "$w" ] || echo "$w" >>told; done',
-    )  # fmt: skip
+    )
     done = spaced.run(
-        "-r", "--system=spaced:disk", "-S", "rounds=1", "-S", "Ior.block_bytes=1MiB",
+        "-r",
+        "--system=spaced:disk",
+        "-S",
+        "rounds=1",
+        "-S",
+        "Ior.block_bytes=1MiB",
         names="^(Ior%case=darshan|Mdtest%case=easy)%stripe_count=default",
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert records(spaced) == ["ior", "mdtest"]
     [scratch] = {line.rpartition("/")[0] for line in _lines(spaced.folder / "told")}
@@ -107,15 +128,26 @@ def test_two_sessions_at_once_do_not_meet(spaced: Session) -> None:
     row["environment"]["file_system"] = "ext4"
     leave(spaced, row)
     arguments = (
-        "-r", "--system=spaced:disk", "-S", "time_scale=0.1", "-P", "method=posix",
-        "-P", "workload=sample", "-P", "stripe_count=default",
-    )  # fmt: skip
+        "-r",
+        "--system=spaced:disk",
+        "-S",
+        "time_scale=0.1",
+        "-P",
+        "method=posix",
+        "-P",
+        "workload=sample",
+        "-P",
+        "stripe_count=default",
+    )
     reframe = [str(Path(sys.executable).parent / "reframe"), "-c", str(ROOT / "checks")]
     with (folder / "first.txt").open("w") as printed:
         first = subprocess.Popen(
-            [*reframe, *arguments, "-n", "^Replay"], cwd=folder, env=spaced.environment,
-            stdout=printed, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [*reframe, *arguments, "-n", "^Replay"],
+            cwd=folder,
+            env=spaced.environment,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+        )
         while not (folder / "first").exists() and first.poll() is None:
             time.sleep(0.05)
         try:

@@ -22,19 +22,28 @@ from understudy.report.book import Book
 
 
 def played(
-    folder: Path, name: str, *, partition: str = "disk", session: str | None = None,
-    failure: str | None = None, asked: dict[str, Any] | None = None, case: str = "case",
-    made: Any = None, **options: Any,
-) -> None:  # fmt: skip
+    folder: Path,
+    name: str,
+    *,
+    partition: str = "disk",
+    session: str | None = None,
+    failure: str | None = None,
+    asked: dict[str, Any] | None = None,
+    case: str = "case",
+    made: Any = None,
+    **options: Any,
+) -> None:
     """A run with its record, in a folder of its own."""
     row = samples.result(made or samples.per_process(), **options)
     here = folder / name
     record = producers.record(
         samples.write(row, here / "result.json"),
         place=Place(system="sample", partition=partition, environment="gnu"),
-        identity=Identity(session=session, case=case), asked=asked,
-        failure=failure, exit_status=1 if failure else 0,
-    )  # fmt: skip
+        identity=Identity(session=session, case=case),
+        asked=asked,
+        failure=failure,
+        exit_status=1 if failure else 0,
+    )
     write(here / "run.json", record)
 
 
@@ -169,14 +178,22 @@ def test_stripes_and_aggregators(tmp_path: Path) -> None:
         for count in ("1", "2"):
             asked = {"stripe_count": stripes, "hints": {"cb_nodes": count}}
             for seed in (1, 2):
-                played(tmp_path, f"{stripes}{count}{seed}", asked=asked, session=str(seed),
-                       seed=int(f"{stripes}{count}{seed}"), speed=stripes)  # fmt: skip
+                played(
+                    tmp_path,
+                    f"{stripes}{count}{seed}",
+                    asked=asked,
+                    session=str(seed),
+                    seed=int(f"{stripes}{count}{seed}"),
+                    speed=stripes,
+                )
     (case,) = load(tmp_path)[0]
     rows = table(drawer("stripes").draw(case))
     assert {r["x"] for r in rows} >= {"1", "4"}
     rows = table(drawer("heatmap").draw(case))
-    best = max((r for r in rows if r["series"].startswith("value")),
-               key=lambda r: float(r["series"].split()[1]))  # fmt: skip
+    best = max(
+        (r for r in rows if r["series"].startswith("value")),
+        key=lambda r: float(r["series"].split()[1]),
+    )
     assert best["x"] == "4"
     assert drawer("history").draw(case) is not None
 
@@ -229,8 +246,15 @@ def test_figures_of_a_page(tmp_path: Path) -> None:
     cases = load(tmp_path)[0]
     low_to_high = metrics.spread([1e8, 2e8, 3e8])
     assert low_to_high is not None
-    ior = Row(benchmark="ior-easy", place="sample:disk", ranks=4, condition="x",
-              operation="write", unit="bytes/s", values=low_to_high)  # fmt: skip
+    ior = Row(
+        benchmark="ior-easy",
+        place="sample:disk",
+        ranks=4,
+        condition="x",
+        operation="write",
+        unit="bytes/s",
+        values=low_to_high,
+    )
     book = Book(cases=cases, beside=[ior])
     assert {r["x"] for r in table(drawer("weak").draw(book))} >= {"4", "16"}
     assert "ior-easy" in {r["y"] for r in table(drawer("beside").draw(book))}

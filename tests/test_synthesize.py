@@ -115,13 +115,16 @@ def test_the_command(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["x.darshan"]
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    (["-m", "2", "--dumps", "3"], "expected 1 to the number of files, 2"),
-    (["--trap", "overflow"], "expected the interface mpiio"),
-    (["--trap", "missing"], "files of 8 or more processes"),
-    (["-i", "stdio", "--darshan", "3.0"], "Darshan 3.0 has no records of stdio"),
-    (["-b", "4x"], "expected bytes, such as"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-m", "2", "--dumps", "3"], "expected 1 to the number of files, 2"),
+        (["--trap", "overflow"], "expected the interface mpiio"),
+        (["--trap", "missing"], "files of 8 or more processes"),
+        (["-i", "stdio", "--darshan", "3.0"], "Darshan 3.0 has no records of stdio"),
+        (["-b", "4x"], "expected bytes, such as"),
+    ],
+)
 def test_impossible_jobs(tmp_path: Path, options: list[str], expected: str) -> None:
     done = CliRunner().invoke(main, ["synthesize", str(tmp_path / "x"), "-n", "4", *options])
     assert done.exit_code == 2

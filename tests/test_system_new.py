@@ -51,8 +51,12 @@ class Host:
         environment = {**os.environ, "PATH": str(self.bin), "PYTHONPATH": str(ROOT / "python")}
         return subprocess.run(
             [sys.executable, "-m", "understudy", "system", "new", *arguments],
-            cwd=self.folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def partitions(self) -> dict[str, dict[str, Any]]:
         [system], _ = systems.load([self.folder / "understudy-site" / "systems"])
@@ -106,19 +110,30 @@ def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:
     assert batch["access"] == ["--partition=batch"]
     assert {"mpi", "shared", "lustre", "striping"} == set(batch["features"])
     assert {k: batch["extras"][k] for k in ("max_nodes", "ranks_per_node", "stripe_count")} == {
-        "max_nodes": 12, "ranks_per_node": 16, "stripe_count": 4
-    }  # fmt: skip
+        "max_nodes": 12,
+        "ranks_per_node": 16,
+        "stripe_count": 4,
+    }
     assert batch["extras"]["stripe_count_max"] == 2
     assert [found[f"{name}-lustre"]["extras"]["max_seconds"] for name in ("debug", "batch")] == [
-        30 * 60, 36 * 3600
-    ]  # fmt: skip
+        30 * 60,
+        36 * 3600,
+    ]
     assert "batch: 12 of 16 ranks each, jobs of at most 36:00:00\n" in done.stdout
 
 
-@pytest.mark.parametrize(("stated", "seconds"), [
-    ("infinite", None), ("n/a", None), ("UNLIMITED", None), ("2:00", 120), ("10:00:00", 36000),
-    ("2-00:00:01", 172801), ("3600", 3600),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stated", "seconds"),
+    [
+        ("infinite", None),
+        ("n/a", None),
+        ("UNLIMITED", None),
+        ("2:00", 120),
+        ("10:00:00", 36000),
+        ("2-00:00:01", 172801),
+        ("3600", 3600),
+    ],
+)
 def test_time_limits_as_batch_systems_state_them(stated: str, seconds: int | None) -> None:
     assert _limit(stated, "here") == seconds
 
@@ -136,10 +151,15 @@ def test_a_time_limit_that_is_none_is_one_message(host: Host) -> None:
 QUEUE = "Queue: workq\n    queue_type = Execution\n    resources_max.walltime = {}\n"
 
 
-@pytest.mark.parametrize(("server", "queue", "seconds"), [
-    ("48:00:00", "24:00:00", 86400), ("12:00:00", "24:00:00", 43200), (None, "24:00:00", 86400),
-    (None, None, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("server", "queue", "seconds"),
+    [
+        ("48:00:00", "24:00:00", 86400),
+        ("12:00:00", "24:00:00", 43200),
+        (None, "24:00:00", 86400),
+        (None, None, None),
+    ],
+)
 def test_the_walltime_of_the_default_queue_of_pbs(
     server: str | None, queue: str | None, seconds: int | None, host: Host
 ) -> None:
@@ -181,9 +201,13 @@ def test_slurm_without_accounting_is_polled_by_squeue(host: Host) -> None:
     assert "shared" not in row["features"] and row["extras"]["max_nodes"] == 1
 
 
-@pytest.mark.parametrize(("printed", "scheduler", "cores"), [
-    (TORQUE, "torque", 16), (PBS, "pbs", 24),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("printed", "scheduler", "cores"),
+    [
+        (TORQUE, "torque", 16),
+        (PBS, "pbs", 24),
+    ],
+)
 def test_nodes_of_pbs_and_torque(host: Host, printed: str, scheduler: str, cores: int) -> None:
     host.program("qsub")
     host.program("aprun")
@@ -221,11 +245,14 @@ def test_the_names_of_hosts_are_like_that_of_this_one(host: Host) -> None:
     assert re.match(pattern, socket.gethostname()) and pattern != "^mine$"
 
 
-@pytest.mark.parametrize(("name", "like", "unlike"), [
-    ("login3.cluster.example", ("login1", "login12.cluster.example"), ("login", "xlogin1")),
-    ("titan-ext7", ("titan-ext1",), ("titan-login1", "titan")),
-    ("a+b", ("a+b",), ("aab",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "like", "unlike"),
+    [
+        ("login3.cluster.example", ("login1", "login12.cluster.example"), ("login", "xlogin1")),
+        ("titan-ext7", ("titan-ext1",), ("titan-login1", "titan")),
+        ("a+b", ("a+b",), ("aab",)),
+    ],
+)
 def test_hosts_differ_in_numbers_and_domains(
     name: str, like: tuple[str, ...], unlike: tuple[str, ...]
 ) -> None:
@@ -234,9 +261,15 @@ def test_hosts_differ_in_numbers_and_domains(
     assert not any(re.match(pattern, one) for one in unlike)
 
 
-@pytest.mark.parametrize(("type_", "shared"), [
-    ("orangefs", True), ("fuse.juicefs", True), ("xfs", False), ("tmpfs", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("type_", "shared"),
+    [
+        ("orangefs", True),
+        ("fuse.juicefs", True),
+        ("xfs", False),
+        ("tmpfs", False),
+    ],
+)
 def test_an_unknown_type_is_not_taken_for_that_of_a_node(
     host: Host, type_: str, shared: bool
 ) -> None:
@@ -256,15 +289,18 @@ def test_an_unknown_type_is_not_taken_for_that_of_a_node(
     assert row["extras"]["type"] == ("tmpfs" if type_ == "tmpfs" else "disk")
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["a b"], "'a b': expected a name of letters, digits, - and _"),
-    (["../x"], "'../x': expected a name of letters, digits, - and _"),
-    (["titan"], "the system 'titan' exists: "),
-    (["x", "--scratch", "/no/such"], "--scratch /no/such: expected a directory"),
-    (["x", "-o", "there.py"], "there.py: exists already; choose another name or use --force"),
-    (["titan", "--force"], "the system 'titan' exists: "),
-    (["x", "-o", "there.py/x.py"], "there.py: cannot be created: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a b"], "'a b': expected a name of letters, digits, - and _"),
+        (["../x"], "'../x': expected a name of letters, digits, - and _"),
+        (["titan"], "the system 'titan' exists: "),
+        (["x", "--scratch", "/no/such"], "--scratch /no/such: expected a directory"),
+        (["x", "-o", "there.py"], "there.py: exists already; choose another name or use --force"),
+        (["titan", "--force"], "the system 'titan' exists: "),
+        (["x", "-o", "there.py/x.py"], "there.py: cannot be created: "),
+    ],
+)
 def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str) -> None:
     (host.folder / "there.py").touch()
     host.program("mpirun")
@@ -275,16 +311,35 @@ def test_a_mistake_is_one_message(host: Host, arguments: list[str], message: str
     assert not (host.folder / "understudy-site").exists()
 
 
-@pytest.mark.parametrize(("printed", "status", "message"), [
-    ("", 1, "sinfo -h -o %R|%D|%c|%a|%l: failed with exit status 1: no message; the batch "
-     "system must answer; --no-batch describes this machine without it"),
-    ("x|down|8|up|n/a\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got 'down'"),
-    ("x|-4|8|up|n/a\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got '-4'"),
-    ("x|4|999999999|up|n/a\n", 0, "sinfo: cores of x: expected a number of 1 to 99999999, got '9"),
-    ("x|4|8|down\n", 0, "sinfo: no partition is up; expected at least one line such as "),
-    ("nonsense\n", 0, "sinfo: no partition is up; expected at least one line such as work|4|64|up|"
-                       "1-00:00:00, found 'nonsense'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("printed", "status", "message"),
+    [
+        (
+            "",
+            1,
+            "sinfo -h -o %R|%D|%c|%a|%l: failed with exit status 1: no message; the batch "
+            "system must answer; --no-batch describes this machine without it",
+        ),
+        (
+            "x|down|8|up|n/a\n",
+            0,
+            "sinfo: nodes of x: expected a number of 1 to 99999999, got 'down'",
+        ),
+        ("x|-4|8|up|n/a\n", 0, "sinfo: nodes of x: expected a number of 1 to 99999999, got '-4'"),
+        (
+            "x|4|999999999|up|n/a\n",
+            0,
+            "sinfo: cores of x: expected a number of 1 to 99999999, got '9",
+        ),
+        ("x|4|8|down\n", 0, "sinfo: no partition is up; expected at least one line such as "),
+        (
+            "nonsense\n",
+            0,
+            "sinfo: no partition is up; expected at least one line such as work|4|64|up|"
+            "1-00:00:00, found 'nonsense'",
+        ),
+    ],
+)
 def test_a_batch_system_that_does_not_answer_is_not_taken_for_none(
     host: Host, printed: str, status: int, message: str
 ) -> None:
@@ -374,8 +429,10 @@ def test_the_file_runs_on_this_machine(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "PATH": ":".join(map(str, [*programs, _without_batch_system(tmp_path / "bin")])),
-        "PYTHONPATH": str(ROOT / "python"), "RFM_COLORIZE": "0", "PWD": str(tmp_path),
-    }  # fmt: skip
+        "PYTHONPATH": str(ROOT / "python"),
+        "RFM_COLORIZE": "0",
+        "PWD": str(tmp_path),
+    }
     environment.pop("RFM_CONFIG_FILES", None)
     environment["MEMORY"] = "shm"
     new = [
@@ -394,8 +451,12 @@ def test_the_file_runs_on_this_machine(tmp_path: Path) -> None:
     commands = made.stdout.partition("Next:\n")[2]
     commands = commands.replace("-n Replay", "-n Replay%workload=n-1%method=posix")
     done = subprocess.run(
-        ["bash", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        ["bash", "-c", commands],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "(0 failure(s)" in done.stdout

@@ -28,9 +28,12 @@ class Lines(NamedTuple):
 
 def slurm(cores: int) -> tuple[str, ...]:
     return (
-        f"--ntasks={2 * cores}", f"--ntasks-per-node={cores}", "--nodes=2", "--exclusive",
+        f"--ntasks={2 * cores}",
+        f"--ntasks-per-node={cores}",
+        "--nodes=2",
+        "--exclusive",
         "--no-requeue",
-    )  # fmt: skip
+    )
 
 
 def torque(cores: int) -> tuple[str, ...]:
@@ -117,36 +120,67 @@ def test_the_mode_accept_measures_storage(tmp_path: Path) -> None:
 
 def test_options_of_the_player_are_variables(tmp_path: Path) -> None:
     session, _ = dry(
-        tmp_path, "archer", "-S", "method_options=posix.direct=yes", "-S", "transfer_bytes=4MiB",
-        "-S", "hints=cb_nodes=2,a=b c;d", "-P", "stripe_count=3",
-    )  # fmt: skip
+        tmp_path,
+        "archer",
+        "-S",
+        "method_options=posix.direct=yes",
+        "-S",
+        "transfer_bytes=4MiB",
+        "-S",
+        "hints=cb_nodes=2,a=b c;d",
+        "-P",
+        "stripe_count=3",
+    )
     [script] = session.scripts()
     for option in (
-        " -m posix.direct=yes ", " -t 4194304 ", " --hint cb_nodes=2 ", " --hint 'a=b c;d' ",
+        " -m posix.direct=yes ",
+        " -t 4194304 ",
+        " --hint cb_nodes=2 ",
+        " --hint 'a=b c;d' ",
         " --stripe-count 3 ",
-    ):  # fmt: skip
+    ):
         assert option in script
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["-S", "max_bytes=1XB"], "-S max_bytes=1XB: expected bytes, such as 4194304, 4MiB or 4MB"),
-    (["-S", "Replay.transfer_bytes=-1"],
-     "-S transfer_bytes=-1: expected bytes, such as 4194304, 4MiB or 4MB"),
-    (["-S", "ranks_per_node=-3"], "-S ranks_per_node=-3: expected at least 1"),
-    (["-S", "ranks_per_node=0"], "-S ranks_per_node=0: expected at least 1"),
-    (["-S", "drop_cache=1"], "-S drop_cache=1: only with -S restart=1, which reads"),
-    (["-S", "stripe_size=4mb"], "-S '4mb': expected bytes, such as 4194304, 4MiB or 4MB"),
-    (["-S", "aggregators=some"], "-S aggregators=some: expected a number, node (one for each), "
-     "per-N (one for N ranks) or all"),
-    (["-S", "layout=striped"], "-S layout=striped: expected shared, grouped, file-per-process"),
-    (["-S", "nodes=0"], "-S nodes=0: expected a number of nodes"),
-    (["-P", "stripe_count=all"],
-     "-P stripe_count=all: expected default, nodes, cores or a number of targets"),
-    (["-P", "method=foo"],
-     "-P method=foo: expected one of described, adios, hdf5, mpiio, posix"),
-    (["-P", "stripe_count=0"],
-     "-P stripe_count=0: expected default, nodes, cores or a number of targets"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["-S", "max_bytes=1XB"],
+            "-S max_bytes=1XB: expected bytes, such as 4194304, 4MiB or 4MB",
+        ),
+        (
+            ["-S", "Replay.transfer_bytes=-1"],
+            "-S transfer_bytes=-1: expected bytes, such as 4194304, 4MiB or 4MB",
+        ),
+        (["-S", "ranks_per_node=-3"], "-S ranks_per_node=-3: expected at least 1"),
+        (["-S", "ranks_per_node=0"], "-S ranks_per_node=0: expected at least 1"),
+        (["-S", "drop_cache=1"], "-S drop_cache=1: only with -S restart=1, which reads"),
+        (["-S", "stripe_size=4mb"], "-S '4mb': expected bytes, such as 4194304, 4MiB or 4MB"),
+        (
+            ["-S", "aggregators=some"],
+            "-S aggregators=some: expected a number, node (one for each), "
+            "per-N (one for N ranks) or all",
+        ),
+        (
+            ["-S", "layout=striped"],
+            "-S layout=striped: expected shared, grouped, file-per-process",
+        ),
+        (["-S", "nodes=0"], "-S nodes=0: expected a number of nodes"),
+        (
+            ["-P", "stripe_count=all"],
+            "-P stripe_count=all: expected default, nodes, cores or a number of targets",
+        ),
+        (
+            ["-P", "method=foo"],
+            "-P method=foo: expected one of described, adios, hdf5, mpiio, posix",
+        ),
+        (
+            ["-P", "stripe_count=0"],
+            "-P stripe_count=0: expected default, nodes, cores or a number of targets",
+        ),
+    ],
+)
 def test_an_invalid_option_ends_with_one_message(
     arguments: list[str], message: str, tmp_path: Path
 ) -> None:
@@ -155,10 +189,13 @@ def test_an_invalid_option_ends_with_one_message(
     assert "Traceback" not in printed
 
 
-@pytest.mark.parametrize(("check", "arguments", "message"), [
-    ("Mdtest", ["-S", "files=0"], "-S files=0: expected at least 1"),
-    ("Ior", ["-S", "block_bytes=0"], "-S block_bytes=0: expected at least 1B"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("check", "arguments", "message"),
+    [
+        ("Mdtest", ["-S", "files=0"], "-S files=0: expected at least 1"),
+        ("Ior", ["-S", "block_bytes=0"], "-S block_bytes=0: expected at least 1B"),
+    ],
+)
 def test_an_invalid_option_of_another_check_ends_with_one_message(
     check: str, arguments: list[str], message: str, tmp_path: Path
 ) -> None:
@@ -169,9 +206,16 @@ def test_an_invalid_option_of_another_check_ends_with_one_message(
     assert done.returncode
 
 
-@pytest.mark.parametrize(("text", "size"), [
-    ("4194304", 4194304), ("4kB", 4000), ("4KiB", 4096), ("3GiB", 3 << 30), ("1EB", 10**18),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("4194304", 4194304),
+        ("4kB", 4000),
+        ("4KiB", 4096),
+        ("3GiB", 3 << 30),
+        ("1EB", 10**18),
+    ],
+)
 def test_sizes_are_those_of_the_player(text: str, size: int) -> None:
     assert parse_size(text) == size
 
@@ -207,10 +251,15 @@ def test_the_mode_accept_demands_nothing_that_a_workload_fixes(tmp_path: Path) -
     assert done.returncode == 1 and f"{missing}, elapsed on archer:work; " in done.stdout
 
 
-@pytest.mark.parametrize(("longest", "given", "ran"), [
-    (7200, [], 1), (60, [], 0), (7200, ["-S", "time_limit=3h"], 0),
-    (60, ["-S", "time_limit=1m"], 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("longest", "given", "ran"),
+    [
+        (7200, [], 1),
+        (60, [], 0),
+        (7200, ["-S", "time_limit=3h"], 0),
+        (60, ["-S", "time_limit=1m"], 1),
+    ],
+)
 def test_a_case_that_its_queue_would_refuse_is_left_out(
     longest: int, given: list[str], ran: int, tmp_path: Path
 ) -> None:
@@ -249,8 +298,10 @@ def test_commands_of_modules_work_in_a_shell_that_is_no_login_shell(tmp_path: Pa
     done = subprocess.run(
         ["bash", "--norc", "--noprofile", "-c", "\n".join(partition["prepare_cmds"])],
         env={"MODULESHOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         line for line in partition["prepare_cmds"] if line.startswith("module ")

@@ -35,9 +35,10 @@ def test_a_template_becomes_a_system_by_copying(path: Path, tmp_path: Path) -> N
     session.program("understudy-replay", LISTED)
     session.environment["UNDERSTUDY_PATH"] = str(tmp_path / "site")
     done = session.run(
-        "--dry-run", f"--system={path.stem}",
+        "--dry-run",
+        f"--system={path.stem}",
         names="^Replay%workload=sample%method=posix|^Sweep%workload=n-1%method=posix.*stripe_size",
-    )  # fmt: skip
+    )
     assert done.returncode == 0 and "WARNING" not in done.stdout, done.stdout + done.stderr
     ran, failed, _ = cases(done.stdout)
     scripts = session.scripts()

@@ -22,9 +22,13 @@ def dataset(
 ) -> Cell:
     """A dataset that took its shape so often, opened anew for each time step before it grew."""
     return Cell(
-        shared_bytes=8 * SHAPE * steps + 8 * more, element=8, start_s=start_s, end_s=end_s,
-        file=1, points=SHAPE * (steps - 1 or 1) if opened is None else opened,
-    )  # fmt: skip
+        shared_bytes=8 * SHAPE * steps + 8 * more,
+        element=8,
+        start_s=start_s,
+        end_s=end_s,
+        file=1,
+        points=SHAPE * (steps - 1 or 1) if opened is None else opened,
+    )
 
 
 def sizes(*cells: Cell, moments: tuple[float, ...] = (0, 10, 20, 30)) -> list[int]:

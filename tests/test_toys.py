@@ -145,14 +145,15 @@ OPTION = {
     ),
     "core/plan.h": ("    double time_scale;\n", "    const char *greeting;\n"),
     "core/plan.c": (
-        "    plan->keep = options->keep;\n", "    plan->greeting = options->greeting;\n",
+        "    plan->keep = options->keep;\n",
+        "    plan->greeting = options->greeting;\n",
     ),
     "core/run.c": (
         "    play(run, records, sizes);\n",
         "    if (run->plan->greeting && run->rank == 0)\n"
         '        fprintf(stderr, "%s\\n", run->plan->greeting);\n',
     ),
-}  # fmt: skip
+}
 PRODUCER = """\
 from understudy.contracts import schema
 from understudy.contracts.run import Sample
@@ -258,9 +259,13 @@ def read(path: Path, *, name=None, keep_names=False, tick=lambda _: None):
 
 def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [str(word) for word in command], cwd=folder, env=os.environ | variables,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [str(word) for word in command],
+        cwd=folder,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done
 
@@ -301,10 +306,33 @@ def test_a_method_a_striping_and_a_run_option_are_a_few_files(tmp_path: Path) ->
     (tmp_path / "w.json").write_text(results.workload("toy", [dump], ranks=2).to_text())
     prepare = '. "$0/setup-env.sh" 2>/dev/null; exec "$@"'
     done = run(
-        "bash", "-c", prepare, ROOT, "mpirun", "-n", "2", player, "-w", "w.json", "-o", "data",
-        "-a", "toy", "-m", "toy.color=5", "-t", "1000", "-i", "2", "--verify",
-        "--stripe-count", "3", "--greeting", "Good morning", folder=tmp_path,
-    )  # fmt: skip
+        "bash",
+        "-c",
+        prepare,
+        ROOT,
+        "mpirun",
+        "-n",
+        "2",
+        player,
+        "-w",
+        "w.json",
+        "-o",
+        "data",
+        "-a",
+        "toy",
+        "-m",
+        "toy.color=5",
+        "-t",
+        "1000",
+        "-i",
+        "2",
+        "--verify",
+        "--stripe-count",
+        "3",
+        "--greeting",
+        "Good morning",
+        folder=tmp_path,
+    )
     assert done.stderr.splitlines().count("Good morning") == 2
     measured = producers.read(tmp_path / "result.json")
     assert isinstance(measured, Played)
@@ -349,18 +377,26 @@ def test_a_reader_is_one_file(tmp_path: Path) -> None:
     traces = tmp_path / "in"
     traces.mkdir()
     for name, content in (
-        ("a.toy", b"#toy 1000 jane job=7"), ("b.toy", b"#toy 500 joe job=8"),
-        ("c.data", b"#toy 250 jane"), ("d.plain", b"\xff\xfe\0"), ("e.data", b"\xff\xfe\0"),
-        ("f.toy", b"#toy 7 \xff\xfe"), ("g.toy", b"no 7 x"),
+        ("a.toy", b"#toy 1000 jane job=7"),
+        ("b.toy", b"#toy 500 joe job=8"),
+        ("c.data", b"#toy 250 jane"),
+        ("d.plain", b"\xff\xfe\0"),
+        ("e.data", b"\xff\xfe\0"),
+        ("f.toy", b"#toy 7 \xff\xfe"),
+        ("g.toy", b"no 7 x"),
         ("h.data", (ROOT / "traces" / "mphys_dyn.darshan").read_bytes()),
-    ):  # fmt: skip
+    ):
         (traces / name).write_bytes(content)
 
     def describe(*arguments: str) -> tuple[int, dict[str, Any], str]:
         done = subprocess.run(
-            [sys.executable, "-m", "understudy", "describe", *arguments], cwd=traces, text=True,
-            env=os.environ | {"PYTHONPATH": str(package.parent)}, capture_output=True, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "understudy", "describe", *arguments],
+            cwd=traces,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(package.parent)},
+            capture_output=True,
+            check=False,
+        )
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
@@ -380,8 +416,11 @@ def test_a_reader_is_one_file(tmp_path: Path) -> None:
     assert (status, row["source"]["format"]) == (0, "darshan")
     for arguments, message in (
         (("d.plain",), "d.plain: not a plain text: no text at byte 0 (invalid start byte)"),
-        (("e.data",), "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) "
-                      "or a toy (.toy) or an ADIOS descriptor (.xml) or a Darshan log (.darshan)"),
+        (
+            ("e.data",),
+            "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) "
+            "or a toy (.toy) or an ADIOS descriptor (.xml) or a Darshan log (.darshan)",
+        ),
         (("f.toy",), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
         (("f.toy", "-o", "out.json"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
         (("f.toy", "--job", "1"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
@@ -389,12 +428,21 @@ def test_a_reader_is_one_file(tmp_path: Path) -> None:
         (("a.toy", "--job", "9"), "--job 9: none of 1 toys is of this job"),
         (("a.toy", "--partial"), "--partial: expected only with a Darshan log, not a.toy"),
         (("h.data", "--repeat", "2"), "--repeat: expected only with a toy, not h.data"),
-        (("a.toy", "h.data"), "h.data: a Darshan log, expected traces of one kind, but a.toy is a "
-                              "toy"),
+        (
+            ("a.toy", "h.data"),
+            "h.data: a Darshan log, expected traces of one kind, but a.toy is a toy",
+        ),
         (("none.data",), "none.data: cannot be opened: No such file or directory"),
-    ):  # fmt: skip
+    ):
         status, _, said = describe(*arguments)
         assert (status, said) == (2, f"understudy: {message}\n"), arguments
-    helped = run(sys.executable, "-m", "understudy", "describe", "--help", folder=traces,
-                 PYTHONPATH=str(package.parent)).stdout  # fmt: skip
+    helped = run(
+        sys.executable,
+        "-m",
+        "understudy",
+        "describe",
+        "--help",
+        folder=traces,
+        PYTHONPATH=str(package.parent),
+    ).stdout
     assert helped.count("--repeat INTEGER") == 1

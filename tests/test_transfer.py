@@ -30,14 +30,22 @@ from understudy.producers import observed
 from understudy.report import figures
 
 NAMES = {
-    1: b"/scratch/run/a", 2: b"/scratch/run/b", 3: b"<STDOUT>", 4: b"/scratch/run",
+    1: b"/scratch/run/a",
+    2: b"/scratch/run/b",
+    3: b"<STDOUT>",
+    4: b"/scratch/run",
     5: b"/scratch/",
-}  # fmt: skip
+}
 
 
 def measurement(log: Path, **more: Any) -> dict[str, Any]:
-    given = {"application": "app", "options": {"application": "app"}, "workload": ("w", "0" * 64),
-             "directory": "/scratch", "command_line": ["app"]}  # fmt: skip
+    given = {
+        "application": "app",
+        "options": {"application": "app"},
+        "workload": ("w", "0" * 64),
+        "directory": "/scratch",
+        "command_line": ["app"],
+    }
     return observed.of_log(log, **(given | more))
 
 
@@ -45,10 +53,17 @@ def log_of(folder: Path, *, posix_s: float = 2.0, ranks: int = 2) -> Path:
     """File a by both ranks, b by rank 1; the directory and <STDOUT> count for nothing."""
     times = {"POSIX_F_READ_TIME": 0.25, "POSIX_F_META_TIME": 0.5, "POSIX_OPENS": 2}
     return write_log(
-        folder / "run.darshan", nprocs=ranks, names=NAMES,
+        folder / "run.darshan",
+        nprocs=ranks,
+        names=NAMES,
         POSIX=[
-            {"id": 1, "rank": 0, "POSIX_F_WRITE_TIME": posix_s, "POSIX_BYTES_WRITTEN": 10,
-             **times},
+            {
+                "id": 1,
+                "rank": 0,
+                "POSIX_F_WRITE_TIME": posix_s,
+                "POSIX_BYTES_WRITTEN": 10,
+                **times,
+            },
             {"id": 1, "rank": 1, "POSIX_F_WRITE_TIME": 1.0, "POSIX_BYTES_WRITTEN": 5, **times},
             {"id": 4, "rank": 0, "POSIX_F_META_TIME": 9.0},
             {"id": 5, "rank": 0, "POSIX_F_META_TIME": 9.0},
@@ -57,7 +72,7 @@ def log_of(folder: Path, *, posix_s: float = 2.0, ranks: int = 2) -> Path:
             {"id": 2, "rank": 1, "STDIO_F_WRITE_TIME": 4.0, "STDIO_BYTES_WRITTEN": 7},
             {"id": 3, "rank": 0, "STDIO_F_WRITE_TIME": 100.0, "STDIO_BYTES_WRITTEN": 9},
         ],
-    )  # fmt: skip
+    )
 
 
 def values(row: dict[str, Any]) -> dict[str, float]:
@@ -67,12 +82,17 @@ def values(row: dict[str, Any]) -> dict[str, float]:
 def test_timers_of_a_log_are_those_of_its_files(tmp_path: Path) -> None:
     made = values(measurement(log_of(tmp_path), dumps=[Spans(stream="s", seconds=(1.0, 2.0))]))
     assert made == {
-        "io_slowest_rank_s": 1.75 + 4.0, "io_all_ranks_s": 2.75 + 1.75 + 4.0,
-        "metadata_slowest_rank_s": 0.5, "metadata_all_ranks_s": 1.0,
-        "posix_slowest_rank_s": 2.75, "posix_all_ranks_s": 4.5,
-        "stdio_slowest_rank_s": 4.0, "stdio_all_ranks_s": 4.0,
-        "elapsed_s": 100.0, "dumps_s": 3.0,
-    }  # fmt: skip
+        "io_slowest_rank_s": 1.75 + 4.0,
+        "io_all_ranks_s": 2.75 + 1.75 + 4.0,
+        "metadata_slowest_rank_s": 0.5,
+        "metadata_all_ranks_s": 1.0,
+        "posix_slowest_rank_s": 2.75,
+        "posix_all_ranks_s": 4.5,
+        "stdio_slowest_rank_s": 4.0,
+        "stdio_all_ranks_s": 4.0,
+        "elapsed_s": 100.0,
+        "dumps_s": 3.0,
+    }
 
 
 def test_what_the_player_prepares_is_left_out(tmp_path: Path) -> None:
@@ -83,10 +103,13 @@ def test_what_the_player_prepares_is_left_out(tmp_path: Path) -> None:
     assert (posix["read_s"], posix["meta_s"]) == ([0.25, 0.25], [0.25, 0.25])
 
 
-@pytest.mark.parametrize(("changed", "message"), [
-    ({"rank": -1}, "records of all ranks together"),
-    ({"rank": 2}, "or of unknown ones"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rank": -1}, "records of all ranks together"),
+        ({"rank": 2}, "or of unknown ones"),
+    ],
+)
 def test_a_log_without_timers_of_each_rank_is_refused(
     changed: dict[str, int], message: str, tmp_path: Path
 ) -> None:
@@ -137,23 +160,30 @@ def times(middle: float, scatter: float, seed: int, rounds: int = 11) -> list[fl
 
 
 def error_of(replica: float, scatter: float, rounds: int = 11) -> Error:
-    found = transfer.error("m", {
-        "application": times(1.0, scatter, 1, rounds), "control": times(1.0, scatter, 2, rounds),
-        "replica": times(replica, scatter, 3, rounds),
-    })  # fmt: skip
+    found = transfer.error(
+        "m",
+        {
+            "application": times(1.0, scatter, 1, rounds),
+            "control": times(1.0, scatter, 2, rounds),
+            "replica": times(replica, scatter, 3, rounds),
+        },
+    )
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize(("replica", "scatter", "state"), [
-    (1.0, 0.02, WITHIN),
-    (1.04, 0.02, WITHIN),
-    (1.30, 0.02, OUTSIDE),
-    (0.70, 0.02, OUTSIDE),
-    (1.10, 0.02, UNDECIDED),  # at the limit
-    (1.0, 0.4, UNDECIDED),  # the application differs from itself by more
-    (5.0, 0.4, OUTSIDE),  # which does not hide what is far off
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("replica", "scatter", "state"),
+    [
+        (1.0, 0.02, WITHIN),
+        (1.04, 0.02, WITHIN),
+        (1.30, 0.02, OUTSIDE),
+        (0.70, 0.02, OUTSIDE),
+        (1.10, 0.02, UNDECIDED),  # at the limit
+        (1.0, 0.4, UNDECIDED),  # the application differs from itself by more
+        (5.0, 0.4, OUTSIDE),  # which does not hide what is far off
+    ],
+)
 def test_the_decision_follows_the_truth(replica: float, scatter: float, state: str) -> None:
     found = error_of(replica, scatter)
     assert found.state() == state
@@ -173,21 +203,32 @@ def test_time_that_the_application_does_not_spend_is_not_compared() -> None:
 
 
 def run_of(
-    folder: Path, arm: str, round_: int, write_s: float, place: str, application: str = "app",
+    folder: Path,
+    arm: str,
+    round_: int,
+    write_s: float,
+    place: str,
+    application: str = "app",
     failure: str | None = None,
-) -> Run:  # fmt: skip
+) -> Run:
     """The record of one run, whose slowest rank writes for so long."""
     path = folder / "result.json"
-    row = measurement(log_of(folder, posix_s=100 * write_s), application=application,
-                      options={"application": application})  # fmt: skip
+    row = measurement(
+        log_of(folder, posix_s=100 * write_s),
+        application=application,
+        options={"application": application},
+    )
     row["modules"] = row["modules"][:1]
     row["environment"]["command_line"] = [arm, place, str(round_)]
     path.write_text(json.dumps(row))
     return producers.record(
-        path, producer="observed", options={"application": application}, failure=failure,
+        path,
+        producer="observed",
+        options={"application": application},
+        failure=failure,
         place=Place(system="lab", partition=place),
         identity=Identity(arm=arm, round=round_, session="s", case="Transfer"),
-    )  # fmt: skip
+    )
 
 
 def records(folder: Path, place: str, replica: float, **more: Any) -> list[Run]:
@@ -220,11 +261,14 @@ def test_every_case_is_counted_failed_ones_too(tmp_path: Path) -> None:
 
 def test_dumps_are_compared_of_the_streams_that_all_runs_show(tmp_path: Path) -> None:
     found = []
-    for arm, spans in (("application", {"a": 1.0, "b": 9.0}), ("replica", {"a": 2.0}),
-                       ("control", {"a": 1.0})):  # fmt: skip
-        row = measurement(log_of(tmp_path), dumps=[
-            Spans(stream=name, seconds=(s,)) for name, s in spans.items()
-        ])  # fmt: skip
+    for arm, spans in (
+        ("application", {"a": 1.0, "b": 9.0}),
+        ("replica", {"a": 2.0}),
+        ("control", {"a": 1.0}),
+    ):
+        row = measurement(
+            log_of(tmp_path), dumps=[Spans(stream=name, seconds=(s,)) for name, s in spans.items()]
+        )
         (tmp_path / "result.json").write_text(json.dumps(row))
         identity = Identity(arm=arm, round=0, session="s")
         found.append(producers.record(tmp_path / "result.json", identity=identity))
@@ -277,9 +321,14 @@ def test_the_page_shows_the_cases(tmp_path: Path) -> None:
 # -- descriptions of applications -----------------------------------------------------------------
 
 ROW = {
-    "schema": "understudy/case/1", "description": "d", "ranks": 2, "command": ["true"],
-    "environment": {}, "inputs": None, "original": "w.json",
-}  # fmt: skip
+    "schema": "understudy/case/1",
+    "description": "d",
+    "ranks": 2,
+    "command": ["true"],
+    "environment": {},
+    "inputs": None,
+    "original": "w.json",
+}
 
 
 @pytest.mark.parametrize("name", applications.names())
@@ -288,13 +337,16 @@ def test_each_application_is_complete(name: str) -> None:
     assert made.name == name and made.inputs is not None and made.original.suffix == ".json"
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"ranks": 0}, "ranks"),
-    ({"more": 1}, "more"),
-    ({"inputs": "gone"}, "inputs: .*gone is not a directory"),
-    ({"original": "gone.darshan"}, r"original: .*gone\.darshan is not a file"),
-    ({"schema": "understudy/run/1"}, "expected understudy/case/1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ranks": 0}, "ranks"),
+        ({"more": 1}, "more"),
+        ({"inputs": "gone"}, "inputs: .*gone is not a directory"),
+        ({"original": "gone.darshan"}, r"original: .*gone\.darshan is not a file"),
+        ({"schema": "understudy/run/1"}, "expected understudy/case/1"),
+    ],
+)
 def test_a_wrong_description_is_one_message(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
@@ -341,14 +393,23 @@ def reframe(folder: Path, *arguments: str, **variables: str) -> subprocess.Compl
         **os.environ,
         "PATH": f"{Path(player.program()).parent}:{os.environ['PATH']}",
         "RFM_CONFIG_FILES": str(ROOT / "configs" / "settings.py"),
-        "RFM_PREFIX": str(folder / "reframe"), "RFM_COLORIZE": "0",
-        "RFM_REPORT_FILE": str(folder / "report.json"), "RFM_ENABLE_RESULTS_STORAGE": "0",
-        "UNDERSTUDY_PATH": str(folder / "site"), "UNDERSTUDY_OUTPUT": str(folder / "out"),
+        "RFM_PREFIX": str(folder / "reframe"),
+        "RFM_COLORIZE": "0",
+        "RFM_REPORT_FILE": str(folder / "report.json"),
+        "RFM_ENABLE_RESULTS_STORAGE": "0",
+        "UNDERSTUDY_PATH": str(folder / "site"),
+        "UNDERSTUDY_OUTPUT": str(folder / "out"),
         **variables,
-    }  # fmt: skip
-    command = [str(Path(sys.executable).parent / "reframe"), "-c",
-               str(ROOT / "checks" / "transfer.py"), "--system=localhost:tmpfs",
-               "-E", "application == 'mine'", *arguments]  # fmt: skip
+    }
+    command = [
+        str(Path(sys.executable).parent / "reframe"),
+        "-c",
+        str(ROOT / "checks" / "transfer.py"),
+        "--system=localhost:tmpfs",
+        "-E",
+        "application == 'mine'",
+        *arguments,
+    ]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -369,18 +430,28 @@ def site(tmp_path: Path) -> Path:
             n = 1 + 2 * dump + rank
             names[n] = b"/scratch/run/dump.%d.%d" % (dump, rank)
             start_s = 0.1 + 0.1 * dump
-            posix.append({
-                "id": n, "rank": rank, "POSIX_OPENS": 1, "POSIX_WRITES": 1, "POSIX_FSYNCS": 1,
-                "POSIX_BYTES_WRITTEN": 1 << 20, "POSIX_MAX_BYTE_WRITTEN": (1 << 20) - 1,
-                "POSIX_SIZE_WRITE_100K_1M": 1, "POSIX_ACCESS1_ACCESS": 1 << 20,
-                "POSIX_ACCESS1_COUNT": 1, "POSIX_F_OPEN_START_TIMESTAMP": start_s,
-                "POSIX_F_OPEN_END_TIMESTAMP": start_s + 0.001,
-                "POSIX_F_WRITE_START_TIMESTAMP": start_s + 0.001,
-                "POSIX_F_WRITE_END_TIMESTAMP": start_s + 0.01,
-                "POSIX_F_CLOSE_START_TIMESTAMP": start_s + 0.01,
-                "POSIX_F_CLOSE_END_TIMESTAMP": start_s + 0.011,
-                "POSIX_F_WRITE_TIME": 0.009, "POSIX_F_META_TIME": 0.002,
-            })  # fmt: skip
+            posix.append(
+                {
+                    "id": n,
+                    "rank": rank,
+                    "POSIX_OPENS": 1,
+                    "POSIX_WRITES": 1,
+                    "POSIX_FSYNCS": 1,
+                    "POSIX_BYTES_WRITTEN": 1 << 20,
+                    "POSIX_MAX_BYTE_WRITTEN": (1 << 20) - 1,
+                    "POSIX_SIZE_WRITE_100K_1M": 1,
+                    "POSIX_ACCESS1_ACCESS": 1 << 20,
+                    "POSIX_ACCESS1_COUNT": 1,
+                    "POSIX_F_OPEN_START_TIMESTAMP": start_s,
+                    "POSIX_F_OPEN_END_TIMESTAMP": start_s + 0.001,
+                    "POSIX_F_WRITE_START_TIMESTAMP": start_s + 0.001,
+                    "POSIX_F_WRITE_END_TIMESTAMP": start_s + 0.01,
+                    "POSIX_F_CLOSE_START_TIMESTAMP": start_s + 0.01,
+                    "POSIX_F_CLOSE_END_TIMESTAMP": start_s + 0.011,
+                    "POSIX_F_WRITE_TIME": 0.009,
+                    "POSIX_F_META_TIME": 0.002,
+                }
+            )
     write_log(folder / "mine.darshan", nprocs=2, run_time_s=1.0, names=names, POSIX=posix)
     row = ROW | {"command": [str(built)], "inputs": "inputs", "original": "mine.darshan"}
     (folder / "mine.json").write_text(json.dumps(row))
@@ -392,8 +463,14 @@ def test_the_job_runs_the_arms_in_changing_order(site: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     [script] = [p.read_text() for p in (site / "reframe").rglob("rfm_job.sh")]
     made = re.findall(r"(?m)^mkdir -p (\S+)$", script)
-    assert made == ["application/0", "replica/0", "control/0", "replica/1", "control/1",
-                    "application/1"]  # fmt: skip
+    assert made == [
+        "application/0",
+        "replica/0",
+        "control/0",
+        "replica/1",
+        "control/1",
+        "application/1",
+    ]
     assert script.count('(cd "$dir/control" && mpirun -np 2 env ') == 2
     assert script.count('understudy-replay -w workload.json -o "$dir/replica"') == 2
     assert script.count("--time-scale 0.5") == 2

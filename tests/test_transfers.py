@@ -52,9 +52,16 @@ def test_a_bin_ends_where_darshan_ends_it() -> None:
     assert [bin_of(end + 1) for end in BIN_BYTES] == list(range(1, 10))
 
 
-@pytest.mark.parametrize("sizes", [
-    [65536] * 8, [96] * 3 + [272] * 3 + [1 << 20] * 12, [1, 46602, 44108], [1001, 1001], [0, 5],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [65536] * 8,
+        [96] * 3 + [272] * 3 + [1 << 20] * 12,
+        [1, 46602, 44108],
+        [1001, 1001],
+        [0, 5],
+    ],
+)
 def test_common_sizes_are_exact(sizes: list[int]) -> None:
     found = sizes_of(*counters(sizes))[0]
     for place in range(len(BINS)):
@@ -87,13 +94,16 @@ def test_calls_without_sizes_are_alike() -> None:
     assert sizes[0][3] == 100_000 and not histogram[1].any()
 
 
-@pytest.mark.parametrize(("calls", "opens", "moved", "small"), [
-    (328, 2, 5_633_842, 326),  # a restart file of LAMMPS, twice: a header and the atoms
-    (25, 1, 197_055, 0),  # copied in calls of 8 KiB
-    (160, 1, 160 * 16384 - 5, 0),
-    (352_008, 1, 4_272_389, 0),  # lines of text
-    (12, 1, 12 * 17_000, 0),  # too few to tell
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("calls", "opens", "moved", "small"),
+    [
+        (328, 2, 5_633_842, 326),  # a restart file of LAMMPS, twice: a header and the atoms
+        (25, 1, 197_055, 0),  # copied in calls of 8 KiB
+        (160, 1, 160 * 16384 - 5, 0),
+        (352_008, 1, 4_272_389, 0),  # lines of text
+        (12, 1, 12 * 17_000, 0),  # too few to tell
+    ],
+)
 def test_many_calls_of_standard_io_are_items_before_an_array_unless_they_fill_buffers(
     calls: int, opens: int, moved: int, small: int
 ) -> None:
@@ -122,8 +132,10 @@ def tally(*records: tuple[int, list[int], int], bins: int = 1) -> Tally:
 def test_the_largest_calls_are_the_collective_ones() -> None:
     made = tally((0, [96] * 3 + [272] * 6 + [2 << 20] * 12, 12))
     assert {key: int(kind.calls.sum()) for key, kind in made.kinds.items()} == {
-        (True, 5): 12, (False, 0): 3, (False, 1): 6,
-    }  # fmt: skip
+        (True, 5): 12,
+        (False, 0): 3,
+        (False, 1): 6,
+    }
 
 
 def test_states_have_as_many_calls_and_large_ones_grow() -> None:
@@ -158,8 +170,11 @@ def test_calls_that_no_number_of_states_divides_are_all_kept() -> None:
 
 def cut(moved: Any, ranks: Any, made: Tally, **more: Any) -> list[Piece]:
     usual: dict[str, Any] = {
-        "element": 1, "even": False, "transfer_bytes": 1000, "collective": False
-    }  # fmt: skip
+        "element": 1,
+        "even": False,
+        "transfer_bytes": 1000,
+        "collective": False,
+    }
     return pieces(moved, ranks, made, **(usual | more))
 
 
@@ -167,7 +182,7 @@ def of(found: list[Piece]) -> list[tuple[list[int], int, int | None, bool]]:
     return [
         (p.rows.tolist(), p.row_elements * p.element, p.transfer_bytes, p.collective)
         for p in found
-    ]  # fmt: skip
+    ]
 
 
 def test_without_calls_the_streams_transfer_size_holds() -> None:
@@ -235,8 +250,10 @@ def test_a_header_that_one_rank_reads_alone_may_be_the_largest_call() -> None:
     rows["sizes"][0, [1, 2, 4]] = [300, 3000, 200_000]
     made.add(rows, whole(0), 512)
     assert {key: int(kind.calls.sum()) for key, kind in made.kinds.items()} == {
-        (True, 1): 1024, (True, 2): 6656, (False, 4): 1,
-    }  # fmt: skip
+        (True, 1): 1024,
+        (True, 2): 6656,
+        (False, 4): 1,
+    }
 
 
 def test_a_rank_with_few_bytes_takes_part_in_collective_calls() -> None:
@@ -277,14 +294,22 @@ def test_the_bytes_of_every_rank_are_exact_whatever_the_counters_say() -> None:
         if not moved.any():
             continue
         records = [
-            (rng.randrange(blocks),
-             [int(10 ** rng.uniform(0, 6)) for _ in range(rng.randint(1, 9))], rng.randint(0, 3))
+            (
+                rng.randrange(blocks),
+                [int(10 ** rng.uniform(0, 6)) for _ in range(rng.randint(1, 9))],
+                rng.randint(0, 3),
+            )
             for _ in range(rng.randint(0, 12))
-        ]  # fmt: skip
+        ]
         found = cut(
-            moved, ranks, tally(*records, bins=blocks), element=element, even=rng.random() < 0.3,
-            transfer_bytes=rng.choice([8, 100, 1 << 20]), collective=rng.random() < 0.5,
-        )  # fmt: skip
+            moved,
+            ranks,
+            tally(*records, bins=blocks),
+            element=element,
+            even=rng.random() < 0.3,
+            transfer_bytes=rng.choice([8, 100, 1 << 20]),
+            collective=rng.random() < 0.5,
+        )
         sums = np.zeros(int(ranks.sum()), np.int64)
         for piece in found:
             assert piece.rows.any() and piece.row_elements >= 1
@@ -314,23 +339,36 @@ def own_files(path: Path, ranks: int, sizes: list[list[int]]) -> Workload:
         mine = sizes[rank % len(sizes)]
         histogram, values, times, moved = counters(mine)
         names[rank + 1] = b"/x/time step.%08d" % rank
-        records.append({
-            "id": rank + 1, "rank": rank, "POSIX_OPENS": 1, "POSIX_WRITES": len(mine),
-            "POSIX_BYTES_WRITTEN": int(moved[0]), "POSIX_MAX_BYTE_WRITTEN": int(moved[0]) - 1,
-            "POSIX_F_OPEN_START_TIMESTAMP": 1.0, "POSIX_F_WRITE_START_TIMESTAMP": 1.0,
-            "POSIX_F_WRITE_END_TIMESTAMP": 2.0,
-            **{f"POSIX_SIZE_WRITE_{b}": int(n) for b, n in zip(BINS, histogram[0], strict=True)},
-            **{f"POSIX_ACCESS{k + 1}_ACCESS": int(values[0, k]) for k in range(4)},
-            **{f"POSIX_ACCESS{k + 1}_COUNT": int(times[0, k]) for k in range(4)},
-        })  # fmt: skip
+        records.append(
+            {
+                "id": rank + 1,
+                "rank": rank,
+                "POSIX_OPENS": 1,
+                "POSIX_WRITES": len(mine),
+                "POSIX_BYTES_WRITTEN": int(moved[0]),
+                "POSIX_MAX_BYTE_WRITTEN": int(moved[0]) - 1,
+                "POSIX_F_OPEN_START_TIMESTAMP": 1.0,
+                "POSIX_F_WRITE_START_TIMESTAMP": 1.0,
+                "POSIX_F_WRITE_END_TIMESTAMP": 2.0,
+                **{
+                    f"POSIX_SIZE_WRITE_{b}": int(n)
+                    for b, n in zip(BINS, histogram[0], strict=True)
+                },
+                **{f"POSIX_ACCESS{k + 1}_ACCESS": int(values[0, k]) for k in range(4)},
+                **{f"POSIX_ACCESS{k + 1}_COUNT": int(times[0, k]) for k in range(4)},
+            }
+        )
     return darshan.read(write_log(path, nprocs=ranks, names=names, POSIX=records))
 
 
-@pytest.mark.parametrize("sizes", [
-    [[100, 900, 70_000], [100, 900, 70_000]],
-    [[50] * 4 + [70_000], [70_000], [400, 400, 90_000, 90_000]],
-    [[3, 3, 3], [50_000], [2_000] * 5],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [[100, 900, 70_000], [100, 900, 70_000]],
+        [[50] * 4 + [70_000], [70_000], [400, 400, 90_000, 90_000]],
+        [[3, 3, 3], [50_000], [2_000] * 5],
+    ],
+)
 def test_a_log_with_a_record_per_rank_gives_each_its_calls(
     sizes: list[list[int]], tmp_path: Path
 ) -> None:
@@ -340,9 +378,7 @@ def test_a_log_with_a_record_per_rank_gives_each_its_calls(
     wanted = [n for rank in range(12) for n in sizes[rank % len(sizes)]]
     assert found.count == len(wanted)
     assert stream.bytes == sum(wanted)
-    wrong = [
-        abs(n - sum(bin_of(w) == k for w in wanted)) for k, n in enumerate(found.sizes)
-    ]  # fmt: skip
+    wrong = [abs(n - sum(bin_of(w) == k for w in wanted)) for k, n in enumerate(found.sizes)]
     assert sum(wrong) / 2 <= 0.1 * len(wanted)
 
 

@@ -27,9 +27,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def night(
-    site: Path, number: int, speed: float, name: str = "n", *, failure: str | None = None,
+    site: Path,
+    number: int,
+    speed: float,
+    name: str = "n",
+    *,
+    failure: str | None = None,
     server: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """One session of a night from 2026-08-01 on."""
     time = datetime(2026, 8, 1, 1, 30) + timedelta(days=number)
 
@@ -39,8 +44,15 @@ def night(
         row["storage"]["server_version"] = server
 
     noise = random.Random(f"{number} {name}").lognormvariate(0, 0.03)
-    keep(site, f"s-{number}", number % 28 + 1, speed * noise, name=name, failure=failure,
-         change_row=change)  # fmt: skip
+    keep(
+        site,
+        f"s-{number}",
+        number % 28 + 1,
+        speed * noise,
+        name=name,
+        failure=failure,
+        change_row=change,
+    )
 
 
 def upgraded(site: Path, sessions: int = 30, loss: float = 0.2, name: str = "n") -> None:
@@ -80,8 +92,9 @@ def test_a_step_is_told_with_its_days_levels_and_upgrade(site: Path) -> None:
         r"^change: Replay n replica on star:disk, dump, bandwidth: \N{MINUS SIGN}(19|2\d) % "
         r"between 2026-08-15 and 2026-08-16, \d{3} → \d{3} MiB/s; "
         r"upgrade: storage.server_version: 2.15 → 2.16$",
-        done.stdout, re.M,
-    )  # fmt: skip
+        done.stdout,
+        re.M,
+    )
     assert "1 figure: 1 open change, 0 acknowledged, 0 drifts, 1 upgrade" in done.stdout
 
 
@@ -92,8 +105,9 @@ def test_a_drift_is_told_as_one_and_not_as_a_step_at_the_upgrade(site: Path) -> 
     assert re.search(
         r"^drift: .*: drift of \N{MINUS SIGN}(0.9|1.\d) % a session, \N{MINUS SIGN}[67].\d % a "
         r"week, \d{3} → \d{3} MiB/s from 2026-08-01 to 2026-09-09$",
-        done.stdout, re.M,
-    )  # fmt: skip
+        done.stdout,
+        re.M,
+    )
     assert (
         "change:" not in done.stdout and "0 open changes, 0 acknowledged, 1 drift" in done.stdout
     )
@@ -240,12 +254,27 @@ def test_a_time_that_grows_is_told_as_growing() -> None:
     dice = random.Random(1)
     values = [(0.2 if i >= 14 else 0.1) * dice.lognormvariate(0, 0.03) for i in range(28)]
     times = tuple(f"2026-08-{i + 1:02d}T01:00:00Z" for i in range(28))
-    found = trends.figure(Series(
-        subject=Subject(case="x", arm="replica", system="star", partition=None, producer="player",
-                        workload=None),
-        condition="", metric="elapsed_s", unit="s", stream=None, sessions=times, times=times,
-        values=tuple((1 / value,) for value in values), better="lower", repetition_s=None,
-    ))  # fmt: skip
+    found = trends.figure(
+        Series(
+            subject=Subject(
+                case="x",
+                arm="replica",
+                system="star",
+                partition=None,
+                producer="player",
+                workload=None,
+            ),
+            condition="",
+            metric="elapsed_s",
+            unit="s",
+            stream=None,
+            sessions=times,
+            times=times,
+            values=tuple((1 / value,) for value in values),
+            better="lower",
+            repetition_s=None,
+        )
+    )
     assert found.name == "x replica on star, elapsed time"
     (step,) = found.changes
     assert re.fullmatch(

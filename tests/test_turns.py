@@ -106,8 +106,15 @@ def test_turns_that_never_have_a_case_on_both_sides_are_no_nights(site: Path) ->
     turns(site, 8, 0.0)
     for number in range(1, 9):
         name = ("old", "new")[number % 2]
-        keep(site, f"{name}-{number}", 1, 0.5 + 0.5 * (name == "old"), hour=2, name="m",
-             change_row=of_turn(f"c/{number}", case="Replay m"))  # fmt: skip
+        keep(
+            site,
+            f"{name}-{number}",
+            1,
+            0.5 + 0.5 * (name == "old"),
+            hour=2,
+            name="m",
+            change_row=of_turn(f"c/{number}", case="Replay m"),
+        )
     found = json.loads(compare("old", "new", "--json").stdout)
     assert [one["case"] for one in found["verdicts"]] == ["Replay n"]
     assert {one["case"] for one in found["not_compared"]} == {"Replay m"}

@@ -53,8 +53,11 @@ def test_documents_and_what_is_wrong_with_edited_ones(path: Path) -> None:
     wrong = 0
     for container, key in rng.sample(spots := places(row), min(25, len(spots))):
         edited = copy.deepcopy(row)
-        other = next(c for (c, k), (o, _) in zip(places(edited), spots, strict=True)
-                     if o is container and k == key)  # fmt: skip
+        other = next(
+            c
+            for (c, k), (o, _) in zip(places(edited), spots, strict=True)
+            if o is container and k == key
+        )
         value = rng.choice([*ODD, "delete", "add"])
         if value == "delete":
             del other[key]

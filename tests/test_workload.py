@@ -59,8 +59,11 @@ def altered(key: Key, value: Any) -> str:
 
 
 BAD: list[tuple[Key, Any, str]] = [
-    (("schema",), "understudy/workload/3",
-     "schema: expected 'understudy/workload/2', got \"understudy/workload/3\""),
+    (
+        ("schema",),
+        "understudy/workload/3",
+        "schema: expected 'understudy/workload/2', got \"understudy/workload/3\"",
+    ),
     (("ranks",), 0, "ranks: expected at least 1, got 0"),
     (("ranks",), 1 << 31, "ranks: expected at most 2147483647, got 2147483648"),
     (("ranks",), "4", 'ranks: expected an integer of at most 64 bits, got "4"'),
@@ -74,43 +77,81 @@ BAD: list[tuple[Key, Any, str]] = [
     (("runtime_s",), -1, "runtime_s: expected at least 0, got -1"),
     (("runtime_s",), float("nan"), "runtime_s: expected a finite number, found NaN"),
     (("runtime_s",), float("inf"), "runtime_s: expected a finite number, found Infinity"),
-    (("name",), "a b", "name: expected letters, digits, '_', '.' and '-', a letter or digit "
-     'first, got "a b"'),
+    (
+        ("name",),
+        "a b",
+        "name: expected letters, digits, '_', '.' and '-', a letter or digit first, got \"a b\"",
+    ),
     (("name",), "x" * 101, "name: expected at most 100 characters, got "),
-    (("name",), "x\n", "name: expected letters, digits, '_', '.' and '-', a letter or digit "
-     'first, got "x\\n"'),
+    (
+        ("name",),
+        "x\n",
+        "name: expected letters, digits, '_', '.' and '-', a letter or digit first, got \"x\\n\"",
+    ),
     (("streams", 0, "name"), "x\n", "streams[0].name: expected letters, digits, '_', '.' and"),
     ((*V, "name"), "x\n", f"{AT_V}.name: expected letters, digits, '_', '.' and '-', a letter"),
     (("source", "notes"), [1], "source.notes[0]: expected a string, got 1"),
     (("scaling",), {"rule": "none"}, "scaling: key 'from_ranks' is missing, expected rule, fr"),
     (("scaling", "rule"), "odd", 'scaling.rule: expected one of none, strong, weak, got "odd"'),
-    (("scaling", "from_ranks"), 3,
-     "scaling.from_ranks: expected 4, the ranks, for the rule none, got 3"),
-    (("provenance", 0, "path"), "ranks",
-     'provenance[0].path: expected a JSON pointer, which starts with /, got "ranks"'),
+    (
+        ("scaling", "from_ranks"),
+        3,
+        "scaling.from_ranks: expected 4, the ranks, for the rule none, got 3",
+    ),
+    (
+        ("provenance", 0, "path"),
+        "ranks",
+        'provenance[0].path: expected a JSON pointer, which starts with /, got "ranks"',
+    ),
     (("provenance", 0, "how"), "", "provenance[0].how: expected at least 1 character, got "),
-    (("streams", 0, "transfer_bytes"), 1e30,
-     "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 1e+30"),
-    (("streams", 0, "transfer_bytes"), 1 << 63,
-     "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 922337203685477"),
+    (
+        ("streams", 0, "transfer_bytes"),
+        1e30,
+        "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 1e+30",
+    ),
+    (
+        ("streams", 0, "transfer_bytes"),
+        1 << 63,
+        "streams[0].transfer_bytes: expected an integer of at most 64 bits, got 922337203685477",
+    ),
     (("streams", 0, "collective"), 1, "streams[0].collective: expected true or false, got 1"),
-    (("streams", 0, "layout"), "many",
-     'streams[0].layout: expected one of shared, file-per-process, grouped, flood, got "many"'),
-    (("streams", 0, "layout"), "shared",
-     "streams[0].groups: expected null for the layout shared, got 2"),
-    (("streams", 0, "groups"), None,
-     "streams[0].groups: expected a number for the layout grouped, got null"),
+    (
+        ("streams", 0, "layout"),
+        "many",
+        'streams[0].layout: expected one of shared, file-per-process, grouped, flood, got "many"',
+    ),
+    (
+        ("streams", 0, "layout"),
+        "shared",
+        "streams[0].groups: expected null for the layout shared, got 2",
+    ),
+    (
+        ("streams", 0, "groups"),
+        None,
+        "streams[0].groups: expected a number for the layout grouped, got null",
+    ),
     (("streams", 0, "groups"), 5, "streams[0].groups: expected at most 4, the ranks, got 5"),
-    (("streams", 1, "name"), "checkpoint",
-     "streams: expected a name of its own for each, got 'checkpoint' twice"),
-    (("streams", 0, "dumps", 0, "time_s"), None,
-     "streams[0].dumps[0].time_s: expected a finite number, got null"),
-    (("streams", 0, "dumps", 1, "time_s"), 5,
-     "streams[0].dumps[2].time_s: expected at least 5, the time of the dump before, got 1.0"),
-    (("streams", 0, "dumps", 0, "variables", 1, "name"), "density",
-     "streams[0].dumps[0].variables: expected a name of its own for each, got 'density' twice"),
-    ((*V, "count"), 1 << 60,
-     "streams[0].dumps[0].variables: expected less than 2^63 bytes, got "),
+    (
+        ("streams", 1, "name"),
+        "checkpoint",
+        "streams: expected a name of its own for each, got 'checkpoint' twice",
+    ),
+    (
+        ("streams", 0, "dumps", 0, "time_s"),
+        None,
+        "streams[0].dumps[0].time_s: expected a finite number, got null",
+    ),
+    (
+        ("streams", 0, "dumps", 1, "time_s"),
+        5,
+        "streams[0].dumps[2].time_s: expected at least 5, the time of the dump before, got 1.0",
+    ),
+    (
+        ("streams", 0, "dumps", 0, "variables", 1, "name"),
+        "density",
+        "streams[0].dumps[0].variables: expected a name of its own for each, got 'density' twice",
+    ),
+    ((*V, "count"), 1 << 60, "streams[0].dumps[0].variables: expected less than 2^63 bytes, got "),
     ((*V, "type"), "f16", f"{AT_V}.type: expected one of byte, i8, u8, i16, "),
     ((*V, "shape"), [], f"{AT_V}.shape: expected a list of at least 1, got []"),
     ((*V, "shape"), [0], f"{AT_V}.shape[0]: expected at least 1, got 0"),
@@ -131,9 +172,12 @@ BAD: list[tuple[Key, Any, str]] = [
     (D, {"rule": "runs", "runs": [[0, 4]]}, f"{AT_D}.runs[0][0]: expected at least 1, got 0"),
     (D, {"rule": "runs", "runs": [[4, -1]]}, f"{AT_D}.runs[0][1]: expected at least 0, got -1"),
     (D, {"rule": "runs", "runs": [[3, 8]]}, f"{AT_D}: expected runs of 4 ranks in all, got 3"),
-    (D, {"rule": "runs", "runs": [[4, 1]]},
-     f"{AT_D}: expected runs of 32 rows in all, as shape[0], got 4"),
-]  # fmt: skip
+    (
+        D,
+        {"rule": "runs", "runs": [[4, 1]]},
+        f"{AT_D}: expected runs of 32 rows in all, as shape[0], got 4",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -151,16 +195,19 @@ def test_a_bad_descriptor_is_one_message(
     assert "\n" not in text and len(text) < 400 + len(str(path))
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("[]", "top level: expected an object, got []"),
-    ("3", "top level: expected an object, got 3"),
-    ("", "not JSON: Expecting value at line 1, column 1"),
-    ("nul", "not JSON: Expecting value at line 1, column 1"),
-    ('{"a": 1,\n "a": 2}', "key 'a' stands twice in one object"),
-    ("[" * 100_000, "nested more than 50 levels deep"),
-    ("[" * 51 + "]" * 51, "[0][0][0][0][0][0][0][0][0][0]: nested more than 50 levels deep"),
-    ("1" * 5000, "expected a finite number, found an integer of more than 308 digits"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "top level: expected an object, got []"),
+        ("3", "top level: expected an object, got 3"),
+        ("", "not JSON: Expecting value at line 1, column 1"),
+        ("nul", "not JSON: Expecting value at line 1, column 1"),
+        ('{"a": 1,\n "a": 2}', "key 'a' stands twice in one object"),
+        ("[" * 100_000, "nested more than 50 levels deep"),
+        ("[" * 51 + "]" * 51, "[0][0][0][0][0][0][0][0][0][0]: nested more than 50 levels deep"),
+        ("1" * 5000, "expected a finite number, found an integer of more than 308 digits"),
+    ],
+)
 def test_what_is_no_descriptor_is_one_message(text: str, message: str) -> None:
     with pytest.raises(UnderstudyError) as error:
         parse(text, "w.json")
@@ -205,18 +252,31 @@ def test_a_variable_may_have_calls_of_its_own() -> None:
     assert made.to_text().count('"transfer_bytes": 96') == 1
     assert "null, " not in made.to_text().split('"variables"')[1]
     assert list(json.loads(made.to_text())["streams"][0]["dumps"][0]["variables"][1]) == [
-        "name", "label", "count", "type", "shape", "decomposition", "file"
-    ]  # fmt: skip
+        "name",
+        "label",
+        "count",
+        "type",
+        "shape",
+        "decomposition",
+        "file",
+    ]
     grown = scale(made, 8, "weak").streams[0].dumps[0].variables[0]
     assert (grown.transfer_bytes, grown.collective) == (96, False)
 
 
-@pytest.mark.parametrize(("key", "value", "message"), [
-    ("transfer_bytes", 0, "transfer_bytes: expected at least 1, got 0"),
-    ("transfer_bytes", "4MiB", "transfer_bytes: expected an integer of at most 64 bits or null"),
-    ("collective", 1, "collective: expected true or false or null, got 1"),
-    ("transfers", 1, "key 'transfers' is unknown, expected name, label, count, type, shape"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("transfer_bytes", 0, "transfer_bytes: expected at least 1, got 0"),
+        (
+            "transfer_bytes",
+            "4MiB",
+            "transfer_bytes: expected an integer of at most 64 bits or null",
+        ),
+        ("collective", 1, "collective: expected true or false or null, got 1"),
+        ("transfers", 1, "key 'transfers' is unknown, expected name, label, count, type, shape"),
+    ],
+)
 def test_bad_calls_of_a_variable_are_one_message(key: str, value: object, message: str) -> None:
     row = json.loads((ROOT / "workloads" / "n-1.json").read_text())
     row["streams"][0]["dumps"][0]["variables"][0][key] = value
@@ -232,17 +292,24 @@ def test_ranks_in_turns_make_no_collective_calls() -> None:
 
 
 def test_the_last_matching_entry_counts() -> None:
-    entries = [("/streams", "read"), ("/streams/*/dumps/*/time_s", "derived"),
-               ("/streams/1/dumps", "assumed")]  # fmt: skip
+    entries = [
+        ("/streams", "read"),
+        ("/streams/*/dumps/*/time_s", "derived"),
+        ("/streams/1/dumps", "assumed"),
+    ]
     made = replace(
         parse(json.dumps(GOOD), "w"),
         provenance=tuple(Provenance(path=p, origin=o, how="x") for p, o in entries),
     )
     for pointer, origin in (
-        ("/streams/0/dumps/3/time_s", "derived"), ("/streams/0/dumps/3", "read"),
-        ("/streams/1/dumps/3/time_s", "assumed"), ("/streams/1/name", "read"), ("/ranks", None),
-        ("/streams/10/dumps/0/time_s", "derived"), ("/streams/1x", "read"),
-    ):  # fmt: skip
+        ("/streams/0/dumps/3/time_s", "derived"),
+        ("/streams/0/dumps/3", "read"),
+        ("/streams/1/dumps/3/time_s", "assumed"),
+        ("/streams/1/name", "read"),
+        ("/ranks", None),
+        ("/streams/10/dumps/0/time_s", "derived"),
+        ("/streams/1x", "read"),
+    ):
         found = provenance_of(made, pointer)
         assert (found.origin if found else None) == origin, pointer
 
@@ -254,13 +321,23 @@ RANKS = [1, 2, 3, 4, 7, 8, 12, 31, 64, 100, 1000]
 
 def made_of(variable: Variable, ranks: int) -> Workload:
     stream = Stream(
-        name="s", role="output", operation="write", files="new", layout="shared", method="posix",
-        transfer_bytes=1 << 20, dumps=(Dump(time_s=0.5, variables=(variable,)),),
-    )  # fmt: skip
+        name="s",
+        role="output",
+        operation="write",
+        files="new",
+        layout="shared",
+        method="posix",
+        transfer_bytes=1 << 20,
+        dumps=(Dump(time_s=0.5, variables=(variable,)),),
+    )
     return Workload(
-        name="w", description="", ranks=ranks, streams=(stream,), source=Source(format="hand"),
+        name="w",
+        description="",
+        ranks=ranks,
+        streams=(stream,),
+        source=Source(format="hand"),
         provenance=(Provenance(path="/ranks", origin="assumed", how="chosen"),),
-    )  # fmt: skip
+    )
 
 
 def variable_of(scaled: Workload) -> Variable:
@@ -281,8 +358,13 @@ def unequal(ranks: int, seed: int) -> Variable:
     """Rows that differ between the ranks, some of them without any; the last two have some."""
     draw = random.Random(seed)
     rows = [draw.choice((0, draw.randrange(1000), 17)) for _ in range(ranks - 2)] + [9, 5][-ranks:]
-    return Variable(name="v", type="f64", shape=(sum(rows), 3), count=2,
-                    decomposition=runs((1, n) for n in rows))  # fmt: skip
+    return Variable(
+        name="v",
+        type="f64",
+        shape=(sum(rows), 3),
+        count=2,
+        decomposition=runs((1, n) for n in rows),
+    )
 
 
 @pytest.mark.parametrize("old", RANKS)
@@ -419,8 +501,9 @@ def test_even_is_the_default() -> None:
 )
 def test_a_grid_gives_each_rank_its_block(shape: tuple[int, ...], grid: tuple[int, ...]) -> None:
     """Against counting every element."""
-    variable = Variable(name="v", type="u8", shape=shape,
-                        decomposition=Decomposition(rule="grid", grid=grid))  # fmt: skip
+    variable = Variable(
+        name="v", type="u8", shape=shape, decomposition=Decomposition(rule="grid", grid=grid)
+    )
     ranks = 1
     for side in grid:
         ranks *= side
@@ -444,11 +527,19 @@ def test_a_grid_gives_each_rank_its_block(shape: tuple[int, ...], grid: tuple[in
 
 
 NAMES = [  # of variables and their counts, and whether they may be together
-    ({"v": 3, "v_1": 1}, False), ({"v_1": 1, "v": 3}, False), ({"v": 3, "v_3": 1}, True),
-    ({"v": 3, "v_01": 1}, True), ({"v": 3, "v_1": 2}, True), ({"v": 1, "v_0": 1}, True),
-    ({"v": 3, "v_1x": 1}, True), ({"v_1": 3, "v_1_2": 1}, False), ({"_": 1}, False),
-    ({"v\n": 1}, False), ({"v": 2, "v_-0": 1}, True), ({"v.": 1}, True),
-]  # fmt: skip
+    ({"v": 3, "v_1": 1}, False),
+    ({"v_1": 1, "v": 3}, False),
+    ({"v": 3, "v_3": 1}, True),
+    ({"v": 3, "v_01": 1}, True),
+    ({"v": 3, "v_1": 2}, True),
+    ({"v": 1, "v_0": 1}, True),
+    ({"v": 3, "v_1x": 1}, True),
+    ({"v_1": 3, "v_1_2": 1}, False),
+    ({"_": 1}, False),
+    ({"v\n": 1}, False),
+    ({"v": 2, "v_-0": 1}, True),
+    ({"v.": 1}, True),
+]
 
 
 @pytest.mark.parametrize(("counts", "good"), NAMES, ids=[repr(list(c)) for c, _ in NAMES])
@@ -473,6 +564,8 @@ def test_the_player_and_the_package_agree_on_names(
     path.write_text(text)
     done = subprocess.run(
         [program(), "-w", str(path), "-o", str(tmp_path / "out"), "--dry-run"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode == 0) is good, done.stderr

@@ -20,22 +20,39 @@ from understudy.paths import ROOT, where
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "workload-1").glob("*.json"))
 PLAIN = json.loads((ROOT / "proxies" / "tests" / "samples" / "single.json").read_text())
 VARIABLE = {
-    "name": "v", "label": "", "count": 1, "type": "f64", "shape": [40, 3],
-    "decomposition": {"rule": "even"}, "file": 0,
-}  # fmt: skip
+    "name": "v",
+    "label": "",
+    "count": 1,
+    "type": "f64",
+    "shape": [40, 3],
+    "decomposition": {"rule": "even"},
+    "file": 0,
+}
 
 
 def dump(**keys: Any) -> dict[str, Any]:
-    return {"time_s": 0.0, "duration_s": None, "overhead_bytes": None, "variables": [VARIABLE],
-            **keys}  # fmt: skip
+    return {
+        "time_s": 0.0,
+        "duration_s": None,
+        "overhead_bytes": None,
+        "variables": [VARIABLE],
+        **keys,
+    }
 
 
 def stream(**keys: Any) -> dict[str, Any]:
     plain = {k: v for k, v in PLAIN["streams"][0].items() if k != "dumps"}
     plain |= {
-        "name": "s", "operation": "write", "files": "new", "layout": "shared", "groups": None,
-        "method": "posix", "transfer_bytes": 96, "collective": False, "turns": False,
-    }  # fmt: skip
+        "name": "s",
+        "operation": "write",
+        "files": "new",
+        "layout": "shared",
+        "groups": None,
+        "method": "posix",
+        "transfer_bytes": 96,
+        "collective": False,
+        "turns": False,
+    }
     return plain | {"dumps": [dump()]} | keys
 
 
@@ -92,12 +109,23 @@ def test_every_kind_survives_a_round_trip(keys: dict[str, Any]) -> None:
 
 def test_what_is_the_default_is_not_written() -> None:
     given = {
-        "names": 1, "reopen": True, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
-        "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
-        "files_per_directory": None, "removes": False, "own_directories": False, "reads": None,
-        "dumps": [dump(operations=[], compute_s=0, continues=False,
-                       variables=[VARIABLE | {"at": None}])],
-    }  # fmt: skip
+        "names": 1,
+        "reopen": True,
+        "extends": None,
+        "order": {"rule": "consecutive"},
+        "passes": 1,
+        "pace": "burst",
+        "direct": False,
+        "sync_bytes": None,
+        "write_through": False,
+        "files_per_directory": None,
+        "removes": False,
+        "own_directories": False,
+        "reads": None,
+        "dumps": [
+            dump(operations=[], compute_s=0, continues=False, variables=[VARIABLE | {"at": None}])
+        ],
+    }
     assert made(stream(**given)) == made(stream())
     assert set(json.loads(made(stream(**given)).to_text())["streams"][0]) == set(stream())
 
@@ -124,27 +152,41 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"own_directories": "yes"}, 'own_directories: expected true or false, got "yes"'),
     ({"dumps": [dump(compute_s=-1)]}, "dumps[0].compute_s: expected at least 0, got -1"),
     ({"dumps": [dump(compute_s=None)]}, "dumps[0].compute_s: expected a finite number, got null"),
-    ({"layout": "flood", "dumps": [dump(compute_s=1)]}, "dumps[0].compute_s: expected 0, since "
-     "the layout is flood, got 1"),
+    (
+        {"layout": "flood", "dumps": [dump(compute_s=1)]},
+        "dumps[0].compute_s: expected 0, since the layout is flood, got 1",
+    ),
     ({"removes": True}, "removes: expected false, since the files are new and not rewrite"),
     ({"own_directories": True}, "own_directories: expected false, since the layout is neither"),
-    ({"pace": "steady", "dumps": [dump(duration_s=1, compute_s=1)]}, "dumps[0].compute_s: expec"
-     "ted 0, since the pace is steady, got 1"),
+    (
+        {"pace": "steady", "dumps": [dump(duration_s=1, compute_s=1)]},
+        "dumps[0].compute_s: expected 0, since the pace is steady, got 1",
+    ),
     ({"pace": "steady"}, "dumps[0].duration_s: expected more than 0, since the pace is steady"),
     ({"dumps": [dump(repeat={"count": 1, "period_s": 1})]}, "dumps[0].repeat.count: expected at"),
-    ({"dumps": [dump(repeat={"count": 2, "period_s": 0})]}, "dumps[0].repeat.period_s: expected "
-     "more than 0, got 0"),
+    (
+        {"dumps": [dump(repeat={"count": 2, "period_s": 0})]},
+        "dumps[0].repeat.period_s: expected more than 0, got 0",
+    ),
     ({"dumps": [dump(**EACH), dump(time_s=1.0)]}, "dumps[1].time_s: expected at least 2.0"),
     ({"dumps": [dump(variables=[])]}, "dumps[0].variables: expected a list of at least 1"),
-    ({"dumps": [dump(operations=[OP | {"runs": [[3, 1]]}])]},
-     "dumps[0].operations[0].runs: expected runs of 4 ranks in all, got 3"),
-    ({"dumps": [dump(operations=[OP | {"operation": "chmod"}])]},
-     "dumps[0].operations[0].operation: expected one of open, stat"),
-    ({"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic"}}])]},
-     "dumps[0].variables[0].decomposition: key 'block' is missing"),
-    ({"dumps": [dump(variables=[VARIABLE | {"count": 1 << 51}], **EACH)]},
-     "dumps: expected less than 2^63 bytes in all"),
-]  # fmt: skip
+    (
+        {"dumps": [dump(operations=[OP | {"runs": [[3, 1]]}])]},
+        "dumps[0].operations[0].runs: expected runs of 4 ranks in all, got 3",
+    ),
+    (
+        {"dumps": [dump(operations=[OP | {"operation": "chmod"}])]},
+        "dumps[0].operations[0].operation: expected one of open, stat",
+    ),
+    (
+        {"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic"}}])]},
+        "dumps[0].variables[0].decomposition: key 'block' is missing",
+    ),
+    (
+        {"dumps": [dump(variables=[VARIABLE | {"count": 1 << 51}], **EACH)]},
+        "dumps: expected less than 2^63 bytes in all",
+    ),
+]
 
 
 @pytest.mark.parametrize(("keys", "message"), BAD, ids=range(len(BAD)))
@@ -190,11 +232,15 @@ UNCONTINUED: list[tuple[dict[str, Any], str]] = [
     ({"layout": "flood"}, "dumps[1].continues: expected false, since the layout is flood"),
     ({"dumps": [dump(variables=[AT])]}, "dumps[0].variables[0].at: expected a variable in"),
     ({"dumps": [dump(), dump(time_s=1.0, variables=[AT])]}, "dumps[1].variables[0].at: expected"),
-    ({"dumps": [dump(), dump(variables=[AT | {"shape": [4, 3]}], **TURN)]},
-     "dumps[1].variables[0].at: expected a variable in the files with the same count"),
-    ({"dumps": [dump(), dump(variables=[AT | {"at": "v w"}], **TURN)]},
-     "dumps[1].variables[0].at: expected letters, digits"),
-]  # fmt: skip
+    (
+        {"dumps": [dump(), dump(variables=[AT | {"shape": [4, 3]}], **TURN)]},
+        "dumps[1].variables[0].at: expected a variable in the files with the same count",
+    ),
+    (
+        {"dumps": [dump(), dump(variables=[AT | {"at": "v w"}], **TURN)]},
+        "dumps[1].variables[0].at: expected letters, digits",
+    ),
+]
 
 
 @pytest.mark.parametrize(("keys", "message"), UNCONTINUED, ids=range(len(UNCONTINUED)))
@@ -215,10 +261,12 @@ READERS: list[tuple[dict[str, Any], str]] = [
     ({"layout": "file-per-process"}, "layout: expected that of the stream base"),
     ({"method": "mpiio"}, "method: expected posix, since it reads"),
     ({"dumps": [dump(variables=[VARIABLE | {"file": 1}])]}, "dumps: expected file indices below"),
-    ({"dumps": [dump(variables=[VARIABLE | {"shape": [41, 3]}])]},
-     "dumps[0].variables: expected at most 960 bytes of file 0 by then, got 984"),
+    (
+        {"dumps": [dump(variables=[VARIABLE | {"shape": [41, 3]}])]},
+        "dumps[0].variables: expected at most 960 bytes of file 0 by then, got 984",
+    ),
     ({"dumps": [dump(variables=[VARIABLE | {"at": "w"}])]}, "dumps[0].variables[0].at: expected"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("keys", "message"), READERS, ids=range(len(READERS)))
@@ -244,10 +292,16 @@ def test_what_is_read_and_written_in_turn_is_opened_and_stored_once() -> None:
     assert parse(scaled.to_text(), "scaled").streams[1].reads == "base"
 
 
-@pytest.mark.parametrize("keys", [
-    {"files": "rewrite"}, {"files": "update", "reopen": False}, {"files": "append"},
-    {"files": "update", "reopen": False, "names": 2},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"files": "rewrite"},
+        {"files": "update", "reopen": False},
+        {"files": "append"},
+        {"files": "update", "reopen": False, "names": 2},
+    ],
+    ids=str,
+)
 def test_files_are_open_between_repeated_dumps_as_between_others(keys: dict[str, Any]) -> None:
     turn = dump(time_s=4, continues=keys["files"] == "rewrite")
     base = only(**keys, dumps=[dump(**EACH), turn, dump(time_s=5, **EACH)])
@@ -313,8 +367,11 @@ def test_what_is_rewritten_is_stored_once() -> None:
 @pytest.mark.parametrize(("rows", "block"), [(40, 3), (24, 6), (2, 3), (12, 1), (13, 6)])
 def test_cyclic_rows_are_dealt_in_turn(rows: int, block: int) -> None:
     by_hand = [sum(1 for row in range(rows) if row // block % 4 == rank) for rank in range(4)]
-    shape = VARIABLE | {"shape": [rows], "type": "byte",
-                        "decomposition": {"rule": "cyclic", "block": block}}  # fmt: skip
+    shape = VARIABLE | {
+        "shape": [rows],
+        "type": "byte",
+        "decomposition": {"rule": "cyclic", "block": block},
+    }
     (entry,) = only(dumps=[dump(variables=[shape])]).dumps
     runs = entry.variables[0].rank_runs(4)
     assert [size for n, size in runs for _ in range(n)] == by_hand
@@ -334,8 +391,10 @@ def test_scaling_keeps_the_kinds(rule: str) -> None:
     new = scale(made(stream(files="rewrite", names=2, dumps=[entry])), 8, rule)
     again = parse(new.to_text(), "scaled").streams[0]
     assert (again.files, again.names, again.dumps[0].repeat) == (
-        "rewrite", 2, Repeat(count=5, period_s=0.5)
-    )  # fmt: skip
+        "rewrite",
+        2,
+        Repeat(count=5, period_s=0.5),
+    )
     assert again.bytes == 5 * 960 * (2 if rule == "weak" else 1)
     assert again.dumps[0].operations[0].count == (24 if rule == "weak" else 12)
 

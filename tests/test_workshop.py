@@ -67,9 +67,18 @@ TRACE = """\
 def test_a_trace_is_added_up_by_marks() -> None:
     truth = told(list(events(TRACE.splitlines(), 2, "/w")), 4, {}, {})
     assert truth.streams == {
-        "out:write": {"dumps": [150, 100], "names": 1, "ranks": 1, "calls": 3, "opens": 0,
-                      "steps": 2, "flags": [], "again": "", "order": "consecutive"}
-    }  # fmt: skip
+        "out:write": {
+            "dumps": [150, 100],
+            "names": 1,
+            "ranks": 1,
+            "calls": 3,
+            "opens": 0,
+            "steps": 2,
+            "flags": [],
+            "again": "",
+            "order": "consecutive",
+        }
+    }
     assert truth.operations == {"rename": 1, "sync": 1}
 
 

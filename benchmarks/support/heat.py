@@ -20,9 +20,12 @@ def table(rows: Sequence[str], heads: Sequence[str], of: Shares, form: str) -> I
 
 
 def draw(
-    path: Path, rows: Sequence[str], heads: Sequence[str], axis: str,
+    path: Path,
+    rows: Sequence[str],
+    heads: Sequence[str],
+    axis: str,
     panels: Sequence[tuple[str, Shares, float | None]],
-) -> None:  # fmt: skip
+) -> None:
     """An SVG with a heat map for each of (title, shares, limit): what is above the limit is red,
     and its scale ends there; without a limit it ends at 100 %."""
     import matplotlib
@@ -34,9 +37,12 @@ def draw(
 
     height = 1.2 + 0.32 * len(rows)
     figure, axes = pyplot.subplots(
-        len(panels), 1, figsize=(3.2 + 0.5 * len(heads), height * len(panels)), squeeze=False,
+        len(panels),
+        1,
+        figsize=(3.2 + 0.5 * len(heads), height * len(panels)),
+        squeeze=False,
         layout="constrained",
-    )  # fmt: skip
+    )
     for at, (title, shares, limit) in zip(axes[:, 0], panels, strict=True):
         colours = matplotlib.colormaps["Blues"].with_extremes(over=ABOVE)
         top = limit or FULL
@@ -47,6 +53,13 @@ def draw(
         at.set_xlabel(axis, fontsize=8)
         for (i, j), value in np.ndenumerate(shares):
             dark = value > 0.6 * top
-            at.text(j, i, f"{value:.1f}" if limit else f"{value:.0f}", ha="center", va="center",
-                    fontsize=7, color="white" if dark else "black")  # fmt: skip
+            at.text(
+                j,
+                i,
+                f"{value:.1f}" if limit else f"{value:.0f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if dark else "black",
+            )
     figure.savefig(path, metadata={"Date": None, "Creator": None})

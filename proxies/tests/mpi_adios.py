@@ -139,9 +139,7 @@ def invalid_input(player: Player) -> None:
     ]
     for given, words in cases:
         parameters = [x for parameter in given for x in ("-m", f"adios.{parameter}")]
-        refused(
-            player, 4, "-w", path, "-o", "data", "-a", "adios", *parameters, words=words
-        )  # fmt: skip
+        refused(player, 4, "-w", path, "-o", "data", "-a", "adios", *parameters, words=words)
     refused(player, 4, "-w", path, "-o", "data", "-a", "adios", "-c", words=("no collective",))
 
 

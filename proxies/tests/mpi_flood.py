@@ -41,9 +41,14 @@ CYCLIC = {"rule": "cyclic", "block": 4}
 def variable(name: str, shape: list[int], rule: Json, **more: object) -> Json:
     """Rows of bytes, each a file."""
     return {
-        "name": name, "label": "", "count": 1, "type": "byte", "shape": shape,
-        "decomposition": rule, "file": 0,
-    } | more  # fmt: skip
+        "name": name,
+        "label": "",
+        "count": 1,
+        "type": "byte",
+        "shape": shape,
+        "decomposition": rule,
+        "file": 0,
+    } | more
 
 
 def dump(
@@ -52,8 +57,11 @@ def dump(
     """A dump; operations by name as runs."""
     made = [{"operation": name, "runs": runs} for name, runs in (operations or {}).items()]
     return {
-        "time_s": time_s, "duration_s": None, "overhead_bytes": None, "variables": variables,
-    } | ({"operations": made} if made else {})  # fmt: skip
+        "time_s": time_s,
+        "duration_s": None,
+        "overhead_bytes": None,
+        "variables": variables,
+    } | ({"operations": made} if made else {})
 
 
 def workload_of(*streams: Json, ranks: int = RANKS) -> Json:
@@ -107,9 +115,11 @@ def writes(player: Player, method: str) -> None:
     for per_directory, rule in ((None, "consecutive"), (10, "shuffled"), (7, "strided")):
         order = {"rule": rule} | {"shuffled": {"seed": 5}, "strided": {"step": 3}}.get(rule, {})
         stream = FLOOD | {
-            "files_per_directory": per_directory, "order": order, "sync": rule == "strided",
+            "files_per_directory": per_directory,
+            "order": order,
+            "sync": rule == "strided",
             "dumps": [dump(FILES), dump(FILES, 0.1)],
-        }  # fmt: skip
+        }
         player.clear()
         common = ("-a", method, "--time-scale", 0, "--verify", "--restart", "--drop-cache")
         result = player.play(workload_of(stream), *common, "-k")
@@ -135,8 +145,9 @@ def writes(player: Player, method: str) -> None:
     expect(contents.count(contents[0]) == 3, "the order changed the contents")
     if method == "posix":
         expect(len(set(contents[0])) == 2 * FILES_OF_DUMP, "files have equal contents")
-        later = player.run(RANKS, "-w", player.folder / "workload.json", "--restart-from", "data",
-                           "--verify")  # fmt: skip
+        later = player.run(
+            RANKS, "-w", player.folder / "workload.json", "--restart-from", "data", "--verify"
+        )
         expect(later.status == 0, later.err)
     player.clear()
     player.play(workload_of(stream), "-a", method, "--time-scale", 0, "-i", 2)
@@ -148,10 +159,14 @@ def reads(player: Player, method: str) -> None:
     need_method(method)
     for files, epochs in (("new", 2), ("update", 3)):
         stream = FLOOD | {
-            "operation": "read", "role": "input", "files": files, "passes": 2,
-            "files_per_directory": 10, "order": {"rule": "shuffled", "seed": 1},
+            "operation": "read",
+            "role": "input",
+            "files": files,
+            "passes": 2,
+            "files_per_directory": 10,
+            "order": {"rule": "shuffled", "seed": 1},
             "dumps": [dump(FILES) | {"repeat": {"count": epochs, "period_s": 0.01}}],
-        }  # fmt: skip
+        }
         result = player.play(workload_of(stream), "-a", method, "--verify", "-k")
         size = dump_bytes(stream["dumps"][0])
         found = dumps_of(result)
@@ -191,9 +206,11 @@ def lines_of(player: Player) -> list[list[str]]:
 def shuffles(player: Player) -> None:
     """In each epoch every file is opened once, by other ranks and in another order than before."""
     stream = FLOOD | {
-        "operation": "read", "files": "update", "order": {"rule": "shuffled", "seed": 9},
+        "operation": "read",
+        "files": "update",
+        "order": {"rule": "shuffled", "seed": 9},
         "dumps": [dump([variable("v", [40, 10], EVEN)]) | {"repeat": {"count": 2, "period_s": 0}}],
-    }  # fmt: skip
+    }
     stream["dumps"][0]["repeat"]["period_s"] = 0.01
     path = player.describe(workload_of(stream))
     outcome = traced(player, "openat").run(RANKS, "-w", path, "-o", "data")
@@ -214,13 +231,23 @@ def shuffles(player: Player) -> None:
 
 
 STORM = {
-    "mkdir": [[1, 1], [2, 2]], "create": [[1, 12], [2, 0]], "open": [[3, 4]], "stat": [[3, 5]],
-    "seek": [[3, 3]], "sync": [[3, 2]], "rename": [[1, 3], [2, 0]], "unlink": [[1, 1], [2, 0]],
-}  # fmt: skip
+    "mkdir": [[1, 1], [2, 2]],
+    "create": [[1, 12], [2, 0]],
+    "open": [[3, 4]],
+    "stat": [[3, 5]],
+    "seek": [[3, 3]],
+    "sync": [[3, 2]],
+    "rename": [[1, 3], [2, 0]],
+    "unlink": [[1, 1], [2, 0]],
+}
 CALLS = {
-    "mkdir": r"mkdir(at)?\(", "rename": r"rename(at2?)?\(", "unlink": r"unlink(at)?\(",
-    "stat": r"(newfstatat|stat)\(", "seek": r"lseek\(", "sync": r"fsync\(",
-}  # fmt: skip
+    "mkdir": r"mkdir(at)?\(",
+    "rename": r"rename(at2?)?\(",
+    "unlink": r"unlink(at)?\(",
+    "stat": r"(newfstatat|stat)\(",
+    "seek": r"lseek\(",
+    "sync": r"fsync\(",
+}
 
 
 def counts_of(operations: dict[str, Json]) -> dict[str, int]:
@@ -230,8 +257,11 @@ def counts_of(operations: dict[str, Json]) -> dict[str, int]:
 
 def operations(player: Player) -> None:
     """Each operation is made as often as described, on data files where there are any."""
-    data = {"name": "data", "layout": "file-per-process",
-            "dumps": [dump([variable("v", [9, 100], EVEN)], operations=STORM)]}  # fmt: skip
+    data = {
+        "name": "data",
+        "layout": "file-per-process",
+        "dumps": [dump([variable("v", [9, 100], EVEN)], operations=STORM)],
+    }
     path = player.describe(workload_of(data))
     calls = "openat,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,stat,newfstatat,lseek"
     outcome = traced(player, calls + ",fsync").run(RANKS, "-w", path, "-o", "data", "-k")
@@ -261,19 +291,25 @@ def storms(player: Player, method: str) -> None:
     """Storms of metadata without data, over several dumps, with all methods; nothing is left."""
     need_method(method)
     storm = {
-        "name": "storm", "layout": "shared", "files_per_directory": 8, "role": "checkpoint",
+        "name": "storm",
+        "layout": "shared",
+        "files_per_directory": 8,
+        "role": "checkpoint",
         "dumps": [
             dump([], 0.0, {"create": [[2, 20], [1, 4]]}),
             dump([], 0.1, {"stat": [[3, 50]], "open": [[3, 10]], "rename": [[2, 20], [1, 4]]}),
             dump([], 0.2, {"unlink": [[2, 15], [1, 4]]}),
         ],
-    }  # fmt: skip
+    }
     # Removes and renames more than it creates, which must be there before.
     lacks = storm | {
-        "name": "lacks", "files_per_directory": None,
-        "dumps": [dump([], 0.0, {"unlink": [[3, 4]], "rename": [[1, 9], [2, 0]]}),
-                  dump([], 0.1, {"stat": [[3, 1]]})],
-    }  # fmt: skip
+        "name": "lacks",
+        "files_per_directory": None,
+        "dumps": [
+            dump([], 0.0, {"unlink": [[3, 4]], "rename": [[1, 9], [2, 0]]}),
+            dump([], 0.1, {"stat": [[3, 1]]}),
+        ],
+    }
     flood = FLOOD | {"dumps": [dump(FILES, 0.0, {"stat": [[3, 30]], "open": [[3, 2]]})]}
     made = workload_of(storm, lacks, flood)
     result = player.play(made, "-a", method, "--time-scale", 0, "-k")
@@ -342,9 +378,10 @@ def goes_past_the_cache(player: Player) -> None:
 def stops_cleanly(player: Player) -> None:
     """What a stopped run has made goes, a stranger's file in its directories stays."""
     stream = FLOOD | {
-        "files_per_directory": 10, "order": {"rule": "shuffled", "seed": 2},
+        "files_per_directory": 10,
+        "order": {"rule": "shuffled", "seed": 2},
         "dumps": [dump(FILES, 0.0, {"create": [[3, 3]], "mkdir": [[3, 2]]}), dump(FILES, 60.0)],
-    }  # fmt: skip
+    }
     path = player.describe(workload_of(stream))
     process = player.start(RANKS, "-w", path, "-o", "data", "-O", "no.json")
     folder = player.folder / "data"
@@ -385,9 +422,9 @@ def invalid_input(player: Player) -> None:
     huge.write_text(json.dumps(workload_of(FLOOD | {"dumps": [dump([rows])]})))
     storm = player.folder / "storm.json"
     free = os.statvfs(player.folder).f_favail
-    storm.write_text(json.dumps(workload_of(
-        {"dumps": [dump([], operations={"create": [[3, free]]})]}
-    )))  # fmt: skip
+    storm.write_text(
+        json.dumps(workload_of({"dumps": [dump([], operations={"create": [[3, free]]})]}))
+    )
     cases: list[tuple[tuple[object, ...], tuple[str, ...]]] = [
         ((path, "-c"), ("--collective", "flood")),
         ((other,), ("streams[0].dumps", "dump 1", "dump 0")),

@@ -29,8 +29,15 @@ WHOLE_BYTES = 30 * 37 * 8
 
 def dump(time_s: float = 0.0, rows: int = 30, **keys: Any) -> Json:
     """A dump of rows of 296 bytes, not a multiple of a page or of a transfer."""
-    variable = {"name": "v", "label": "", "count": 1, "type": "f64", "shape": [rows, 37],
-                "decomposition": {"rule": "even"}, "file": 0}  # fmt: skip
+    variable = {
+        "name": "v",
+        "label": "",
+        "count": 1,
+        "type": "f64",
+        "shape": [rows, 37],
+        "decomposition": {"rule": "even"},
+        "file": 0,
+    }
     row = {"time_s": time_s, "duration_s": None, "overhead_bytes": None, "variables": [variable]}
     return row | keys
 
@@ -38,10 +45,18 @@ def dump(time_s: float = 0.0, rows: int = 30, **keys: Any) -> Json:
 def stream(name: str, **keys: Any) -> Json:
     plain = {k: v for k, v in sample("single")["streams"][0].items() if k != "dumps"}
     plain |= {
-        "name": name, "role": "output", "operation": "write", "files": "new", "layout": "shared",
-        "groups": None, "method": "posix", "transfer_bytes": 700, "collective": False,
-        "sync": False, "turns": False,
-    }  # fmt: skip
+        "name": name,
+        "role": "output",
+        "operation": "write",
+        "files": "new",
+        "layout": "shared",
+        "groups": None,
+        "method": "posix",
+        "transfer_bytes": 700,
+        "collective": False,
+        "sync": False,
+        "turns": False,
+    }
     return plain | {"dumps": [dump()]} | keys
 
 
@@ -54,8 +69,20 @@ def plain(described: Json) -> Json:
     """The same bytes in new files, in even blocks, one transfer after the other."""
     made = copy.deepcopy(described)
     for one in made["streams"]:
-        for key in ("names", "reopen", "extends", "order", "passes", "pace", "direct", "reads",
-                    "sync_bytes", "write_through", "removes", "own_directories"):  # fmt: skip
+        for key in (
+            "names",
+            "reopen",
+            "extends",
+            "order",
+            "passes",
+            "pace",
+            "direct",
+            "reads",
+            "sync_bytes",
+            "write_through",
+            "removes",
+            "own_directories",
+        ):
             one.pop(key, None)
         one["files"] = "new"
         for row in one["dumps"]:
@@ -156,9 +183,17 @@ def grown(player: Player, method: str) -> None:
         if again:
             expect(not any(operations(d, "sync") for d in dumps), f"{name}: flushed")
     if method in BYTE_METHODS:
-        _, wanted = kept(player, described | {"streams": [
-            {k: v for k, v in one.items() if k != "reopen"} for one in described["streams"]
-        ]}, "--time-scale", 0)  # fmt: skip
+        _, wanted = kept(
+            player,
+            described
+            | {
+                "streams": [
+                    {k: v for k, v in one.items() if k != "reopen"} for one in described["streams"]
+                ]
+            },
+            "--time-scale",
+            0,
+        )
         expect(files == wanted, "files differ from those that stay open")
         expect(len(files) == 1 + 1 + RANKS + 2, f"files {sorted(files)}")
     for one in described["streams"]:
@@ -184,8 +219,9 @@ def refused(player: Player) -> None:
 def smaller(player: Player) -> None:
     """A smaller dump shortens a rewritten file, and leaves the rest of an updated one."""
     dumps = [dump(0.0), dump(0.1, rows=10)]
-    described = workload(stream("r", files="rewrite", dumps=dumps),
-                         stream("u", files="update", dumps=dumps))  # fmt: skip
+    described = workload(
+        stream("r", files="rewrite", dumps=dumps), stream("u", files="update", dumps=dumps)
+    )
     _, files = kept(player, described, "--verify")
     _, wanted = kept(player, plain(described))
     expect(files["r.000000"] == wanted["r.000001"], "the rewritten file is not the last dump")
@@ -194,9 +230,17 @@ def smaller(player: Player) -> None:
     result = player.play(described, "--restart", "--restart-stream", "r")
     expect(result["repetitions"][0]["streams"][2]["name"] == "r-restart", "no restart")
     outcome = player.run(
-        RANKS, "-w", player.describe(described), "-o", "data", "--restart", "--restart-stream",
-        "r", "--restart-dump", 0,
-    )  # fmt: skip
+        RANKS,
+        "-w",
+        player.describe(described),
+        "-o",
+        "data",
+        "--restart",
+        "--restart-stream",
+        "r",
+        "--restart-dump",
+        0,
+    )
     expect("overwrites that dump later, expected 1 to 1" in outcome.message(), outcome.err)
 
 
@@ -211,10 +255,11 @@ def extended(player: Player) -> None:
     for files in ("new", "rewrite"):
         described = workload(
             stream("head", method="stdio", files=files, dumps=head),
-            stream("body", method="mpiio", files=files, dumps=body, extends="head",
-                   collective=True),
+            stream(
+                "body", method="mpiio", files=files, dumps=body, extends="head", collective=True
+            ),
             stream("tail", method="posix", files=files, dumps=head, extends="body"),
-        )  # fmt: skip
+        )
         result, found = kept(player, described, "--verify")
         expect(result["verification"]["wrong_bytes"] == 0, "wrong bytes")
         _, apart = kept(player, plain(described))
@@ -270,15 +315,30 @@ def calls(player: Player) -> None:
     """Passes, flushes within a dump and writes to storage make the calls that they should."""
     described = workload(
         stream("read", operation="read", passes=3),
-        stream("again", operation="read", files="update", names=2,
-               dumps=[dump(repeat={"count": 6, "period_s": 0.1})]),
+        stream(
+            "again",
+            operation="read",
+            files="update",
+            names=2,
+            dumps=[dump(repeat={"count": 6, "period_s": 0.1})],
+        ),
         stream("flush", sync_bytes=1400),
-        stream("together", sync_bytes=1400, method="mpiio",
-               dumps=[dump(variables=[dump()["variables"][0] | {"decomposition": {
-                   "rule": "runs", "runs": [[1, 20], [1, 10], [1, 0]]}}])]),
+        stream(
+            "together",
+            sync_bytes=1400,
+            method="mpiio",
+            dumps=[
+                dump(
+                    variables=[
+                        dump()["variables"][0]
+                        | {"decomposition": {"rule": "runs", "runs": [[1, 20], [1, 10], [1, 0]]}}
+                    ]
+                )
+            ],
+        ),
         stream("through", write_through=True),
         stream("wide", layout="file-per-process", order=ORDERS["shuffled"], sync_bytes=1),
-    )  # fmt: skip
+    )
     result, files = kept(player, described, "--verify", "--time-scale", 0)
     (read,) = played(result, "read")
     expect(read["bytes"] == 3 * WHOLE_BYTES == read["described_bytes"], f"read {read['bytes']}")
@@ -328,10 +388,17 @@ def own(player: Player) -> None:
     """The files of each rank, or group, lie in a directory of their own, and nothing is left."""
     described = workload(
         stream("s", layout="file-per-process", own_directories=True),
-        stream("g", layout="grouped", groups=2, own_directories=True, files="rewrite",
-               removes=True, dumps=SERIES),
+        stream(
+            "g",
+            layout="grouped",
+            groups=2,
+            own_directories=True,
+            files="rewrite",
+            removes=True,
+            dumps=SERIES,
+        ),
         stream("r", layout="file-per-process", own_directories=True, operation="read"),
-    )  # fmt: skip
+    )
     result, files = kept(player, described, "--verify", "--time-scale", 0)
     expect(result["verification"]["wrong_bytes"] == 0, f"{result['verification']}")
     wanted = {f"{s}.d{r}/{s}.000000.{r:08d}" for s in "sr" for r in range(RANKS)}
@@ -397,8 +464,12 @@ def in_turn(player: Player, method: str) -> None:
     for name, keys in kinds.items():
         base = stream(name, dumps=[*life, *later], method=method, **keys)
         layout = {k: base[k] for k in ("layout", "groups", "method")}
-        streams += [base, stream(f"{name}-read", operation="read", files="update", reads=name,
-                                 dumps=reads, **layout)]  # fmt: skip
+        streams += [
+            base,
+            stream(
+                f"{name}-read", operation="read", files="update", reads=name, dumps=reads, **layout
+            ),
+        ]
     result, files = kept(player, workload(*streams), "--verify", "--time-scale", 0)
     lasting = sum(2 if name in ("turn", "new") else 1 for name in kinds)
     expect(
@@ -430,9 +501,16 @@ def lent(player: Player, method: str) -> None:
         streams.append(base)
         for number, times in enumerate(((0.1, 0.4), (0.3, 0.5, 0.6))):
             streams.append(
-                stream(f"{name}-read-{number}", operation="read", files="update", reads=name,
-                       dumps=[dump(t) for t in times], method=method, **layout)
-            )  # fmt: skip
+                stream(
+                    f"{name}-read-{number}",
+                    operation="read",
+                    files="update",
+                    reads=name,
+                    dumps=[dump(t) for t in times],
+                    method=method,
+                    **layout,
+                )
+            )
     described = workload(*streams)
     result = player.play(described, "--verify", "--time-scale", 0)
     expect(result["verification"]["wrong_bytes"] == 0, f"{result['verification']}")
@@ -453,12 +531,17 @@ def lent(player: Player, method: str) -> None:
 def in_turn_restart(player: Player) -> None:
     """A restart reads a dump that continues where it is."""
     old = ("a",)
-    dumps = [dump(0.0, variables=pieces("a", "b")),
-             dump(0.1, variables=pieces("a", "c", again=old), continues=True)]  # fmt: skip
+    dumps = [
+        dump(0.0, variables=pieces("a", "b")),
+        dump(0.1, variables=pieces("a", "c", again=old), continues=True),
+    ]
     result = player.play(
-        workload(stream("s", role="checkpoint", files="rewrite", dumps=dumps)), "--restart",
-        "--verify", "--time-scale", 0,
-    )  # fmt: skip
+        workload(stream("s", role="checkpoint", files="rewrite", dumps=dumps)),
+        "--restart",
+        "--verify",
+        "--time-scale",
+        0,
+    )
     moved = [d["bytes"] for d in played(result, "s-restart")]
     expect(moved == [2 * WHOLE_BYTES], f"restart: {moved}")
 
@@ -466,13 +549,22 @@ def in_turn_restart(player: Player) -> None:
 def at_appended(player: Player) -> None:
     """What is read of an appended file may be what any dump before has written."""
     described = workload(
-        stream("s", files="append",
-               dumps=[dump(variables=pieces("a")), dump(0.2, variables=pieces("b"))]),
-        stream("r", operation="read", files="update", reads="s", dumps=[
-            dump(0.3, variables=pieces("b", again=("b",))),
-            dump(0.4, variables=pieces("a", again=("a",))),
-        ]),
-    )  # fmt: skip
+        stream(
+            "s",
+            files="append",
+            dumps=[dump(variables=pieces("a")), dump(0.2, variables=pieces("b"))],
+        ),
+        stream(
+            "r",
+            operation="read",
+            files="update",
+            reads="s",
+            dumps=[
+                dump(0.3, variables=pieces("b", again=("b",))),
+                dump(0.4, variables=pieces("a", again=("a",))),
+            ],
+        ),
+    )
     result = player.play(described, "--verify", "--time-scale", 0)
     moved = [d["bytes"] for d in played(result, "r")]
     expect(moved == 2 * [WHOLE_BYTES], f"read {moved}")
@@ -502,8 +594,13 @@ def repeated(player: Player) -> None:
     path = player.describe(described)
     outcome = player.run(RANKS, "-w", path, "-o", "data", "--dry-run")
     lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
-    for line in ("dumps 50, rewritten", "files 1", f"bytes {50 * WHOLE_BYTES}",
-                 f"bytes on storage {WHOLE_BYTES}", "last dump due 99.000 s"):  # fmt: skip
+    for line in (
+        "dumps 50, rewritten",
+        "files 1",
+        f"bytes {50 * WHOLE_BYTES}",
+        f"bytes on storage {WHOLE_BYTES}",
+        "last dump due 99.000 s",
+    ):
         expect(line in lines, f"{line!r} is missing in {outcome.out}")
     result = player.play(described, "--time-scale", 0)
     expect(len(played(result, "s")) == 50, "dumps are missing")

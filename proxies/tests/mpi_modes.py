@@ -229,9 +229,16 @@ def computes(player: Player) -> None:
             result = player.play(late, *(("--compute", asked) if asked else ()), "--time-scale", 0)
             expect(result["repetitions"][0]["elapsed_s"] < 250, "a pause at time scale 0")
     refused(
-        player, 1, "-w", player.describe(sample("single")), "-o", "data", "--compute", "pray",
+        player,
+        1,
+        "-w",
+        player.describe(sample("single")),
+        "-o",
+        "data",
+        "--compute",
+        "pray",
         words=("--compute pray", "sleep, busy or stencil"),
-    )  # fmt: skip
+    )
 
 
 def hdf5_options(player: Player, layout: str) -> None:
@@ -316,8 +323,11 @@ def direct_is_direct(player: Player) -> None:
     trace = ["strace", "-f", "-e", "trace=openat,pwrite64", "-o", "trace"]
     done = subprocess.run(
         [*trace, str(player.program), "-w", str(path), "-o", "data", "-m", "posix.direct=yes"],
-        cwd=player.folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=player.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     expect(done.returncode == 0, done.stderr)
     lines = (player.folder / "trace").read_text().splitlines()
     opened = [x for x in lines if "O_DIRECT" in x and '"one.000000' in x]
@@ -343,9 +353,12 @@ def one_rank(rows: int) -> Json:
 
 
 def traced_file(
-    player: Player, trace: tuple[str, ...], workload: Json, *arguments: object,
+    player: Player,
+    trace: tuple[str, ...],
+    workload: Json,
+    *arguments: object,
     name: str = "one.000000",
-) -> "subprocess.CompletedProcess[str]":  # fmt: skip
+) -> "subprocess.CompletedProcess[str]":
     """A run of one rank under strace, whose lines about its first file are in ./trace."""
     need_strace()
     player.clear()
@@ -357,8 +370,11 @@ def traced_file(
     command += [str(player.program), "-w", str(path)]
     return subprocess.run(
         [*command, "-o", "data", *map(str, arguments)],
-        cwd=player.folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=player.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def stdio_writes_only(player: Player) -> None:
@@ -631,7 +647,7 @@ def invalid_input(player: Player) -> None:
         (4, (path, *to, "-m", "direct"), ("--method-option direct", "METHOD.OPTION=VALUE")),
         (4, (path, *to, "-m", ""), ("--method-option", "METHOD.OPTION=VALUE")),
         (4, (path, *to, "-a", "null", "-m", "posix.direct=yes"), ("no stream is played",)),
-    ]  # fmt: skip
+    ]
     if player.methods(["hdf5"]):
         chunk = ("-a", "hdf5", "-m", "hdf5.chunk=4KiB", "-m", "hdf5.deflate=1")
         cases += [
@@ -641,7 +657,7 @@ def invalid_input(player: Player) -> None:
             (4, (path, *to, *chunk), ("streams[0] (field)", "collective calls", "--collective")),
             (4, (path, *to, *chunk[:2], "-m", "hdf5.libver=v18"), ("earliest or latest",)),
             (4, (path, *to, *chunk[:2], "-m", "hdf5.flush=x"), ("state or never",)),
-        ]  # fmt: skip
+        ]
     for ranks, (workload, *arguments), words in cases:
         refused(player, ranks, "-w", workload, *arguments, words=words)
     print(f"{len(cases)} errors")
@@ -657,8 +673,11 @@ def no_direct_io(player: Player) -> None:
     command = [*trace, str(player.program), "-w", str(path), "-o", "data", "-a", "posix"]
     done = subprocess.run(
         [*command, "-m", "posix.direct=read"],
-        cwd=player.folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=player.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     expect("INJECTED" in (player.folder / "trace").read_text(), f"no error: {done.stderr}")
     expect(done.returncode == 2, f"status {done.returncode}: {done.stderr}")
     message = "--method-option posix.direct=read: the file system of data cannot bypass the cache"

@@ -205,9 +205,16 @@ def updated_file_becomes_a_link(player: Player) -> None:
 
 
 def planted_in(
-    player: Player, workload: Json, options: tuple[str, ...], rank: int, turn: int, name: str,
-    at: str, link: bool, method: str,
-) -> None:  # fmt: skip
+    player: Player,
+    workload: Json,
+    options: tuple[str, ...],
+    rank: int,
+    turn: int,
+    name: str,
+    at: str,
+    link: bool,
+    method: str,
+) -> None:
     """A link or a file that takes the place in the moment of an open is not written to."""
     library = os.environ["UND_PLANT"]
     for left in ("data", "foreign"):
@@ -223,13 +230,19 @@ def planted_in(
     place = player.folder / "data" / at
     is_directory = name != at
     plant = {
-        "RANK": rank, "NAME": name, "TURN": turn, "AT": place, "AWAY": away,
-    } | ({"WITH": foreign if is_directory else mine} if link else {})  # fmt: skip
+        "RANK": rank,
+        "NAME": name,
+        "TURN": turn,
+        "AT": place,
+        "AWAY": away,
+    } | ({"WITH": foreign if is_directory else mine} if link else {})
     environment = {f"PLANT_{key}": str(value) for key, value in plant.items()}
     planting = Player(
-        program=player.program, mpiexec=player.mpiexec, folder=player.folder,
+        program=player.program,
+        mpiexec=player.mpiexec,
+        folder=player.folder,
         environment=environment | {"LD_PRELOAD": library},
-    )  # fmt: skip
+    )
     path = player.describe(workload)
     outcome = planting.run(workload["ranks"], "-w", path, "-o", "data", "-a", method, *options)
     where = f"{method}, {name} in turn {turn} of rank {rank}"

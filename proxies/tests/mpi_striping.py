@@ -88,8 +88,11 @@ def applies(player: Player, kind: str, method: str) -> None:
 
 def applies_to_appended(player: Player, kind: str) -> None:
     """Files that several dumps write to are looked at once, whether they stay open or not."""
-    for keys in ({"files": "append"}, {"files": "append", "reopen": True},
-                 {"files": "update", "reopen": False}):  # fmt: skip
+    for keys in (
+        {"files": "append"},
+        {"files": "append", "reopen": True},
+        {"files": "update", "reopen": False},
+    ):
         described = workload()
         described["streams"][0] |= keys
         result = on(player, kind).play(described, "-i", 2, *LAYOUT)

@@ -142,13 +142,20 @@ def other_programs(player: Player) -> None:
     (player.folder / "full" / WORD).touch()
     cases: dict[str, list[tuple[str, ...]]] = {
         "storage": [
-            (WORD,), (f"--{WORD}",), ("--stripe-size", WORD, "."), ("--stripe-count", WORD, "."),
-            ("--stripe-targets", WORD, "."), ("--stripe-pool", WORD, "."),
+            (WORD,),
+            (f"--{WORD}",),
+            ("--stripe-size", WORD, "."),
+            ("--stripe-count", WORD, "."),
+            ("--stripe-targets", WORD, "."),
+            ("--stripe-pool", WORD, "."),
         ],
         "darshan-shutdown": [
-            (f"--{WORD}",), (WORD, "-o", ".", "-O", "x"), ("--samples", WORD), ("--warm-up", WORD),
+            (f"--{WORD}",),
+            (WORD, "-o", ".", "-O", "x"),
+            ("--samples", WORD),
+            ("--warm-up", WORD),
         ],
-    }  # fmt: skip
+    }
     for name, given in cases.items():
         program = replace(player, program=player.program.with_name(f"understudy-{name}"))
         for words in given:

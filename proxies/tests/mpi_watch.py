@@ -25,9 +25,14 @@ def plain(*times_s: float) -> Json:
     [stream] = workload["streams"]
     stream["transfer_bytes"] = TRANSFER_BYTES
     variable = {
-        "name": "data", "label": "", "count": 1, "type": "u8", "shape": [BYTES],
-        "decomposition": {"rule": "even"}, "file": 0,
-    }  # fmt: skip
+        "name": "data",
+        "label": "",
+        "count": 1,
+        "type": "u8",
+        "shape": [BYTES],
+        "decomposition": {"rule": "even"},
+        "file": 0,
+    }
     for dump in stream["dumps"]:
         dump["variables"] = [variable]
     return workload
@@ -36,9 +41,12 @@ def plain(*times_s: float) -> Json:
 def hang(player: Player, call: str, turn: int, *options: object, **more: str) -> Outcome:
     """A run whose rank 2 does not return from a call; it ends within the time of `Player.run`."""
     variables = {
-        "LD_PRELOAD": os.environ["UND_HANG"], "HANG_RANK": "2", "HANG_CALL": call,
-        "HANG_TURN": str(turn), **more,
-    }  # fmt: skip
+        "LD_PRELOAD": os.environ["UND_HANG"],
+        "HANG_RANK": "2",
+        "HANG_CALL": call,
+        "HANG_TURN": str(turn),
+        **more,
+    }
     hanging = replace(player, environment=player.environment | variables)
     path = player.describe(plain(0, 0.1))
     common = ("-w", path, "-o", "data", "-O", "no.json", "--watchdog", 3)

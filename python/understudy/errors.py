@@ -9,11 +9,11 @@ def printable(text: str) -> str:
     """Text with control, format and other unprintable characters as escapes, \\x1b or \\u202e:
     names in files are not commands to a terminal. Ends of lines stay."""
     return "\n".join(
-        line if line.isprintable() else "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode() for c in line
-        )
+        line
+        if line.isprintable()
+        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
         for line in text.split("\n")
-    )  # fmt: skip
+    )
 
 
 def one_line(text: str) -> str:

@@ -38,9 +38,15 @@ _KINDS = {
     "workloads": "workloads",
 }
 SITE = (
-    "acceptance", "applications", "checks", "figures", "references", "simulations", "systems",
+    "acceptance",
+    "applications",
+    "checks",
+    "figures",
+    "references",
+    "simulations",
+    "systems",
     "workloads",
-)  # fmt: skip
+)
 SITE_VARIABLE = "UNDERSTUDY_PATH"
 # Directories of one kind only.
 _VARIABLES = {"simulations": "UNDERSTUDY_SIMULATIONS", "workloads": "UNDERSTUDY_WORKLOADS"}

@@ -47,10 +47,23 @@ def _downloaded(folder: Path) -> Path | None:
         return kept[0]
     folder.mkdir(parents=True, exist_ok=True)
     asked: list[str | Path] = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-        "--no-input", "--no-deps", "--only-binary=:all:", "--platform=manylinux2014_x86_64",
-        "--python-version=3.12", "--implementation=cp", "--abi=cp312", "--dest", folder, PACKAGE,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--platform=manylinux2014_x86_64",
+        "--python-version=3.12",
+        "--implementation=cp",
+        "--abi=cp312",
+        "--dest",
+        folder,
+        PACKAGE,
+    ]
     click.echo(f"understudy: fetching {PACKAGE} for its log of MACSio", err=True)
     if subprocess.run(asked, capture_output=True, check=False).returncode:
         return None

@@ -155,8 +155,11 @@ def _factor(word: str, kind: str) -> float | None:
         return bytes_of.get(size_word)
     if kind == SECONDS:
         return _TIMES.get(word)
-    known = {PER_SECOND: {"/s": 1.0, "1/s": 1.0}, FRACTION: {"%": 0.01},
-             RUNS: {"runs": 1.0, "run": 1.0}}  # fmt: skip
+    known = {
+        PER_SECOND: {"/s": 1.0, "1/s": 1.0},
+        FRACTION: {"%": 0.01},
+        RUNS: {"runs": 1.0, "run": 1.0},
+    }
     return known[kind].get(word)
 
 

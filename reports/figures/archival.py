@@ -27,8 +27,13 @@ def draw(book: Book) -> Figure | None:
         return None
     every = shutdown.columns(rows)
     shown = every[:MAX_COLUMNS]
-    series = [(f"paper: Darshan {NEW}, {PAPER_PROCESSES:,} processes", MUTED,
-               {w: shutdown.paper_saved(w) for w in WORKLOADS})]  # fmt: skip
+    series = [
+        (
+            f"paper: Darshan {NEW}, {PAPER_PROCESSES:,} processes",
+            MUTED,
+            {w: shutdown.paper_saved(w) for w in WORKLOADS},
+        )
+    ]
     for key in shown:
         mine = [row for row in rows if (row.place, row.version) == key]
         ranks = max(row.ranks for row in mine)
@@ -44,8 +49,13 @@ def draw(book: Book) -> Figure | None:
         x = np.array([k for k, _ in known]) + (n - (len(series) - 1) / 2) * width
         bars = axes.bar(x, [value for _, value in known], width * 0.92, color=colour, label=label)
         for place, (_, value) in zip(x, known, strict=True):
-            axes.annotate(f"{value:.1f}", (place, value), ha="center", fontsize=7.5,
-                          va="bottom" if value >= 0 else "top")  # fmt: skip
+            axes.annotate(
+                f"{value:.1f}",
+                (place, value),
+                ha="center",
+                fontsize=7.5,
+                va="bottom" if value >= 0 else "top",
+            )
         handles.append(bars[0])
         bars[0].set_label(label)
     axes.axhline(0, color=MUTED, lw=0.8)

@@ -38,9 +38,16 @@ def draw(case: Case) -> Figure | None:
         _row(row, case, name, places, labels, last=name == names[-1])
     for axes, place in zip(grid[0], places, strict=True):
         axes.annotate(
-            place, (0.5, 1), xycoords="axes fraction", xytext=(0, 22), ha="center",
-            textcoords="offset points", color=MUTED, fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
+            place,
+            (0.5, 1),
+            xycoords="axes fraction",
+            xytext=(0, 22),
+            ha="center",
+            textcoords="offset points",
+            color=MUTED,
+            fontweight="bold",
+            annotation_clip=False,
+        )
     add_legend(figure, list(labels.values()), columns=6)
     state_cuts(figure, streams=(len(names), len(played)), places=(len(places), len(case.places)))
     return figure
@@ -102,9 +109,13 @@ def _curve(
     spreads = [s for v in points.values() if (s := spread(v)) is not None]
     middle = np.array([s.median for s in spreads]) / divisor
     (line,) = axes.plot(
-        x, middle, color=colour, label=condition.label, marker="o" if len(x) <= 40 else "",
+        x,
+        middle,
+        color=colour,
+        label=condition.label,
+        marker="o" if len(x) <= 40 else "",
         ls=STYLES[variants.index(condition.variant) % len(STYLES)],
-    )  # fmt: skip
+    )
     if any(s.n > 1 for s in spreads):
         low = np.array([s.low for s in spreads]) / divisor
         high = np.array([s.high for s in spreads]) / divisor

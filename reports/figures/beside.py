@@ -45,9 +45,10 @@ def draw(book: Book) -> Figure | None:
         axes.set_title(place)
         axes.set_xlabel(f"{name}/s")
     state_cuts(
-        figure, places=(len(places), len(everywhere)),
+        figure,
+        places=(len(places), len(everywhere)),
         rows=(most, max(map(len, found.values()))),
-    )  # fmt: skip
+    )
     return figure
 
 

@@ -40,9 +40,12 @@ def draw(case: Case) -> Figure | None:
 
 
 def _panel(
-    axes: Axes, case: Case, name: str, lines: dict[str, dict[int, float]],
+    axes: Axes,
+    case: Case,
+    name: str,
+    lines: dict[str, dict[int, float]],
     labels: dict[str, Line2D],
-) -> None:  # fmt: skip
+) -> None:
     sizes = {
         i: max(d.described_bytes for d in dumps)
         for condition in case.conditions
@@ -61,9 +64,14 @@ def _panel(
     for label, of in lines.items():
         method = next(c.method for c in case.conditions if _label(case, c) == label)
         (line,) = axes.plot(
-            list(of), [v / scale for v in of.values()], lw=1.1, marker="o", markersize=3,
-            color=method_colour(method, case.methods), label=label,
-        )  # fmt: skip
+            list(of),
+            [v / scale for v in of.values()],
+            lw=1.1,
+            marker="o",
+            markersize=3,
+            color=method_colour(method, case.methods),
+            label=label,
+        )
         labels.setdefault(label, line)
     scale_rates(axes, "y", [v / scale for v in speeds])
     axes.set_ylabel(f"{rate_unit}/s")

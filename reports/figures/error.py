@@ -34,9 +34,14 @@ def draw(case: Case) -> Figure | None:
             axes.axhline(100 * bound, color=MUTED, lw=0.8, ls=(0, (4, 3)))
         for method, errors in rows[name].items():
             (line,) = axes.plot(
-                list(errors), [100 * e for e in errors.values()], lw=1, marker="o", markersize=3,
-                color=method_colour(method, case.methods), label=method,
-            )  # fmt: skip
+                list(errors),
+                [100 * e for e in errors.values()],
+                lw=1,
+                marker="o",
+                markersize=3,
+                color=method_colour(method, case.methods),
+                label=method,
+            )
             labels.setdefault(method, line)
         index_dumps(axes, sorted({i for errors in rows[name].values() for i in errors}))
         axes.set_title(shorten(name, 30))

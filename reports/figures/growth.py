@@ -28,9 +28,7 @@ def draw(case: Case) -> Figure | None:
     if case.programs:
         return None
     written = [s for s in case.workload.streams if s.operation == "write"]
-    planned = sorted(
-        (d.time_s, float(s.passes * d.bytes)) for s in written for d in s.expanded()
-    )  # fmt: skip
+    planned = sorted((d.time_s, float(s.passes * d.bytes)) for s in written for d in s.expanded())
     if len(planned) < 2 or not any(size for _, size in planned):
         return None
     places = case.places[:MAX_PLACES]
@@ -42,9 +40,13 @@ def draw(case: Case) -> Figure | None:
     for axes, place in zip(panels, places, strict=True):
         x, y = _sums(planned)
         (line,) = axes.plot(
-            [t / slower for t in x], [b / divisor for b in y], color=MUTED, lw=1.2,
-            drawstyle="steps-post", label="descriptor",
-        )  # fmt: skip
+            [t / slower for t in x],
+            [b / divisor for b in y],
+            color=MUTED,
+            lw=1.2,
+            drawstyle="steps-post",
+            label="descriptor",
+        )
         labels.setdefault("descriptor", line)
         for condition in case.at(place):
             _dots(axes, case, condition, labels, divisor, slower)
@@ -64,9 +66,13 @@ def _sums(points: Points) -> tuple[list[float], list[float]]:
 
 
 def _dots(
-    axes: Axes, case: Case, condition: Condition, labels: dict[str, Line2D], divisor: float,
+    axes: Axes,
+    case: Case,
+    condition: Condition,
+    labels: dict[str, Line2D],
+    divisor: float,
     slower: float,
-) -> None:  # fmt: skip
+) -> None:
     found: Points = []
     for stream in (s for s in case.workload.streams if s.operation == "write"):
         planned = list(stream.expanded())
@@ -79,8 +85,14 @@ def _dots(
     x, y = _sums(sorted(found))
     every = max(1, len(x) // MAX_MARKERS)
     (line,) = axes.plot(
-        [t / slower for t in x], [b / divisor for b in y], lw=0, marker="o", markersize=3.2,
-        markevery=every, color=method_colour(condition.method, case.methods), alpha=0.8,
+        [t / slower for t in x],
+        [b / divisor for b in y],
+        lw=0,
+        marker="o",
+        markersize=3.2,
+        markevery=every,
+        color=method_colour(condition.method, case.methods),
+        alpha=0.8,
         label=condition.label,
-    )  # fmt: skip
+    )
     labels.setdefault(condition.label, line)

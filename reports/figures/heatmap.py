@@ -53,8 +53,15 @@ def draw(case: Case) -> Figure | None:
         for (row, column), value in np.ndenumerate(table):
             if np.isfinite(value):
                 dark = value > 0.6 * high
-                axes.text(column, row, f"{value:.3g}", ha="center", va="center", size=8,
-                          color="white" if dark else "black")  # fmt: skip
+                axes.text(
+                    column,
+                    row,
+                    f"{value:.3g}",
+                    ha="center",
+                    va="center",
+                    size=8,
+                    color="white" if dark else "black",
+                )
         row, column = np.unravel_index(np.nanargmax(table), table.shape)
         axes.add_patch(
             Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor="#d1495b", lw=2)

@@ -42,11 +42,22 @@ def draw(case: Case) -> Figure | None:
             times, low, middle, high = zip(*points, strict=True)
             colour = method_colour(condition.method, case.methods)
             (line,) = axes.plot(
-                times, [v / divisor for v in middle], color=colour, lw=1.2, marker="o",
-                markersize=3.5, label=condition.label,
-            )  # fmt: skip
-            axes.vlines(times, [v / divisor for v in low], [v / divisor for v in high],
-                        color=colour, lw=1, alpha=0.5)  # fmt: skip
+                times,
+                [v / divisor for v in middle],
+                color=colour,
+                lw=1.2,
+                marker="o",
+                markersize=3.5,
+                label=condition.label,
+            )
+            axes.vlines(
+                times,
+                [v / divisor for v in low],
+                [v / divisor for v in high],
+                color=colour,
+                lw=1,
+                alpha=0.5,
+            )
             labels.setdefault(condition.label, line)
         locator = AutoDateLocator(minticks=2, maxticks=5)
         axes.xaxis.set_major_locator(locator)

@@ -40,10 +40,13 @@ def draw(book: Book) -> Figure | None:
     figure = Figure(figsize=(10.5, 3.3))
     left, *right = figure.subplots(1, 3, width_ratios=(2.3, 1, 1))
     series = [
-        (f"paper: Darshan {version}, {shutdown.PAPER_PROCESSES:,} processes", GREYS[version],
-         {w: shutdown.paper_bytes_per_file(w, version) for w in WORKLOADS})
+        (
+            f"paper: Darshan {version}, {shutdown.PAPER_PROCESSES:,} processes",
+            GREYS[version],
+            {w: shutdown.paper_bytes_per_file(w, version) for w in WORKLOADS},
+        )
         for version in PAPER
-    ]  # fmt: skip
+    ]
     for key in shown:
         mine = [row for row in rows if (row.place, row.version) == key]
         ranks = max(row.ranks for row in mine)
@@ -66,8 +69,16 @@ def _bars(axes: Axes, series: list[tuple[str, str, dict[str, float]]]) -> list[A
         bars = axes.bar(x, [value for _, value in known], width * 0.92, color=colour, label=label)
         for place, (_, value) in zip(x, known, strict=True):
             text = f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-            axes.annotate(text, (place, value), (0, 2), textcoords="offset points", ha="center",
-                          va="bottom", fontsize=6.5, rotation=90)  # fmt: skip
+            axes.annotate(
+                text,
+                (place, value),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize=6.5,
+                rotation=90,
+            )
         handles.append(bars[0])
         bars[0].set_label(label)
     axes.set_yscale("log")
@@ -85,15 +96,28 @@ def _lines(axes: Axes, workload: str, rows: list[Row], shown: list[tuple[str, st
     for version, sizes in PAPER.items():
         ranks = sorted(sizes[workload])
         each = [sizes[workload][n] / files(workload, n) for n in ranks]
-        axes.plot(ranks, each, "s--", markersize=3, lw=1, color=GREYS[version],
-                  label=f"paper: Darshan {version}")  # fmt: skip
+        axes.plot(
+            ranks,
+            each,
+            "s--",
+            markersize=3,
+            lw=1,
+            color=GREYS[version],
+            label=f"paper: Darshan {version}",
+        )
     for key in shown:
         mine = sorted(
             (row for row in rows if (row.place, row.version) == key), key=lambda r: r.ranks
         )
-        axes.plot([row.ranks for row in mine], [row.bytes_per_file for row in mine], "o-",
-                  markersize=3, lw=1, color=method_colour(str(key), list(map(str, shown))),
-                  label=f"{key[0]}, Darshan {key[1]}")  # fmt: skip
+        axes.plot(
+            [row.ranks for row in mine],
+            [row.bytes_per_file for row in mine],
+            "o-",
+            markersize=3,
+            lw=1,
+            color=method_colour(str(key), list(map(str, shown))),
+            label=f"{key[0]}, Darshan {key[1]}",
+        )
     axes.set_xscale("log")
     _label_powers(axes.xaxis)
     axes.set_ylim(bottom=0)

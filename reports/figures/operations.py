@@ -42,20 +42,35 @@ def draw(book: Book) -> Figure | None:
             known = [(a, here[op]) for a, op in zip(x, OPERATIONS, strict=True) if op in here]
             colour, label = method_colour(version, versions), f"Darshan {version}"
             places = [a for a, _ in known]
-            bars = panels[0][k].bar(places, [1e9 * row.added_s.median for _, row in known],
-                                    0.92 * width, color=colour, label=label)  # fmt: skip
-            panels[0][k].vlines(places, [1e9 * row.added_s.low for _, row in known],
-                                [1e9 * row.added_s.high for _, row in known], color="black",
-                                lw=1)  # fmt: skip
+            bars = panels[0][k].bar(
+                places,
+                [1e9 * row.added_s.median for _, row in known],
+                0.92 * width,
+                color=colour,
+                label=label,
+            )
+            panels[0][k].vlines(
+                places,
+                [1e9 * row.added_s.low for _, row in known],
+                [1e9 * row.added_s.high for _, row in known],
+                color="black",
+                lw=1,
+            )
             handles.setdefault(label, bars[0])
             bars[0].set_label(label)
             if counted:
                 found = [(a, row.instructions) for a, row in known if row.instructions is not None]
-                panels[1][k].bar([a for a, _ in found], [value for _, value in found],
-                                 0.92 * width, color=colour, label=label)  # fmt: skip
+                panels[1][k].bar(
+                    [a for a, _ in found],
+                    [value for _, value in found],
+                    0.92 * width,
+                    color=colour,
+                    label=label,
+                )
                 for a, value in found:
-                    panels[1][k].annotate(f"{value:,.0f}", (a, value), ha="center", va="bottom",
-                                          fontsize=7)  # fmt: skip
+                    panels[1][k].annotate(
+                        f"{value:,.0f}", (a, value), ha="center", va="bottom", fontsize=7
+                    )
         noise = {row.operation: row for row in mine}
         for i, op in enumerate(OPERATIONS):
             if op in noise:

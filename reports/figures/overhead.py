@@ -35,8 +35,10 @@ def draw(book: Book) -> Figure | None:
         arms = list(case.seconds)
         drawn = axes.boxplot(
             [[value / divisor for value in case.seconds[arm]] for arm in arms],
-            whis=(0, 100), widths=0.5, patch_artist=True,
-        )  # fmt: skip
+            whis=(0, 100),
+            widths=0.5,
+            patch_artist=True,
+        )
         axes.set_xticks(range(1, len(arms) + 1), [_name(case, arm) for arm in arms])
         for arm, box in zip(arms, drawn["boxes"], strict=True):
             versions = [a for a in arms if a not in NAMES]

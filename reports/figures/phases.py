@@ -66,9 +66,13 @@ def _panel(axes: Axes, name: str, rows: list[tuple[Condition, dict[str, float]]]
         left += width
     for y, total, (_, means) in zip(where, left, rows, strict=True):
         axes.annotate(
-            seconds(sum(means.values())), (total, y), xytext=(4, 0), textcoords="offset points",
-            va="center", size=8,
-        )  # fmt: skip
+            seconds(sum(means.values())),
+            (total, y),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            size=8,
+        )
     axes.set_yticks(where, [f"{s.place}  {s.label}" for s, _ in rows])
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, 1.12 * max(left.max(), 1e-12))

@@ -25,9 +25,10 @@ MAX_COLUMNS = 4
 MAX_PROCESSES = 512  # drawn of a panel; of more, evenly chosen ones and the slowest
 MAX_EDGES = 64  # processes that are told apart by lines
 COLOURS = {
-    "communication": PHASE_COLOURS["read"], "I/O": PHASE_COLOURS["write"],
+    "communication": PHASE_COLOURS["read"],
+    "I/O": PHASE_COLOURS["write"],
     "rest": PHASE_COLOURS["open"],
-}  # fmt: skip
+}
 
 Row = tuple[str, str, str]  # place, what ran, the fault in it
 
@@ -56,9 +57,16 @@ def draw(case: Case) -> Figure | None:
         line[0].set_title(", ".join(filter(None, row)), loc="left", fontsize=9)
     for axes, name in zip(grid[0], across, strict=True):
         axes.annotate(
-            name, (0.5, 1), xycoords="axes fraction", xytext=(0, 20), ha="center",
-            textcoords="offset points", color=MUTED, fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
+            name,
+            (0.5, 1),
+            xycoords="axes fraction",
+            xytext=(0, 20),
+            ha="center",
+            textcoords="offset points",
+            color=MUTED,
+            fontweight="bold",
+            annotation_clip=False,
+        )
     handles = [Patch(color=colour, label=name) for name, colour in COLOURS.items()]
     add_legend(figure, handles, columns=3)
     state_cuts(figure, rows=(len(shown), len(rows)), methods=(len(across), len(columns)))

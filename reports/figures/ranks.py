@@ -44,9 +44,15 @@ def draw(case: Case) -> Figure | None:
         row[0].set_ylim(0, 1.08 * max(s.max for d in data for s in d.values()) / divisor or None)
     for axes, condition in zip(grid[0], conditions, strict=True):
         axes.annotate(
-            f"{condition.place}\n{condition.label}", (0.5, 1), xycoords="axes fraction",
-            xytext=(0, 22), ha="center", textcoords="offset points", color=MUTED, size=8.5,
-        )  # fmt: skip
+            f"{condition.place}\n{condition.label}",
+            (0.5, 1),
+            xycoords="axes fraction",
+            xytext=(0, 22),
+            ha="center",
+            textcoords="offset points",
+            color=MUTED,
+            size=8.5,
+        )
     add_legend(figure, _key(), columns=4)
     state_cuts(
         figure,

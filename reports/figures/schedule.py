@@ -37,10 +37,15 @@ def draw(case: Case) -> Figure | None:
         for condition in (s for s in paced if s.place == place):
             times, late = zip(*events[id(condition)], strict=True)
             (line,) = axes.plot(
-                [t / divisor for t in times], [v / late_divisor for v in late],
-                color=method_colour(condition.method, case.methods), label=condition.label,
-                alpha=0.85, lw=1, marker="o" if len(times) <= 60 else "", markersize=3,
-            )  # fmt: skip
+                [t / divisor for t in times],
+                [v / late_divisor for v in late],
+                color=method_colour(condition.method, case.methods),
+                label=condition.label,
+                alpha=0.85,
+                lw=1,
+                marker="o" if len(times) <= 60 else "",
+                markersize=3,
+            )
             labels.setdefault(condition.label, line)
         axes.set_title(place)
         axes.set_xlabel(f"scheduled time ({unit})")

@@ -45,8 +45,14 @@ def draw(book: Book) -> Figure | None:
                 continue
             ranks = [row.ranks for row in mine]
             colour = method_colour(label, labels)
-            (line,) = axes.plot(ranks, [row.seconds.median / divisor for row in mine], marker="o",
-                                markersize=4, color=colour, label=label)  # fmt: skip
+            (line,) = axes.plot(
+                ranks,
+                [row.seconds.median / divisor for row in mine],
+                marker="o",
+                markersize=4,
+                color=colour,
+                label=label,
+            )
             low, high = ([getattr(row.seconds, end) / divisor for row in mine] for end in ENDS)
             axes.vlines(ranks, low, high, color=colour, lw=1)
             handles.setdefault(label, line)

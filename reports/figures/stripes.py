@@ -41,11 +41,15 @@ def draw(case: Case) -> Figure | None:
             values = [np.array(found[place][method, s]) / divisor for s in here]
             at = [settings.index(s) + (k - (len(methods) - 1) / 2) * width for s in here]
             axes.bar(
-                at, [v.mean() for v in values], width * 0.92, label=method,
+                at,
+                [v.mean() for v in values],
+                width * 0.92,
+                label=method,
                 color=method_colour(method, case.methods),
                 yerr=[v.std(ddof=1) / len(v) ** 0.5 if len(v) > 1 else 0 for v in values],
-                ecolor="black", error_kw={"lw": 1},
-            )  # fmt: skip
+                ecolor="black",
+                error_kw={"lw": 1},
+            )
         axes.set_xticks(range(len(settings)), settings)
         axes.grid(axis="x", visible=False)
         axes.set_title(place)

@@ -64,10 +64,14 @@ def _throughputs(
         (name, of, points)
         for name, conditions in series.items()
         for of in (APPLICATION, programs.SKELETON)
-        if (points := [
-            programs.point(s) for s in conditions if s.place == place and programs.kind(s) == of
-        ])
-    ]  # fmt: skip
+        if (
+            points := [
+                programs.point(s)
+                for s in conditions
+                if s.place == place and programs.kind(s) == of
+            ]
+        )
+    ]
     divisor, unit_name = unit(max(p.high for _, _, points in lines for p in points))
     for nth, (name, of, points) in enumerate(lines):
         shift = (nth - (len(lines) - 1) / 2) * ASIDE
@@ -77,11 +81,17 @@ def _throughputs(
             for key in ("average", "low", "high")
         )
         axes.errorbar(
-            x, y, yerr=np.maximum(0, np.stack([y - low, high - y])),
-            color=colours[name], marker="o", markersize=4,
-            ls=_dashes(of), markerfacecolor="white" if of != APPLICATION else None,
-            elinewidth=0.9, capsize=2,
-        )  # fmt: skip
+            x,
+            y,
+            yerr=np.maximum(0, np.stack([y - low, high - y])),
+            color=colours[name],
+            marker="o",
+            markersize=4,
+            ls=_dashes(of),
+            markerfacecolor="white" if of != APPLICATION else None,
+            elinewidth=0.9,
+            capsize=2,
+        )
     ends = [v / divisor for *_, points in lines for p in points for v in (p.low, p.high)]
     scale_rates(axes, "y", ends)
     axes.set_title(place)
@@ -139,7 +149,15 @@ def _key(conditions: list[Condition], colours: dict[str, str]) -> list[Line2D]:
         Line2D([], [], color=colour, marker="o", markersize=4, label=name)
         for name, colour in colours.items()
     ] + [
-        Line2D([], [], color=MUTED, marker="o", markersize=4, ls=_dashes(of), label=of,
-               markerfacecolor=MUTED if of == APPLICATION else "white")
+        Line2D(
+            [],
+            [],
+            color=MUTED,
+            marker="o",
+            markersize=4,
+            ls=_dashes(of),
+            label=of,
+            markerfacecolor=MUTED if of == APPLICATION else "white",
+        )
         for of in kinds
-    ]  # fmt: skip
+    ]

@@ -115,32 +115,64 @@ def _draw_lane(axes: Axes, base: int, lane: Lane, divisor: float) -> None:
     widths = np.round(2 * widths) / 2  # half points: discs of one width share one shape
     for width in np.unique(widths):
         axes.plot(
-            x[widths == width], top[widths == width], ls="", marker="o", markersize=width,
-            markerfacecolor="white" if lane.reads else colour, zorder=3, alpha=0.9,
-            markeredgecolor=colour if lane.reads else "white", clip_on=False,
+            x[widths == width],
+            top[widths == width],
+            ls="",
+            marker="o",
+            markersize=width,
+            markerfacecolor="white" if lane.reads else colour,
+            zorder=3,
+            alpha=0.9,
+            markeredgecolor=colour if lane.reads else "white",
+            clip_on=False,
             markeredgewidth=1.2 if lane.reads else 0.5,
-        )  # fmt: skip
+        )
     axes.annotate(
-        shorten(lane.title, 30), (0, base + 0.36), xycoords=("axes fraction", "data"),
-        xytext=(-8, 0), textcoords="offset points", ha="right", va="center", fontweight="bold",
-    )  # fmt: skip
+        shorten(lane.title, 30),
+        (0, base + 0.36),
+        xycoords=("axes fraction", "data"),
+        xytext=(-8, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        fontweight="bold",
+    )
     axes.annotate(
-        f"up to {size(lane.sizes.max())}", (0, base + 0.08), xycoords=("axes fraction", "data"),
-        xytext=(-8, 0), textcoords="offset points", ha="right", va="center", color=MUTED, size=8,
-    )  # fmt: skip
+        f"up to {size(lane.sizes.max())}",
+        (0, base + 0.08),
+        xycoords=("axes fraction", "data"),
+        xytext=(-8, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        color=MUTED,
+        size=8,
+    )
     count = f"{len(x)} dump{'s' if len(x) > 1 else ''}"
     axes.annotate(
-        f"{count}\n{size(lane.sizes.sum())}", (1, base + 0.25), xycoords=("axes fraction", "data"),
-        xytext=(8, 0), textcoords="offset points", ha="left", va="center", size=8,
-    )  # fmt: skip
+        f"{count}\n{size(lane.sizes.sum())}",
+        (1, base + 0.25),
+        xycoords=("axes fraction", "data"),
+        xytext=(8, 0),
+        textcoords="offset points",
+        ha="left",
+        va="center",
+        size=8,
+    )
 
 
 def _legend(figure: Figure, lanes: list[Lane]) -> None:
     def disc(label: str, colour: str, area: float, face: str | None = None) -> Line2D:
         return Line2D(
-            [], [], ls="", marker="o", color=colour, markersize=area**0.5, label=label,
+            [],
+            [],
+            ls="",
+            marker="o",
+            color=colour,
+            markersize=area**0.5,
+            label=label,
             markerfacecolor=face or colour,
-        )  # fmt: skip
+        )
 
     roles = dict.fromkeys(lane.role for lane in lanes)
     handles = [disc(role, ROLE_COLOURS[role], 60) for role in roles]

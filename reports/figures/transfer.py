@@ -42,10 +42,15 @@ def draw(study: Study) -> Figure | None:
         axes.vlines(error.application_s, low, high, color=colour, lw=0.8, alpha=0.6)
         decided = case.state() != transfer.UNDECIDED
         axes.scatter(
-            error.application_s, error.replica_s, s=34, linewidth=1.2, edgecolor=colour,
+            error.application_s,
+            error.replica_s,
+            s=34,
+            linewidth=1.2,
+            edgecolor=colour,
             marker=MARKERS[places.index(case.place) % len(MARKERS)],
-            facecolor=colour if decided else "white", zorder=3,
-        )  # fmt: skip
+            facecolor=colour if decided else "white",
+            zorder=3,
+        )
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))

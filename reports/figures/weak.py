@@ -50,10 +50,20 @@ def draw(book: Book) -> Figure | None:
             middle = [points[n].median / divisor for n in ranks]
             colour = method_colour(place, places)
             (line,) = axes.plot(ranks, middle, color=colour, marker="o", markersize=4, label=place)
-            axes.vlines(ranks, [points[n].low / divisor for n in ranks],
-                        [points[n].high / divisor for n in ranks], color=colour, lw=1)  # fmt: skip
-            axes.plot(ranks, [middle[0] * n / ranks[0] for n in ranks], color=MUTED, lw=0.8,
-                      ls=(0, (4, 3)))  # fmt: skip
+            axes.vlines(
+                ranks,
+                [points[n].low / divisor for n in ranks],
+                [points[n].high / divisor for n in ranks],
+                color=colour,
+                lw=1,
+            )
+            axes.plot(
+                ranks,
+                [middle[0] * n / ranks[0] for n in ranks],
+                color=MUTED,
+                lw=0.8,
+                ls=(0, (4, 3)),
+            )
             labels.setdefault(place, line)
         every = sorted({n for points in panels[key].values() for n in points})
         axes.set(xscale="log", yscale="log", xticks=every)

@@ -159,12 +159,15 @@ def test_unknown_log_version(tmp_path: Path, version: bytes) -> None:
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
-@pytest.mark.parametrize(("start", "expected"), [
-    (b"2.05", "a log of Darshan 2.05, expected one of Darshan 3.0 or later: record the appl"),
-    (b"1.24", "a log of Darshan 1.24"),
-    (b"3.41", "compressed again as a whole; decompress it first"),
-    (b"PK", "not a Darshan log: it starts with"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        (b"2.05", "a log of Darshan 2.05, expected one of Darshan 3.0 or later: record the appl"),
+        (b"1.24", "a log of Darshan 1.24"),
+        (b"3.41", "compressed again as a whole; decompress it first"),
+        (b"PK", "not a Darshan log: it starts with"),
+    ],
+)
 def test_logs_that_are_compressed_as_a_whole(
     tmp_path: Path, compress: Callable[[bytes], bytes], start: bytes, expected: str
 ) -> None:

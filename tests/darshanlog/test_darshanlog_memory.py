@@ -23,8 +23,10 @@ def read(path: Path) -> tuple[int, int, int]:
     KiB: what the system counts for a process depends on its allocator and its pages as well."""
     done = subprocess.run(
         [sys.executable, "-X", "tracemalloc", "-c", PEAK, str(path)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     names, written_bytes, peak_kib = map(int, done.stdout.split())
     return names, written_bytes, peak_kib
 

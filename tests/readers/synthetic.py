@@ -96,11 +96,17 @@ def per_process_blocks(
         block = np.zeros(len(index), dtype)
         block["id"], block["rank"] = record_id(index), rank
         for name, values in {
-            "OPENS": 1, "WRITES": 1, "BYTES_WRITTEN": sizes, "MAX_BYTE_WRITTEN": sizes - 1,
-            "ACCESS1_ACCESS": sizes, "ACCESS1_COUNT": 1, "F_OPEN_START_TIMESTAMP": start_s,
-            "F_WRITE_START_TIMESTAMP": start_s, "F_WRITE_END_TIMESTAMP": start_s + 0.5,
+            "OPENS": 1,
+            "WRITES": 1,
+            "BYTES_WRITTEN": sizes,
+            "MAX_BYTE_WRITTEN": sizes - 1,
+            "ACCESS1_ACCESS": sizes,
+            "ACCESS1_COUNT": 1,
+            "F_OPEN_START_TIMESTAMP": start_s,
+            "F_WRITE_START_TIMESTAMP": start_s,
+            "F_WRITE_END_TIMESTAMP": start_s + 0.5,
             "F_WRITE_TIME": 0.5,
-        }.items():  # fmt: skip
+        }.items():
             block[f"POSIX_{name}"] = values
         yield block
 
@@ -117,10 +123,13 @@ def per_process_log(
     path: Path, nprocs: int, dumps: int, form: bytes = b"/s/ck.%05d/part.%06d", spread: int = 0
 ) -> Path:
     return write_log(
-        path, nprocs=nprocs, level=1, run_time_s=10.0 * dumps + 10,
+        path,
+        nprocs=nprocs,
+        level=1,
+        run_time_s=10.0 * dumps + 10,
         names=per_process_names(nprocs, dumps, form),
         POSIX=per_process_blocks(nprocs, dumps, spread=spread),
-    )  # fmt: skip
+    )
 
 
 def sizes(stream: Stream) -> list[int]:
@@ -145,10 +154,20 @@ def rank_bytes(stream: Stream, dump: int, ranks: int) -> list[int]:
 
 
 def flood_log(
-    path: Path, ranks: int, files: int, *, epochs: int = 1, write: bool = False,
-    shuffled: bool = True, sizes: tuple[int, ...] = (150_000,), form: bytes = b"/d/img_%07d.npz",
-    epoch_s: float = 100.0, between_s: float = 20.0, calls: int = 1, **more: int,
-) -> Path:  # fmt: skip
+    path: Path,
+    ranks: int,
+    files: int,
+    *,
+    epochs: int = 1,
+    write: bool = False,
+    shuffled: bool = True,
+    sizes: tuple[int, ...] = (150_000,),
+    form: bytes = b"/d/img_%07d.npz",
+    epoch_s: float = 100.0,
+    between_s: float = 20.0,
+    calls: int = 1,
+    **more: int,
+) -> Path:
     """A log of many small files, each moved whole by one rank in each epoch; of writes, the files
     of each epoch are new. A file's ranks have a record each, unless all ranks have read it."""
     rng = np.random.default_rng(7)
@@ -182,13 +201,20 @@ def flood_log(
             block = np.zeros(len(mine), dtype)
             block["id"], block["rank"] = record_id(mine["file"]), mine["rank"]
             for name, values in {
-                "OPENS": n, f"{verb}S": calls * n, f"BYTES_{past}": mine["size"] * n,
-                f"MAX_BYTE_{past}": mine["size"] - 1, "ACCESS1_ACCESS": mine["size"] // calls,
-                "ACCESS1_COUNT": calls * n, "F_OPEN_START_TIMESTAMP": mine["at"],
-                f"F_{verb}_START_TIMESTAMP": mine["at"], "F_OPEN_END_TIMESTAMP": end_s,
-                f"F_{verb}_END_TIMESTAMP": end_s + 1e-4, f"F_{verb}_TIME": 1e-4 * n,
-                "F_META_TIME": 1e-4 * n, **{k: v * n for k, v in more.items()},
-            }.items():  # fmt: skip
+                "OPENS": n,
+                f"{verb}S": calls * n,
+                f"BYTES_{past}": mine["size"] * n,
+                f"MAX_BYTE_{past}": mine["size"] - 1,
+                "ACCESS1_ACCESS": mine["size"] // calls,
+                "ACCESS1_COUNT": calls * n,
+                "F_OPEN_START_TIMESTAMP": mine["at"],
+                f"F_{verb}_START_TIMESTAMP": mine["at"],
+                "F_OPEN_END_TIMESTAMP": end_s,
+                f"F_{verb}_END_TIMESTAMP": end_s + 1e-4,
+                f"F_{verb}_TIME": 1e-4 * n,
+                "F_META_TIME": 1e-4 * n,
+                **{k: v * n for k, v in more.items()},
+            }.items():
                 block[f"POSIX_{name}"] = values
             bins = np.searchsorted(BIN_BYTES, mine["size"] // calls)
             for b, name in enumerate(BINS):
@@ -202,6 +228,10 @@ def flood_log(
                 yield number, form % i
 
     return write_log(
-        path, nprocs=ranks, level=1, run_time_s=epochs * (epoch_s + between_s) + 30,
-        names=named(), POSIX=blocks(),
-    )  # fmt: skip
+        path,
+        nprocs=ranks,
+        level=1,
+        run_time_s=epochs * (epoch_s + between_s) + 30,
+        names=named(),
+        POSIX=blocks(),
+    )

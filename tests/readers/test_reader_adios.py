@@ -21,9 +21,14 @@ def test_the_workload_is_what_its_descriptor_gives(name: str, tmp_path: Path) ->
     assert made.read_bytes() == (where("workloads") / f"{name}.json").read_bytes()
 
 
-@pytest.mark.parametrize(("name", "bytes_"), [
-    ("chimera", 10_605_108), ("gts", 57_288_412), ("s3d", 16_000_068),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "bytes_"),
+    [
+        ("chimera", 10_605_108),
+        ("gts", 57_288_412),
+        ("s3d", 16_000_068),
+    ],
+)
 @pytest.mark.parametrize("ranks", [1, 4, 12, 128])
 def test_every_rank_has_the_bytes_of_the_study(name: str, bytes_: int, ranks: int) -> None:
     made = adios_xml.read(TRACES / f"{name}.xml", ranks=ranks)
@@ -78,15 +83,19 @@ def test_decompositions_are_recognised(tmp_path: Path) -> None:
     even, _ = variable(path, 3, nx="5")
     assert (even.shape, even.decomposition) == ((15,), EVEN)
     uneven, _ = variable(
-        path, 3, nx="5 + skel_mpi_rank", gx="18",
+        path,
+        3,
+        nx="5 + skel_mpi_rank",
+        gx="18",
         ox="5 * skel_mpi_rank + skel_mpi_rank * (skel_mpi_rank - 1) / 2",
-    )  # fmt: skip
+    )
     assert (uneven.shape, uneven.decomposition) == ((18,), runs([(1, 5), (1, 6), (1, 7)]))
     holes, notes = variable(path, 3, nx="5", gx="100")
     assert (holes.shape, holes.decomposition) == ((3, 5), EVEN)
     assert "1 global arrays leave gaps, overlap or" in notes[1]
-    backwards, notes = variable(path, 2, nx="5 + skel_mpi_rank", gx="11",
-                                ox="6 - 6 * skel_mpi_rank")  # fmt: skip
+    backwards, notes = variable(
+        path, 2, nx="5 + skel_mpi_rank", gx="11", ox="6 - 6 * skel_mpi_rank"
+    )
     assert (backwards.shape, backwards.decomposition) == ((11,), runs([(1, 5), (1, 6)]))
     assert len(notes) == 2
 
@@ -110,15 +119,24 @@ def test_steps_are_dumps_and_complex_numbers_pairs(tmp_path: Path) -> None:
     assert (last.type, last.shape) == ("f64", (2, 2, 128, 2))
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["traces/gts.xml", "-a", "BOGUS"], "--method BOGUS: expected one of POSIX, MPI"),
-    (["traces/gts.xml", "--set", "nope=1"], "traces/gts.xml: nope: no scalar and no switch"),
-    (["traces/gts.xml", "--set", "mimax"], "--set mimax: expected NAME=VALUE"),
-    (["traces/gts.xml", "--partial"], "--partial: expected only with a Darshan log"),
-    (["traces/gts.xml", "-p", "none.xml"], "none.xml: cannot be read: No such file"),
-    (["traces/mphys_dyn.darshan", "-n", "4"], "--ranks: expected only with an ADIOS descriptor"),
-    (["traces/mphys_dyn.darshan", "--set", "a=1"], "--set: expected only with an ADIOS descrip"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["traces/gts.xml", "-a", "BOGUS"], "--method BOGUS: expected one of POSIX, MPI"),
+        (["traces/gts.xml", "--set", "nope=1"], "traces/gts.xml: nope: no scalar and no switch"),
+        (["traces/gts.xml", "--set", "mimax"], "--set mimax: expected NAME=VALUE"),
+        (["traces/gts.xml", "--partial"], "--partial: expected only with a Darshan log"),
+        (["traces/gts.xml", "-p", "none.xml"], "none.xml: cannot be read: No such file"),
+        (
+            ["traces/mphys_dyn.darshan", "-n", "4"],
+            "--ranks: expected only with an ADIOS descriptor",
+        ),
+        (
+            ["traces/mphys_dyn.darshan", "--set", "a=1"],
+            "--set: expected only with an ADIOS descrip",
+        ),
+    ],
+)
 def test_an_error_is_one_message(
     words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,10 +49,13 @@ def test_origins_say_a_counter_an_equation_or_a_reason(described: Workload) -> N
         transfer = provenance_of(described, f"{at}/transfer_bytes")
         assert time and size and duration and transfer
         assert all(
-            re.search(COUNTERS, p.how) or p.origin == "assumed" or "access size" in p.how
-            or "HEATMAP" in p.how or "DXT" in p.how
+            re.search(COUNTERS, p.how)
+            or p.origin == "assumed"
+            or "access size" in p.how
+            or "HEATMAP" in p.how
+            or "DXT" in p.how
             for p in (time, size, duration, transfer)
-        )  # fmt: skip
+        )
         assert duration.origin != "read", "no counter is a duration over ranks"
         assert transfer.origin == "derived"
         if stream.layout == "flood":
@@ -71,12 +74,15 @@ def test_origins_say_a_counter_an_equation_or_a_reason(described: Workload) -> N
             assert size.origin == ("derived" if "corrected" in size.how else "read")
 
 
-@pytest.mark.parametrize(("log", "stream", "origin"), [
-    ("lammps_growth", "visualization-0", "derived"),  # from the heatmap
-    ("meep_sphere", "checkpoint-0", "read"),
-    ("openfoam_dambreak_nm2", "checkpoint-0", "derived"),  # bytes booked to a closed file
-    ("trap_mpiio_int32_overflow", "output-0", "derived"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("log", "stream", "origin"),
+    [
+        ("lammps_growth", "visualization-0", "derived"),  # from the heatmap
+        ("meep_sphere", "checkpoint-0", "read"),
+        ("openfoam_dambreak_nm2", "checkpoint-0", "derived"),  # bytes booked to a closed file
+        ("trap_mpiio_int32_overflow", "output-0", "derived"),
+    ],
+)
 def test_origin_of_sizes(log: str, stream: str, origin: str) -> None:
     workload = darshan.read(TRACES / f"{log}.darshan")
     index = [s.name for s in workload.streams].index(stream)

@@ -20,9 +20,10 @@ def test_epochs_of_a_loader(tmp_path: Path) -> None:
     assert (stream.order.rule, stream.role, stream.dump_count) == ("shuffled", "input", 3)
     assert sizes(stream) == [20_000 * 391_000 // 4]
     assert [(v.shape, v.bytes) for v in stream.dumps[0].variables] == [
-        ((5000, 1000), 5_000_000), ((5000, 90_000), 450_000_000),
+        ((5000, 1000), 5_000_000),
+        ((5000, 90_000), 450_000_000),
         ((10_000, 150_000), 1_500_000_000),
-    ]  # fmt: skip
+    ]
     times = [d.time_s for d in stream.expanded()]
     assert times == pytest.approx([5, 125, 245], abs=0.5)
     assert stream.dumps[0].duration_s == pytest.approx(100, abs=0.5)
@@ -74,13 +75,21 @@ def test_sizes_of_all_kinds_keep_their_bytes(tmp_path: Path) -> None:
 def test_directories_opens_and_stats(tmp_path: Path) -> None:
     run = Run(nprocs=2, run_time_s=100.0)
     for n in range(3000):
-        run.read(f"/d/class_{n % 30:03d}/img_{n:06d}", 4096, 1 + 0.01 * n, rank=n % 2, OPENS=2,
-                 STATS=1, duration_s=0.001)  # fmt: skip
+        run.read(
+            f"/d/class_{n % 30:03d}/img_{n:06d}",
+            4096,
+            1 + 0.01 * n,
+            rank=n % 2,
+            OPENS=2,
+            STATS=1,
+            duration_s=0.001,
+        )
     stream = only(run.describe(tmp_path))
     assert stream.files_per_directory == 100
     assert {o.operation: o.count for o in stream.dumps[0].operations} == {
-        "open": 3000, "stat": 3000,
-    }  # fmt: skip
+        "open": 3000,
+        "stat": 3000,
+    }
 
 
 def test_an_index_beside_a_flood_is_a_stream_of_its_own(tmp_path: Path) -> None:
@@ -88,8 +97,16 @@ def test_an_index_beside_a_flood_is_a_stream_of_its_own(tmp_path: Path) -> None:
     run = Run(nprocs=2, run_time_s=100.0)
     for n in range(2500):
         times = 2 if n < 20 else 1
-        run.read(f"/d/img_{n:06d}", 4096 * times, 1 + 0.01 * n, rank=n % 2, calls=times,
-                 OPENS=times, MAX_BYTE_READ=4095, duration_s=0.001)  # fmt: skip
+        run.read(
+            f"/d/img_{n:06d}",
+            4096 * times,
+            1 + 0.01 * n,
+            rank=n % 2,
+            calls=times,
+            OPENS=times,
+            MAX_BYTE_READ=4095,
+            duration_s=0.001,
+        )
     run.write("/d/log", 1 << 20, 90.0, rank=0)
     workload = run.describe(tmp_path)
     flood = only(workload, layout="flood")

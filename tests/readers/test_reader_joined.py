@@ -63,8 +63,9 @@ def test_processes_are_what_one_log_of_all_would_be(trace: str, tmp_path: Path) 
     def fill(run: Run, rank: int, own: int, late_s: float) -> None:
         for k in range(3):
             run.write(f"/s/ck.{k}.{rank}", MIB, 20.0 * k + 2 - late_s, rank=own)
-        file = run.write("/s/log.bin", 4 * MIB, 5 - late_s, rank=own, calls=4, duration_s=61.0,
-                         F_WRITE_TIME=0.4)  # fmt: skip
+        file = run.write(
+            "/s/log.bin", 4 * MIB, 5 - late_s, rank=own, calls=4, duration_s=61.0, F_WRITE_TIME=0.4
+        )
         times = [5 + 20 * k - late_s for k in range(4)]
         if trace == "DXT":
             calls = [(k << 20, 1 << 20, at_s, at_s + 0.1) for k, at_s in enumerate(times)]
@@ -74,8 +75,16 @@ def test_processes_are_what_one_log_of_all_would_be(trace: str, tmp_path: Path) 
             bins = [0] * 100
             for at_s in [*times, *(20.0 * k + 2 - late_s for k in range(3))]:
                 bins[int(at_s)] += MIB
-            run.add("HEATMAP", {"id": 90, "rank": own, "bin_width_s": 1.0, "write_bins": bins,
-                                "read_bins": [0] * 100})  # fmt: skip
+            run.add(
+                "HEATMAP",
+                {
+                    "id": 90,
+                    "rank": own,
+                    "bin_width_s": 1.0,
+                    "write_bins": bins,
+                    "read_bins": [0] * 100,
+                },
+            )
         run.read("/s/in.bin", MIB, 1.0 - late_s, rank=own)
 
     whole = Part(nprocs=4)
@@ -233,8 +242,9 @@ def test_a_job_id_that_is_used_again_is_asked_about(tmp_path: Path) -> None:
         joined(runs, tmp_path)
     again = darshan.read(
         tmp_path / "0/run.darshan",
-        others=[tmp_path / "1/run.darshan", tmp_path / "2/run.darshan"], join_jobs=True,
-    )  # fmt: skip
+        others=[tmp_path / "1/run.darshan", tmp_path / "2/run.darshan"],
+        join_jobs=True,
+    )
     assert again.source.notes[0].startswith("Joined from 3 logs of 2 jobs")
     assert any("s between 2 jobs are left out." in note for note in again.source.notes)
     assert again.streams[-1].last_s < 86400
@@ -288,8 +298,9 @@ def test_the_command_takes_directories(tmp_path: Path) -> None:
     assert (done.exit_code, load(out).ranks) == (0, 2)
     done = CliRunner().invoke(main, ["describe", logs, "--job", "72"])
     assert (done.exit_code, done.stderr) == (
-        2, "understudy: --job 72: none of 4 logs is of this job\n"
-    )  # fmt: skip
+        2,
+        "understudy: --job 72: none of 4 logs is of this job\n",
+    )
     (tmp_path / "none").mkdir()
     done = CliRunner().invoke(main, ["describe", str(tmp_path / "none")])
     assert done.exit_code == 2 and "expected at least one file *.darshan" in done.stderr
@@ -309,8 +320,16 @@ def readers(runs: int, gap_s: float, files: Callable[[int], int]) -> Iterator[Ru
     for k in range(runs):
         run = Part(nprocs=1, start_s=START_S + gap_s * k, run_time_s=50.0)
         for n in range(files(k)):
-            run.read(f"/s/set/in_{n:05d}.bin", 24_000, 1 + 0.01 * n, rank=0, BYTES_READ=48_000,
-                     calls=2, OPENS=2, F_READ_END_TIMESTAMP=20 + 0.01 * n)  # fmt: skip
+            run.read(
+                f"/s/set/in_{n:05d}.bin",
+                24_000,
+                1 + 0.01 * n,
+                rank=0,
+                BYTES_READ=48_000,
+                calls=2,
+                OPENS=2,
+                F_READ_END_TIMESTAMP=20 + 0.01 * n,
+            )
         yield run
 
 

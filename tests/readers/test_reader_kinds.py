@@ -18,8 +18,9 @@ def test_history_files_of_two_kinds_that_alternate(form: str, tmp_path: Path) ->
         run.write(form.format(kind=1, k=k), 8 * MIB + k * MIB, 20.0 * k + 12, calls=4)
     workload = run.describe(tmp_path)
     assert sorted(sizes(s) for s in workload.streams) == [
-        [MIB * (8 + k) for k in range(4)], [MIB * (64 + k) for k in range(4)]
-    ]  # fmt: skip
+        [MIB * (8 + k) for k in range(4)],
+        [MIB * (64 + k) for k in range(4)],
+    ]
     assert sorted(s.dumps[0].time_s for s in workload.streams) == [2.0, 12.0]
 
 
@@ -29,8 +30,9 @@ def test_two_kinds_that_are_numbered_in_common(tmp_path: Path) -> None:
     for k in range(8):
         run.write(f"/s/out.{k % 2}.{k:03d}", (64, 4)[k % 2] * MIB, 10.0 * k + 2, calls=4)
     assert sorted(sizes(s) for s in run.describe(tmp_path).streams) == [
-        [4 * MIB] * 4, [64 * MIB] * 4
-    ]  # fmt: skip
+        [4 * MIB] * 4,
+        [64 * MIB] * 4,
+    ]
 
 
 def test_equal_files_in_turn_are_one_series(tmp_path: Path) -> None:
@@ -82,8 +84,9 @@ def test_many_stations_are_few_streams(stations: int, tmp_path: Path) -> None:
     assert len(workload.streams) <= 4
     found = [s for s in workload.streams if s.bytes < 64 * MIB]
     assert sum(s.bytes for s in found) == sum(total)
-    assert [sum(parts) for parts in zip(*(rank_bytes(s, 0, 8) for s in found), strict=True)
-            ] == total  # fmt: skip
+    assert [
+        sum(parts) for parts in zip(*(rank_bytes(s, 0, 8) for s in found), strict=True)
+    ] == total
     told = any("files of different names" in note for note in workload.source.notes)
     assert told == (stations == 160)
 

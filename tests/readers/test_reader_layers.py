@@ -20,11 +20,21 @@ def notes(workload: Workload) -> str:
 def dataset(run: Run, name: str, size: int, at_s: float, rank: int = -1, **more: Any) -> int:
     """The record of a dataset in a file."""
     file = run.file(name)
-    run.add("H5D", {
-        "id": run.file(f"{name}:/u"), "file_rec_id": file, "rank": rank, "H5D_OPENS": 1,
-        "H5D_BYTES_WRITTEN": size, "H5D_WRITES": int(size > 0), "H5D_DATATYPE_SIZE": 8,
-        "H5D_F_WRITE_START_TIMESTAMP": at_s, "H5D_F_WRITE_END_TIMESTAMP": at_s + 0.1,
-    } | more)  # fmt: skip
+    run.add(
+        "H5D",
+        {
+            "id": run.file(f"{name}:/u"),
+            "file_rec_id": file,
+            "rank": rank,
+            "H5D_OPENS": 1,
+            "H5D_BYTES_WRITTEN": size,
+            "H5D_WRITES": int(size > 0),
+            "H5D_DATATYPE_SIZE": 8,
+            "H5D_F_WRITE_START_TIMESTAMP": at_s,
+            "H5D_F_WRITE_END_TIMESTAMP": at_s + 0.1,
+        }
+        | more,
+    )
     return file
 
 
@@ -104,16 +114,39 @@ def test_incomplete_posix_records_do_not_override_mpiio(partial: bool, tmp_path:
 # -- amplification --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("write", "asked", "moved", "text"), [
-    (True, 4, 16, "written through MPI-IO, storage moved 16,777,216 B where the application asked "
-     "for 4,194,304 B (+300.0%): fill values"),
-    (True, 4, 2, "written through MPI-IO, storage moved 2,097,152 B where the application asked "
-     "for 4,194,304 B (-50.0%): bytes that the library merged"),
-    (False, 4, 5, "read through MPI-IO, storage moved 5,242,880 B where the application asked for "
-     "4,194,304 B (+25.0%): metadata, read-ahead"),
-    (False, 4, 1, "read through MPI-IO, storage moved 1,048,576 B where the application asked for "
-     "4,194,304 B (-75.0%): bytes that the library read once"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("write", "asked", "moved", "text"),
+    [
+        (
+            True,
+            4,
+            16,
+            "written through MPI-IO, storage moved 16,777,216 B where the application asked "
+            "for 4,194,304 B (+300.0%): fill values",
+        ),
+        (
+            True,
+            4,
+            2,
+            "written through MPI-IO, storage moved 2,097,152 B where the application asked "
+            "for 4,194,304 B (-50.0%): bytes that the library merged",
+        ),
+        (
+            False,
+            4,
+            5,
+            "read through MPI-IO, storage moved 5,242,880 B where the application asked for "
+            "4,194,304 B (+25.0%): metadata, read-ahead",
+        ),
+        (
+            False,
+            4,
+            1,
+            "read through MPI-IO, storage moved 1,048,576 B where the application asked for "
+            "4,194,304 B (-75.0%): bytes that the library read once",
+        ),
+    ],
+)
 def test_amplification_is_noted_in_bytes(
     write: bool, asked: int, moved: int, text: str, tmp_path: Path
 ) -> None:

@@ -27,8 +27,10 @@ def peak_mib(log: Path, out: Path) -> int:
     counts for a process depends on its allocator and on the size of the pages as well."""
     done = subprocess.run(
         [sys.executable, "-X", "tracemalloc", "-c", PEAK, str(log), "-o", str(out)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 

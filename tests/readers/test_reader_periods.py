@@ -18,29 +18,54 @@ def notes(workload: Workload) -> str:
 
 
 def appended(
-    run: Run, steps: int, period_s: float, *, size: int = MIB, calls: int = 1, trace: bool = True,
-    jitter: float = 0.0, **more: int,
-) -> None:  # fmt: skip
+    run: Run,
+    steps: int,
+    period_s: float,
+    *,
+    size: int = MIB,
+    calls: int = 1,
+    trace: bool = True,
+    jitter: float = 0.0,
+    **more: int,
+) -> None:
     """A file of rank 0 that takes a time step of so many calls every so often."""
     shift = np.random.default_rng(7).uniform(-jitter, jitter, steps) * period_s
     starts = [10.0 + period_s * k + float(shift[k]) for k in range(steps)]
     file = run.write(
-        "/s/traj.xtc", steps * size, starts[0], rank=0, duration_s=starts[-1] - starts[0] + 0.1,
-        calls=steps * calls, F_WRITE_TIME=0.01 * steps, **more,
-    )  # fmt: skip
+        "/s/traj.xtc",
+        steps * size,
+        starts[0],
+        rank=0,
+        duration_s=starts[-1] - starts[0] + 0.1,
+        calls=steps * calls,
+        F_WRITE_TIME=0.01 * steps,
+        **more,
+    )
     each = size // calls
     if trace:
-        run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
-            (k * size + c * each, each, at_s + 0.02 * c, at_s + 0.02 * c + 0.01)
-            for k, at_s in enumerate(starts) for c in range(calls)]})  # fmt: skip
+        run.add(
+            "DXT_POSIX",
+            {
+                "id": file,
+                "rank": 0,
+                "write_segments": [
+                    (k * size + c * each, each, at_s + 0.02 * c, at_s + 0.02 * c + 0.01)
+                    for k, at_s in enumerate(starts)
+                    for c in range(calls)
+                ],
+            },
+        )
 
 
-@pytest.mark.parametrize(("run_s", "steps", "period_s", "calls"), [
-    (DAY_S, 140, 10 * MINUTES, 4),  # checkpoints of a day-long run
-    (30 * MINUTES, 100, 15.0, 1),  # a molecular-dynamics code
-    (60 * MINUTES, 1000, 3.0, 2),
-    (DAY_S, 12, 60.0, 4),  # all within a hundredth of the run
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("run_s", "steps", "period_s", "calls"),
+    [
+        (DAY_S, 140, 10 * MINUTES, 4),  # checkpoints of a day-long run
+        (30 * MINUTES, 100, 15.0, 1),  # a molecular-dynamics code
+        (60 * MINUTES, 1000, 3.0, 2),
+        (DAY_S, 12, 60.0, 4),  # all within a hundredth of the run
+    ],
+)
 @pytest.mark.parametrize("jitter", [0.0, 0.2])
 def test_dumps_nearer_than_a_hundredth_of_the_run(
     run_s: float, steps: int, period_s: float, calls: int, jitter: float, tmp_path: Path
@@ -82,8 +107,14 @@ def test_several_plausible_periods_are_noted(tmp_path: Path) -> None:
     run = Run(run_time_s=700.0, nprocs=1)
     starts = [60.0 * g + 2.0 * k for g in range(10) for k in range(3)]
     file = run.write("/s/out", 30 * MIB, starts[0], rank=0, duration_s=starts[-1] + 0.1, calls=30)
-    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
-        (k * MIB, MIB, at_s, at_s + 0.05) for k, at_s in enumerate(starts)]})  # fmt: skip
+    run.add(
+        "DXT_POSIX",
+        {
+            "id": file,
+            "rank": 0,
+            "write_segments": [(k * MIB, MIB, at_s, at_s + 0.05) for k, at_s in enumerate(starts)],
+        },
+    )
     workload = run.describe(tmp_path)
     assert sizes(only(workload)) == [3 * MIB] * 10
     assert "tell 10 time steps from each other, but 30 are plausible too" in notes(workload)
@@ -93,8 +124,14 @@ def test_one_slow_checkpoint_of_a_long_run_is_one_dump(tmp_path: Path) -> None:
     """Three variables with pauses between, within a hundredth of the run."""
     run = Run(run_time_s=1000.0, nprocs=1)
     file = run.write("/s/state", 3 * MIB, 500.0, rank=0, duration_s=9.0, calls=3)
-    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
-        (k * MIB, MIB, 500.0 + 4 * k, 501.0 + 4 * k) for k in range(3)]})  # fmt: skip
+    run.add(
+        "DXT_POSIX",
+        {
+            "id": file,
+            "rank": 0,
+            "write_segments": [(k * MIB, MIB, 500.0 + 4 * k, 501.0 + 4 * k) for k in range(3)],
+        },
+    )
     stream = only(run.describe(tmp_path))
     assert (stream.files, sizes(stream)) == ("new", [3 * MIB])
 
@@ -104,8 +141,13 @@ def test_dates_every_ten_minutes_of_two_days(tmp_path: Path) -> None:
     run = Run(run_time_s=2 * DAY_S, nprocs=4)
     for k in range(288):
         day, minute = divmod(10 * k, 1440)
-        run.write(f"/s/out_2026-11-{21 + day}_{minute // 60:02d}:{minute % 60:02d}:00", 4 * MIB,
-                  600.0 * k + 5, calls=4, duration_s=20.0)  # fmt: skip
+        run.write(
+            f"/s/out_2026-11-{21 + day}_{minute // 60:02d}:{minute % 60:02d}:00",
+            4 * MIB,
+            600.0 * k + 5,
+            calls=4,
+            duration_s=20.0,
+        )
     stream = only(run.describe(tmp_path))
     assert sizes(stream) == [4 * MIB] * 288
 
@@ -177,14 +219,29 @@ def test_ranks_that_go_on_behind_the_others_begin_a_time_step(trace: bool, tmp_p
     rng = np.random.default_rng(3)
     begins = np.cumsum(rng.uniform(0.004, 0.03, 60))
     file = run.write(
-        "/s/all", 60 * 8 * step, float(begins[0]), duration_s=float(begins[-1] - begins[0]),
-        calls=480, CONSEC_WRITES=240, SEQ_WRITES=479, F_WRITE_TIME=0.01,
-    )  # fmt: skip
+        "/s/all",
+        60 * 8 * step,
+        float(begins[0]),
+        duration_s=float(begins[-1] - begins[0]),
+        calls=480,
+        CONSEC_WRITES=240,
+        SEQ_WRITES=479,
+        F_WRITE_TIME=0.01,
+    )
     for rank in range(4 if trace else 0):
         at = np.sort(begins + rng.uniform(0, 0.003, (2, 60)), axis=0)
-        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
-            ((k * 8 + 2 * rank + c) * step, step, at[c, k], at[c, k] + 1e-4)
-            for k in range(60) for c in range(2)]})  # fmt: skip
+        run.add(
+            "DXT_POSIX",
+            {
+                "id": file,
+                "rank": rank,
+                "write_segments": [
+                    ((k * 8 + 2 * rank + c) * step, step, at[c, k], at[c, k] + 1e-4)
+                    for k in range(60)
+                    for c in range(2)
+                ],
+            },
+        )
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("append", [8 * step] * 60)
@@ -196,8 +253,15 @@ def test_small_calls_at_equal_distances_are_one_steady_dump(tmp_path: Path) -> N
     run = Run(run_time_s=100.0, nprocs=2)
     for rank in range(2):
         starts = 5.0 + 0.2 * np.arange(400)
-        file = run.write(f"/s/out.{rank}", 400 * 4096, 5.0, rank=rank, duration_s=80.0, calls=400,
-                         F_WRITE_TIME=0.1)  # fmt: skip
+        file = run.write(
+            f"/s/out.{rank}",
+            400 * 4096,
+            5.0,
+            rank=rank,
+            duration_s=80.0,
+            calls=400,
+            F_WRITE_TIME=0.1,
+        )
         segments = [(n * 4096, 4096, at_s, at_s + 1e-4) for n, at_s in enumerate(starts)]
         run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": segments})
     workload = run.describe(tmp_path)
@@ -214,8 +278,16 @@ def test_flushes_of_a_stream_of_stdio_are_in_its_dumps(syncs: int, tmp_path: Pat
         name = f"/s/out.{k:03d}"
         run.write(name, MIB, 5.0 + 7 * k, rank=0, module="STDIO", calls=16)
         mine = (k + 1) * syncs // 12 - k * syncs // 12
-        run.add("POSIX", {"id": run.file(name), "rank": 0, "POSIX_OPENS": 1, "POSIX_FILENOS": 1,
-                          "POSIX_FSYNCS": mine})  # fmt: skip
+        run.add(
+            "POSIX",
+            {
+                "id": run.file(name),
+                "rank": 0,
+                "POSIX_OPENS": 1,
+                "POSIX_FILENOS": 1,
+                "POSIX_FSYNCS": mine,
+            },
+        )
     workload = run.describe(tmp_path)
     stream = only(workload)
     made = [sum(o.count for o in d.operations if o.operation == "sync") for d in stream.dumps]

@@ -47,12 +47,24 @@ def written(run: Run, name: str, starts: np.ndarray, length_s: float, rank: int 
     """A file that is written in calls of 1 MiB."""
     count = len(starts)
     file = run.write(
-        name, count * MIB, float(starts[0]), rank=rank, calls=count,
-        duration_s=float(starts[-1] - starts[0]) + length_s, F_WRITE_TIME=count * length_s,
-    )  # fmt: skip
-    run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
-        (n * MIB, MIB, at_s, at_s + length_s) for n, at_s in enumerate(starts.tolist())]
-    })  # fmt: skip
+        name,
+        count * MIB,
+        float(starts[0]),
+        rank=rank,
+        calls=count,
+        duration_s=float(starts[-1] - starts[0]) + length_s,
+        F_WRITE_TIME=count * length_s,
+    )
+    run.add(
+        "DXT_POSIX",
+        {
+            "id": file,
+            "rank": rank,
+            "write_segments": [
+                (n * MIB, MIB, at_s, at_s + length_s) for n, at_s in enumerate(starts.tolist())
+            ],
+        },
+    )
 
 
 def test_a_steady_stream(tmp_path: Path) -> None:
@@ -60,12 +72,26 @@ def test_a_steady_stream(tmp_path: Path) -> None:
     run = Run(nprocs=4, run_time_s=1000.0)
     for rank in range(4):
         starts = 10 + 10.0 * np.arange(80) + 0.01 * rank
-        file = run.write(f"/s/wave.{rank}", 80 * MIB, 10.0, rank=rank, calls=80,
-                         duration_s=790.1, MAX_BYTE_WRITTEN=8 * MIB - 1,
-                         F_WRITE_TIME=0.8)  # fmt: skip
-        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
-            (n % 8 * MIB, MIB, at_s, at_s + 0.01) for n, at_s in enumerate(starts.tolist())]
-        })  # fmt: skip
+        file = run.write(
+            f"/s/wave.{rank}",
+            80 * MIB,
+            10.0,
+            rank=rank,
+            calls=80,
+            duration_s=790.1,
+            MAX_BYTE_WRITTEN=8 * MIB - 1,
+            F_WRITE_TIME=0.8,
+        )
+        run.add(
+            "DXT_POSIX",
+            {
+                "id": file,
+                "rank": rank,
+                "write_segments": [
+                    (n % 8 * MIB, MIB, at_s, at_s + 0.01) for n, at_s in enumerate(starts.tolist())
+                ],
+            },
+        )
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, stream.dump_count, stream.pace) == ("update", 10, "steady")

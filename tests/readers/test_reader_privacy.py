@@ -12,10 +12,31 @@ from understudy.readers import darshan
 
 # Words of the contract and of the reader's own messages that may also be parts of names.
 PLAIN = {
-    "restart", "input", "output", "checkpoint", "visualization", "posix", "mpiio", "hdf5", "stdio",
-    "darshan", "data", "time", "dump", "file", "files", "shared", "grouped", "rank", "write",
-    "read", "boundary", "neighbour", "random", "share",
-}  # fmt: skip
+    "restart",
+    "input",
+    "output",
+    "checkpoint",
+    "visualization",
+    "posix",
+    "mpiio",
+    "hdf5",
+    "stdio",
+    "darshan",
+    "data",
+    "time",
+    "dump",
+    "file",
+    "files",
+    "shared",
+    "grouped",
+    "rank",
+    "write",
+    "read",
+    "boundary",
+    "neighbour",
+    "random",
+    "share",
+}
 
 
 def strings(log: Log) -> set[str]:
@@ -67,13 +88,24 @@ def test_names_are_kept_on_demand_as_labels() -> None:
 def test_a_log_of_secrets(tmp_path: Path) -> None:
     """Every text field of a log says xenon; the descriptor never does."""
     run = Run(
-        nprocs=2, exe="/home/xenon1/bin/xenon2 --key xenon3", mounts=(("/xenon4", "xenon5"),),
-        metadata={"lib_ver": "xenon6", "hints": "xenon7"}, uid=4_242_424, jobid=7_654_321,
-    )  # fmt: skip
+        nprocs=2,
+        exe="/home/xenon1/bin/xenon2 --key xenon3",
+        mounts=(("/xenon4", "xenon5"),),
+        metadata={"lib_ver": "xenon6", "hints": "xenon7"},
+        uid=4_242_424,
+        jobid=7_654_321,
+    )
     for k in range(3):
         file = run.write(f"/xenon4/xenon8/xenon9.{k}", 1 << 20, 20.0 * k + 1, rank=0)
-        run.add("DXT_POSIX", {"id": file, "rank": 0, "hostname": b"xenon10",
-                              "write_segments": [(0, 1 << 20, 1.0, 2.0)]})  # fmt: skip
+        run.add(
+            "DXT_POSIX",
+            {
+                "id": file,
+                "rank": 0,
+                "hostname": b"xenon10",
+                "write_segments": [(0, 1 << 20, 1.0, 2.0)],
+            },
+        )
     run.add("LUSTRE", {"id": file, "stripe_size_bytes": 1 << 20, "ost_ids": [3, 4]})
     text = run.describe(tmp_path).to_text()
     assert "xenon" not in text

@@ -9,10 +9,19 @@ from tests.readers.synthetic import Run
 from understudy.contracts.workload import numbers, parse, provenance_of
 
 FORMS = (
-    "/s/a{k}.{r}", "/s/b.{r}.{k}", "/s/c{k}", "/s/d", "/s/e{n}", "{n}", "", "/s/{k}/f{i}",
+    "/s/a{k}.{r}",
+    "/s/b.{r}.{k}",
+    "/s/c{k}",
+    "/s/d",
+    "/s/e{n}",
+    "{n}",
+    "",
+    "/s/{k}/f{i}",
     "/s/g.{r}",
-    "/s/{k}.5/h{i}.{r}", "/s/i{k}_{i}_{r}", "/s/{w}",
-)  # fmt: skip
+    "/s/{k}.5/h{i}.{r}",
+    "/s/i{k}_{i}_{r}",
+    "/s/{w}",
+)
 
 
 def random_run(draw: random.Random) -> tuple[Run, int, int]:
@@ -35,12 +44,28 @@ def random_run(draw: random.Random) -> tuple[Run, int, int]:
                 seen.add(name)
                 size = draw.choice((1, 7, 100, 4096, 1 << 20, (1 << 20) + draw.randrange(99)))
                 run.write(
-                    name, size, draw.choice((0.0, period * k, period * k + draw.random())),
-                    rank=rank, module=module, write=write, calls=draw.randrange(1, 4),
-                    duration_s=draw.choice((0.0, 0.1, 60.0)), F_VARIANCE_RANK_BYTES=draw.random(),
-                    **draw.choice(({}, {"SYNCS" if module == "MPIIO" else
-                                        "FLUSHES" if module == "STDIO" else "FSYNCS": 5})),
-                )  # fmt: skip
+                    name,
+                    size,
+                    draw.choice((0.0, period * k, period * k + draw.random())),
+                    rank=rank,
+                    module=module,
+                    write=write,
+                    calls=draw.randrange(1, 4),
+                    duration_s=draw.choice((0.0, 0.1, 60.0)),
+                    F_VARIANCE_RANK_BYTES=draw.random(),
+                    **draw.choice(
+                        (
+                            {},
+                            {
+                                "SYNCS"
+                                if module == "MPIIO"
+                                else "FLUSHES"
+                                if module == "STDIO"
+                                else "FSYNCS": 5
+                            },
+                        )
+                    ),
+                )
                 total[not write] += size
     return run, total[0], total[1]
 
@@ -51,7 +76,8 @@ def test_a_random_run_is_described(seed: int, tmp_path: Path) -> None:
     made = run.describe(tmp_path)
     again = parse(made.to_text(), "random")
     assert again.streams == made.streams
-    sums = {way: sum(s.bytes for s in made.streams if s.operation == way) for way in
-            ("write", "read")}  # fmt: skip
+    sums = {
+        way: sum(s.bytes for s in made.streams if s.operation == way) for way in ("write", "read")
+    }
     assert sums == {"write": written, "read": read}
     assert all(provenance_of(made, pointer) for pointer in numbers(made))

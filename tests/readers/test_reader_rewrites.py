@@ -22,20 +22,41 @@ def notes(workload: Workload) -> str:
 
 
 def written_again(
-    run: Run, name: str, contents: Sequence[int], times: Sequence[float], *, opens: int,
-    trace: bool, calls: int = 2, rank: int = 0,
-) -> None:  # fmt: skip
+    run: Run,
+    name: str,
+    contents: Sequence[int],
+    times: Sequence[float],
+    *,
+    opens: int,
+    trace: bool,
+    calls: int = 2,
+    rank: int = 0,
+) -> None:
     """A file that is written from its start each time; the last content may be shorter."""
     file = run.write(
-        name, sum(contents), times[0], rank=rank, duration_s=times[-1] - times[0] + 0.1,
-        calls=calls * len(contents), OPENS=opens, MAX_BYTE_WRITTEN=max(contents) - 1,
+        name,
+        sum(contents),
+        times[0],
+        rank=rank,
+        duration_s=times[-1] - times[0] + 0.1,
+        calls=calls * len(contents),
+        OPENS=opens,
+        MAX_BYTE_WRITTEN=max(contents) - 1,
         F_WRITE_TIME=0.1 * len(contents),
-    )  # fmt: skip
+    )
     if trace:
-        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
-            (c * (size // calls), size // calls, at_s + 0.04 * c, at_s + 0.04 * c + 0.03)
-            for size, at_s in zip(contents, times, strict=True) for c in range(calls)]
-        })  # fmt: skip
+        run.add(
+            "DXT_POSIX",
+            {
+                "id": file,
+                "rank": rank,
+                "write_segments": [
+                    (c * (size // calls), size // calls, at_s + 0.04 * c, at_s + 0.04 * c + 0.03)
+                    for size, at_s in zip(contents, times, strict=True)
+                    for c in range(calls)
+                ],
+            },
+        )
 
 
 def kind(stream: Stream) -> tuple[str, int, bool]:
@@ -43,9 +64,14 @@ def kind(stream: Stream) -> tuple[str, int, bool]:
 
 
 @pytest.mark.parametrize("trace", [False, True])
-@pytest.mark.parametrize(("opens", "expected"), [
-    (100, ("rewrite", 1, True)), (1, ("update", 1, False)), (7, ("update", 1, False)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("opens", "expected"),
+    [
+        (100, ("rewrite", 1, True)),
+        (1, ("update", 1, False)),
+        (7, ("update", 1, False)),
+    ],
+)
 def test_a_restart_file_of_one_name(
     trace: bool, opens: int, expected: tuple[str, int, bool], tmp_path: Path
 ) -> None:
@@ -86,8 +112,9 @@ def test_the_last_few_are_kept(names: tuple[str, ...], trace: bool, tmp_path: Pa
     times = [4.0 + 15.0 * k for k in range(count)]
     for n, name in enumerate(names):
         mine = times[n :: len(names)]
-        written_again(run, f"/s/restart.{name}", [4 * MIB] * len(mine), mine, opens=len(mine),
-                      trace=trace)  # fmt: skip
+        written_again(
+            run, f"/s/restart.{name}", [4 * MIB] * len(mine), mine, opens=len(mine), trace=trace
+        )
     stream = only(run.describe(tmp_path))
     assert kind(stream) == ("rewrite", len(names), True)
     assert sizes(stream) == [4 * MIB] * count
@@ -107,12 +134,30 @@ def test_a_file_of_each_rank(tmp_path: Path) -> None:
 def test_an_hdf5_file_made_anew_each_time(tmp_path: Path) -> None:
     run = Run(nprocs=4)
     file, dataset = run.file("/s/ck.h5"), run.file("/s/ck.h5:/u")
-    run.add("H5D", {"id": dataset, "file_rec_id": file, "rank": -1, "H5D_OPENS": 10,
-                    "H5D_BYTES_WRITTEN": 80 * MIB, "H5D_WRITES": 40, "H5D_DATATYPE_SIZE": 8,
-                    "H5D_DATASPACE_NPOINTS": MIB, "H5D_F_WRITE_START_TIMESTAMP": 5.0,
-                    "H5D_F_WRITE_END_TIMESTAMP": 95.0})  # fmt: skip
-    run.write("/s/ck.h5", 80 * MIB + 20480, 5.0, calls=50, duration_s=90.0, OPENS=40,
-              MAX_BYTE_WRITTEN=8 * MIB + 2047)  # fmt: skip
+    run.add(
+        "H5D",
+        {
+            "id": dataset,
+            "file_rec_id": file,
+            "rank": -1,
+            "H5D_OPENS": 10,
+            "H5D_BYTES_WRITTEN": 80 * MIB,
+            "H5D_WRITES": 40,
+            "H5D_DATATYPE_SIZE": 8,
+            "H5D_DATASPACE_NPOINTS": MIB,
+            "H5D_F_WRITE_START_TIMESTAMP": 5.0,
+            "H5D_F_WRITE_END_TIMESTAMP": 95.0,
+        },
+    )
+    run.write(
+        "/s/ck.h5",
+        80 * MIB + 20480,
+        5.0,
+        calls=50,
+        duration_s=90.0,
+        OPENS=40,
+        MAX_BYTE_WRITTEN=8 * MIB + 2047,
+    )
     stream = only(run.describe(tmp_path))
     assert (stream.method, stream.files, sizes(stream)) == ("hdf5", "rewrite", [8 * MIB] * 10)
     assert [d.overhead_bytes for d in stream.dumps] == [2048] * 10
@@ -121,8 +166,7 @@ def test_an_hdf5_file_made_anew_each_time(tmp_path: Path) -> None:
 def test_a_header_written_again_is_no_pass(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     for k in range(3):
-        run.write(f"/s/ck.{k}", MIB + 512, 30.0 * k + 2, rank=0, calls=3,
-                  MAX_BYTE_WRITTEN=MIB - 1)  # fmt: skip
+        run.write(f"/s/ck.{k}", MIB + 512, 30.0 * k + 2, rank=0, calls=3, MAX_BYTE_WRITTEN=MIB - 1)
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("new", [MIB + 512] * 3)
@@ -189,13 +233,34 @@ def epochs(run: Run, name: str, *, order: Sequence[int], trace: bool) -> None:
     """Each rank reads its quarter of a file in each epoch, 64 records of 4 KiB."""
     for rank in range(4):
         file = run.read(
-            name, 3 * MIB // 4, EPOCHS[0], rank=rank, duration_s=61.0, calls=192, OPENS=3,
-            MAX_BYTE_READ=(rank + 1) * MIB // 4 - 1, F_READ_TIME=0.3,
-        )  # fmt: skip
+            name,
+            3 * MIB // 4,
+            EPOCHS[0],
+            rank=rank,
+            duration_s=61.0,
+            calls=192,
+            OPENS=3,
+            MAX_BYTE_READ=(rank + 1) * MIB // 4 - 1,
+            F_READ_TIME=0.3,
+        )
         if trace:
-            run.add("DXT_POSIX", {"id": file, "rank": rank, "read_segments": [
-                (rank * MIB // 4 + 4096 * k, 4096, at_s + 0.002 * n, at_s + 0.002 * n + 0.001)
-                for at_s in EPOCHS for n, k in enumerate(order)]})  # fmt: skip
+            run.add(
+                "DXT_POSIX",
+                {
+                    "id": file,
+                    "rank": rank,
+                    "read_segments": [
+                        (
+                            rank * MIB // 4 + 4096 * k,
+                            4096,
+                            at_s + 0.002 * n,
+                            at_s + 0.002 * n + 0.001,
+                        )
+                        for at_s in EPOCHS
+                        for n, k in enumerate(order)
+                    ],
+                },
+            )
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -249,8 +314,18 @@ def test_quantum_espresso_updates_in_place() -> None:
 def test_more_dumps_than_a_workload_may_have(top: int, tmp_path: Path) -> None:
     """Counters of a broken log: what comes out is still a workload."""
     run = Run(nprocs=1)
-    run.write("/s/a", 1 << 50, 1.0, rank=0, duration_s=90.0, calls=1000, OPENS=1 << 40,
-              FSYNCS=1 << 35, MAX_BYTE_WRITTEN=top, F_WRITE_TIME=0.1)  # fmt: skip
+    run.write(
+        "/s/a",
+        1 << 50,
+        1.0,
+        rank=0,
+        duration_s=90.0,
+        calls=1000,
+        OPENS=1 << 40,
+        FSYNCS=1 << 35,
+        MAX_BYTE_WRITTEN=top,
+        F_WRITE_TIME=0.1,
+    )
     workload = parse(run.describe(tmp_path).to_text(), "x")
     assert (only(workload).dump_count, only(workload).bytes) == (10_000_000, 1 << 50)
     assert "put together" in notes(workload) or "is a guess" in notes(workload)
@@ -260,8 +335,17 @@ def test_more_dumps_than_a_workload_may_have(top: int, tmp_path: Path) -> None:
 def test_streams_of_descriptors_are_each_of_the_whole_file(fdopens: int, tmp_path: Path) -> None:
     """Darshan adds up the offsets of a file that is opened and given to fdopen() each time."""
     run = Run(run_time_s=100.0, nprocs=1)
-    run.write("/s/restart", 6 * MIB, 10.0, module="STDIO", duration_s=60.0, calls=60, OPENS=6,
-              FDOPENS=fdopens, MAX_BYTE_WRITTEN=6 * MIB - 1)  # fmt: skip
+    run.write(
+        "/s/restart",
+        6 * MIB,
+        10.0,
+        module="STDIO",
+        duration_s=60.0,
+        calls=60,
+        OPENS=6,
+        FDOPENS=fdopens,
+        MAX_BYTE_WRITTEN=6 * MIB - 1,
+    )
     workload = run.describe(tmp_path)
     assert kind(only(workload)) == ("rewrite", 1, True)
     assert sizes(only(workload)) == [MIB] * 6
@@ -296,9 +380,17 @@ def test_ranks_that_each_read_a_whole_file_make_no_passes_over_it(
         more = {"READS": 3, "MAX_BYTE_READ": 1999, "SIZE_READ_100_1K": 2, "SIZE_READ_0_100": 1}
         file = run.read("/s/module", 2000, at_s, rank=rank, calls=2, **more)
         if way == "trace":
-            run.add("DXT_POSIX", {"id": file, "rank": rank, "read_segments": [
-                (n * 1000, 1000 if n < 2 else 0, at_s + 0.01 * n, at_s + 0.01 * n + 0.001)
-                for n in range(3)]})  # fmt: skip
+            run.add(
+                "DXT_POSIX",
+                {
+                    "id": file,
+                    "rank": rank,
+                    "read_segments": [
+                        (n * 1000, 1000 if n < 2 else 0, at_s + 0.01 * n, at_s + 0.01 * n + 0.001)
+                        for n in range(3)
+                    ],
+                },
+            )
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("new", [8000])
@@ -311,8 +403,16 @@ def test_ranks_that_write_the_same_bytes_together_write_them_once(tmp_path: Path
     run = Run(run_time_s=100.0, nprocs=4)
     for rank in range(4):
         file = run.write("/s/same", 4 * MIB, 10.0, rank=rank, calls=4, OPENS=2)
-        run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": [
-            (n * MIB, MIB, 10.0 + 0.02 * n, 10.01 + 0.02 * n) for n in range(4)]})  # fmt: skip
+        run.add(
+            "DXT_POSIX",
+            {
+                "id": file,
+                "rank": rank,
+                "write_segments": [
+                    (n * MIB, MIB, 10.0 + 0.02 * n, 10.01 + 0.02 * n) for n in range(4)
+                ],
+            },
+        )
     workload = run.describe(tmp_path)
     assert sizes(only(workload)) == [16 * MIB]
     assert f"{12 * MIB} B were written over others of the same dump" in notes(workload)
@@ -335,8 +435,16 @@ def test_times_from_bins_of_several_files_are_not_certain(
         run.write("/s/else", 9 * MIB, other_s, rank=0, duration_s=lasts_s, F_WRITE_TIME=lasts_s)
         bins[[5, 25, 45] if lasts_s > 1 else [12]] += 3 * MIB if lasts_s > 1 else 9 * MIB
     run.names[9] = b"heatmap:POSIX"
-    run.add("HEATMAP", {"id": 9, "rank": 0, "bin_width_s": 1.0, "write_bins": bins.tolist(),
-                        "read_bins": [0] * 60})  # fmt: skip
+    run.add(
+        "HEATMAP",
+        {
+            "id": 9,
+            "rank": 0,
+            "bin_width_s": 1.0,
+            "write_bins": bins.tolist(),
+            "read_bins": [0] * 60,
+        },
+    )
     workload = run.describe(tmp_path)
     stream = only(workload, files="rewrite")
     assert len(stream.dumps) == 3
@@ -345,24 +453,50 @@ def test_times_from_bins_of_several_files_are_not_certain(
     assert entry.confidence == confidence
 
 
-@pytest.mark.parametrize(("kind_of", "rule", "step"), [
-    ("columns", "strided", 8), ("random", "shuffled", 0), ("back", "consecutive", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind_of", "rule", "step"),
+    [
+        ("columns", "strided", 8),
+        ("random", "shuffled", 0),
+        ("back", "consecutive", 0),
+    ],
+)
 def test_a_trace_tells_the_order_of_updates(
     kind_of: str, rule: str, step: int, tmp_path: Path
 ) -> None:
     """Five passes of 64 calls over a file that stays open: column by column, at random, or from
     the end to the start, which no order of a workload is."""
-    order = {"columns": np.arange(64).reshape(8, 8).T.ravel(), "back": np.arange(64)[::-1],
-             "random": np.random.default_rng(1).permutation(64)}[kind_of]  # fmt: skip
+    order = {
+        "columns": np.arange(64).reshape(8, 8).T.ravel(),
+        "back": np.arange(64)[::-1],
+        "random": np.random.default_rng(1).permutation(64),
+    }[kind_of]
     run, size = Run(run_time_s=60.0, nprocs=1), 4096
     ahead = 5 * int((np.diff(order) > 0).sum())
-    file = run.write("/s/state", 5 * 64 * size, 5.0, rank=0, duration_s=40.7, calls=320,
-                     MAX_BYTE_WRITTEN=64 * size - 1, SEQ_WRITES=ahead, CONSEC_WRITES=0,
-                     F_WRITE_TIME=0.3)  # fmt: skip
-    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
-        (int(place) * size, size, 5.0 + 10 * k + 0.01 * n, 5.005 + 10 * k + 0.01 * n)
-        for k in range(5) for n, place in enumerate(order)]})  # fmt: skip
+    file = run.write(
+        "/s/state",
+        5 * 64 * size,
+        5.0,
+        rank=0,
+        duration_s=40.7,
+        calls=320,
+        MAX_BYTE_WRITTEN=64 * size - 1,
+        SEQ_WRITES=ahead,
+        CONSEC_WRITES=0,
+        F_WRITE_TIME=0.3,
+    )
+    run.add(
+        "DXT_POSIX",
+        {
+            "id": file,
+            "rank": 0,
+            "write_segments": [
+                (int(place) * size, size, 5.0 + 10 * k + 0.01 * n, 5.005 + 10 * k + 0.01 * n)
+                for k in range(5)
+                for n, place in enumerate(order)
+            ],
+        },
+    )
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("update", [64 * size] * 5)

@@ -23,22 +23,33 @@ class Run:
         self.names: dict[int, bytes] = {}
         self.records: list[dict[str, Any]] = []
 
-    def file(self, name: str, start_s: float, size: int, *, rank: int = -1, reads: bool = False
-    ) -> None:  # fmt: skip
+    def file(
+        self, name: str, start_s: float, size: int, *, rank: int = -1, reads: bool = False
+    ) -> None:
         self.names[number := len(self.names) + 1] = name.encode()
         way, past = ("READ", "READ") if reads else ("WRITE", "WRITTEN")
-        self.records.append({
-            "id": number, "rank": rank, "POSIX_OPENS": 1, f"POSIX_{way}S": 4,
-            f"POSIX_BYTES_{past}": size, f"POSIX_MAX_BYTE_{past}": size - 1,
-            "POSIX_F_OPEN_START_TIMESTAMP": start_s, f"POSIX_F_{way}_START_TIMESTAMP": start_s,
-            f"POSIX_F_{way}_END_TIMESTAMP": start_s + 1,
-        })  # fmt: skip
+        self.records.append(
+            {
+                "id": number,
+                "rank": rank,
+                "POSIX_OPENS": 1,
+                f"POSIX_{way}S": 4,
+                f"POSIX_BYTES_{past}": size,
+                f"POSIX_MAX_BYTE_{past}": size - 1,
+                "POSIX_F_OPEN_START_TIMESTAMP": start_s,
+                f"POSIX_F_{way}_START_TIMESTAMP": start_s,
+                f"POSIX_F_{way}_END_TIMESTAMP": start_s + 1,
+            }
+        )
 
     def write(self, folder: Path) -> Path:
         return write_log(
-            folder / "x.darshan", nprocs=RANKS, run_time_s=1000, names=self.names,
+            folder / "x.darshan",
+            nprocs=RANKS,
+            run_time_s=1000,
+            names=self.names,
             POSIX=self.records,
-        )  # fmt: skip
+        )
 
     def roles(self, folder: Path) -> dict[str, tuple[str, str]]:
         """Role and confidence by label."""
@@ -64,8 +75,9 @@ def history_and_restart() -> Run:
 
 def test_smaller_files_written_more_often_are_history(tmp_path: Path) -> None:
     assert history_and_restart().roles(tmp_path) == {
-        "/s/wrfout.*": ("visualization", "likely"), "/s/wrfrst.*": ("checkpoint", "likely"),
-    }  # fmt: skip
+        "/s/wrfout.*": ("visualization", "likely"),
+        "/s/wrfrst.*": ("checkpoint", "likely"),
+    }
 
 
 def test_one_kind_of_file_of_one_rank_is_a_guess(tmp_path: Path) -> None:
@@ -95,8 +107,9 @@ def test_what_is_read_in_the_course_of_the_run_is_input(
     for k in range(4):
         run.file(f"/s/ckpt.{k}", 200.0 * k + 100, 50 * MB)
     assert run.roles(tmp_path) == {
-        "/s/begin.dat": (role, "guess"), "/s/ckpt.*": ("checkpoint", "likely"),
-    }  # fmt: skip
+        "/s/begin.dat": (role, "guess"),
+        "/s/ckpt.*": ("checkpoint", "likely"),
+    }
 
 
 def describe(folder: Path, *options: str) -> Any:
@@ -105,23 +118,34 @@ def describe(folder: Path, *options: str) -> Any:
 
 
 def test_a_person_decides(tmp_path: Path) -> None:
-    done = describe(tmp_path, "--role", "visualization-0=checkpoint", "--role",
-                    "checkpoint-0=output")  # fmt: skip
+    done = describe(
+        tmp_path, "--role", "visualization-0=checkpoint", "--role", "checkpoint-0=output"
+    )
     assert done.exit_code == 0, done.output
     row = json.loads(done.stdout)
     assert {s["name"]: s["role"] for s in row["streams"]} == {
-        "visualization-0": "checkpoint", "checkpoint-0": "output",
-    }  # fmt: skip
+        "visualization-0": "checkpoint",
+        "checkpoint-0": "output",
+    }
     last = [p for p in row["provenance"] if p["path"] == "/streams/0/role"][-1]
     assert (last["confidence"], last["how"]) == ("certain", "decided by a person with --role")
     assert isinstance(darshan.read(tmp_path / "x.darshan"), Workload)
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ("nothing-0=output", "no stream 'nothing-0', expected one of visualization-0, checkpoint-0"),
-    ("checkpoint-0=restarts", "one of the roles checkpoint, visualization, output, restart, in"),
-    ("checkpoint-0", "expected STREAM=ROLE"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "nothing-0=output",
+            "no stream 'nothing-0', expected one of visualization-0, checkpoint-0",
+        ),
+        (
+            "checkpoint-0=restarts",
+            "one of the roles checkpoint, visualization, output, restart, in",
+        ),
+        ("checkpoint-0", "expected STREAM=ROLE"),
+    ],
+)
 def test_an_unknown_stream_or_role_is_a_usage_error(
     given: str, message: str, tmp_path: Path
 ) -> None:

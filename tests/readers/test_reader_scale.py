@@ -19,10 +19,17 @@ from understudy.inference.spill import Spill
 from understudy.readers import darshan
 
 FORMS = (
-    b"/s/d%d/f.%03d", b"/s/0.%d/p", b"/g/%d/%d/%d/%d/%d/%d/%d/x.%d", b"/a%db/%d", b"x", b"",
+    b"/s/d%d/f.%03d",
+    b"/s/0.%d/p",
+    b"/g/%d/%d/%d/%d/%d/%d/%d/x.%d",
+    b"/a%db/%d",
+    b"x",
+    b"",
     b"/%d",
-    b"/s/%d.%d", b"/s/run.%d.h5", b"/s/\xff%d\n",
-)  # fmt: skip
+    b"/s/%d.%d",
+    b"/s/run.%d.h5",
+    b"/s/\xff%d\n",
+)
 
 
 def some_names(count: int) -> list[bytes]:
@@ -57,14 +64,19 @@ def test_names_are_split_as_one_by_one() -> None:
 def test_ids_may_hold_zero_bytes(tmp_path: Path, version: str, byte_order: str) -> None:
     """Zero bytes end names, but ids have them, too."""
     rng = random.Random(2)
-    ids = [*range(300), *(rng.getrandbits(64) & rng.getrandbits(64) << 8 * k for k in range(8)),
-           *(k << 56 for k in range(1, 200))]  # fmt: skip
-    pairs = list(zip(dict.fromkeys(n % (1 << 64) for n in ids), some_names(len(ids)),
-                     strict=False))  # fmt: skip
+    ids = [
+        *range(300),
+        *(rng.getrandbits(64) & rng.getrandbits(64) << 8 * k for k in range(8)),
+        *(k << 56 for k in range(1, 200)),
+    ]
+    pairs = list(
+        zip(dict.fromkeys(n % (1 << 64) for n in ids), some_names(len(ids)), strict=False)
+    )
     path = write_log(tmp_path / "x", names=pairs, version=version, byte_order=byte_order)
     with darshanlog.open_log(path) as log:
-        found = [pair for some, texts in log.names()
-                 for pair in zip(some.tolist(), texts, strict=True)]  # fmt: skip
+        found = [
+            pair for some, texts in log.names() for pair in zip(some.tolist(), texts, strict=True)
+        ]
     assert found == pairs
     assert struct.calcsize("Q") == 8
 

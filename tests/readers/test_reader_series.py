@@ -17,12 +17,19 @@ def per_process(run: Run, form: str, ranks: int, steps: tuple[int, ...], size: i
             run.write(form.format(step=step, rank=rank), size + rank, 20.0 * k + 2, rank=rank)
 
 
-@pytest.mark.parametrize("form", [
-    "/s/ck.{step:04d}.{rank}", "/s/ck.{rank}.{step:04d}", "/s/r{rank:05d}/t{step}/ck",
-    "/s/{step}/{rank}", "/s/2026-11-21/run7/ck-{step}-of-{rank}.v2.dat",
-    "/a1/b2/c3/d4/e5/f6/g7/ck.{rank:03d}.{step:08d}", "/s/{rank}_{step}",
-    "/s/{step:02d}{rank:02d}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        "/s/ck.{step:04d}.{rank}",
+        "/s/ck.{rank}.{step:04d}",
+        "/s/r{rank:05d}/t{step}/ck",
+        "/s/{step}/{rank}",
+        "/s/2026-11-21/run7/ck-{step}-of-{rank}.v2.dat",
+        "/a1/b2/c3/d4/e5/f6/g7/ck.{rank:03d}.{step:08d}",
+        "/s/{rank}_{step}",
+        "/s/{step:02d}{rank:02d}",
+    ],
+)
 @pytest.mark.parametrize("ranks", [2, 5, 48])
 def test_file_per_process(form: str, ranks: int, tmp_path: Path) -> None:
     run = Run(nprocs=ranks)
@@ -134,8 +141,12 @@ def test_dates_in_names(tmp_path: Path) -> None:
     for domain in ("d01", "d02"):
         for k in range(6):
             day, hour = divmod(6 * k + 6, 24)
-            run.write(f"/s/wrfout_{domain}_2026-11-{21 + day}_{hour:02d}:00:00",
-                      (4 if domain == "d01" else 8) * MIB, 15.0 * k + 2, calls=4)  # fmt: skip
+            run.write(
+                f"/s/wrfout_{domain}_2026-11-{21 + day}_{hour:02d}:00:00",
+                (4 if domain == "d01" else 8) * MIB,
+                15.0 * k + 2,
+                calls=4,
+            )
     workload = run.describe(tmp_path)
     assert sum(s.bytes for s in workload.streams) == 6 * 12 * MIB
     assert {len(s.dumps) for s in workload.streams} == {6}
@@ -166,9 +177,14 @@ def test_a_small_input_is_an_input(tmp_path: Path) -> None:
     assert {s.role for s in run.describe(tmp_path).streams if s.operation == "read"} == {"input"}
 
 
-@pytest.mark.parametrize("spread", [
-    lambda k, rank: 0.0, lambda k, rank: 1e-6 * rank, lambda k, rank: 0.3 * ((rank * 7 + k) % 5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spread",
+    [
+        lambda k, rank: 0.0,
+        lambda k, rank: 1e-6 * rank,
+        lambda k, rank: 0.3 * ((rank * 7 + k) % 5),
+    ],
+)
 def test_ranks_start_a_dump_at_different_times(
     spread: Callable[[int, int], float], tmp_path: Path
 ) -> None:

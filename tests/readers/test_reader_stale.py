@@ -20,15 +20,22 @@ def dumps_of_ten(run: Run, *, trace: bool, stale: bool = True) -> None:
     for k in range(5):
         for rank in range(2):
             at_s, size, end_s = 20.0 * k + 2, 20 * MIB, 1.0
-            segments = [(n * 10 * MIB, 10 * MIB, at_s + 0.5 * n, at_s + 0.5 * n + 0.4)
-                        for n in range(2)]  # fmt: skip
+            segments = [
+                (n * 10 * MIB, 10 * MIB, at_s + 0.5 * n, at_s + 0.5 * n + 0.4) for n in range(2)
+            ]
             if stale and k == 3:
                 size, segments = 10 * MIB, segments[:1]
             if stale and k == 1:
                 size, end_s = 30 * MIB, 41.0
                 segments.append((20 * MIB, 10 * MIB, 62.5, 62.9))
-            file = run.write(f"/s/plt{k:05d}.{rank}", size, at_s, rank=rank, duration_s=end_s,
-                             calls=size // (10 * MIB))  # fmt: skip
+            file = run.write(
+                f"/s/plt{k:05d}.{rank}",
+                size,
+                at_s,
+                rank=rank,
+                duration_s=end_s,
+                calls=size // (10 * MIB),
+            )
             if trace:
                 run.add("DXT_POSIX", {"id": file, "rank": rank, "write_segments": segments})
 
@@ -48,13 +55,19 @@ def test_bytes_go_to_the_file_whose_time_it_is_and_not_to_the_next(tmp_path: Pat
     """The file of the second dump is written for 30 s; the third begins just after the end."""
     run = Run(nprocs=1)
     for k, (first_s, last_s) in enumerate([(2, 1), (10, 30), (41, 1), (60, 1), (80, 1)]):
-        own = [(n * MIB, MIB, first_s + n * last_s / 4, first_s + n * last_s / 4 + 0.1)
-               for n in range(4)]  # fmt: skip
+        own = [
+            (n * MIB, MIB, first_s + n * last_s / 4, first_s + n * last_s / 4 + 0.1)
+            for n in range(4)
+        ]
         stale = [(4 * MIB, 2 * MIB, 39.0, 39.5)] if k == 0 else []
         file = run.write(
-            f"/s/plt{k:05d}", (6 if stale else 4) * MIB, float(first_s), rank=0,
-            duration_s=37.5 if stale else float(last_s), calls=5 if stale else 4,
-        )  # fmt: skip
+            f"/s/plt{k:05d}",
+            (6 if stale else 4) * MIB,
+            float(first_s),
+            rank=0,
+            duration_s=37.5 if stale else float(last_s),
+            calls=5 if stale else 4,
+        )
         run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": own + stale})
     workload = run.describe(tmp_path)
     moved = sorted((d.time_s, d.bytes) for s in workload.streams for d in s.dumps)

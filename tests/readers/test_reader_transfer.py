@@ -21,8 +21,16 @@ def heat(run: Run, bins: dict[int, int], count: int) -> None:
     for n, size in bins.items():
         found[n] = size
     run.names[9] = b"heatmap:STDIO"
-    run.add("HEATMAP", {"id": 9, "rank": 0, "bin_width_s": 1.0, "write_bins": found.tolist(),
-                        "read_bins": [0] * count})  # fmt: skip
+    run.add(
+        "HEATMAP",
+        {
+            "id": 9,
+            "rank": 0,
+            "bin_width_s": 1.0,
+            "write_bins": found.tolist(),
+            "read_bins": [0] * count,
+        },
+    )
 
 
 def test_a_rank_computes_between_the_calls_of_a_dump(tmp_path: Path) -> None:
@@ -30,8 +38,9 @@ def test_a_rank_computes_between_the_calls_of_a_dump(tmp_path: Path) -> None:
     of the run has no such time."""
     run = Run(nprocs=2, run_time_s=100.0)
     for rank in range(2):
-        run.write(f"/s/text.{rank}", MIB, 10.0, rank=rank, duration_s=0.5, calls=64,
-                  F_WRITE_TIME=0.1)  # fmt: skip
+        run.write(
+            f"/s/text.{rank}", MIB, 10.0, rank=rank, duration_s=0.5, calls=64, F_WRITE_TIME=0.1
+        )
     run.write("/s/whole", 4 * MIB, 20.0, rank=0, duration_s=60.0, calls=64, F_WRITE_TIME=0.1)
     workload = run.describe(tmp_path)
     [dump] = only(workload, layout="file-per-process").dumps
@@ -46,9 +55,18 @@ def test_ranks_compute_between_independent_calls(
     """In collective calls they wait for each other: what is between them is not known."""
     run = Run(nprocs=2, run_time_s=100.0)
     for rank in range(2):
-        run.write("/s/shared", MIB, 10.0, rank=rank, module="MPIIO", duration_s=0.5, calls=64,
-                  F_WRITE_TIME=0.1, COLL_WRITES=64 * together,
-                  INDEP_WRITES=64 * (not together))  # fmt: skip
+        run.write(
+            "/s/shared",
+            MIB,
+            10.0,
+            rank=rank,
+            module="MPIIO",
+            duration_s=0.5,
+            calls=64,
+            F_WRITE_TIME=0.1,
+            COLL_WRITES=64 * together,
+            INDEP_WRITES=64 * (not together),
+        )
     [dump] = only(run.describe(tmp_path)).dumps
     assert dump.compute_s == expected_s
 
@@ -87,8 +105,16 @@ def test_a_scratch_file_is_made_anew(tmp_path: Path) -> None:
             for at in (0, (step + 1) * MIB)
         ]
         size = MIB * len(segments)
-        file = run.write("/s/scratch", size, 0.0, rank=0, duration_s=66.0, calls=len(segments),
-                         OPENS=3, MAX_BYTE_WRITTEN=6 * MIB - 1)  # fmt: skip
+        file = run.write(
+            "/s/scratch",
+            size,
+            0.0,
+            rank=0,
+            duration_s=66.0,
+            calls=len(segments),
+            OPENS=3,
+            MAX_BYTE_WRITTEN=6 * MIB - 1,
+        )
         run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": segments})
         stream = only(run.describe(tmp_path))
         assert (stream.files, stream.removes) == expected
@@ -102,8 +128,15 @@ def test_a_file_that_grows_is_written_over_as_it_grows(tmp_path: Path) -> None:
         for k in range(20)
         for again in (0.0, 0.2)
     ]
-    file = run.write("/s/grows", 160 * MIB, 1.0, rank=0, duration_s=77.0, calls=40,
-                     MAX_BYTE_WRITTEN=80 * MIB - 1)  # fmt: skip
+    file = run.write(
+        "/s/grows",
+        160 * MIB,
+        1.0,
+        rank=0,
+        duration_s=77.0,
+        calls=40,
+        MAX_BYTE_WRITTEN=80 * MIB - 1,
+    )
     run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": segments})
     stream = only(run.describe(tmp_path))
     assert (stream.files, sizes(stream)) == ("append", [8 * MIB] * 20)
@@ -117,21 +150,43 @@ def test_a_dataset_that_grows_is_filled_first(tmp_path: Path) -> None:
     whole = 2 * steps * rows * size
     for rank in range(2):
         filled = 0 if rank else whole
-        counts = {"ACCESS1_ACCESS": size, "ACCESS1_COUNT": steps * rows,
-                  "SIZE_WRITE_AGG_100_1K": steps * rows + 3,
-                  "BYTES_WRITTEN": filled + (steps * rows + 3) * size,
-                  "F_WRITE_TIME": 0.5}  # fmt: skip
+        counts = {
+            "ACCESS1_ACCESS": size,
+            "ACCESS1_COUNT": steps * rows,
+            "SIZE_WRITE_AGG_100_1K": steps * rows + 3,
+            "BYTES_WRITTEN": filled + (steps * rows + 3) * size,
+            "F_WRITE_TIME": 0.5,
+        }
         if filled:
-            counts |= {"ACCESS2_ACCESS": whole // steps, "ACCESS2_COUNT": steps,
-                       "SIZE_WRITE_AGG_100K_1M": steps}  # fmt: skip
+            counts |= {
+                "ACCESS2_ACCESS": whole // steps,
+                "ACCESS2_COUNT": steps,
+                "SIZE_WRITE_AGG_100K_1M": steps,
+            }
         else:
             counts |= {"SIZE_WRITE_AGG_0_100": steps}  # its collective calls are empty
-        file = run.write("/s/grows", 0, 1.0, rank=rank, duration_s=77.0, module="MPIIO",
-                         calls=steps, COLL_OPENS=1, INDEP_WRITES=steps * rows + 3,
-                         **counts)  # fmt: skip
-        run.add("POSIX", {"id": file, "rank": rank, "POSIX_OPENS": 1,
-                          "POSIX_BYTES_WRITTEN": counts["BYTES_WRITTEN"],
-                          "POSIX_MAX_BYTE_WRITTEN": whole - 1})  # fmt: skip
+        file = run.write(
+            "/s/grows",
+            0,
+            1.0,
+            rank=rank,
+            duration_s=77.0,
+            module="MPIIO",
+            calls=steps,
+            COLL_OPENS=1,
+            INDEP_WRITES=steps * rows + 3,
+            **counts,
+        )
+        run.add(
+            "POSIX",
+            {
+                "id": file,
+                "rank": rank,
+                "POSIX_OPENS": 1,
+                "POSIX_BYTES_WRITTEN": counts["BYTES_WRITTEN"],
+                "POSIX_MAX_BYTE_WRITTEN": whole - 1,
+            },
+        )
     stream = only(run.describe(tmp_path))
     assert (stream.files, len(stream.dumps)) == ("append", steps)
     for dump in stream.dumps:
@@ -146,8 +201,18 @@ def test_a_last_write_hidden_in_the_heatmap(hidden: bool, tmp_path: Path) -> Non
     """A restart file of two contents. Where another file has all bytes of the last bin, the
     heatmap seems to show the second one earlier; its end is known from a counter."""
     run = Run(nprocs=1, run_time_s=60.0)
-    run.write("/s/restart", 8 * MIB, 5.0, rank=0, module="STDIO", duration_s=40.0, calls=8,
-              OPENS=2, MAX_BYTE_WRITTEN=4 * MIB - 1, F_WRITE_TIME=0.2)  # fmt: skip
+    run.write(
+        "/s/restart",
+        8 * MIB,
+        5.0,
+        rank=0,
+        module="STDIO",
+        duration_s=40.0,
+        calls=8,
+        OPENS=2,
+        MAX_BYTE_WRITTEN=4 * MIB - 1,
+        F_WRITE_TIME=0.2,
+    )
     bins = {5: 4 * MIB, 30: MIB, 45: 4 * MIB}
     if hidden:
         run.write("/s/last", 9 * MIB, 45.2, rank=0, module="STDIO", duration_s=0.3)
@@ -184,9 +249,17 @@ def test_a_file_without_bytes_is_created_again_and_again(tmp_path: Path) -> None
     run = Run(nprocs=2, run_time_s=100.0)
     run.write("/s/out", MIB, 50.0, rank=0)
     for name, opens, mode in (("test", 4, 420), ("lock", 1, 420), ("looked", 4, 0)):
-        run.add("POSIX", {"id": run.file(f"/s/{name}"), "rank": 1, "POSIX_OPENS": opens,
-                          "POSIX_MODE": mode, "POSIX_F_OPEN_START_TIMESTAMP": 10.0,
-                          "POSIX_F_OPEN_END_TIMESTAMP": 10.0})  # fmt: skip
+        run.add(
+            "POSIX",
+            {
+                "id": run.file(f"/s/{name}"),
+                "rank": 1,
+                "POSIX_OPENS": opens,
+                "POSIX_MODE": mode,
+                "POSIX_F_OPEN_START_TIMESTAMP": 10.0,
+                "POSIX_F_OPEN_END_TIMESTAMP": 10.0,
+            },
+        )
     workload = run.describe(tmp_path)
     [found] = [one for s in workload.streams if not s.bytes for one in made(s)]
     assert found == {

@@ -52,8 +52,15 @@ def test_trap_hdf5_fill_doubles_posix_bytes_in_a_real_log() -> None:
 def test_trap_hdf5_fill(tmp_path: Path) -> None:
     run = Run()
     file, dataset = run.file("/s/out.h5"), run.file("/s/out.h5:/u")
-    h5d = access(dataset, 8 * MIB, 1.0, module="H5D", DATATYPE_SIZE=8, DATASPACE_NPOINTS=MIB,
-                 USE_MPIIO_COLLECTIVE=1)  # fmt: skip
+    h5d = access(
+        dataset,
+        8 * MIB,
+        1.0,
+        module="H5D",
+        DATATYPE_SIZE=8,
+        DATASPACE_NPOINTS=MIB,
+        USE_MPIIO_COLLECTIVE=1,
+    )
     del h5d["H5D_OPENS"], h5d["H5D_MAX_BYTE_WRITTEN"], h5d["H5D_F_CLOSE_END_TIMESTAMP"]
     run.add("H5D", h5d | {"file_rec_id": file})
     run.add("MPIIO", access(file, 16 * MIB, 1.0, module="MPIIO"))
@@ -79,8 +86,11 @@ def test_trap_data_sieving_reads_and_writes_are_not_the_applications(tmp_path: P
 def test_trap_rewrites_in_place(module: str, tmp_path: Path) -> None:
     """14 times the bytes of the file: the extent says how many passes there were."""
     run = Run()
-    run.add(module, access(run.file("/s/wfc.1"), 14 * MIB, 1.0, rank=0, module=module, calls=14)
-            | {f"{module}_MAX_BYTE_WRITTEN": MIB - 1})  # fmt: skip
+    run.add(
+        module,
+        access(run.file("/s/wfc.1"), 14 * MIB, 1.0, rank=0, module=module, calls=14)
+        | {f"{module}_MAX_BYTE_WRITTEN": MIB - 1},
+    )
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (sizes(stream), stream.dumps[0].overhead_bytes) == ([MIB] * 14, 0)
@@ -140,8 +150,14 @@ def test_trap_partial_trace_is_not_used(tmp_path: Path) -> None:
     """A DXT module that ran out of memory is no reason to refuse, but not to be believed."""
     run = Run(partial=["DXT_POSIX"])
     file = run.write("/s/v", 4 * MIB, 1.0, rank=0, duration_s=90.0, calls=4)
-    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
-        (0, 2 * MIB, 1.0, 1.1), (2 * MIB, 2 * MIB, 50.0, 50.1)]})  # fmt: skip
+    run.add(
+        "DXT_POSIX",
+        {
+            "id": file,
+            "rank": 0,
+            "write_segments": [(0, 2 * MIB, 1.0, 1.1), (2 * MIB, 2 * MIB, 50.0, 50.1)],
+        },
+    )
     workload = run.describe(tmp_path)
     assert len(only(workload).dumps) == 1
     assert "Module DXT_POSIX is incomplete" in notes(workload)
@@ -178,9 +194,21 @@ def test_trap_a_record_of_all_in_which_one_did_it(tmp_path: Path) -> None:
 
 def test_trap_unequal_ranks_of_one_record_by_their_access_sizes(tmp_path: Path) -> None:
     run = Run(nprocs=4)
-    run.write("/s/a", 7 * MIB, 1.0, calls=4, F_VARIANCE_RANK_BYTES=1.0, ACCESS1_ACCESS=2 * MIB,
-              ACCESS1_COUNT=3, ACCESS2_ACCESS=MIB, ACCESS2_COUNT=1, SLOWEST_RANK=3,
-              SLOWEST_RANK_BYTES=MIB, FASTEST_RANK=0, FASTEST_RANK_BYTES=2 * MIB)  # fmt: skip
+    run.write(
+        "/s/a",
+        7 * MIB,
+        1.0,
+        calls=4,
+        F_VARIANCE_RANK_BYTES=1.0,
+        ACCESS1_ACCESS=2 * MIB,
+        ACCESS1_COUNT=3,
+        ACCESS2_ACCESS=MIB,
+        ACCESS2_COUNT=1,
+        SLOWEST_RANK=3,
+        SLOWEST_RANK_BYTES=MIB,
+        FASTEST_RANK=0,
+        FASTEST_RANK_BYTES=2 * MIB,
+    )
     workload = run.describe(tmp_path)
     assert rank_bytes(only(workload), 0, 4) == [2 * MIB, 2 * MIB, 2 * MIB, MIB]
     assert origin(workload, "/streams/0/dumps/0/variables/0/decomposition") == "derived"
@@ -252,12 +280,15 @@ def test_trap_a_header_through_another_interface(tmp_path: Path) -> None:
         name, at_s = f"/s/ck.{step}.mpiio", 9.0 * step + 1
         file = run.write(name, 921, at_s, rank=0, module="STDIO", calls=159)
         run.write(name, 4 * MIB, at_s + 0.5, module="MPIIO", calls=4, COLL_OPENS=4)
-        run.add("POSIX", access(file, 4 * MIB, at_s + 0.5, rank=0)
-                | {"POSIX_MAX_BYTE_WRITTEN": 4 * MIB + 904})  # fmt: skip
+        run.add(
+            "POSIX",
+            access(file, 4 * MIB, at_s + 0.5, rank=0) | {"POSIX_MAX_BYTE_WRITTEN": 4 * MIB + 904},
+        )
         run.write(f"/s/ck.{step}.base", 905, at_s + 1, rank=0, module="STDIO", calls=158)
     workload = run.describe(tmp_path)
-    header, data = (only(workload, method=m, files="new", role="checkpoint")
-                    for m in ("stdio", "mpiio"))  # fmt: skip
+    header, data = (
+        only(workload, method=m, files="new", role="checkpoint") for m in ("stdio", "mpiio")
+    )
     assert (sizes(header), sizes(data)) == ([921] * 3, [4 * MIB] * 3)
     assert [calls.of_stream(s, 4).count for s in (header, data)] == [3 * 159, 3 * 4]
     assert [d.overhead_bytes for d in data.dumps] == [0] * 3
@@ -271,9 +302,16 @@ def test_trap_zero_byte_stdio_twins(tmp_path: Path) -> None:
     run = Run(nprocs=2)
     for rank in range(2):
         file = run.write(f"/s/U.{rank}", MIB, 1.0, rank=rank, FILENOS=1)
-        run.add("STDIO", {"id": file, "rank": rank, "STDIO_OPENS": 1,
-                          "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
-                          "STDIO_F_CLOSE_END_TIMESTAMP": 1.2})  # fmt: skip
+        run.add(
+            "STDIO",
+            {
+                "id": file,
+                "rank": rank,
+                "STDIO_OPENS": 1,
+                "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
+                "STDIO_F_CLOSE_END_TIMESTAMP": 1.2,
+            },
+        )
     stream = only(run.describe(tmp_path))
     assert (sizes(stream), stream.layout) == ([2 * MIB], "file-per-process")
 
@@ -282,9 +320,16 @@ def test_trap_a_stream_opened_again_counts_on(tmp_path: Path) -> None:
     """Truncated and written three times: Darshan adds up the offsets too."""
     run = Run(nprocs=1)
     file = run.write("/s/time", 3000, 1.0, rank=0, calls=3, duration_s=8.0, FILENOS=3, OPENS=3)
-    run.add("STDIO", {"id": file, "rank": 0, "STDIO_OPENS": 3,
-                      "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
-                      "STDIO_F_CLOSE_END_TIMESTAMP": 9.0})  # fmt: skip
+    run.add(
+        "STDIO",
+        {
+            "id": file,
+            "rank": 0,
+            "STDIO_OPENS": 3,
+            "STDIO_F_OPEN_START_TIMESTAMP": 1.0,
+            "STDIO_F_CLOSE_END_TIMESTAMP": 9.0,
+        },
+    )
     workload = run.describe(tmp_path)
     assert (only(workload).files, sizes(only(workload))) == ("rewrite", [1000] * 3)
 
@@ -294,9 +339,16 @@ def test_trap_a_write_after_the_close_is_another_files(tmp_path: Path) -> None:
     stale = run.write("/s/a", 500, 5.0, rank=0, FILENOS=1)
     home = run.write("/s/b", 700, 5.0, rank=0, FILENOS=1)
     for file, opened, closed in ((stale, 1.0, 2.0), (home, 4.0, 6.0)):
-        run.add("STDIO", {"id": file, "rank": 0, "STDIO_OPENS": 1,
-                          "STDIO_F_OPEN_START_TIMESTAMP": opened,
-                          "STDIO_F_CLOSE_END_TIMESTAMP": closed})  # fmt: skip
+        run.add(
+            "STDIO",
+            {
+                "id": file,
+                "rank": 0,
+                "STDIO_OPENS": 1,
+                "STDIO_F_OPEN_START_TIMESTAMP": opened,
+                "STDIO_F_CLOSE_END_TIMESTAMP": closed,
+            },
+        )
     workload = run.describe(tmp_path)
     assert sizes(only(workload, name="output-0")) == [1200]
     assert "500 B in all, which were attributed to the file open at that time: 1 file." in notes(
@@ -412,11 +464,29 @@ def test_trap_dxt_offsets_are_unknown(offset: int, tmp_path: Path) -> None:
     """Time steps of a file without datasets or counters are found by the traced times."""
     run = Run(nprocs=2)
     for rank in range(2):
-        file = run.write("/s/viz", 6 * MIB, 1.0, rank=rank, module="MPIIO", duration_s=90.0,
-                         calls=3, F_WRITE_TIME=0.3, COLL_WRITES=0, INDEP_WRITES=3)  # fmt: skip
-        run.add("DXT_MPIIO", {"id": file, "rank": rank, "write_segments": [
-            (offset, size * MIB, at_s, at_s + 0.1)
-            for size, at_s in ((1, 1.0), (2, 40.0), (3, 90.9))]})  # fmt: skip
+        file = run.write(
+            "/s/viz",
+            6 * MIB,
+            1.0,
+            rank=rank,
+            module="MPIIO",
+            duration_s=90.0,
+            calls=3,
+            F_WRITE_TIME=0.3,
+            COLL_WRITES=0,
+            INDEP_WRITES=3,
+        )
+        run.add(
+            "DXT_MPIIO",
+            {
+                "id": file,
+                "rank": rank,
+                "write_segments": [
+                    (offset, size * MIB, at_s, at_s + 0.1)
+                    for size, at_s in ((1, 1.0), (2, 40.0), (3, 90.9))
+                ],
+            },
+        )
     run.add("POSIX", access(file, 12 * MIB, 1.0, rank=0))
     workload = run.describe(tmp_path)
     stream = only(workload)
@@ -428,13 +498,26 @@ def test_trap_dxt_offsets_are_unknown(offset: int, tmp_path: Path) -> None:
 
 def test_trap_states_of_a_file_without_any_times_are_assumed(tmp_path: Path) -> None:
     run = Run(nprocs=2)
-    run.write("/s/viz", 8 * MIB, 1.0, module="MPIIO", duration_s=80.0, calls=10, SYNCS=10,
-              F_WRITE_TIME=0.5, INDEP_WRITES=10, COLL_WRITES=0)  # fmt: skip
+    run.write(
+        "/s/viz",
+        8 * MIB,
+        1.0,
+        module="MPIIO",
+        duration_s=80.0,
+        calls=10,
+        SYNCS=10,
+        F_WRITE_TIME=0.5,
+        INDEP_WRITES=10,
+        COLL_WRITES=0,
+    )
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, len(stream.dumps), stream.bytes, stream.sync) == (
-        "append", 5, 8 * MIB, True,
-    )  # fmt: skip
+        "append",
+        5,
+        8 * MIB,
+        True,
+    )
     assert origin(workload, "/streams/0/dumps/2/time_s") == "assumed"
     assert "MPIIO_SYNCS" in provenance_of(workload, "/streams/0/dumps/2/time_s").how  # type: ignore[union-attr]
 
@@ -474,10 +557,19 @@ def test_trap_datasets_of_old_logs_do_not_name_their_file(tmp_path: Path) -> Non
     run = Run(version="3.21", module_versions={"H5D": 1})
     for step in range(3):
         file, dataset = run.file(f"/s/o{step}.h5"), run.file(f"/s/o{step}.h5:/grid:0/u")
-        run.add("H5D", {"id": dataset, "rank": -1, "H5D_BYTES_WRITTEN": MIB, "H5D_WRITES": 4,
-                        "H5D_DATATYPE_SIZE": 4, "H5D_DATASPACE_NPOINTS": MIB // 4,
-                        "H5D_F_WRITE_START_TIMESTAMP": 30.0 * step + 1,
-                        "H5D_F_WRITE_END_TIMESTAMP": 30.0 * step + 2})  # fmt: skip
+        run.add(
+            "H5D",
+            {
+                "id": dataset,
+                "rank": -1,
+                "H5D_BYTES_WRITTEN": MIB,
+                "H5D_WRITES": 4,
+                "H5D_DATATYPE_SIZE": 4,
+                "H5D_DATASPACE_NPOINTS": MIB // 4,
+                "H5D_F_WRITE_START_TIMESTAMP": 30.0 * step + 1,
+                "H5D_F_WRITE_END_TIMESTAMP": 30.0 * step + 2,
+            },
+        )
         run.add("POSIX", access(file, MIB + 2048, 30.0 * step + 1, rank=0))
     stream = only(run.describe(tmp_path))
     assert (stream.method, sizes(stream)) == ("hdf5", [MIB] * 3)
@@ -488,8 +580,11 @@ def test_trap_datasets_of_old_logs_do_not_name_their_file(tmp_path: Path) -> Non
 
 
 def test_trap_fflush_is_no_fsync(tmp_path: Path) -> None:
-    for module, counter, sync in (("STDIO", "FLUSHES", False), ("POSIX", "FSYNCS", True),
-                                  ("MPIIO", "SYNCS", True)):  # fmt: skip
+    for module, counter, sync in (
+        ("STDIO", "FLUSHES", False),
+        ("POSIX", "FSYNCS", True),
+        ("MPIIO", "SYNCS", True),
+    ):
         run = Run(nprocs=4)
         run.write("/s/a", MIB, 1.0, module=module, **{counter: 4})
         assert only(run.describe(tmp_path)).sync is sync
@@ -500,10 +595,24 @@ def test_trap_a_flush_of_a_file_is_none_of_each_of_its_dumps(
     tmp_path: Path, flushes: int, sync: bool
 ) -> None:
     run = Run(nprocs=1)
-    file = run.write("/s/viz", 10 * MIB, 1.0, rank=0, calls=10, duration_s=90.1, F_WRITE_TIME=1.0,
-                     FSYNCS=flushes)  # fmt: skip
-    run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
-        (k * MIB, MIB, 1 + 10.0 * k, 1.1 + 10 * k) for k in range(10)]})  # fmt: skip
+    file = run.write(
+        "/s/viz",
+        10 * MIB,
+        1.0,
+        rank=0,
+        calls=10,
+        duration_s=90.1,
+        F_WRITE_TIME=1.0,
+        FSYNCS=flushes,
+    )
+    run.add(
+        "DXT_POSIX",
+        {
+            "id": file,
+            "rank": 0,
+            "write_segments": [(k * MIB, MIB, 1 + 10.0 * k, 1.1 + 10 * k) for k in range(10)],
+        },
+    )
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (len(stream.dumps), stream.sync, stream.sync_bytes) == (10, sync, None)
@@ -519,8 +628,15 @@ def test_trap_a_dump_far_longer_than_its_calls_is_no_burst_for_sure(
 ) -> None:
     run = Run(nprocs=4)
     for rank in range(4):
-        run.write(f"/s/stream-{rank}.log", 200 * 16384, 1.0, rank=rank, duration_s=length_s,
-                  calls=200, F_WRITE_TIME=0.5)  # fmt: skip
+        run.write(
+            f"/s/stream-{rank}.log",
+            200 * 16384,
+            1.0,
+            rank=rank,
+            duration_s=length_s,
+            calls=200,
+            F_WRITE_TIME=0.5,
+        )
     run.write("/s/last", MIB, 99.0, rank=0, duration_s=0.5, F_WRITE_TIME=0.5)
     workload = run.describe(tmp_path)
     stream = next(s for s in workload.streams if s.bytes > MIB)
@@ -534,18 +650,46 @@ def test_trap_a_dump_far_longer_than_its_calls_is_no_burst_for_sure(
 
 def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) -> None:
     run = Run(nprocs=1)
-    run.write("/s/log", 240_000, 1.0, rank=0, module="STDIO", duration_s=90.0, calls=4000,
-              FLUSHES=4000, F_WRITE_TIME=0.1)  # fmt: skip
-    run.write("/s/viz", 400 * MIB, 1.0, rank=0, module="STDIO", duration_s=90.0, calls=400,
-              FLUSHES=400, F_WRITE_TIME=0.1)  # fmt: skip
+    run.write(
+        "/s/log",
+        240_000,
+        1.0,
+        rank=0,
+        module="STDIO",
+        duration_s=90.0,
+        calls=4000,
+        FLUSHES=4000,
+        F_WRITE_TIME=0.1,
+    )
+    run.write(
+        "/s/viz",
+        400 * MIB,
+        1.0,
+        rank=0,
+        module="STDIO",
+        duration_s=90.0,
+        calls=400,
+        FLUSHES=400,
+        F_WRITE_TIME=0.1,
+    )
     assert sorted(len(s.dumps) for s in run.describe(tmp_path).streams) == [1, 400]
 
 
 def test_trap_more_states_than_bytes(tmp_path: Path) -> None:
     """A counter that says more time steps than there are bytes leaves no empty dump behind."""
     run = Run(nprocs=2)
-    run.write("/s/viz", 7, 1.0, module="MPIIO", duration_s=80.0, calls=40, SYNCS=40,
-              F_WRITE_TIME=0.5, INDEP_WRITES=40, COLL_WRITES=0)  # fmt: skip
+    run.write(
+        "/s/viz",
+        7,
+        1.0,
+        module="MPIIO",
+        duration_s=80.0,
+        calls=40,
+        SYNCS=40,
+        F_WRITE_TIME=0.5,
+        INDEP_WRITES=40,
+        COLL_WRITES=0,
+    )
     stream = only(parse(run.describe(tmp_path).to_text(), "x"))
     assert sizes(stream) == [1] * 7
 
@@ -555,6 +699,8 @@ def test_trap_traces_of_nothing(tmp_path: Path) -> None:
     for length in (0, 1):
         run = Run(nprocs=1)
         file = run.write("/s/viz", 8 * MIB, 1.0, rank=0, duration_s=90.0)
-        run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": [
-            (0, 0, 1.0, 1.1), (0, length, 50.0, 50.1)]})  # fmt: skip
+        run.add(
+            "DXT_POSIX",
+            {"id": file, "rank": 0, "write_segments": [(0, 0, 1.0, 1.1), (0, length, 50.0, 50.1)]},
+        )
         assert sum(sizes(only(parse(run.describe(tmp_path).to_text(), "x")))) == 8 * MIB

@@ -28,8 +28,11 @@ class Family:
 
     def dumps(self, rows: list[tuple[str, int]]) -> list[int]:
         """Bytes of each dump on disk."""
-        found = [(m[1] if m.re.groups else "", size) for path, size in rows
-                 if (m := re.fullmatch(self.pattern, path))]  # fmt: skip
+        found = [
+            (m[1] if m.re.groups else "", size)
+            for path, size in rows
+            if (m := re.fullmatch(self.pattern, path))
+        ]
         found.sort(key=lambda row: float(re.sub(r"\D*$", "", row[0]) or 0))
         return [
             sum(size - self.header for _, size in same)
@@ -41,9 +44,7 @@ class Family:
         return {re.sub(number, "*", path) for path, _ in rows if re.fullmatch(self.pattern, path)}
 
 
-MPHYS = (
-    Family(pattern=r"rst_(\d+)\.\d+", layout="file-per-process", method="posix"),
-)  # fmt: skip
+MPHYS = (Family(pattern=r"rst_(\d+)\.\d+", layout="file-per-process", method="posix"),)
 OPENFOAM_SETS = Family(pattern=r"sampleSets/([\d.]+)/.*", layout="shared", method="posix")
 FAMILIES = {
     "lammps_growth": (
@@ -53,7 +54,10 @@ FAMILIES = {
         Family(pattern=r"viz\.lammpstrj\.mpiio", layout="shared", method="mpiio", states=13),
         # appended through STDIO, whose bytes Darshan undercounts
         Family(
-            pattern=r"viz\.append\.lammpstrj", layout="shared", method="stdio", states=13,
+            pattern=r"viz\.append\.lammpstrj",
+            layout="shared",
+            method="stdio",
+            states=13,
             short=0.0002,
         ),
     ),
@@ -81,7 +85,7 @@ FAMILIES = {
         OPENFOAM_SETS,
         Family(pattern=r"(0\.\d+)/.*", layout="grouped", groups=2, method="posix"),
     ),
-}  # fmt: skip
+}
 # Files that a log cannot hold to the byte, or that were not written in the run.
 EXCEPTIONS = {
     "lammps_growth": r"log\.lammps|out_dxt\.txt",  # text that differs; standard output
@@ -103,10 +107,12 @@ def stream_of(workload: Workload, family: Family, rows: list[tuple[str, int]]) -
     """The stream that writes the files of a family, by the name of its largest files."""
     labels = family.labels(rows)
     found = [
-        s for s in workload.streams
-        if s.operation == "write" and any(s.label.endswith(f"/{label}") for label in labels)
+        s
+        for s in workload.streams
+        if s.operation == "write"
+        and any(s.label.endswith(f"/{label}") for label in labels)
         and (s.method == family.method or not family.header)
-    ]  # fmt: skip
+    ]
     assert len(found) == 1, (labels, [s.label for s in workload.streams])
     return found[0]
 
@@ -172,8 +178,9 @@ def test_dumps_are_at_the_times_of_the_datasets(name: str) -> None:
     by_file = {f: records[records["file_rec_id"] == f] for f in files}
     starts = {f: r["H5D_F_WRITE_START_TIMESTAMP"].min() for f, r in by_file.items()}
     of_states = max(by_file, key=lambda f: len(by_file[f]))
-    assert [round(float(t), 6) for t in np.sort(by_file[of_states]["H5D_F_WRITE_START_TIMESTAMP"])
-            ] == [d.time_s for d in states.dumps]  # fmt: skip
+    assert [
+        round(float(t), 6) for t in np.sort(by_file[of_states]["H5D_F_WRITE_START_TIMESTAMP"])
+    ] == [d.time_s for d in states.dumps]
     assert sizes(states) == [
         int(r["H5D_BYTES_WRITTEN"])
         for r in by_file[of_states][np.argsort(by_file[of_states]["H5D_F_WRITE_START_TIMESTAMP"])]

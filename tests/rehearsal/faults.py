@@ -136,12 +136,31 @@ def session(fault: Fault) -> subprocess.Popen[str]:
     run("as-user", "mkdir", str(out))
     return subprocess.Popen(
         [
-            "as-user", "env", f"UNDERSTUDY_OUTPUT={out}", "reframe", "-c", "checks/replay.py",
-            "-r", "--system", "edison", "-E", case, "-S", "scaling=strong", "-S", "ranks=8",
-            "-S", "ranks_per_node=2", "-S", "time_scale=90", *fault.options,
+            "as-user",
+            "env",
+            f"UNDERSTUDY_OUTPUT={out}",
+            "reframe",
+            "-c",
+            "checks/replay.py",
+            "-r",
+            "--system",
+            "edison",
+            "-E",
+            case,
+            "-S",
+            "scaling=strong",
+            "-S",
+            "ranks=8",
+            "-S",
+            "ranks_per_node=2",
+            "-S",
+            "time_scale=90",
+            *fault.options,
         ],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def begun(process: subprocess.Popen[str], before: set[Path]) -> Job | None:
@@ -195,10 +214,14 @@ def done_to(fault: Fault, process: subprocess.Popen[str], job: Job) -> dict[str,
             stderr=subprocess.DEVNULL,
         )
     return {
-        "fault": fault.name, "job": job.number, "nodes": job.nodes,
-        "ended_s": time.monotonic() - since_s, "status": process.returncode,
-        "left": sorted(path.name for path in job.directory.glob("*")), "printed": printed,
-    }  # fmt: skip
+        "fault": fault.name,
+        "job": job.number,
+        "nodes": job.nodes,
+        "ended_s": time.monotonic() - since_s,
+        "status": process.returncode,
+        "left": sorted(path.name for path in job.directory.glob("*")),
+        "printed": printed,
+    }
 
 
 def main() -> None:

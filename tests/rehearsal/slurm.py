@@ -160,8 +160,12 @@ def configuration(system: dict[str, Any], nodes: int) -> Iterator[str]:
 
 def wrapper(kind: str, scratch: str, program: Path) -> str:
     """A program of ours that finds a file system of the kind below the scratch directory."""
-    fake = {"LD_PRELOAD": FAKE, "FAKE_KIND": kind, "FAKE_ROOT": scratch,
-            "FAKE_STATE": SELF / "stripes"}  # fmt: skip
+    fake = {
+        "LD_PRELOAD": FAKE,
+        "FAKE_KIND": kind,
+        "FAKE_ROOT": scratch,
+        "FAKE_STATE": SELF / "stripes",
+    }
     words = " ".join(f"{key}={shlex.quote(str(value))}" for key, value in fake.items())
     return f'#!/bin/sh\nexec env {words} {shlex.quote(str(program))} "$@"\n'
 
@@ -199,10 +203,22 @@ def start_node(number: int) -> None:
     run("ip", "-n", name, "link", "set", "eth0", "up")
     # Not `ip netns exec`, which mounts /sys anew, and slurmd dies of that.
     start(
-        "nsenter", f"--net=/run/netns/{name}", "unshare", "--uts", "--mount", "--ipc", "--pid",
-        "--propagation", "private", "--mount-proc", "--fork", "--kill-child",
-        "sh", "-c", NODE.format(name=name, run=SELF),
-    )  # fmt: skip
+        "nsenter",
+        f"--net=/run/netns/{name}",
+        "unshare",
+        "--uts",
+        "--mount",
+        "--ipc",
+        "--pid",
+        "--propagation",
+        "private",
+        "--mount-proc",
+        "--fork",
+        "--kill-child",
+        "sh",
+        "-c",
+        NODE.format(name=name, run=SELF),
+    )
 
 
 def start_batch_system(system: dict[str, Any], nodes: int) -> None:
@@ -221,10 +237,20 @@ def start_batch_system(system: dict[str, Any], nodes: int) -> None:
     key.write_bytes(os.urandom(1024))
     key.chmod(0o400)
     start(
-        "munged", "--foreground", "--force", "--socket", SELF / "munge.sock", "--key-file", key,
-        "--pid-file", SELF / "munged.pid", "--log-file", SELF / "log" / "munged.log",
-        "--seed-file", SELF / "munge.seed",
-    )  # fmt: skip
+        "munged",
+        "--foreground",
+        "--force",
+        "--socket",
+        SELF / "munge.sock",
+        "--key-file",
+        key,
+        "--pid-file",
+        SELF / "munged.pid",
+        "--log-file",
+        SELF / "log" / "munged.log",
+        "--seed-file",
+        SELF / "munge.seed",
+    )
     start("slurmctld", "-D")
     for number in range(1, nodes + 1):
         start_node(number)
@@ -343,9 +369,17 @@ def inside(arguments: argparse.Namespace, folder: Path) -> int:
         "submission, placement, polling and volume, not the speed of the site"
     )
     command = arguments.command or [
-        "as-user", "reframe", "-c", "checks/", "-r", "--system", system["name"],
-        "--mode", "rehearsal", *selection(arguments.more),
-    ]  # fmt: skip
+        "as-user",
+        "reframe",
+        "-c",
+        "checks/",
+        "-r",
+        "--system",
+        system["name"],
+        "--mode",
+        "rehearsal",
+        *selection(arguments.more),
+    ]
     try:
         return subprocess.run(command, check=False).returncode
     finally:
@@ -395,8 +429,13 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("system")
     parser.add_argument("--nodes", type=int, default=4, metavar="N")
-    parser.add_argument("--scratch-mib", type=int, default=1024, metavar="N",
-                        help="capacity of the scratch directory")  # fmt: skip
+    parser.add_argument(
+        "--scratch-mib",
+        type=int,
+        default=1024,
+        metavar="N",
+        help="capacity of the scratch directory",
+    )
     parser.add_argument("--more", default="", help="more arguments for reframe, as one word")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     found = parser.parse_args(words[:at])

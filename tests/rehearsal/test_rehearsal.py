@@ -44,9 +44,14 @@ def environment(place: Path) -> dict[str, str]:
 
 def rehearse(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*REHEARSAL, *words], cwd=ROOT, env=environment(place), capture_output=True, text=True,
-        check=False, timeout=900,
-    )  # fmt: skip
+        [*REHEARSAL, *words],
+        cwd=ROOT,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
 
 
 def left_behind() -> tuple[set[str], str, set[Path]]:
@@ -106,39 +111,59 @@ def test_a_cluster_that_no_configuration_names_is_added_as_the_guide_says(
     run = f"{run} -P workload=n-1 -P method=posix"
     several = f"{run} -S ranks_per_node=2".replace("NAME", "NAME:wide-beegfs")
     script = [
-        "set -e", f"test -e {site}/systems/invented.py", "unset RFM_CONFIG_FILES UNDERSTUDY_PATH",
-        'cd "$HOME"', new, export, run, several,
-    ]  # fmt: skip
+        "set -e",
+        f"test -e {site}/systems/invented.py",
+        "unset RFM_CONFIG_FILES UNDERSTUDY_PATH",
+        'cd "$HOME"',
+        new,
+        export,
+        run,
+        several,
+    ]
     done = rehearse(
-        place, "invented", "--", "as-user", "bash", "-c",
+        place,
+        "invented",
+        "--",
+        "as-user",
+        "bash",
+        "-c",
         "\n".join(script).replace("NAME", "hypatia"),
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     for found in (
-        "systems/hypatia.py: slurm, mpirun", "  batch: 4 of 12 ranks each",
-        "  wide: 4 of 12 ranks each", "  beegfs: beegfs at /project/$USER",
+        "systems/hypatia.py: slurm, mpirun",
+        "  batch: 4 of 12 ranks each",
+        "  wide: 4 of 12 ranks each",
+        "  beegfs: beegfs at /project/$USER",
         "  tmpfs: tmpfs at /dev/shm (of each node: jobs of one node)",
         "Ran 4/4 test case(s) from 1 check(s) (0 failure(s)",
         "Ran 1/1 test case(s) from 1 check(s) (0 failure(s)",
-    ):  # fmt: skip
+    ):
         assert found in done.stdout, done.stdout
     [kept] = place.glob("rehearsal-invented-*")
     made = [runs.load(path) for path in find([kept / "records"])]
     assert not any(run.failed for run in made)
     placed = sorted((str(run.place.partition), len(run.place.nodes)) for run in made)
     assert placed == [
-        ("batch-beegfs", 1), ("batch-tmpfs", 1), ("wide-beegfs", 1), ("wide-beegfs", 2),
+        ("batch-beegfs", 1),
+        ("batch-tmpfs", 1),
+        ("wide-beegfs", 1),
+        ("wide-beegfs", 2),
         ("wide-tmpfs", 1),
-    ]  # fmt: skip
+    ]
 
 
 def test_nothing_is_left_of_a_rehearsal_that_is_interrupted(place: Path) -> None:
     before = left_behind()
     process = subprocess.Popen(
         [*REHEARSAL, "cab", "--", "sh", "-c", "echo ready; sleep 600"],
-        cwd=ROOT, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
@@ -164,18 +189,26 @@ FAULTS: Mapping[str, str] = {
     **{f"space-{method}": FULL for method in ("mpiio", "hdf5", "stdio", "adios")},
 }
 ALSO = {
-    "rank": ": Killed", "hang": "waits for other ranks; nothing from rank ",
+    "rank": ": Killed",
+    "hang": "waits for other ranks; nothing from rank ",
     "space-hdf5": "understudy: ",
-}  # fmt: skip
+}
 PLAYER = ROOT / "build" / "bin" / "understudy-replay"
 
 
 @pytest.fixture(scope="session")
 def faults(place: Path) -> Mapping[str, Any]:
     done = rehearse(
-        place, "edison", "--nodes", "8", "--",
-        sys.executable, "-m", "tests.rehearsal.faults", f"{slurm.SELF}/out/faults.json",
-    )  # fmt: skip
+        place,
+        "edison",
+        "--nodes",
+        "8",
+        "--",
+        sys.executable,
+        "-m",
+        "tests.rehearsal.faults",
+        f"{slurm.SELF}/out/faults.json",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     [path] = place.glob("rehearsal-edison-*/faults.json")
     return {row["fault"]: row for row in json.loads(path.read_text())}
@@ -193,23 +226,29 @@ def test_a_fault_is_told_right(faults: Mapping[str, Any], fault: str) -> None:
     assert expected in verdict and ALSO.get(fault, "") in verdict, verdict
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("nowhere", "system 'nowhere': expected one of archer, "),
-    ("localhost", "system 'localhost': scheduler 'local': a rehearsal has slurm, "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere", "system 'nowhere': expected one of archer, "),
+        ("localhost", "system 'localhost': scheduler 'local': a rehearsal has slurm, "),
+    ],
+)
 def test_a_system_that_cannot_be_rehearsed_is_refused(name: str, message: str) -> None:
     with pytest.raises(UnderstudyError) as refused:
         slurm.system_of(name)
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize(("more", "words"), [
-    ("", ["-n", "^Replay"]),
-    ("-E 'a == \"b\"'", ["-n", "^Replay", "-E", 'a == "b"']),
-    ("-n Fidelity", ["-n", "Fidelity"]),
-    ("--name=Fidelity", ["--name=Fidelity"]),
-    ("-nFidelity --repeat 2", ["-nFidelity", "--repeat", "2"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("", ["-n", "^Replay"]),
+        ("-E 'a == \"b\"'", ["-n", "^Replay", "-E", 'a == "b"']),
+        ("-n Fidelity", ["-n", "Fidelity"]),
+        ("--name=Fidelity", ["--name=Fidelity"]),
+        ("-nFidelity --repeat 2", ["-nFidelity", "--repeat", "2"]),
+    ],
+)
 def test_checks_that_are_named_take_the_place_of_others(more: str, words: list[str]) -> None:
     assert slurm.selection(more) == words
 
@@ -228,9 +267,13 @@ def _clean() -> dict[str, str]:
 def test_without_a_system_the_target_prints_its_usage() -> None:
     for words in ((), ("FS=nix",)):
         done = subprocess.run(
-            ["make", "rehearse", *words], cwd=ROOT, env=_clean(), capture_output=True, text=True,
+            ["make", "rehearse", *words],
+            cwd=ROOT,
+            env=_clean(),
+            capture_output=True,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
         assert done.returncode == 2 and done.stdout == ""
         assert done.stderr.startswith("usage: make rehearse SYSTEM=NAME [ARGS=")
 
@@ -239,8 +282,12 @@ def test_quotes_within_arguments_are_passed_on() -> None:
     arguments = "ARGS=-E 'workload == \"n-1\"'"
     done = subprocess.run(
         ["make", "-n", "rehearse", "SYSTEM=titan", arguments],
-        cwd=ROOT, env=_clean(), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=_clean(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.splitlines()[-1].endswith('slurm "$SYSTEM" --more "$ARGS"')
 
 

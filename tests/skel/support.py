@@ -96,9 +96,14 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Starts a program in the folder of its descriptor."""
     return subprocess.run(
-        launch(program, ranks, *words), cwd=program.parent.parent, capture_output=True, text=True,
-        env=os.environ | (environment or {}), check=False, timeout=120,
-    )  # fmt: skip
+        launch(program, ranks, *words),
+        cwd=program.parent.parent,
+        capture_output=True,
+        text=True,
+        env=os.environ | (environment or {}),
+        check=False,
+        timeout=120,
+    )
 
 
 def bpls(path: Path, *words: str) -> str:

@@ -15,49 +15,94 @@ METHOD = '<method group="g" method="POSIX"/>'
 ARRAY = '<var name="a" type="double" dimensions="nx"/>'
 
 REFUSED = [
-    ("</adios-config>", "", 'line 15: <adios-config>: not XML: no element found'),
+    ("</adios-config>", "", "line 15: <adios-config>: not XML: no element found"),
     ('type="double"/>', 'type="double">', "not XML: mismatched tag"),
-    ("<adios-config ", "<!DOCTYPE x [<!ENTITY e SYSTEM 'f'>]>\n<adios-config ",
-     "line 2: <!DOCTYPE>: a document type is not read; expected a file without one"),
+    (
+        "<adios-config ",
+        "<!DOCTYPE x [<!ENTITY e SYSTEM 'f'>]>\n<adios-config ",
+        "line 2: <!DOCTYPE>: a document type is not read; expected a file without one",
+    ),
     ("adios-config host", "skel-config host", "mismatched tag"),
-    ('host-language="C"', 'host-language="Ada"',
-     "line 2: <adios-config>: host-language 'Ada': expected C or Fortran"),
-    (GROUP, "<adios-group>",
-     'line 3: <adios-group>: the attribute name="..." is missing or empty'),
-    (METHOD, f'<adios-group name="g"><var name="x" type="byte"/></adios-group>{METHOD}',
-     'line 13: <adios-group name="g">: a group of this name stands in line 3 already'),
+    (
+        'host-language="C"',
+        'host-language="Ada"',
+        "line 2: <adios-config>: host-language 'Ada': expected C or Fortran",
+    ),
+    (
+        GROUP,
+        "<adios-group>",
+        'line 3: <adios-group>: the attribute name="..." is missing or empty',
+    ),
+    (
+        METHOD,
+        f'<adios-group name="g"><var name="x" type="byte"/></adios-group>{METHOD}',
+        'line 13: <adios-group name="g">: a group of this name stands in line 3 already',
+    ),
     (LOCAL, ARRAY, 'line 11: <var name="a">: a variable of this name stands in line 9 already'),
-    (LOCAL, '<var name="l" type="floot"/>',
-     "line 11: <var name=\"l\">: unknown type 'floot'; expected one of byte, short, integer"),
-    (LOCAL, '<var name="l" type="string" dimensions="nx"/>',
-     "line 11: <var name=\"l\">: type string: ADIOS has no arrays of texts; expected a scalar"),
-    (LOCAL, '<var name="l" type="long double"/>',
-     "type long double: its bytes differ from machine to machine; expected one with a fixed size"),
-    (LOCAL, '<var name="l" type="real" dimensions="nope"/>',
-     "line 11: <var name=\"l\">: dimension 'nope' is no number, nor an integer scalar that stands "
-     "before it in the group"),
-    (LOCAL, '<var name="l" type="real" dimensions="t"/>',
-     "dimension 't': expected an integer scalar"),
-    (LOCAL, '<var name="l" type="real" dimensions="2,,nx"/>',
-     "a dimension is missing between two commas"),
-    (LOCAL, '<var name="l" type="real" dimensions="0,nx"/>',
-     "line 11: <var name=\"l\">: dimension '0' is 0 on rank 0; expected at least 1"),
-    (ARRAY, '<var name="a" type="double" dimensions="2,nx"/>',
-     'line 9: <var name="a">: 2 dimensions (2, nx) in global bounds of 1 dimensions (gx) and 1 '
-     "offsets"),
+    (
+        LOCAL,
+        '<var name="l" type="floot"/>',
+        "line 11: <var name=\"l\">: unknown type 'floot'; expected one of byte, short, integer",
+    ),
+    (
+        LOCAL,
+        '<var name="l" type="string" dimensions="nx"/>',
+        'line 11: <var name="l">: type string: ADIOS has no arrays of texts; expected a scalar',
+    ),
+    (
+        LOCAL,
+        '<var name="l" type="long double"/>',
+        "type long double: its bytes differ from machine to machine; expected one "
+        "with a fixed size",
+    ),
+    (
+        LOCAL,
+        '<var name="l" type="real" dimensions="nope"/>',
+        "line 11: <var name=\"l\">: dimension 'nope' is no number, nor an integer "
+        "scalar that stands "
+        "before it in the group",
+    ),
+    (
+        LOCAL,
+        '<var name="l" type="real" dimensions="t"/>',
+        "dimension 't': expected an integer scalar",
+    ),
+    (
+        LOCAL,
+        '<var name="l" type="real" dimensions="2,,nx"/>',
+        "a dimension is missing between two commas",
+    ),
+    (
+        LOCAL,
+        '<var name="l" type="real" dimensions="0,nx"/>',
+        "line 11: <var name=\"l\">: dimension '0' is 0 on rank 0; expected at least 1",
+    ),
+    (
+        ARRAY,
+        '<var name="a" type="double" dimensions="2,nx"/>',
+        'line 9: <var name="a">: 2 dimensions (2, nx) in global bounds of 1 dimensions (gx) and 1 '
+        "offsets",
+    ),
     ('offsets="ox"', "", 'line 8: <global-bounds>: the attribute offsets="..." is missing'),
     (LOCAL, "<vars/>", "line 11: <vars>: unknown element; expected var, global-bounds"),
-    (METHOD, '<method group="g" method="BOGUS"/>',
-     "line 13: <method group=\"g\">: method 'BOGUS' writes no files in ADIOS 1.13.1; expected one "
-     "of POSIX, MPI"),
-    (METHOD, '<method group="g" method="PHDF5"/>',
-     "method PHDF5: in ADIOS 1.13.1 it drops arrays"),
+    (
+        METHOD,
+        '<method group="g" method="BOGUS"/>',
+        "line 13: <method group=\"g\">: method 'BOGUS' writes no files in ADIOS "
+        "1.13.1; expected one "
+        "of POSIX, MPI",
+    ),
+    (
+        METHOD,
+        '<method group="g" method="PHDF5"/>',
+        "method PHDF5: in ADIOS 1.13.1 it drops arrays",
+    ),
     (METHOD, '<method group="h" method="POSIX"/>', "there is no group 'h'; expected one of g"),
     (METHOD, '<method group="g"/>', 'the attribute method="..." is missing or empty'),
     (LOCAL, '<gwrite src="if (x) then"/>', "the condition of line 11, 'if (x) then', is never"),
     (LOCAL, '<gwrite src="endif"/>', "line 11: <gwrite>: 'endif' ends a condition that was not"),
     (METHOD, '<buffer max-size-MB="much"/>', "line 13: <buffer>: max-size-MB 'much': expected a"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "message"), REFUSED)
@@ -92,21 +137,24 @@ def test_a_file_that_cannot_be_read_is_one_message(tmp_path: Path) -> None:
 
 def test_configs_of_adios2_are_called_so(tmp_path: Path) -> None:
     config = tmp_path / "a2.xml"
-    config.write_text('<?xml version="1.0"?>\n<adios-config>\n <io name="o">\n </io>\n'
-                      "</adios-config>\n")  # fmt: skip
+    config.write_text(
+        '<?xml version="1.0"?>\n<adios-config>\n <io name="o">\n </io>\n</adios-config>\n'
+    )
     done = understudy("skel", "xml", config)
     assert (done.exit_code, done.stderr) == (
-        2, f'understudy: {config}: line 3: <io name="o">: this is a config of ADIOS2, which has '
+        2,
+        f'understudy: {config}: line 3: <io name="o">: this is a config of ADIOS2, which has '
         "engines but no variables; expected a descriptor of ADIOS 1.x, with <adios-group>\n",
-    )  # fmt: skip
+    )
     assert understudy("describe", config, "-n", 2).stderr == done.stderr
     config = tmp_path / "a2.yaml"
     config.write_text("- IO: o\n")
     done = understudy("skel", "params", config)
     assert (done.exit_code, done.stderr) == (
-        2, f"understudy: {config}: a YAML file, as ADIOS2 takes it; expected a descriptor of "
+        2,
+        f"understudy: {config}: a YAML file, as ADIOS2 takes it; expected a descriptor of "
         "ADIOS 1.x (adios-config XML)\n",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("command", ["source", "submit"])
@@ -153,12 +201,16 @@ def test_ten_thousand_variables_are_read_in_linear_time(tmp_path: Path) -> None:
     """Counted, not timed: what is called for twice the variables is at most twice as much."""
     counts = []
     for number in (200, 400):
-        text = "".join(f'<var name="o{i}" type="integer"/><attribute name="t{i}" value="3" '
-                       f'type="integer"/>' for i in range(number))  # fmt: skip
-        text += "".join(f'<global-bounds dimensions="gx" offsets="o{i}"><var name="v{i}" '
-                        f'type="byte" dimensions="nx"/></global-bounds>'
-                        f'<var name="w{i}" type="byte" dimensions="t{i}"/>'
-                        for i in range(number))  # fmt: skip
+        text = "".join(
+            f'<var name="o{i}" type="integer"/><attribute name="t{i}" value="3" type="integer"/>'
+            for i in range(number)
+        )
+        text += "".join(
+            f'<global-bounds dimensions="gx" offsets="o{i}"><var name="v{i}" '
+            f'type="byte" dimensions="nx"/></global-bounds>'
+            f'<var name="w{i}" type="byte" dimensions="t{i}"/>'
+            for i in range(number)
+        )
         path = descriptor(tmp_path, LOCAL, text)
         counts.append(_calls(path))
     assert counts[1] < 2.2 * counts[0], counts
@@ -183,14 +235,23 @@ def _calls(path: Path) -> int:
 
 
 PARAMS = [
-    ('name="ox" type="integer" value="nx * skel_mpi_rank"', 'name="ox" type="integer" value="512"',
-     'app.xml: line 9: <var name="a">: rank 0 of 4 would write outside its global bounds: offset '
-     "ox = 512 and size nx = 128 in a global size gx = 512"),
-    ('name="nx" type="integer" value="128"', 'name="nx" type="integer" value="0"',
-     "app.xml: line 9: <var name=\"a\">: dimension 'nx' is 0 on rank 0; expected at least 1"),
-    ('name="gx" type="integer" value="nx * skel_mpi_size"',
-     'name="gx" type="integer" value="512 + skel_mpi_rank"',
-     "its global size 'gx' is 513 on rank 1, but 512 on rank 0; expected the same on all"),
+    (
+        'name="ox" type="integer" value="nx * skel_mpi_rank"',
+        'name="ox" type="integer" value="512"',
+        'app.xml: line 9: <var name="a">: rank 0 of 4 would write outside its global '
+        "bounds: offset "
+        "ox = 512 and size nx = 128 in a global size gx = 512",
+    ),
+    (
+        'name="nx" type="integer" value="128"',
+        'name="nx" type="integer" value="0"',
+        "app.xml: line 9: <var name=\"a\">: dimension 'nx' is 0 on rank 0; expected at least 1",
+    ),
+    (
+        'name="gx" type="integer" value="nx * skel_mpi_size"',
+        'name="gx" type="integer" value="512 + skel_mpi_rank"',
+        "its global size 'gx' is 513 on rank 1, but 512 on rank 0; expected the same on all",
+    ),
     ('value="nx * skel_mpi_size"', 'value="nx * many"', "'many' is no integer scalar of the"),
     ('value="nx * skel_mpi_size"', 'value="nx ** 2"', "'nx ** 2': expected numbers, names of"),
     ('value="nx * skel_mpi_size"', 'value="__import__(0)"', "expected numbers, names of scalars"),
@@ -198,12 +259,12 @@ PARAMS = [
     ('value="nx * skel_mpi_size"', 'value="nx / (nx - 128)"', "divides by 0"),
     ('value="nx * skel_mpi_size"', 'value="99999999999"', "does not fit the type integer"),
     ('fill-method="rank"', 'fill-method="tar"', "fill-method 'tar': expected one of rank, index"),
-    ('method="POSIX"', 'method="NC4"', "<test group=\"g\">: method NC4: in ADIOS 1.13.1"),
+    ('method="POSIX"', 'method="NC4"', '<test group="g">: method NC4: in ADIOS 1.13.1'),
     ('steps="1"', 'steps="0"', "steps '0': expected a whole number of at least 1"),
     ('walltime="0:30:00"', 'walltime="soon"', "walltime 'soon': expected hours:minutes:seconds"),
     ('<scalar name="t" type="double" value="1"/>', "", "the scalar 't' has no value"),
     ('<scalar name="t"', '<scalar name="u"', "expected a scalar, an array or a switch of the"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "message"), PARAMS)
@@ -296,14 +357,17 @@ def test_names_become_identifiers_of_their_own() -> None:
     assert not {"int", "elements"} & set(made.values())
 
 
-@pytest.mark.parametrize(("text", "ranks", "expected"), [
-    ("7 / 2 - 8 % 3", 1, [1]),
-    ("skel_mpi_rank % 2 + skel_mpi_size", 3, [3, 4, 3]),
-    ("grid(2, 0) * 10 + grid(2, 1)", 6, [32] * 6),
-    ("coordinate(2, 0) * 10 + coordinate(2, 1)", 6, [0, 1, 10, 11, 20, 21]),
-    ("-(3) / 2", 1, [-1]),
-    ("-(3) % 2", 1, [-1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "ranks", "expected"),
+    [
+        ("7 / 2 - 8 % 3", 1, [1]),
+        ("skel_mpi_rank % 2 + skel_mpi_size", 3, [3, 4, 3]),
+        ("grid(2, 0) * 10 + grid(2, 1)", 6, [32] * 6),
+        ("coordinate(2, 0) * 10 + coordinate(2, 1)", 6, [0, 1, 10, 11, 20, 21]),
+        ("-(3) / 2", 1, [-1]),
+        ("-(3) % 2", 1, [-1]),
+    ],
+)
 def test_expressions_count_as_c_does(text: str, ranks: int, expected: list[int]) -> None:
     assert expressions.parse(text).evaluate({}, ranks).tolist() == expected
 

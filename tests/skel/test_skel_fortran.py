@@ -43,9 +43,10 @@ def test_fortran_writes_what_c_writes(name: str, tmp_path: Path) -> None:
         assert dump.processes is not None
         parts = sorted((folder / "out").glob("*.bp.dir/*"))
         said[language] = (
-            shapes(folder / "out" / "restart.0.bp"), dump.processes.bytes,
+            shapes(folder / "out" / "restart.0.bp"),
+            dump.processes.bytes,
             [p.stat().st_size for p in parts],
-        )  # fmt: skip
+        )
     assert said["c"] == said["fortran"]
 
 
@@ -66,10 +67,14 @@ def test_texts_and_complex_numbers_are_those_of_c(tmp_path: Path) -> None:
 def test_expressions_are_said_in_fortran(tmp_path: Path) -> None:
     """Every operator and function; the program checks that the parts lie in their bounds."""
     program = make(
-        descriptor(tmp_path), tmp_path, "nx=7 + of_rank(1, 0, 1) - -(3) * (5 / 2) % 4",
-        "gx=nx * 0 + 30 + grid(2, 1) * 9", "ox=of_rank(0, 10, 19) + coordinate(2, 1)",
-        cores=3, language="fortran",
-    )  # fmt: skip
+        descriptor(tmp_path),
+        tmp_path,
+        "nx=7 + of_rank(1, 0, 1) - -(3) * (5 / 2) % 4",
+        "gx=nx * 0 + 30 + grid(2, 1) * 9",
+        "ox=of_rank(0, 10, 19) + coordinate(2, 1)",
+        cores=3,
+        language="fortran",
+    )
     done = run(program, 3, "-o", "out", "-k")
     assert done.returncode == 0, done.stderr
     assert shapes(tmp_path / "out" / "g.0.bp")["a"] == "{39}"

@@ -37,8 +37,25 @@ PAYLOADS = {
     "long": "y" * 70 + " " + '"' * 40 + " " + "z" * 79,
     "words of others": "élan ÄÖ 漢字",
 }
-WORDS = ("unix", "NULL", "MPI_INT", "linux", "errno", "stdin", "int", "data", "elements", "rank",
-         "end", "type", "I", "assert", "EOF", "bool", "va_arg")  # fmt: skip
+WORDS = (
+    "unix",
+    "NULL",
+    "MPI_INT",
+    "linux",
+    "errno",
+    "stdin",
+    "int",
+    "data",
+    "elements",
+    "rank",
+    "end",
+    "type",
+    "I",
+    "assert",
+    "EOF",
+    "bool",
+    "va_arg",
+)
 # What cannot be printed, or cannot be in the field at all: it is refused.
 REFUSED = {
     "newline": f"a\ntouch {MARK}\n",
@@ -68,9 +85,19 @@ def of_dimension(text: str) -> str:
 
 # Every field of a descriptor that takes any text, by the way that it stands in XML.
 FIELDS = (
-    "group", "communicator", "variable", "path", "gwrite", "dimension", "condition",
-    "array", "attribute", "value", "method parameters", "text",
-)  # fmt: skip
+    "group",
+    "communicator",
+    "variable",
+    "path",
+    "gwrite",
+    "dimension",
+    "condition",
+    "array",
+    "attribute",
+    "value",
+    "method parameters",
+    "text",
+)
 
 
 def group_xml(payload: str, **only: str) -> str:
@@ -126,9 +153,13 @@ def test_hostile_text_is_written_and_not_executed(language: str, tmp_path: Path)
     assert len(programs) == len(PAYLOADS)
     for number, program in enumerate(programs):
         done = subprocess.run(
-            [program, "-o", f"out{number}", "-k", "-r", f"{number}.json"], cwd=tmp_path,
-            capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
+            [program, "-o", f"out{number}", "-k", "-r", f"{number}.json"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
         assert done.returncode == 0, f"{program.name}: {done.stderr}"
     names = {path.name for path in tmp_path.glob("out*/*.bp")}
     assert names == {f"{of_group(payload)}.0.bp" for payload in PAYLOADS.values()}
@@ -139,8 +170,19 @@ def test_hostile_text_is_written_and_not_executed(language: str, tmp_path: Path)
 @pytest.mark.parametrize("name", REFUSED)
 def test_text_that_cannot_be_printed_is_refused(name: str, tmp_path: Path) -> None:
     cases = 0
-    for field in ("group", "communicator", "stats", "variable", "path", "gwrite", "dimension",
-                  "condition", "array", "attribute", "value"):  # fmt: skip
+    for field in (
+        "group",
+        "communicator",
+        "stats",
+        "variable",
+        "path",
+        "gwrite",
+        "dimension",
+        "condition",
+        "array",
+        "attribute",
+        "value",
+    ):
         source = tmp_path / "app.xml"
         source.write_text(config(group_xml("", **{field: REFUSED[name]})))
         done = understudy("skel", "params", source)
@@ -151,8 +193,9 @@ def test_text_that_cannot_be_printed_is_refused(name: str, tmp_path: Path) -> No
     assert cases == 11 and [p.name for p in tmp_path.iterdir()] == ["app.xml"]
 
 
-@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", ".", "..", "a/b", ".hidden", "-k",
-                                  f"*/ {MARK} /*", "x" * 201])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["../evil", "/tmp/evil", ".", "..", "a/b", ".hidden", "-k", f"*/ {MARK} /*", "x" * 201]
+)
 def test_a_group_that_leads_out_of_the_run_directory_is_refused(name: str, tmp_path: Path) -> None:
     source = descriptor(tmp_path, "", "", DESCRIPTOR.replace('"g"', f'"{name}"'))
     for command in ("xml", "params", "source"):
@@ -182,9 +225,12 @@ def test_no_macro_of_the_headers_is_an_identifier_of_a_program() -> None:
     assert compiler is not None
     headers = "\n".join(f"#include <{name}.h>" for name in ("mpi", "stdlib", "string", "stdint"))
     done = subprocess.run(
-        [compiler, "-x", "c", "-dM", "-E", "-"], input=headers, capture_output=True, text=True,
+        [compiler, "-x", "c", "-dM", "-E", "-"],
+        input=headers,
+        capture_output=True,
+        text=True,
         check=True,
-    )  # fmt: skip
+    )
     macros = re.findall(r"(?m)^#define (\w+)", done.stdout)
     assert len(macros) > 1000
     assert not set(macros) & set(identifiers.members(macros).values())
@@ -218,9 +264,13 @@ def test_the_command_line_is_refused_or_escaped(name: str, tmp_path: Path) -> No
         succeed("skel", "submit", path, "-d", tmp_path, "-t", payload)
     script = tmp_path / "submit_slurm_writes"
     subprocess.run(
-        ["bash", script], cwd=tmp_path, capture_output=True, check=False, timeout=60,
+        ["bash", script],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=60,
         env={"PATH": "/usr/bin:/bin", "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "1"},
-    )  # fmt: skip
+    )
     assert nothing_executed(tmp_path)
 
 
@@ -228,9 +278,11 @@ def test_the_command_line_is_refused_or_escaped(name: str, tmp_path: Path) -> No
 def test_a_bp_file_is_escaped(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables and texts of a file as bpls lists them."""
     payload = PAYLOADS[name].replace("/", "|")
-    listing = (f"  integer  {payload}  scalar = 7\n        step 0: 1 instances available\n"
-               f'  string   words  scalar = "{payload}"\n'
-               "        step 0: 1 instances available\n")  # fmt: skip
+    listing = (
+        f"  integer  {payload}  scalar = 7\n        step 0: 1 instances available\n"
+        f'  string   words  scalar = "{payload}"\n'
+        "        step 0: 1 instances available\n"
+    )
     monkeypatch.setattr(bpfile, "_bpls", lambda path: listing)
     monkeypatch.setattr(bpindex, "transforms", lambda path: {})
     succeed("skel", "replay", tmp_path / "x y$(touch).bp", "-d", tmp_path, "--no-make")

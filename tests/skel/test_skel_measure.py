@@ -180,12 +180,15 @@ def test_a_file_that_steps_are_appended_to(program: Path, tmp_path: Path) -> Non
     ("options", "message"),
     [
         ("", "--directory is missing"),
-        ("-o out -s 3", "SKELETON_OPTIONS: the application's own steps are measured, once; "
-                        "expected neither -s nor -i"),
+        (
+            "-o out -s 3",
+            "SKELETON_OPTIONS: the application's own steps are measured, once; "
+            "expected neither -s nor -i",
+        ),
         ("-o out --fast", "--fast: unknown option"),
         ("-o out --\x1b[2J\x9bm", r"--\x1b[2J\x9bm: unknown option"),
     ],
-)  # fmt: skip
+)
 def test_options_that_make_no_sense(program: Path, options: str, message: str) -> None:
     status, said = measured(program, options)
     assert status == 2

@@ -97,8 +97,21 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_process_s_time_adds_up(method: str, small: Path) -> None:
     words = ["-p", METHODS[method]] if METHODS[method] else []
-    done = run(small, 4, "-o", f"out-{method}", "-a", method, *words, "-s", 2, "-i", 2, "-r",
-               f"{method}.json")  # fmt: skip
+    done = run(
+        small,
+        4,
+        "-o",
+        f"out-{method}",
+        "-a",
+        method,
+        *words,
+        "-s",
+        2,
+        "-i",
+        2,
+        "-r",
+        f"{method}.json",
+    )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     run_of = producers.read(small.parent.parent / f"{method}.json")
     assert not (small.parent.parent / f"out-{method}").exists()
@@ -132,8 +145,20 @@ def test_contents_are_the_ranks(small: Path) -> None:
 
 def test_a_slow_rank_is_seen(small: Path) -> None:
     """Its I/O is longer by what was put in, and the others wait for it in communication."""
-    done = run(small, 4, "-o", "slow", "-a", "MPI_LUSTRE", "-p", "block_size=65536", "--slow-rank",
-               "2:1.5", "-r", "slow.json")  # fmt: skip
+    done = run(
+        small,
+        4,
+        "-o",
+        "slow",
+        "-a",
+        "MPI_LUSTRE",
+        "-p",
+        "block_size=65536",
+        "--slow-rank",
+        "2:1.5",
+        "-r",
+        "slow.json",
+    )
     assert done.returncode == 0, done.stderr
     [step] = processes(producers.read(small.parent.parent / "slow.json"))
     others = [0, 1, 3]
@@ -144,8 +169,20 @@ def test_a_slow_rank_is_seen(small: Path) -> None:
 def test_an_extra_collective_is_seen(small: Path) -> None:
     medians = {}
     for bytes_ in (0, 30_000_000):
-        done = run(small, 4, "-o", "more", "-a", "POSIX", "--extra-collective", bytes_, "-i", 3,
-                   "-r", "more.json")  # fmt: skip
+        done = run(
+            small,
+            4,
+            "-o",
+            "more",
+            "-a",
+            "POSIX",
+            "--extra-collective",
+            bytes_,
+            "-i",
+            3,
+            "-r",
+            "more.json",
+        )
         assert done.returncode == 0, done.stderr
         run_of = producers.read(small.parent.parent / "more.json")
         assert run_of.program is not None
@@ -198,11 +235,17 @@ HOSTILE = "A\x1b[2J\x7f\x9b31m\n\u202e\u2066\u2028B"
 ESCAPED = r"A\x1b[2J\x7f\x9b31m\n\u202e\u2066\u2028B"
 
 
-@pytest.mark.parametrize("words", [
-    (HOSTILE, "-o", "x"), ("-b", HOSTILE, "-o", "x"), ("-c", HOSTILE, "-o", "x"),
-    ("-o", "x", "-r", f"none/{HOSTILE}/r.json"), ("-o", f"none/{HOSTILE}"),
-    ("--application", HOSTILE, "--help"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        (HOSTILE, "-o", "x"),
+        ("-b", HOSTILE, "-o", "x"),
+        ("-c", HOSTILE, "-o", "x"),
+        ("-o", "x", "-r", f"none/{HOSTILE}/r.json"),
+        ("-o", f"none/{HOSTILE}"),
+        ("--application", HOSTILE, "--help"),
+    ],
+)
 def test_text_from_outside_is_no_command_to_a_terminal(words: list[str], small: Path) -> None:
     done = run(small, 1, *words)
     printed = done.stdout + done.stderr
@@ -438,8 +481,15 @@ def test_what_does_not_fit_the_memory_is_refused(small: Path, tmp_path: Path) ->
     """Four ranks of two million bytes each, and as much for ADIOS to buffer."""
     out = tmp_path / "out"
     for memory, status in ((10_000_000, 1), (1_000_000_000, 0)):
-        done = run(small, 4, "-o", out, "-r", tmp_path / "r.json",
-                   environment={"SKELETON_MEMORY_BYTES": str(memory)})  # fmt: skip
+        done = run(
+            small,
+            4,
+            "-o",
+            out,
+            "-r",
+            tmp_path / "r.json",
+            environment={"SKELETON_MEMORY_BYTES": str(memory)},
+        )
         assert (done.returncode != 0) == bool(status), done.stderr
         own = [line for line in done.stderr.splitlines() if line.startswith("app-g: ")]
         assert len(own) == status and not out.exists()
@@ -477,7 +527,14 @@ def test_seventy_gigabytes_are_refused(tmp_path: Path) -> None:
     names = ",".join(f"n{i}" for i in range(6))
     big = f'{sizes}<var name="l" type="double" dimensions="{names}"/>'
     program = make(descriptor(tmp_path, LOCAL, big), tmp_path)
-    done = run(program, 2, "-o", "out", "-r", "r.json",
-               environment={"SKELETON_MEMORY_BYTES": "10000000000"})  # fmt: skip
+    done = run(
+        program,
+        2,
+        "-o",
+        "out",
+        "-r",
+        "r.json",
+        environment={"SKELETON_MEMORY_BYTES": "10000000000"},
+    )
     assert done.returncode != 0 and not (tmp_path / "out").exists()
     assert "the 2 ranks of this node need 34.4 GB (this one 8.6 GB of arrays" in done.stderr

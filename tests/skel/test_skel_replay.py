@@ -65,13 +65,16 @@ def test_a_listing_is_understood() -> None:
         bpfile.parse(LISTING.replace("[ 0: 4, 0:3]", "[null, null]"), Path("x.bp"))
 
 
-@pytest.mark.parametrize(("column", "expected"), [
-    ([0, 7, 14, 21], "7 * skel_mpi_rank"),
-    ([0, 0, 4, 4], "4 * coordinate(2, 0)"),
-    ([0, 3, 0, 3], "3 * coordinate(2, 1)"),
-    ([5, 9, 2, 1], "of_rank(5, 9, 2, 1)"),
-    ([0, 0, 0, 0, 1, 1, 1, 1], "1 * coordinate(3, 0)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([0, 7, 14, 21], "7 * skel_mpi_rank"),
+        ([0, 0, 4, 4], "4 * coordinate(2, 0)"),
+        ([0, 3, 0, 3], "3 * coordinate(2, 1)"),
+        ([5, 9, 2, 1], "of_rank(5, 9, 2, 1)"),
+        ([0, 0, 0, 0, 1, 1, 1, 1], "1 * coordinate(3, 0)"),
+    ],
+)
 def test_numbers_of_ranks_become_expressions(column: list[int], expected: str) -> None:
     text = bpfile.expression_of(np.asarray(column, dtype=np.int64))
     assert text == expected
@@ -83,9 +86,14 @@ def files_of(folder: Path) -> dict[str, str]:
     return shapes(path)
 
 
-@pytest.mark.parametrize(("method", "words"), [
-    ("POSIX", []), ("MPI_AMR", ["-p", "num_aggregators=2;num_ost=2"]), ("MPI", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("POSIX", []),
+        ("MPI_AMR", ["-p", "num_aggregators=2;num_ost=2"]),
+        ("MPI", []),
+    ],
+)
 def test_a_replayed_file_is_the_same(method: str, words: list[str], tmp_path: Path) -> None:
     """Uneven parts in three ranks, a scalar, an array without global bounds; the same variables
     and shapes, the same method, and the same parts once more."""
@@ -122,8 +130,11 @@ def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path)
     done = run(program, 4, "-o", "out", "-k", "-r", "r.json")
     assert done.returncode == 0, done.stderr
     said = bpls(first / "out" / "g.0.bp", "-l")
-    for row in (r's +scalar = "a "b" <c> & d/e é"', r"c +scalar = \(1.5,i?-2\)",
-                r"d +scalar = \(3,i?0\)"):  # fmt: skip
+    for row in (
+        r's +scalar = "a "b" <c> & d/e é"',
+        r"c +scalar = \(1.5,i?-2\)",
+        r"d +scalar = \(3,i?0\)",
+    ):
         assert re.search(row, said), said
     described = tmp_path / "w.json"
     succeed("describe", source, "-n", 4, "-o", described)
@@ -139,12 +150,17 @@ def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path)
     assert [row for row in again.splitlines() if "skel_part" not in row] == said.splitlines()
 
 
-@pytest.mark.parametrize(("setting", "message"), [
-    ("s=", "--set s=: expected NAME=VALUE"), ("s=a\nb", "expected a text of one line"),
-    ("c=two", "'two': expected a number or two in parentheses, as (1,2)"),
-    ("c=(1,2,3)", "expected a number or two in parentheses"),
-    ("t=(1,2)", "'(1,2)': expected a number\n"), ("t=nan", "'nan': expected a number\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("s=", "--set s=: expected NAME=VALUE"),
+        ("s=a\nb", "expected a text of one line"),
+        ("c=two", "'two': expected a number or two in parentheses, as (1,2)"),
+        ("c=(1,2,3)", "expected a number or two in parentheses"),
+        ("t=(1,2)", "'(1,2)': expected a number\n"),
+        ("t=nan", "'nan': expected a number\n"),
+    ],
+)
 def test_what_is_no_text_or_number_is_one_message(
     setting: str, message: str, tmp_path: Path
 ) -> None:
@@ -157,10 +173,14 @@ def test_what_is_no_text_or_number_is_one_message(
     assert not list(tmp_path.glob("*.c"))
 
 
-@pytest.mark.parametrize(("files", "kind"), [
-    (("md.idx", "md.0", "mmd.0", "data.0"), "a BP5 directory of ADIOS2"),
-    (("md.idx", "md.0", "data.0"), "a BP4 directory of ADIOS2"), ((), "a directory"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        (("md.idx", "md.0", "mmd.0", "data.0"), "a BP5 directory of ADIOS2"),
+        (("md.idx", "md.0", "data.0"), "a BP4 directory of ADIOS2"),
+        ((), "a directory"),
+    ],
+)
 def test_a_directory_of_adios2_is_called_one(
     files: tuple[str, ...], kind: str, tmp_path: Path
 ) -> None:
@@ -170,8 +190,9 @@ def test_a_directory_of_adios2_is_called_one(
         (path / name).touch()
     done = understudy("skel", "replay", path, "-d", tmp_path)
     assert (done.exit_code, done.stderr) == (
-        2, f"understudy: {path}: {kind}; expected a BP file of ADIOS 1.x\n",
-    )  # fmt: skip
+        2,
+        f"understudy: {path}: {kind}; expected a BP file of ADIOS 1.x\n",
+    )
 
 
 @pytest.mark.parametrize("name", ["none.bp", "text.bp"])
@@ -186,11 +207,15 @@ def test_what_is_no_bp_file_is_one_message(name: str, tmp_path: Path) -> None:
 
 
 DIRECTIVES = {
-    "slurm": ["#SBATCH --ntasks=12", "#SBATCH --nodes=3", "#SBATCH --ntasks-per-node=5",
-              "srun -n 12 build/app_skel_g_write"],
+    "slurm": [
+        "#SBATCH --ntasks=12",
+        "#SBATCH --nodes=3",
+        "#SBATCH --ntasks-per-node=5",
+        "srun -n 12 build/app_skel_g_write",
+    ],
     "pbs": ["#PBS -l select=3:ncpus=5:mpiprocs=5", "mpirun -n 12 build/app_skel_g_write"],
     "torque": ["#PBS -l nodes=3:ppn=5", "mpirun -n 12 build/app_skel_g_write"],
-}  # fmt: skip
+}
 
 
 def test_every_batch_system_of_the_room_is_tested() -> None:
@@ -205,12 +230,31 @@ def test_a_job_script_passes_the_method_parameters(system: str, tmp_path: Path) 
     text = values.read_text()
     test = re.search(r"    <test .*/>\n", text)
     assert test is not None
-    amr = test.group(0).replace("POSIX", "MPI_AMR").replace(
-        'method_params=""', 'method_params="stripe_count=1;num_aggregators={skel_mpi_size / 4}"'
-    ).replace('iterations="1"', 'iterations="11"')  # fmt: skip
+    amr = (
+        test.group(0)
+        .replace("POSIX", "MPI_AMR")
+        .replace(
+            'method_params=""',
+            'method_params="stripe_count=1;num_aggregators={skel_mpi_size / 4}"',
+        )
+        .replace('iterations="1"', 'iterations="11"')
+    )
     values.write_text(text.replace(test.group(0), test.group(0) + amr))
-    succeed("skel", "submit", path, "--system", system, "--cores-per-node", 5, "-A", "abc",
-            "-t", "/scratch/my data", "-d", tmp_path)  # fmt: skip
+    succeed(
+        "skel",
+        "submit",
+        path,
+        "--system",
+        system,
+        "--cores-per-node",
+        5,
+        "-A",
+        "abc",
+        "-t",
+        "/scratch/my data",
+        "-d",
+        tmp_path,
+    )
     script = tmp_path / f"submit_{system}_writes"
     lines = script.read_text()
     for line in [*DIRECTIVES[system], "abc", "'/scratch/my data'", "--repetitions 11"]:
@@ -224,12 +268,23 @@ def test_a_job_script_passes_the_method_parameters(system: str, tmp_path: Path) 
 def test_a_job_script_runs(tmp_path: Path) -> None:
     """What the template makes is started here by hand, with the batch system's own names set."""
     program = make(descriptor(tmp_path), tmp_path)
-    succeed("skel", "submit", tmp_path / "app_skel.xml", "-d", tmp_path, "-t", tmp_path / "t",
-            "--launcher", "mpirun -n 4")  # fmt: skip
+    succeed(
+        "skel",
+        "submit",
+        tmp_path / "app_skel.xml",
+        "-d",
+        tmp_path,
+        "-t",
+        tmp_path / "t",
+        "--launcher",
+        "mpirun -n 4",
+    )
     script = (tmp_path / "submit_slurm_writes").read_text()
     job = tmp_path / "job"
-    job.write_text(f". {Path(__file__).parents[2] / 'setup-env.sh'}\n"
-                   f"export SLURM_JOB_ID=7 SLURM_SUBMIT_DIR={tmp_path}\n{script}")  # fmt: skip
+    job.write_text(
+        f". {Path(__file__).parents[2] / 'setup-env.sh'}\n"
+        f"export SLURM_JOB_ID=7 SLURM_SUBMIT_DIR={tmp_path}\n{script}"
+    )
     done = subprocess.run(["bash", job], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "app_skel_g_write-0-POSIX-7.json").exists()

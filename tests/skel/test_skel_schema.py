@@ -30,27 +30,52 @@ def with_transform(kind: str, dimensions: str = "nx") -> str:
 
 
 REFUSED = [
-    (ARRAY, with_transform("zip"),
-     "line 9: <var name=\"a\">: transform 'zip': expected one of none, identity, zlib"),
-    (ARRAY, with_transform("lz4:lvl=2"),
-     "transform 'lz4:lvl=2': adios_group_size of ADIOS 1.13.1 fails for it where a scalar holds a "
-     "dimension (nx); expected numbers"),
-    (METHOD, f'{METHOD}<time-aggregation group="g" buffer-size="9"/>',
-     'line 13: <time-aggregation group="g">: buffer-size 9: steps stay in the buffer of ADIOS'),
-    (METHOD, f'{METHOD}<time-aggregation group="h" buffer-size="0"/>',
-     'line 13: <time-aggregation group="h">: there is no group \'h\'; expected one of g'),
-    (METHOD, f'{METHOD}<time-aggregation group="g" buffer-size="much"/>',
-     "buffer-size 'much': expected a whole number"),
-    (METHOD, f'{METHOD}<analysis adios-group="g" var="a" count="3"/>',
-     "line 13: <analysis>: ADIOS 1.13.1 crashes on it"),
+    (
+        ARRAY,
+        with_transform("zip"),
+        "line 9: <var name=\"a\">: transform 'zip': expected one of none, identity, zlib",
+    ),
+    (
+        ARRAY,
+        with_transform("lz4:lvl=2"),
+        "transform 'lz4:lvl=2': adios_group_size of ADIOS 1.13.1 fails for it where "
+        "a scalar holds a "
+        "dimension (nx); expected numbers",
+    ),
+    (
+        METHOD,
+        f'{METHOD}<time-aggregation group="g" buffer-size="9"/>',
+        'line 13: <time-aggregation group="g">: buffer-size 9: steps stay in the buffer of ADIOS',
+    ),
+    (
+        METHOD,
+        f'{METHOD}<time-aggregation group="h" buffer-size="0"/>',
+        "line 13: <time-aggregation group=\"h\">: there is no group 'h'; expected one of g",
+    ),
+    (
+        METHOD,
+        f'{METHOD}<time-aggregation group="g" buffer-size="much"/>',
+        "buffer-size 'much': expected a whole number",
+    ),
+    (
+        METHOD,
+        f'{METHOD}<analysis adios-group="g" var="a" count="3"/>',
+        "line 13: <analysis>: ADIOS 1.13.1 crashes on it",
+    ),
     (METHOD, f'{METHOD}<speed group="g"/>', 'line 13: <speed group="g">: unknown element'),
     (METHOD, f"{METHOD}{ARRAY}", 'line 13: <var name="a">: unknown element; expected adios-group'),
-    (METHOD, f'{METHOD}<method group="g" method="MPI"/>',
-     'line 13: <method group="g">: the group \'g\' has a method in line 13 already'),
-    (GROUP, '<adios-group name="g" host-language="Ada">',
-     "line 3: <adios-group name=\"g\">: host-language 'Ada': expected C or Fortran"),
+    (
+        METHOD,
+        f'{METHOD}<method group="g" method="MPI"/>',
+        "line 13: <method group=\"g\">: the group 'g' has a method in line 13 already",
+    ),
+    (
+        GROUP,
+        '<adios-group name="g" host-language="Ada">',
+        "line 3: <adios-group name=\"g\">: host-language 'Ada': expected C or Fortran",
+    ),
     (GROUP, '<adios-group name="g" stats="some">', "stats 'some': expected on, off, default"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "message"), REFUSED)
@@ -69,16 +94,22 @@ CARRIED = [
     (ARRAY, with_transform("zlib:5"), 'dimensions="nx" transform="zlib:5"/>'),
     (ARRAY, with_transform("zlib:5").replace("transform", "TRANSFORM"), 'transform="zlib:5"/>'),
     (ARRAY, with_transform("blosc:lvl=3", "7"), 'dimensions="7" transform="blosc:lvl=3"/>'),
-    (ARRAY, ARRAY.replace("/>", ' mesh="m" center="cell" time-steps="t"/>'),
-     'mesh="m" center="cell" time-steps="t"/>'),
+    (
+        ARRAY,
+        ARRAY.replace("/>", ' mesh="m" center="cell" time-steps="t"/>'),
+        'mesh="m" center="cell" time-steps="t"/>',
+    ),
     (GROUP, '<adios-group name="g" stats="full">', 'stats="full"'),
     (GROUP, '<adios-group name="g" host-language="fortran">', 'host-language="Fortran"'),
     ('host-language="C"', 'host-language="C" schema-version="1.1"', 'schema-version="1.1"'),
-    (ARRAY, f'{ARRAY}</global-bounds><mesh name="m" type="uniform" time-varying="no">'
-     '<dimensions value="4 &amp; 5"/></mesh><global-bounds dimensions="gx" offsets="ox">',
-     '<mesh name="m" type="uniform" time-varying="no"><dimensions value="4 &amp; 5"></dimensions>'
-     "</mesh>"),
-]  # fmt: skip
+    (
+        ARRAY,
+        f'{ARRAY}</global-bounds><mesh name="m" type="uniform" time-varying="no">'
+        '<dimensions value="4 &amp; 5"/></mesh><global-bounds dimensions="gx" offsets="ox">',
+        '<mesh name="m" type="uniform" time-varying="no"><dimensions value="4 &amp; 5">'
+        "</dimensions></mesh>",
+    ),
+]
 
 
 @pytest.mark.parametrize(("old", "new", "carried"), CARRIED)
@@ -99,13 +130,22 @@ def test_what_is_carried_is_in_the_config(
 
 
 IGNORED = [
-    (METHOD, METHOD.replace("/>", ' base-path="x/"/>'),
-     'line 13: <method group="g">: base-path="x/" is ignored: the program writes to the'),
-    (ARRAY, ARRAY.replace("/>", ' dimensoins="nx"/>'),
-     'line 9: <var name="a">: dimensoins="nx" is ignored: ADIOS 1.13.1 does not know it'),
-    (METHOD, f'{METHOD}<buffer size-MB="4" allocate-time="now"/>',
-     'line 13: <buffer>: allocate-time="now" is ignored'),
-]  # fmt: skip
+    (
+        METHOD,
+        METHOD.replace("/>", ' base-path="x/"/>'),
+        'line 13: <method group="g">: base-path="x/" is ignored: the program writes to the',
+    ),
+    (
+        ARRAY,
+        ARRAY.replace("/>", ' dimensoins="nx"/>'),
+        'line 9: <var name="a">: dimensoins="nx" is ignored: ADIOS 1.13.1 does not know it',
+    ),
+    (
+        METHOD,
+        f'{METHOD}<buffer size-MB="4" allocate-time="now"/>',
+        'line 13: <buffer>: allocate-time="now" is ignored',
+    ),
+]
 
 
 @pytest.mark.parametrize(("old", "new", "message"), IGNORED)
@@ -113,8 +153,9 @@ def test_what_has_no_effect_is_told(old: str, new: str, message: str, tmp_path: 
     path = descriptor(tmp_path, old, new)
     values = tmp_path / "app_params.xml"
     for words in (
-        ("skel", "params", path, "-o", values), ("skel", "xml", path, "-o", tmp_path / "m.xml"),
-    ):  # fmt: skip
+        ("skel", "params", path, "-o", values),
+        ("skel", "xml", path, "-o", tmp_path / "m.xml"),
+    ):
         assert message in succeed(*words).stderr
     described = tmp_path / "w.json"
     succeed("describe", path, "-n", 2, "-o", described)
@@ -146,10 +187,17 @@ def transformed(folder: Path, kind: str, dimensions: str) -> tuple[Path, Path]:
     return source, make(source, folder, "nx=100000", cores=2)
 
 
-@pytest.mark.parametrize(("kind", "dimensions"), [
-    ("zlib:5", "nx"), ("bzip2", "nx"), ("szip", "nx"), ("identity", "nx"), ("lz4", "100000"),
-    ("blosc:lvl=5,compressor=zlib", "100000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "dimensions"),
+    [
+        ("zlib:5", "nx"),
+        ("bzip2", "nx"),
+        ("szip", "nx"),
+        ("identity", "nx"),
+        ("lz4", "100000"),
+        ("blosc:lvl=5,compressor=zlib", "100000"),
+    ],
+)
 def test_a_skeleton_transforms_as_the_original_does(
     kind: str, dimensions: str, tmp_path: Path
 ) -> None:

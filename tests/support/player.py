@@ -55,7 +55,10 @@ def play(
     command = ["mpirun", "-n", str(ranks), *before, *player]
     done = subprocess.run(
         ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', str(ROOT), *command],
-        cwd=data.parent, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=data.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return reading.read(made)

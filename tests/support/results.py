@@ -54,16 +54,26 @@ def stream(
     )
     reads = role in ("restart", "input")
     return Stream(
-        name=name, role=role, operation="read" if reads else "write", files=files, layout=layout,
-        groups=more.pop("groups", None), method=method, transfer_bytes=4 * MIB, dumps=dumps,
+        name=name,
+        role=role,
+        operation="read" if reads else "write",
+        files=files,
+        layout=layout,
+        groups=more.pop("groups", None),
+        method=method,
+        transfer_bytes=4 * MIB,
+        dumps=dumps,
         **more,
-    )  # fmt: skip
+    )
 
 
 def workload(name: str, streams: Iterable[Stream], *, ranks: int = 16, **more: Any) -> Workload:
     return Workload(
-        name=name, description=more.pop("description", "Synthetic numbers for tests."),
-        ranks=ranks, runtime_s=more.pop("runtime_s", 700.0), streams=tuple(streams),
+        name=name,
+        description=more.pop("description", "Synthetic numbers for tests."),
+        ranks=ranks,
+        runtime_s=more.pop("runtime_s", 700.0),
+        streams=tuple(streams),
         scaling=Scaling(rule="none", from_ranks=ranks),
         source=Source(
             format="hand", notes=more.pop("notes", ("The intervals are round numbers.",))
@@ -76,7 +86,7 @@ def workload(name: str, streams: Iterable[Stream], *, ranks: int = 16, **more: A
             Provenance(path="/streams/0/dumps/*/variables", origin="read", how="table of sizes"),
         ),
         **more,
-    )  # fmt: skip
+    )
 
 
 def growing() -> Workload:
@@ -84,26 +94,52 @@ def growing() -> Workload:
     return workload(
         "growing",
         [
-            stream("checkpoint", "checkpoint", [int(36 * MIB * 1.35**k) for k in range(6)],
-                   [100.0 * (k + 1) for k in range(6)], method="hdf5", sync=True),
-            stream("plot", "visualization", [(5 * MIB + 40_000 * k) for k in range(24)],
-                   [27.5 * k + 3 for k in range(24)], files="append"),
+            stream(
+                "checkpoint",
+                "checkpoint",
+                [int(36 * MIB * 1.35**k) for k in range(6)],
+                [100.0 * (k + 1) for k in range(6)],
+                method="hdf5",
+                sync=True,
+            ),
+            stream(
+                "plot",
+                "visualization",
+                [(5 * MIB + 40_000 * k) for k in range(24)],
+                [27.5 * k + 3 for k in range(24)],
+                files="append",
+            ),
             stream("start", "restart", [36 * MIB], [0.4]),
-            stream("log", "output", [1000 + 7 * k for k in range(12)],
-                   [55.0 * k + 9 for k in range(12)], method="posix", durations=False),
+            stream(
+                "log",
+                "output",
+                [1000 + 7 * k for k in range(12)],
+                [55.0 * k + 9 for k in range(12)],
+                method="posix",
+                durations=False,
+            ),
         ],
         description="Growing checkpoints in one file each, and a visualization file that grows.",
-    )  # fmt: skip
+    )
 
 
 def per_process() -> Workload:
     """N-N: a file per process, three dumps within three seconds."""
     return workload(
         "per-process",
-        [stream("dump", "output", [64 * MIB] * 3, [0.2, 1.1, 2.4], layout="file-per-process",
-                method="posix")],
-        runtime_s=3.1, notes=(),
-    )  # fmt: skip
+        [
+            stream(
+                "dump",
+                "output",
+                [64 * MIB] * 3,
+                [0.2, 1.1, 2.4],
+                layout="file-per-process",
+                method="posix",
+            )
+        ],
+        runtime_s=3.1,
+        notes=(),
+    )
 
 
 def grouped() -> Workload:
@@ -112,9 +148,16 @@ def grouped() -> Workload:
     variable = Variable(name="field", type="f32", shape=(24 * MIB,), decomposition=runs)
     dumps = tuple(Dump(time_s=30.0 * k, variables=(variable,)) for k in range(8))
     made = Stream(
-        name="state", role="checkpoint", operation="write", files="new", layout="grouped",
-        groups=4, method="mpiio", transfer_bytes=MIB, dumps=dumps,
-    )  # fmt: skip
+        name="state",
+        role="checkpoint",
+        operation="write",
+        files="new",
+        layout="grouped",
+        groups=4,
+        method="mpiio",
+        transfer_bytes=MIB,
+        dumps=dumps,
+    )
     return workload("grouped", [made], runtime_s=None)
 
 
@@ -127,9 +170,14 @@ def crowded(streams: int = 40, dumps: int = 200, ranks: int = 65536) -> Workload
         largest = int(10e9 / 1.53**i) + 1000
         sizes = [int(largest * (0.4 + 0.6 * (k + 1) / n)) for k in range(n)]
         made.append(
-            stream(f"fields-of-component-{i:02d}", roles[i % 5], sizes,
-                   [7200 * (k + 0.3) / n for k in range(n)], durations=i % 2 == 0)
-        )  # fmt: skip
+            stream(
+                f"fields-of-component-{i:02d}",
+                roles[i % 5],
+                sizes,
+                [7200 * (k + 0.3) / n for k in range(n)],
+                durations=i % 2 == 0,
+            )
+        )
     return workload("crowded", made, ranks=ranks, runtime_s=7260.0)
 
 
@@ -151,12 +199,24 @@ def result(
     dice = random.Random(f"{played.name} {method} {seed}")
     text = played.to_text()
     asked = {
-        "method": method, "transfer_bytes": None, "collective": None, "fsync": False,
-        "repetitions": repetitions, "keep": False, "time_scale": 0.01, "bytes_scale": 1.0,
-        "verify": verify, "restart": restart,
-        "compute": None, "restart_stream": None, "restart_dump": None, "restart_from": None,
-        "shift_ranks": 0, "drop_cache": False, "method_options": {},
-    } | options  # fmt: skip
+        "method": method,
+        "transfer_bytes": None,
+        "collective": None,
+        "fsync": False,
+        "repetitions": repetitions,
+        "keep": False,
+        "time_scale": 0.01,
+        "bytes_scale": 1.0,
+        "verify": verify,
+        "restart": restart,
+        "compute": None,
+        "restart_stream": None,
+        "restart_dump": None,
+        "restart_from": None,
+        "shift_ranks": 0,
+        "drop_cache": False,
+        "method_options": {},
+    } | options
     streams = list(played.streams)
     rows = [
         _repetition(streams, i, method, speed, asked, lost_bytes, dice) for i in range(repetitions)
@@ -168,23 +228,36 @@ def result(
         "workload_sha256": hashlib.sha256(text.encode()).hexdigest(),
         "options": asked,
         "environment": {
-            "understudy_version": "0.0.0", "command_line": ["understudy-replay", "-a", method],
-            "started": started, "ranks": played.ranks, "nodes": 1,
-            "host": "sample-host", "kernel": "Linux 6.1 x86_64", "processors": 16,
-            "mpi": "Sample MPI 1.0", "libraries": {"hdf5": "1.0.0"} if method == "hdf5" else {},
-            "directory": "/scratch/sample", "file_system": file_system,
-            "total_bytes": 400 * 2**30, "free_bytes": 200 * 2**30,
+            "understudy_version": "0.0.0",
+            "command_line": ["understudy-replay", "-a", method],
+            "started": started,
+            "ranks": played.ranks,
+            "nodes": 1,
+            "host": "sample-host",
+            "kernel": "Linux 6.1 x86_64",
+            "processors": 16,
+            "mpi": "Sample MPI 1.0",
+            "libraries": {"hdf5": "1.0.0"} if method == "hdf5" else {},
+            "directory": "/scratch/sample",
+            "file_system": file_system,
+            "total_bytes": 400 * 2**30,
+            "free_bytes": 200 * 2**30,
         },
         "repetitions": rows,
         "verification": {"bytes": total, "wrong_bytes": 0} if verify else None,
         "finished": True,
-    }  # fmt: skip
+    }
 
 
 def _repetition(
-    streams: list[Stream], index: int, method: str, speed: float, asked: dict[str, Any],
-    lost_bytes: int, dice: random.Random,
-) -> dict[str, Any]:  # fmt: skip
+    streams: list[Stream],
+    index: int,
+    method: str,
+    speed: float,
+    asked: dict[str, Any],
+    lost_bytes: int,
+    dice: random.Random,
+) -> dict[str, Any]:
     rows = [
         _stream(
             s.name, s.operation, s, range(len(s.dumps)), method, speed, asked, lost_bytes, dice
@@ -193,32 +266,59 @@ def _repetition(
     ]
     if asked["restart"]:
         rows += [
-            _stream(f"{s.name}-restart", "read", s, [len(s.dumps) - 1], method, speed * 2, asked,
-                    lost_bytes, dice)
-            for s in streams if s.role == "checkpoint"
-        ]  # fmt: skip
+            _stream(
+                f"{s.name}-restart",
+                "read",
+                s,
+                [len(s.dumps) - 1],
+                method,
+                speed * 2,
+                asked,
+                lost_bytes,
+                dice,
+            )
+            for s in streams
+            if s.role == "checkpoint"
+        ]
     last = max(p["last_end_s"] for s in rows for d in s["dumps"] for p in d["phases"])
     return {"repetition": index, "elapsed_s": last, "streams": rows}
 
 
 def _stream(
-    name: str, operation: str, s: Stream, dumps: Iterable[int], method: str, speed: float,
-    asked: dict[str, Any], lost_bytes: int, dice: random.Random,
-) -> dict[str, Any]:  # fmt: skip
+    name: str,
+    operation: str,
+    s: Stream,
+    dumps: Iterable[int],
+    method: str,
+    speed: float,
+    asked: dict[str, Any],
+    lost_bytes: int,
+    dice: random.Random,
+) -> dict[str, Any]:
     return {
-        "name": name, "operation": operation, "method": method,
-        "transfer_bytes": s.transfer_bytes, "collective": s.collective, "sync": s.sync,
+        "name": name,
+        "operation": operation,
+        "method": method,
+        "transfer_bytes": s.transfer_bytes,
+        "collective": s.collective,
+        "sync": s.sync,
         "dumps": [
             _dump(i, s, operation, method, speed, asked["time_scale"], lost_bytes, dice)
             for i in dumps
         ],
-    }  # fmt: skip
+    }
 
 
 def _dump(
-    index: int, s: Stream, operation: str, method: str, speed: float, time_scale: float,
-    lost_bytes: int, dice: random.Random,
-) -> dict[str, Any]:  # fmt: skip
+    index: int,
+    s: Stream,
+    operation: str,
+    method: str,
+    speed: float,
+    time_scale: float,
+    lost_bytes: int,
+    dice: random.Random,
+) -> dict[str, Any]:
     described = s.dumps[index].bytes
     moved = described - lost_bytes
     due = s.dumps[index].time_s * time_scale
@@ -233,11 +333,16 @@ def _dump(
     phases.append(_phase("close", 0, 16, start + 1e-3 + data_s * 1.4, 2e-4, dice))
     container = 2048 if method == "hdf5" else 0
     return {
-        "dump": index, "scheduled_s": due, "start_s": start, "lateness_s": start - due,
-        "described_bytes": described, "bytes": moved,
+        "dump": index,
+        "scheduled_s": due,
+        "start_s": start,
+        "lateness_s": start - due,
+        "described_bytes": described,
+        "bytes": moved,
         "file_bytes": moved + container if operation == "write" else None,
-        "files": 1, "phases": phases,
-    }  # fmt: skip
+        "files": 1,
+        "phases": phases,
+    }
 
 
 def _phase(
@@ -245,13 +350,22 @@ def _phase(
 ) -> dict[str, Any]:
     shares = sorted(elapsed * (1 - dice.random() ** 2 * 0.5) for _ in range(24))
     statistics = {
-        "min": shares[0], "q25": shares[6], "median": shares[12], "q75": shares[18],
-        "q95": shares[22], "max": shares[23], "mean": sum(shares) / 24,
-    }  # fmt: skip
+        "min": shares[0],
+        "q25": shares[6],
+        "median": shares[12],
+        "q75": shares[18],
+        "q95": shares[22],
+        "max": shares[23],
+        "mean": sum(shares) / 24,
+    }
     return {
-        "phase": phase, "bytes": count, "operations": operations, "first_start_s": start,
-        "last_end_s": start + elapsed, "rank_s": statistics,
-    }  # fmt: skip
+        "phase": phase,
+        "bytes": count,
+        "operations": operations,
+        "first_start_s": start,
+        "last_end_s": start + elapsed,
+        "rank_s": statistics,
+    }
 
 
 def program_result(
@@ -284,37 +398,67 @@ def program_result(
         total_s = [sum(parts) for parts in zip(io_s, communication_s, rest_s, strict=True)]
         took_s = max(total_s)
         phases = [
-            {"phase": phase, "bytes": ranks * process_bytes * (phase == "write"),
-             "operations": ranks, "first_start_s": at_s + start * took_s,
-             "last_end_s": at_s + end * took_s,
-             "rank_s": dict.fromkeys(
-                 ("min", "q25", "median", "q75", "q95", "max", "mean"), (end - start) * took_s)}
+            {
+                "phase": phase,
+                "bytes": ranks * process_bytes * (phase == "write"),
+                "operations": ranks,
+                "first_start_s": at_s + start * took_s,
+                "last_end_s": at_s + end * took_s,
+                "rank_s": dict.fromkeys(
+                    ("min", "q25", "median", "q75", "q95", "max", "mean"), (end - start) * took_s
+                ),
+            }
             for phase, start, end in (("open", 0, 0.1), ("write", 0.1, 0.2), ("close", 0.2, 1))
-        ]  # fmt: skip
-        dumps.append({
-            "dump": step, "scheduled_s": at_s, "start_s": at_s, "lateness_s": 0,
-            "described_bytes": ranks * process_bytes, "bytes": ranks * process_bytes,
-            "file_bytes": ranks * process_bytes + 2048, "files": 1, "phases": phases,
-            "processes": {
-                "bytes": [process_bytes] * ranks, "open_s": [0.1 * t for t in total_s],
-                "write_s": [0.1 * t for t in total_s], "close_s": [0.8 * t for t in total_s],
-                "total_s": total_s, "communication_s": communication_s, "io_s": io_s,
-                "rest_s": rest_s, "library": None,
-            },
-        })  # fmt: skip
+        ]
+        dumps.append(
+            {
+                "dump": step,
+                "scheduled_s": at_s,
+                "start_s": at_s,
+                "lateness_s": 0,
+                "described_bytes": ranks * process_bytes,
+                "bytes": ranks * process_bytes,
+                "file_bytes": ranks * process_bytes + 2048,
+                "files": 1,
+                "phases": phases,
+                "processes": {
+                    "bytes": [process_bytes] * ranks,
+                    "open_s": [0.1 * t for t in total_s],
+                    "write_s": [0.1 * t for t in total_s],
+                    "close_s": [0.8 * t for t in total_s],
+                    "total_s": total_s,
+                    "communication_s": communication_s,
+                    "io_s": io_s,
+                    "rest_s": rest_s,
+                    "library": None,
+                },
+            }
+        )
         at_s += 1.1 * took_s
     made = result(per_process(), file_system=file_system)
     stream = {
-        "name": "restart", "operation": "write", "method": "adios", "dumps": dumps,
-        "transfer_bytes": process_bytes, "collective": False, "sync": False,
-    }  # fmt: skip
+        "name": "restart",
+        "operation": "write",
+        "method": "adios",
+        "dumps": dumps,
+        "transfer_bytes": process_bytes,
+        "collective": False,
+        "sync": False,
+    }
     return made | {
-        "workload": None, "workload_sha256": None, "verification": None,
+        "workload": None,
+        "workload_sha256": None,
+        "verification": None,
         "program": {
-            "kind": kind, "name": name, "method": method,
+            "kind": kind,
+            "name": name,
+            "method": method,
             "application": name.removeprefix("kernel-").removesuffix("-restart"),
             "parameters": parameters,
-            "config": "<adios-config/>", "steps": len(dumps), "append": False, "pause_s": 0,
+            "config": "<adios-config/>",
+            "steps": len(dumps),
+            "append": False,
+            "pause_s": 0,
             "barriers": ["open"],
             "slow_rank": slow_rank and {"rank": slow_rank[0], "seconds": slow_rank[1]},
             "extra_collective_bytes": 8 if collective_s else 0,
@@ -322,19 +466,22 @@ def program_result(
         "options": made["options"] | {"method": "adios", "verify": False, "time_scale": 1.0},
         "environment": made["environment"] | {"ranks": ranks, "started": started},
         "repetitions": [{"repetition": 0, "elapsed_s": at_s, "streams": [stream]}],
-    }  # fmt: skip
+    }
 
 
 STAR_METHODS = {
-    "POSIX": (None, 1.0), "MPI_LUSTRE": ("stripe_count=160;stripe_size=10485760", 0.6),
+    "POSIX": (None, 1.0),
+    "MPI_LUSTRE": ("stripe_count=160;stripe_size=10485760", 0.6),
     "MPI_AMR": ("num_aggregators={};merging_pgs=0", 0.8),
-}  # fmt: skip
+}
 
 
 STAR_ARMS: dict[str, tuple[str, float] | None] = {  # None: its skeleton
-    "application": ("kernel-star", 1.0), "skeleton": None,
-    "skeleton-control": None, "application-control": ("kernel-star", 1.0),
-}  # fmt: skip
+    "application": ("kernel-star", 1.0),
+    "skeleton": None,
+    "skeleton-control": None,
+    "application-control": ("kernel-star", 1.0),
+}
 
 
 def write_study(
@@ -359,14 +506,24 @@ def write_study(
                         for _ in range(4)
                     ]
                     row = program_result(
-                        name=name, kind=kind, ranks=n, method=method, parameters=text,
-                        speeds=speeds, started=f"2026-01-01T00:{round_:02d}:00Z",
+                        name=name,
+                        kind=kind,
+                        ranks=n,
+                        method=method,
+                        parameters=text,
+                        speeds=speeds,
+                        started=f"2026-01-01T00:{round_:02d}:00Z",
                         file_system="tmpfs" if place == "memory" else "ext4",
-                    )  # fmt: skip
+                    )
                     write_record(
-                        row, test / arm / f"{round_:02d}", partition=place, arm=arm,
-                        session="1", case=test.name, round=round_,
-                    )  # fmt: skip
+                        row,
+                        test / arm / f"{round_:02d}",
+                        partition=place,
+                        arm=arm,
+                        session="1",
+                        case=test.name,
+                        round=round_,
+                    )
     return folder
 
 
@@ -402,9 +559,14 @@ def write_tree(
         for method, speed in speeds.items():
             for partition, (file_system, factor) in places.items():
                 row = result(
-                    played, method=method, speed=speed * factor, repetitions=repetitions,
-                    restart=True, file_system=file_system, verify=method != "hdf5",
-                )  # fmt: skip
+                    played,
+                    method=method,
+                    speed=speed * factor,
+                    repetitions=repetitions,
+                    restart=True,
+                    file_system=file_system,
+                    verify=method != "hdf5",
+                )
                 test = f"Replay_{played.name}_{method}"
                 tree = folder / "output/sample" / partition / "gnu" / test
                 write_record(row, tree, partition=partition, case=test)

@@ -65,14 +65,20 @@ def measures(truth: Truth, made: Workload, case: Case) -> Iterator[Measure]:
         left = [s for s in left if s not in mine]
         yield from _of_stream(key, entry, mine, made, case.library)
     for stream in left:
-        yield Measure(stream=_name(stream, case), quantity="bytes", truth=0,
-                      described=stream.bytes, noted="")  # fmt: skip
+        yield Measure(
+            stream=_name(stream, case), quantity="bytes", truth=0, described=stream.bytes, noted=""
+        )
     for what in ("stat", "mkdir", "rename", "unlink", "sync") if not case.library else ():
         real = truth.operations.get(what, 0)
         found = sum(_operations(s, what, made.ranks) for s in made.streams)
         if real or found:
-            yield Measure(stream="all", quantity=what, truth=real, described=found,
-                          noted=_missing(made, what))  # fmt: skip
+            yield Measure(
+                stream="all",
+                quantity=what,
+                truth=real,
+                described=found,
+                noted=_missing(made, what),
+            )
 
 
 def _of_stream(
@@ -88,45 +94,87 @@ def _of_stream(
     sizes = [size for _, size in dumps]
     if entry["steps"]:
         count = sum(s.dump_count * s.passes for s in base)
-        yield Measure(stream=key, quantity="dumps", truth=entry["steps"], described=count,
-                      noted=note("dumps"))  # fmt: skip
-    yield Measure(stream=key, quantity="bytes", truth=sum(entry["dumps"]),
-                  described=sum(s.bytes for s in mine), noted=note("bytes"))  # fmt: skip
+        yield Measure(
+            stream=key,
+            quantity="dumps",
+            truth=entry["steps"],
+            described=count,
+            noted=note("dumps"),
+        )
+    yield Measure(
+        stream=key,
+        quantity="bytes",
+        truth=sum(entry["dumps"]),
+        described=sum(s.bytes for s in mine),
+        noted=note("bytes"),
+    )
     if entry["steps"] == len(entry["dumps"]) == len(sizes) and len(mine) == len(base):
         pairs = zip(entry["dumps"], sizes, strict=True)
         wrong = sum(abs(real - found) > LIMIT * real for real, found in pairs)
-        yield Measure(stream=key, quantity="dumps of another size", truth=0, described=wrong,
-                      noted=note("dumps of another size"))  # fmt: skip
+        yield Measure(
+            stream=key,
+            quantity="dumps of another size",
+            truth=0,
+            described=wrong,
+            noted=note("dumps of another size"),
+        )
     names = sum(_names(s, made.ranks) for s in base)
-    yield Measure(stream=key, quantity="names", truth=entry["names"], described=names,
-                  noted=note("names"))  # fmt: skip
+    yield Measure(
+        stream=key, quantity="names", truth=entry["names"], described=names, noted=note("names")
+    )
     if entry["again"] and len(base) == 1 and base[0].operation == "write":
         same = base[0].files == entry["again"]
-        yield Measure(stream=key, quantity=f"files {entry['again']}", truth=1,
-                      described=int(same), noted=note("files"))  # fmt: skip
+        yield Measure(
+            stream=key,
+            quantity=f"files {entry['again']}",
+            truth=1,
+            described=int(same),
+            noted=note("files"),
+        )
     for flag in entry.get("flags", ()):
         has = all(s.direct if flag == "O_DIRECT" else s.write_through for s in mine)
-        yield Measure(stream=key, quantity=flag, truth=1, described=int(has),
-                      noted=_missing(made, flag))  # fmt: skip
+        yield Measure(
+            stream=key, quantity=flag, truth=1, described=int(has), noted=_missing(made, flag)
+        )
     if not library:
         ranks = max((_ranks(s, made.ranks) for s in mine), default=0)
-        yield Measure(stream=key, quantity="ranks", truth=entry["ranks"], described=ranks,
-                      noted=note("ranks"))  # fmt: skip
+        yield Measure(
+            stream=key,
+            quantity="ranks",
+            truth=entry["ranks"],
+            described=ranks,
+            noted=note("ranks"),
+        )
     if not library and len(mine) == 1 and mine[0].layout != "flood":
         order = mine[0].order.rule
         if any(v.decomposition.rule == "cyclic" for d in mine[0].dumps for v in d.variables):
             order = "strided"
-        yield Measure(stream=key, quantity=f"order {entry['order']}", truth=1,
-                      described=int(order == entry["order"]), noted=note("order"))  # fmt: skip
+        yield Measure(
+            stream=key,
+            quantity=f"order {entry['order']}",
+            truth=1,
+            described=int(order == entry["order"]),
+            noted=note("order"),
+        )
     if not library and all(s.method == "posix" for s in mine):
         count = sum(of_stream(s, made.ranks).count for s in mine)
-        yield Measure(stream=key, quantity="calls", truth=entry["calls"], described=count,
-                      noted=note("calls") or _missing(made, "data calls"))  # fmt: skip
+        yield Measure(
+            stream=key,
+            quantity="calls",
+            truth=entry["calls"],
+            described=count,
+            noted=note("calls") or _missing(made, "data calls"),
+        )
         named = {s.name: s for s in made.streams}
         opens = sum(opens_of(s, made.ranks, named.get(s.reads or "")) for s in mine or _idle(made))
         opens = opens if mine else min(opens, entry["opens"])  # of files without a byte
-        yield Measure(stream=key, quantity="opens", truth=entry["opens"], described=opens,
-                      noted=_missing(made, "opens"))  # fmt: skip
+        yield Measure(
+            stream=key,
+            quantity="opens",
+            truth=entry["opens"],
+            described=opens,
+            noted=_missing(made, "opens"),
+        )
 
 
 def _name(stream: Stream, case: Case) -> str:

@@ -16,11 +16,14 @@ HERE = Path(__file__).resolve().parent
 LOGS = HERE / "logs"
 BASE = Path("/tmp/workshop")  # is in the logs
 MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_pml": "ob1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_btl": "^tcp,openib,usnic,ofi",
-}  # fmt: skip
+}
 SETTINGS = """\
 NAME_EXCLUDE ^/ *
 NAME_INCLUDE ^{folder}(/|$) *
@@ -69,9 +72,12 @@ def run(case: Case, before: Sequence[str], environment: Mapping[str, str]) -> Pa
     arguments = [str(files / a) if (files / a).suffix == ".py" else a for a in arguments]
     launcher = ["mpirun", "-n", str(case.ranks)] if not case.environment else []
     subprocess.run(
-        [*launcher, *before, program, *arguments], cwd=folder, check=True,
-        env={**os.environ, **MPI, **environment}, capture_output=True,
-    )  # fmt: skip
+        [*launcher, *before, program, *arguments],
+        cwd=folder,
+        check=True,
+        env={**os.environ, **MPI, **environment},
+        capture_output=True,
+    )
     return folder
 
 
@@ -87,8 +93,10 @@ def record(case: Case, runtime: str, dxt: bool, log: Path) -> Truth:
     preload = f"env -u LD_BIND_NOW LD_PRELOAD={runtime}/lib/libdarshan.so"
     strace = f"strace -f --seccomp-bpf -ttt -y -s 200 -e {TRACED} -o {traces}/$rank"
     variables = {
-        "DARSHAN_CONFIG_PATH": str(settings), "DARSHAN_LOGFILE": str(raw), **case.environment,
-    }  # fmt: skip
+        "DARSHAN_CONFIG_PATH": str(settings),
+        "DARSHAN_LOGFILE": str(raw),
+        **case.environment,
+    }
     script = f'rank=${{OMPI_COMM_WORLD_RANK:-0}}; exec {strace} {preload} "$@"'
     run(case, ["sh", "-c", script, "sh"], variables)
     found: list[Event] = []

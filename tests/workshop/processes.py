@@ -35,10 +35,12 @@ def record(runtime: str, target: Path) -> Truth:
         preload = ["env", "-u", "LD_BIND_NOW", f"LD_PRELOAD={runtime}/lib/libdarshan.so"]
         program = ["python3", str(BASE / "worker.py"), str(n), str(COUNT)]
         environment = {
-            "DARSHAN_ENABLE_NONMPI": "1", "DARSHAN_CONFIG_PATH": str(settings),
-            "DARSHAN_LOGFILE": str(raw / f"{n}.darshan"), "DARSHAN_JOBID": "THE_JOB",
+            "DARSHAN_ENABLE_NONMPI": "1",
+            "DARSHAN_CONFIG_PATH": str(settings),
+            "DARSHAN_LOGFILE": str(raw / f"{n}.darshan"),
+            "DARSHAN_JOBID": "THE_JOB",
             "THE_JOB": JOB,
-        }  # fmt: skip
+        }
         command = [*strace, "-o", str(traces / f"{n}"), *preload, *program]
         variables = {**os.environ, **environment}
         started.append(subprocess.Popen(command, cwd=folder, env=variables))

@@ -35,16 +35,21 @@ def play(log: Path, case: Case, runtime: str) -> dict[str, Any]:
         return {"reason": f"not described: {str(error).partition(': ')[2]}"}
     (folder / SETTINGS).write_text("\n".join([*settings(str(data)), ""]))
     environment = {
-        **os.environ, **MPI, "DARSHAN_CONFIG_PATH": str(folder / SETTINGS),
+        **os.environ,
+        **MPI,
+        "DARSHAN_CONFIG_PATH": str(folder / SETTINGS),
         "DARSHAN_LOGFILE": str(replica),
-    }  # fmt: skip
+    }
     preload = ["env", "-u", "LD_BIND_NOW", f"LD_PRELOAD={runtime}/lib/libdarshan.so"]
     command = [str(PLAYER), "-w", str(described), "-o", str(data), "-O", str(folder / "r.json")]
     ranks = load(described).ranks
     done = subprocess.run(
         ["mpirun", "-n", str(ranks), *preload, *command],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         return {"reason": f"not played: {done.stderr.strip().splitlines()[-1]}"}
     original = observe(log)

@@ -78,9 +78,13 @@ def page() -> str:
         for text, n in notes.items()
     ]
     parts = [
-        _INTRO, textwrap.fill(total, 100), "\n".join(["| case | kind |", "|---|---|", *kinds]),
-        "\n".join([head, *rows]), "Notes:", "\n".join(listed),
-    ]  # fmt: skip
+        _INTRO,
+        textwrap.fill(total, 100),
+        "\n".join(["| case | kind |", "|---|---|", *kinds]),
+        "\n".join([head, *rows]),
+        "Notes:",
+        "\n".join(listed),
+    ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

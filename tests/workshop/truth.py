@@ -31,10 +31,20 @@ _MOVES = {
 }
 _OF_MPI = re.compile(r"\.locktest\.\d+$")
 _NAMED = {
-    "mkdir": "mkdir", "mkdirat": "mkdir", "rename": "rename", "renameat": "rename",
-    "renameat2": "rename", "unlink": "unlink", "unlinkat": "unlink", "stat": "stat",
-    "lstat": "stat", "newfstatat": "stat", "statx": "stat", "fsync": "sync", "fdatasync": "sync",
-}  # fmt: skip
+    "mkdir": "mkdir",
+    "mkdirat": "mkdir",
+    "rename": "rename",
+    "renameat": "rename",
+    "renameat2": "rename",
+    "unlink": "unlink",
+    "unlinkat": "unlink",
+    "stat": "stat",
+    "lstat": "stat",
+    "newfstatat": "stat",
+    "statx": "stat",
+    "fsync": "sync",
+    "fdatasync": "sync",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +140,7 @@ def _below(path: str, folder: str) -> str | None:
 
 def told(
     found: Sequence[Event], ranks: int, patterns: Mapping[str, str], steps: Mapping[str, int]
-) -> Truth:  # fmt: skip
+) -> Truth:
     """Add up the calls. `patterns` name the streams of a program without marks, `steps` are the
     numbers of time steps of its files that stay open."""
     truth = Truth(ranks=ranks, operations={})
@@ -204,10 +214,12 @@ def told(
         orders = entry.pop("orders")  # most are consecutive, else ascending, else neither
         jumps = orders["strided"] + orders["shuffled"]
         entry["order"] = (
-            "consecutive" if 2 * jumps <= entry["calls"]
-            else "strided" if 10 * orders["shuffled"] <= jumps
+            "consecutive"
+            if 2 * jumps <= entry["calls"]
+            else "strided"
+            if 10 * orders["shuffled"] <= jumps
             else "shuffled"
-        )  # fmt: skip
+        )
     truth.operations = dict(sorted(operations.items()))
     return truth
 

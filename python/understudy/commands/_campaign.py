@@ -83,9 +83,11 @@ def side(name: str, words: Sequence[str]) -> Side:
         else:
             raise UnderstudyError(f"{where}: {EXPECTED}")
     return Side(
-        name=name, partition=partition, environment=environment,
+        name=name,
+        partition=partition,
+        environment=environment,
         variables=tuple(variables.values()),
-    )  # fmt: skip
+    )
 
 
 def seed(name: str) -> int:
@@ -188,9 +190,17 @@ class Campaign:
         system = f"{self.system}:{one.partition}" if one.partition else self.system
         variables = [word for variable in one.variables for word in ("-S", variable)]
         return [
-            _reframe.program(), "-C", str(paths.where("config")), "--system", system,
-            *self.selection, *variables, "-S", f"campaign={self.of_side(one.name)}", *action,
-        ]  # fmt: skip
+            _reframe.program(),
+            "-C",
+            str(paths.where("config")),
+            "--system",
+            system,
+            *self.selection,
+            *variables,
+            "-S",
+            f"campaign={self.of_side(one.name)}",
+            *action,
+        ]
 
     def environment(self, one: Side) -> dict[str, str]:
         return _reframe.environment() | one.environment
@@ -198,13 +208,21 @@ class Campaign:
     def words(self, turns: int) -> list[str]:
         """Of a command line of `understudy campaign` that runs it here."""
         settings = [
-            word for one in self.sides for setting in one.settings
+            word
+            for one in self.sides
+            for setting in one.settings
             for word in (f"--{one.name}", setting)
-        ]  # fmt: skip
+        ]
         return [
-            self.name, "--system", self.system, *settings, "--turns", str(turns), "--",
+            self.name,
+            "--system",
+            self.system,
+            *settings,
+            "--turns",
+            str(turns),
+            "--",
             *self.selection,
-        ]  # fmt: skip
+        ]
 
     # -- what was done ------------------------------------------------------------------------
 
@@ -250,8 +268,10 @@ class Campaign:
         if not store.folder().is_dir():
             return []
         where = "campaign IN (?, ?)", tuple(self.of_side(name) for name in SIDES)
-        return [(c, t, case) for c, t, case in index.of_folder().select(
-            ("campaign", "turn", "case"), *where)]  # fmt: skip
+        return [
+            (c, t, case)
+            for c, t, case in index.of_folder().select(("campaign", "turn", "case"), *where)
+        ]
 
     def _ran(self) -> bool:
         """Whether any case ran: a session in which none was selected binds nobody."""
@@ -301,10 +321,14 @@ class Campaign:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "listing.json"
             done = subprocess.run(
-                self.command(one, "-l"), env=self.environment(one) | {VARIABLE: str(path)},
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                self.command(one, "-l"),
+                env=self.environment(one) | {VARIABLE: str(path)},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
                 check=False,
-            )  # fmt: skip
+            )
             total = Total(**json.loads(path.read_text())) if path.exists() else Total()
         lines = [line for line in done.stderr.splitlines() if line.startswith("understudy: ")]
         if done.returncode or not total.cases:
@@ -342,9 +366,13 @@ def run(command: Sequence[str], environment: dict[str, str], log: Path) -> None:
     caught: list[int] = []
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=out,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def end(number: int, _: object) -> None:
         caught.append(number)

@@ -39,22 +39,38 @@ def lines(file: Path) -> Iterator[str]:
         found = log_size(file, lambda plain: bar.advance(task, plain))
     yield from map(printable, _head(found))
     yield ""
-    columns_ = ("region", ">version", ">records", ">streams", ">bytes", ">plain", ">ratio",
-                ">bytes a record", "")  # fmt: skip
-    yield from table("", columns_, [
-        ("header", "", "", "", *[f"{found.header_bytes:,}"] * 2, "1.0", "", ""),
-        *(
-            (
-                region.name, "" if region.version is None else str(region.version),
-                "unknown" if region.records is None else f"{region.records:,}",
-                f"{region.streams:,}", f"{region.bytes:,}", f"{region.plain_bytes:,}",
-                f"{region.ratio:.1f}",
-                f"{region.bytes / region.records:.1f}" if region.records else "",
-                "partial: records are missing" if region.partial else "",
-            )
-            for region in found.regions
-        ),
-    ])  # fmt: skip
+    columns_ = (
+        "region",
+        ">version",
+        ">records",
+        ">streams",
+        ">bytes",
+        ">plain",
+        ">ratio",
+        ">bytes a record",
+        "",
+    )
+    yield from table(
+        "",
+        columns_,
+        [
+            ("header", "", "", "", *[f"{found.header_bytes:,}"] * 2, "1.0", "", ""),
+            *(
+                (
+                    region.name,
+                    "" if region.version is None else str(region.version),
+                    "unknown" if region.records is None else f"{region.records:,}",
+                    f"{region.streams:,}",
+                    f"{region.bytes:,}",
+                    f"{region.plain_bytes:,}",
+                    f"{region.ratio:.1f}",
+                    f"{region.bytes / region.records:.1f}" if region.records else "",
+                    "partial: records are missing" if region.partial else "",
+                )
+                for region in found.regions
+            ),
+        ],
+    )
     yield ""
     yield from _components(found)
     for remark in found.remarks:

@@ -34,12 +34,28 @@ def submit(campaign: Campaign, turns: int, left: int, nodes: int | None, time: s
     check = importlib.util.find_spec(CHECK)
     assert check and check.origin, "the package has it"
     command = [
-        _reframe.program(), "-C", str(paths.where("config")), "-c", check.origin,
-        "-n", "^Allocation$", "--system", f"{campaign.system_name}:{partition['name']}",
-        "-S", f"script={script}", "-S", f"nodes={nodes}", "-S", f"ranks_per_node={each}",
-        "-S", f"time_limit={limit}", *_job_options(campaign.selection),
-        "--report-file", str(campaign.folder / "job.json"), "-r",
-    ]  # fmt: skip
+        _reframe.program(),
+        "-C",
+        str(paths.where("config")),
+        "-c",
+        check.origin,
+        "-n",
+        "^Allocation$",
+        "--system",
+        f"{campaign.system_name}:{partition['name']}",
+        "-S",
+        f"script={script}",
+        "-S",
+        f"nodes={nodes}",
+        "-S",
+        f"ranks_per_node={each}",
+        "-S",
+        f"time_limit={limit}",
+        *_job_options(campaign.selection),
+        "--report-file",
+        str(campaign.folder / "job.json"),
+        "-r",
+    ]
     log.unlink(missing_ok=True)
     submitted = campaign.folder / "submission.log"
     _campaign.run(command, _reframe.environment(), submitted)

@@ -49,28 +49,39 @@ class _Judge(click.Command):
 @click.argument("marks", metavar="FILE")
 @click.argument("records", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
     default=lambda: paths.output() / "acceptance.html",
     help=f"Page to sign.  [default: {paths.output() / 'acceptance.html'}]",
-)  # fmt: skip
+)
 @click.option(
-    "--pdf", type=click.Path(path_type=Path, dir_okay=False),
+    "--pdf",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="The same page as PDF, printed by Chromium; left out, with a message, without it.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace files that are no pages of understudy.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, not as a table.")
 @click.option(
-    "--plan", type=click.Path(path_type=Path, dir_okay=False),
+    "--plan",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="The plan of the sessions, of understudy accept plan: no others count.",
-)  # fmt: skip
+)
 @click.option(
-    "--signers", type=click.Path(path_type=Path, dir_okay=False),
+    "--signers",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Who may have signed the ledger of the records: see understudy records sign.",
-)  # fmt: skip
+)
 def judge(
-    marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, force: bool,
-    as_json: bool, plan: Path | None, signers: Path | None,
-) -> None:  # fmt: skip
+    marks: str,
+    records: tuple[Path, ...],
+    output: Path,
+    pdf: Path | None,
+    force: bool,
+    as_json: bool,
+    plan: Path | None,
+    signers: Path | None,
+) -> None:
     """Judge the marks in FILE by RECORDS: run records, or folders that are searched for them; by
     default those kept in the directory for output.
 
@@ -81,18 +92,19 @@ def judge(
 
     `understudy accept plan FILE` plans the sessions to run.
     """
-    raise SystemExit(
-        STATUS[_accept(marks, records, output, pdf, force, as_json, plan, signers)]
-    )  # fmt: skip
+    raise SystemExit(STATUS[_accept(marks, records, output, pdf, force, as_json, plan, signers)])
 
 
 @command.command("plan")
 @click.argument("marks", metavar="FILE")
 @click.option("--sessions", default=8, show_default=True, help="Sessions to run.")
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False),
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Plan to write (JSON).",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
     """Write the sessions by which the marks in FILE are to be decided.
@@ -120,11 +132,15 @@ def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
     expect_new(output, force)
     kept = ledger.audit(store.folder())
     made = Plan(
-        marks_sha256=asked.sha256, system=asked.system, since=asked.since, until=asked.until,
-        night_s=asked.night_s, sessions=sessions,
+        marks_sha256=asked.sha256,
+        system=asked.system,
+        since=asked.since,
+        until=asked.until,
+        night_s=asked.night_s,
+        sessions=sessions,
         workloads={mark.name: pins.pin(mark) for mark in asked.marks},
         ledger_head=kept.head if kept else None,
-    )  # fmt: skip
+    )
     write_text(output, made.text())
     click.echo(f"{output}: {made.sha256}")
     for number in range(1, sessions + 1):
@@ -132,9 +148,12 @@ def plan_(marks: str, sessions: int, output: Path, force: bool) -> None:
 
 
 def _ledgers(
-    folders: Iterable[Path], files: Iterable[Path], asked: Acceptance, plan: Plan | None,
+    folders: Iterable[Path],
+    files: Iterable[Path],
+    asked: Acceptance,
+    plan: Plan | None,
     signers: Path | None,
-) -> tuple[str, list[str]]:  # fmt: skip
+) -> tuple[str, list[str]]:
     """What the ledgers of folders of records say of files with runs of the system and the dates,
     in words, and what does not agree with them."""
     from understudy.judge.acceptance import NO_LEDGER
@@ -183,9 +202,15 @@ def _ledgers(
 
 
 def _accept(
-    marks: str, records: tuple[Path, ...], output: Path, pdf: Path | None, force: bool,
-    as_json: bool, plan: Path | None, signers: Path | None,
-) -> str:  # fmt: skip
+    marks: str,
+    records: tuple[Path, ...],
+    output: Path,
+    pdf: Path | None,
+    force: bool,
+    as_json: bool,
+    plan: Path | None,
+    signers: Path | None,
+) -> str:
     from understudy import producers
     from understudy.contracts import acceptance, acceptance_plan
     from understudy.files import expect_new, expect_not_read, expect_page, write_text
@@ -209,8 +234,9 @@ def _accept(
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     unread += [
         f"{path}: dated in the future ({run.identity.time})"
-        for path, run in found if run.identity.time > now
-    ]  # fmt: skip
+        for path, run in found
+        if run.identity.time > now
+    ]
     present = [run for _, run in found if run.identity.time <= now]
     planned = acceptance_plan.load(plan) if plan else None
     folders = [path for path in records or (kept,) if path.is_dir()]

@@ -45,48 +45,78 @@ STATES = {
     FAILED: "kept: cannot be converted",
 }
 UNREAD = (ALREADY, LINKED, FAILED)  # whose files are not counted
-COLUMNS = ("log", "processes", "files", "original_bytes", "converted_bytes", "decrease_percent",
-           "state", "reason")  # fmt: skip
+COLUMNS = (
+    "log",
+    "processes",
+    "files",
+    "original_bytes",
+    "converted_bytes",
+    "decrease_percent",
+    "state",
+    "reason",
+)
 
 
 @click.command()
-@click.argument("logs", metavar="LOG...", nargs=-1, required=True,
-                type=click.Path(path_type=Path))  # fmt: skip
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--to", "compression", type=click.Choice(COMPRESSIONS), default=DENSE, show_default=True,
+    "--to",
+    "compression",
+    type=click.Choice(COMPRESSIONS),
+    default=DENSE,
+    show_default=True,
     help="The compression of the results. The PyPI package darshan reads no bzip2. With "
     "zlib, logs that get larger are converted, too.",
-)  # fmt: skip
+)
 @click.option(
-    "--into", type=click.Path(path_type=Path, file_okay=False), default=None,
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
     help="Write the results to this directory, which is created where it does not exist; by "
     "default, they replace the originals.",
-)  # fmt: skip
+)
 @click.option(
-    "--always", is_flag=True,
+    "--always",
+    is_flag=True,
     help="Convert logs that bzip2 makes larger, too, and those that have the compression already.",
-)  # fmt: skip
+)
 @click.option(
-    "--break-links", is_flag=True,
+    "--break-links",
+    is_flag=True,
     help="Convert logs with several hard links, too: each name given becomes a file of its own.",
-)  # fmt: skip
+)
 @click.option(
-    "--verify", is_flag=True,
+    "--verify",
+    is_flag=True,
     help="Read each result again and compare it before it replaces its original.",
-)  # fmt: skip
+)
 @click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
     help="Logs to convert at the same time; of a single log, its modules.",
-)  # fmt: skip
+)
 @click.option(
-    "--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
+    "--csv",
+    "csv_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
     help="Also write the table to this file, as comma-separated values.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the file of --csv.")
 def command(
-    logs: tuple[Path, ...], compression: str, into: Path | None, always: bool, break_links: bool,
-    verify: bool, jobs: int, csv_file: Path | None, force: bool,
-) -> None:  # fmt: skip
+    logs: tuple[Path, ...],
+    compression: str,
+    into: Path | None,
+    always: bool,
+    break_links: bool,
+    verify: bool,
+    jobs: int,
+    csv_file: Path | None,
+    force: bool,
+) -> None:
     """Compress each Darshan LOG, or the logs below a directory, with bzip2 instead of zlib.
 
     Each module becomes one compressed stream; nothing else changes. A log of Darshan 3.4.1 to 3.5
@@ -107,9 +137,13 @@ def command(
     if into is not None:
         make_folder(into)
     options = Options(
-        compression=compression, into=into, always=always, break_links=break_links,
-        check=verify, threads=max(1, jobs // len(paths)),
-    )  # fmt: skip
+        compression=compression,
+        into=into,
+        always=always,
+        break_links=break_links,
+        check=verify,
+        threads=max(1, jobs // len(paths)),
+    )
     found: dict[int, Archived] = {}
     with stopping() as stop:
         try:
@@ -241,9 +275,14 @@ def _failed(path: Path, reason: str) -> Archived:
     except OSError:
         size_bytes = 0
     return Archived(
-        path=path, nprocs=0, files=0, before_bytes=size_bytes, after_bytes=size_bytes,
-        state=FAILED, reason=reason,
-    )  # fmt: skip
+        path=path,
+        nprocs=0,
+        files=0,
+        before_bytes=size_bytes,
+        after_bytes=size_bytes,
+        state=FAILED,
+        reason=reason,
+    )
 
 
 def _lines(rows: Sequence[Archived]) -> Iterator[str]:
@@ -262,7 +301,7 @@ def _lines(rows: Sequence[Archived]) -> Iterator[str]:
             )
             for row in rows
         ],
-    )  # fmt: skip
+    )
     done = [row for row in rows if row.state not in STATES]
     before = sum(row.before_bytes for row in done)
     after = sum(row.after_bytes for row in done)
@@ -282,12 +321,18 @@ def _values(rows: Sequence[Archived]) -> str:
     writer.writerow(COLUMNS)
     for row in rows:
         failed = row.state == FAILED
-        writer.writerow([
-            _cell(str(row.path)), "" if failed else row.nprocs,
-            "" if row.state in UNREAD else row.files, row.before_bytes,
-            "" if failed else row.after_bytes, "" if failed else f"{row.saved * 100:.2f}",
-            row.state, _cell(row.reason),
-        ])  # fmt: skip
+        writer.writerow(
+            [
+                _cell(str(row.path)),
+                "" if failed else row.nprocs,
+                "" if row.state in UNREAD else row.files,
+                row.before_bytes,
+                "" if failed else row.after_bytes,
+                "" if failed else f"{row.saved * 100:.2f}",
+                row.state,
+                _cell(row.reason),
+            ]
+        )
     return text.getvalue()
 
 

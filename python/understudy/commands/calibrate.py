@@ -26,30 +26,48 @@ def numbers(_: click.Context, option: click.Parameter, text: str) -> tuple[int, 
 
 @click.command()
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
     help="Write samples and fitted constants to this file.",
-)  # fmt: skip
+)
 @click.option("--ranks", default="1,2,4", show_default=True, callback=numbers, help="MPI ranks.")
 @click.option(
-    "--hold-out", default="8", show_default=True, callback=numbers,
+    "--hold-out",
+    default="8",
+    show_default=True,
+    callback=numbers,
     help="Numbers of ranks that are not fitted, to test the prediction.",
-)  # fmt: skip
+)
 @click.option(
-    "--part-bytes", default="32768,131072,524288", show_default=True, callback=numbers,
+    "--part-bytes",
+    default="32768,131072,524288",
+    show_default=True,
+    callback=numbers,
     help="Part sizes: 8 bytes per node of a rank's mesh.",
-)  # fmt: skip
+)
 @click.option(
-    "--variables", default="8,16,32", show_default=True, callback=numbers,
+    "--variables",
+    default="8,16,32",
+    show_default=True,
+    callback=numbers,
     help="Numbers of variables on the mesh.",
-)  # fmt: skip
+)
 @click.option(
-    "--mesh", type=click.Choice(KINDS), default="unstructured", show_default=True,
+    "--mesh",
+    type=click.Choice(KINDS),
+    default="unstructured",
+    show_default=True,
     help="Mesh kind; every file contains its coordinates.",
-)  # fmt: skip
+)
 @click.option(
-    "-d", "--directory", type=click.Path(path_type=Path), default=None,
+    "-d",
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Directory for the files, removed afterwards; default: the temporary directory.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(
     output: Path,

@@ -26,27 +26,42 @@ TURNS = nights_needed(1, in_turn=True)  # that can decide one figure
     "--after", multiple=True, metavar="SETTING", help="What is particular to the side after."
 )
 @click.option(
-    "--turns", type=click.IntRange(1, 10_000), default=TURNS, show_default=True,
+    "--turns",
+    type=click.IntRange(1, 10_000),
+    default=TURNS,
+    show_default=True,
     help="Turns of the whole campaign, with those that ran already.",
-)  # fmt: skip
+)
 @click.option(
-    "--submit", is_flag=True,
+    "--submit",
+    is_flag=True,
     help="Run the turns within one job of the batch system, and wait for it.",
-)  # fmt: skip
+)
 @click.option(
-    "--nodes", type=click.IntRange(1), metavar="N",
+    "--nodes",
+    type=click.IntRange(1),
+    metavar="N",
     help="Nodes of that job.  [default: those of the largest case]",
-)  # fmt: skip
+)
 @click.option(
-    "--time", "time_limit", metavar="TIME",
+    "--time",
+    "time_limit",
+    metavar="TIME",
     help="Time limit of that job, such as 2h30m.  [default: the limits of all cases together]",
-)  # fmt: skip
+)
 @click.option("--dry-run", is_flag=True, help="Print what would run, in which order, how long.")
 def command(
-    name: str, selection: tuple[str, ...], system: str, before: tuple[str, ...],
-    after: tuple[str, ...], turns: int, submit: bool, nodes: int | None,
-    time_limit: str | None, dry_run: bool,
-) -> None:  # fmt: skip
+    name: str,
+    selection: tuple[str, ...],
+    system: str,
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    turns: int,
+    submit: bool,
+    nodes: int | None,
+    time_limit: str | None,
+    dry_run: bool,
+) -> None:
     """Run the sides before and after in turn: the campaign NAME.
 
     A turn is one session of ReFrame of each side, in an order that is drawn at random; in two

@@ -32,40 +32,59 @@ SHOWN = 5  # of the messages on records that are left out
 @click.argument("before")
 @click.argument("after")
 @click.option(
-    "--folder", type=click.Path(path_type=Path, file_okay=False),
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
     help="The folder of records.  [default: that of the site]",
-)  # fmt: skip
+)
 @click.option("--system", help="Only runs on this system.")
 @click.option("--partition", help="Only runs on this partition.")
 @click.option(
-    "--history", metavar="WHICH",
+    "--history",
+    metavar="WHICH",
     help="More sessions of the condition before, which count as more nights before.",
-)  # fmt: skip
+)
 @click.option(
-    "--across", metavar="KEY", multiple=True,
+    "--across",
+    metavar="KEY",
+    multiple=True,
     help="Compare although conditions differ in this key, such as storage.server_version, or in "
     "those below it, such as software.",
-)  # fmt: skip
+)
 @click.option(
-    "--night", "night_h", type=click.FloatRange(0, 1000), default=judged.NIGHT_H,
-    show_default=True, metavar="HOURS",
+    "--night",
+    "night_h",
+    type=click.FloatRange(0, 1000),
+    default=judged.NIGHT_H,
+    show_default=True,
+    metavar="HOURS",
     help="Sessions that begin within it share the night and count as one.",
-)  # fmt: skip
+)
 @click.option("--metric", "metrics", multiple=True, help="Judge these metrics, not the rates.")
 @click.option(
-    "--fail-below", metavar="SHARE",
+    "--fail-below",
+    metavar="SHARE",
     help="Set the exit status by losses of this share, such as 10%: 0 fine, 1 worse, 3 undecided.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML file to write."
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the file of --junit if it exists.")
 def command(
-    before: str, after: str, folder: Path | None, system: str | None, partition: str | None,
-    history: str | None, across: tuple[str, ...], metrics: tuple[str, ...],
-    fail_below: str | None, as_json: bool, junit: Path | None, force: bool, night_h: float,
-) -> None:  # fmt: skip
+    before: str,
+    after: str,
+    folder: Path | None,
+    system: str | None,
+    partition: str | None,
+    history: str | None,
+    across: tuple[str, ...],
+    metrics: tuple[str, ...],
+    fail_below: str | None,
+    as_json: bool,
+    junit: Path | None,
+    force: bool,
+    night_h: float,
+) -> None:
     """Compare the runs BEFORE with those AFTER, case by case: better, worse, no change, undecided.
 
     BEFORE and AFTER are sessions, tags, campaigns, dates or ranges (see understudy records), or
@@ -108,9 +127,16 @@ def command(
 
 
 def compare(
-    before: str, after: str, history: str | None, folder: Path | None, wanted: select.Where,
-    metrics: tuple[str, ...], across: tuple[str, ...], rule: Rule, night_h: float,
-) -> Comparison:  # fmt: skip
+    before: str,
+    after: str,
+    history: str | None,
+    folder: Path | None,
+    wanted: select.Where,
+    metrics: tuple[str, ...],
+    across: tuple[str, ...],
+    rule: Rule,
+    night_h: float,
+) -> Comparison:
     """The comparison of what the words name."""
     site: list[indexes.Index] = []
     conditions: dict[str, Any] = {}
@@ -214,17 +240,30 @@ def lines(found: Comparison) -> list[str]:
     ranked = sorted(found.verdicts, key=lambda v: comparing.STATES.index(v.state))
     rows = [
         (
-            v.state, v.name, shown(v.before, v), shown(v.after, v), change(v),
-            interval(v), nights(v), scatter(v.change.between),
+            v.state,
+            v.name,
+            shown(v.before, v),
+            shown(v.after, v),
+            change(v),
+            interval(v),
+            nights(v),
+            scatter(v.change.between),
             scatter(v.change.within),
         )
         for v in ranked
-    ]  # fmt: skip
+    ]
     if rows:
         columns = (
-            "verdict", "case", ">before", ">after", ">change", ">interval", ">nights",
-            ">between", ">within",
-        )  # fmt: skip
+            "verdict",
+            "case",
+            ">before",
+            ">after",
+            ">change",
+            ">interval",
+            ">nights",
+            ">between",
+            ">within",
+        )
         made += [printable(line) for line in table("", columns, rows)]
     for v in ranked:
         notes = "; ".join(filter(None, (v.why, v.cause_why)))
@@ -261,20 +300,39 @@ def _ratio(verdict: Verdict) -> dict[str, float | None]:
 def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
     """As JSON; an interval that is not known is null."""
     return {
-        "limit": rule.limit, "effect": rule.effect, "alpha": rule.alpha,
+        "limit": rule.limit,
+        "effect": rule.effect,
+        "alpha": rule.alpha,
         "verdicts": [
             asdict(v.subject)
             | {
                 key: getattr(v, key)
-                for key in ("condition", "metric", "unit", "better", "stream", "state", "why",
-                            "cause", "cause_why", "before", "after", "p", "runs", "failed")
+                for key in (
+                    "condition",
+                    "metric",
+                    "unit",
+                    "better",
+                    "stream",
+                    "state",
+                    "why",
+                    "cause",
+                    "cause_why",
+                    "before",
+                    "after",
+                    "p",
+                    "runs",
+                    "failed",
+                )
             }
             | {
                 **_ratio(v),
-                "nights": [v.change.before, v.change.after], "in_turn": v.change.paired,
+                "nights": [v.change.before, v.change.after],
+                "in_turn": v.change.paired,
                 "turns": v.change.turns,
-                "lone_nights": v.change.lone, "step": math.exp(v.change.step),
-                "scatter_within": v.change.within, "scatter_between": v.change.between,
+                "lone_nights": v.change.lone,
+                "step": math.exp(v.change.step),
+                "scatter_within": v.change.within,
+                "scatter_between": v.change.between,
                 "floor": v.change.floor,
             }
             for v in found.verdicts
@@ -284,8 +342,9 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
         ],
         "failed_runs": {"before": found.failed[0], "after": found.failed[1]},
         "notes": list(found.notes),
-        "unread": len(found.unread), "unread_records": list(found.unread),
-    }  # fmt: skip
+        "unread": len(found.unread),
+        "unread_records": list(found.unread),
+    }
 
 
 def junit_text(found: Comparison, limit: float) -> str:

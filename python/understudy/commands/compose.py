@@ -13,14 +13,20 @@ from understudy.model import simulation, sizing
 @click.command()
 @click.argument("specification", metavar="SIMULATION", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Write to this file; default: standard output.",
-)  # fmt: skip
+)
 @click.option(
-    "--sizing", "calibration", type=click.Path(path_type=Path), default=None,
+    "--sizing",
+    "calibration",
+    type=click.Path(path_type=Path),
+    default=None,
     help="A file from `understudy calibrate`: report on standard error how many "
     "bytes HDF5 adds to the payload.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(
     specification: Path, output: Path | None, calibration: Path | None, force: bool

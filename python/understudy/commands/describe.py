@@ -46,9 +46,12 @@ class _WithReaders(click.Command):
     "traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Write the workload to this file; default: standard output.",
-)  # fmt: skip
+)
 @click.option(
     "--name",
     default=None,
@@ -56,19 +59,26 @@ class _WithReaders(click.Command):
     "job, executable or file name of a log.",
 )
 @click.option(
-    "--keep-names", is_flag=True,
+    "--keep-names",
+    is_flag=True,
     help="Keep names of files or variables as labels. By default, the workload contains "
     "no name, path, user or host of the source.",
-)  # fmt: skip
+)
 @click.option(
-    "--job", type=click.IntRange(min=0), default=None,
+    "--job",
+    type=click.IntRange(min=0),
+    default=None,
     help="Several Darshan logs: describe those of this job; default: they must be of one.",
-)  # fmt: skip
+)
 @click.option(
-    "--role", "roles", metavar="STREAM=ROLE", multiple=True, callback=_roles,
+    "--role",
+    "roles",
+    metavar="STREAM=ROLE",
+    multiple=True,
+    callback=_roles,
     help="Decide what a stream is for, e.g. output-0=checkpoint; may be repeated. Streams keep "
     "the names that they have without this option.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(
     traces: tuple[Path, ...],
@@ -119,12 +129,15 @@ def command(
     with progress(*columns) as bar:
         task = bar.add_task(f"reading {one_line(trace.name)}", total=1.0)
         workload = readers.asked(
-            reader, "read", trace, trace,
+            reader,
+            "read",
+            trace,
+            trace,
             name=name,
             keep_names=keep_names,
             tick=lambda share: bar.update(task, completed=share),
             **given,
-        )  # fmt: skip
+        )
     try:
         workload = decided(workload, roles)
     except UnderstudyError as error:

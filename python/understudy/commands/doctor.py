@@ -70,49 +70,81 @@ def _lines(found: list[Finding]) -> Iterator[str]:
 
 def findings() -> Iterator[Finding]:
     yield Finding(
-        name="understudy", found=f"{__version__}, Python {sys.version.split()[0]}", basic=True,
-        serves="everything", remedy="",
-    )  # fmt: skip
+        name="understudy",
+        found=f"{__version__}, Python {sys.version.split()[0]}",
+        basic=True,
+        serves="everything",
+        remedy="",
+    )
     yield _reframe()
     yield from _player()
     yield Finding(
-        name="MPI", found=_first("mpirun", "srun", "aprun", "mpiexec", "flux", "jsrun"),
-        serves="starts the ranks", basic=True,
+        name="MPI",
+        found=_first("mpirun", "srun", "aprun", "mpiexec", "flux", "jsrun"),
+        serves="starts the ranks",
+        basic=True,
         remedy="apt install openmpi-bin libopenmpi-dev, or load the module of your MPI",
-    )  # fmt: skip
+    )
     yield Finding(
-        name="Darshan runtime", found=_asked(_runtime),
+        name="Darshan runtime",
+        found=_asked(_runtime),
         serves="an independent observer of replicas (Fidelity, Transfer)",
         remedy="spack install darshan-runtime, and set DARSHAN_RUNTIME to its prefix",
-    )  # fmt: skip
+    )
     for name, programs, serves, remedy in PROGRAMS:
         yield Finding(name=name, found=_first(*programs), serves=serves, remedy=remedy)
     batch = _first("sbatch", "qsub", "bsub", "flux")
     silent = batch and "/sbatch" in batch and _output(["sinfo", "-h"]) is None
     yield Finding(
-        name="batch system", found=None if silent else batch,
+        name="batch system",
+        found=None if silent else batch,
         serves="jobs on other nodes; without it, only those of this host",
-        remedy="sbatch is there, but sinfo gets no answer from a controller of Slurm" if silent
+        remedy="sbatch is there, but sinfo gets no answer from a controller of Slurm"
+        if silent
         else "run this where jobs are submitted: Slurm, PBS, Torque, LSF or Flux",
-    )  # fmt: skip
+    )
 
 
 # Name, programs of which one is enough, what it serves, how to get it.
 PROGRAMS = (
-    ("Darshan util", ("darshan-parser",), "a second reader of logs; ours needs none",
-     "spack install darshan-util, or build https://github.com/darshan-hpc/darshan"),
-    ("IOR", ("ior",), "the check Ior, and the canary",
-     "spack install ior, or build https://github.com/hpc/ior"),
+    (
+        "Darshan util",
+        ("darshan-parser",),
+        "a second reader of logs; ours needs none",
+        "spack install darshan-util, or build https://github.com/darshan-hpc/darshan",
+    ),
+    (
+        "IOR",
+        ("ior",),
+        "the check Ior, and the canary",
+        "spack install ior, or build https://github.com/hpc/ior",
+    ),
     ("mdtest", ("mdtest",), "the check Mdtest, and the canary", "it comes with IOR"),
-    ("bpls", ("bpls",), "reads back what skeletons write (Skel)",
-     "apt install libadios-bin on Debian 12, or spack install adios@1.13.1"),
-    ("Spack", ("spack",), "the environments of spack-repo/",
-     "git clone https://github.com/spack/spack"),
-    ("Lustre tools", ("lfs",), "a look at layouts; the player needs no tool",
-     "they are part of a Lustre client"),
-    ("Chromium", ("chromium", "chromium-browser", "google-chrome"),
-     "tests of the page in a browser", "apt install chromium"),
-)  # fmt: skip
+    (
+        "bpls",
+        ("bpls",),
+        "reads back what skeletons write (Skel)",
+        "apt install libadios-bin on Debian 12, or spack install adios@1.13.1",
+    ),
+    (
+        "Spack",
+        ("spack",),
+        "the environments of spack-repo/",
+        "git clone https://github.com/spack/spack",
+    ),
+    (
+        "Lustre tools",
+        ("lfs",),
+        "a look at layouts; the player needs no tool",
+        "they are part of a Lustre client",
+    ),
+    (
+        "Chromium",
+        ("chromium", "chromium-browser", "google-chrome"),
+        "tests of the page in a browser",
+        "apt install chromium",
+    ),
+)
 
 
 def _reframe() -> Finding:
@@ -124,9 +156,12 @@ def _reframe() -> Finding:
     except metadata.PackageNotFoundError:
         found = None
     return Finding(
-        name="ReFrame", found=found, serves="all checks", basic=True,
+        name="ReFrame",
+        found=found,
+        serves="all checks",
+        basic=True,
         remedy="pip install 'ReFrame-HPC>=4.10'",
-    )  # fmt: skip
+    )
 
 
 def _player() -> Iterator[Finding]:
@@ -145,20 +180,28 @@ def _player() -> Iterator[Finding]:
         if reason is None and name != methods.MOVES_NO_BYTES
     ]
     yield Finding(
-        name="player", found=f"methods {', '.join(able)}" if able else None,
-        serves="replays", basic=True, remedy=remedy,
-    )  # fmt: skip
+        name="player",
+        found=f"methods {', '.join(able)}" if able else None,
+        serves="replays",
+        basic=True,
+        remedy=remedy,
+    )
     yield Finding(
-        name="player on 2 ranks", found=_started(), serves="every replay", basic=True,
+        name="player on 2 ranks",
+        found=_started(),
+        serves="every replay",
+        basic=True,
         remedy="see that mpirun -n 2 starts 2 ranks of one program, and that the player was "
         "built with its MPI",
-    )  # fmt: skip
+    )
     for name, (_, reason) in listed.items():
         if reason is not None:
             yield Finding(
-                name=f"method {name}", found=None, serves=f"replays through {name}",
+                name=f"method {name}",
+                found=None,
+                serves=f"replays through {name}",
                 remedy=f"{reason}; install the library and build again",
-            )  # fmt: skip
+            )
 
 
 def _started() -> str | None:
@@ -238,9 +281,13 @@ def _output(command: list[str]) -> str | None:
     """What a program prints; None if it fails or does not end."""
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=SECONDS, check=False,
-            stdin=subprocess.DEVNULL, env=os.environ | {"LC_ALL": "C"},
-        )  # fmt: skip
+            command,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"LC_ALL": "C"},
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

@@ -18,9 +18,12 @@ from understudy.files import write_bytes
 @click.command()
 @click.argument("source", metavar="WORKLOAD", type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Write to this file; default: <workload>-player.tar.gz.",
-)  # fmt: skip
+)
 @click.option(
     "--keep-names",
     is_flag=True,

@@ -30,35 +30,61 @@ def _number(_: click.Context, parameter: click.Parameter, value: float) -> float
 @click.argument("original", type=click.Path(path_type=Path))
 @click.argument("replica", type=click.Path(path_type=Path))
 @click.option(
-    "--tolerance-percent", "--tolerance", type=click.FloatRange(0, 1000), callback=_number,
-    show_default=True, default=100 * LIMIT_FRACTION, help="Maximum error that passes.",
-)  # fmt: skip
+    "--tolerance-percent",
+    "--tolerance",
+    type=click.FloatRange(0, 1000),
+    callback=_number,
+    show_default=True,
+    default=100 * LIMIT_FRACTION,
+    help="Maximum error that passes.",
+)
 @click.option(
-    "--time-scale", type=click.FloatRange(0, 1e9), callback=_number, default=1.0,
-    show_default=True, help="Time scale of the replica; 0: do not compare times.",
-)  # fmt: skip
+    "--time-scale",
+    type=click.FloatRange(0, 1e9),
+    callback=_number,
+    default=1.0,
+    show_default=True,
+    help="Time scale of the replica; 0: do not compare times.",
+)
 @click.option(
-    "--bytes-scale", type=click.FloatRange(0, 1e9, min_open=True), callback=_number, default=1.0,
-    show_default=True, help="Bytes scale of the replica.",
-)  # fmt: skip
+    "--bytes-scale",
+    type=click.FloatRange(0, 1e9, min_open=True),
+    callback=_number,
+    default=1.0,
+    show_default=True,
+    help="Bytes scale of the replica.",
+)
 @click.option(
-    "--rule", type=click.Choice(RULES), default=None,
+    "--rule",
+    type=click.Choice(RULES),
+    default=None,
     help="How the original was scaled to the ranks of the replica, if these differ; default: the "
     "rule with bytes nearest to the replica's.",
-)  # fmt: skip
+)
 @click.option(
-    "--json", "output", type=click.Path(path_type=Path), default=None,
+    "--json",
+    "output",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Also write the comparison to this file.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the file of --json if it exists.")
 @click.option(
-    "--partial", is_flag=True,
+    "--partial",
+    is_flag=True,
     help="Compare logs whose modules ran out of memory; files opened later are missing.",
-)  # fmt: skip
+)
 def command(
-    original: Path, replica: Path, tolerance_percent: float, time_scale: float,
-    bytes_scale: float, rule: str | None, output: Path | None, force: bool, partial: bool,
-) -> None:  # fmt: skip
+    original: Path,
+    replica: Path,
+    tolerance_percent: float,
+    time_scale: float,
+    bytes_scale: float,
+    rule: str | None,
+    output: Path | None,
+    force: bool,
+    partial: bool,
+) -> None:
     """Compare REPLICA with ORIGINAL stream by stream: Darshan logs or workloads (*.json). ORIGINAL
     may be a directory with the logs of one job. If REPLICA has other ranks, or its bytes are
     scaled, it is compared with ORIGINAL as scaled; a note states the rule.
@@ -160,13 +186,16 @@ def _row(made: Comparison, original: Path, replica: Path, time_scale: float) -> 
         ],
         "missing": [stream.name for stream in made.missing],
         "extra": [stream.name for stream in made.extra],
-    }  # fmt: skip
+    }
 
 
 def _measure(made: Comparison, measure: Measure) -> dict[str, Any]:
     error = measure.error
     return {
-        "quantity": measure.quantity, "original": measure.original, "replica": measure.replica,
+        "quantity": measure.quantity,
+        "original": measure.original,
+        "replica": measure.replica,
         "error": None if error is not None and math.isinf(error) else error,
-        "reason": measure.reason, "verdict": _word(made, measure, "not compared"),
-    }  # fmt: skip
+        "reason": measure.reason,
+        "verdict": _word(made, measure, "not compared"),
+    }

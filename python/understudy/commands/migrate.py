@@ -17,9 +17,10 @@ from understudy.producers import MEASUREMENT_FILE
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--in-place", is_flag=True,
+    "--in-place",
+    is_flag=True,
     help="Replace each file by its record, which holds the measurement word for word.",
-)  # fmt: skip
+)
 @click.option("--system", help="System that the runs were made on: the files do not say it.")
 @click.option("--partition", help="Partition of that system.")
 @click.option("--campaign", help="Name for all these runs together.")

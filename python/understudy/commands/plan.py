@@ -23,13 +23,18 @@ from understudy.units import seconds
 @click.option("--system", help="Only runs on this system.")
 @click.option("--partition", help="Only runs on this partition.")
 @click.option(
-    "--folder", type=click.Path(path_type=Path, file_okay=False),
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
     help="The folder of records.  [default: that of the site]",
-)  # fmt: skip
+)
 def command(
-    which: tuple[str, ...], detect: str, repetitions: int | None, system: str | None,
-    partition: str | None, folder: Path | None,
-) -> None:  # fmt: skip
+    which: tuple[str, ...],
+    detect: str,
+    repetitions: int | None,
+    system: str | None,
+    partition: str | None,
+    folder: Path | None,
+) -> None:
     """Tell from the runs WHICH (all, by default; see understudy records) how many sessions and
     repetitions find a loss with a probability of 95 %, and how long they take.
 
@@ -70,29 +75,46 @@ def command(
             lines.append((one.name, "1", "", "", "", "", "", ""))
             open_.add(one.subject)
             continue
-        took = one.repetition_s and found.in_turn and (
-            2 * found.in_turn * found.repetitions * one.repetition_s
-        )  # fmt: skip
+        took = (
+            one.repetition_s
+            and found.in_turn
+            and (2 * found.in_turn * found.repetitions * one.repetition_s)
+        )
         if not took:
             open_.add(one.subject)
         else:
             timed[one.subject] = max(timed.get(one.subject, 0.0), took)
-        lines.append((
-            one.name, str(found.known_sessions), f"{100 * found.between:.1f} %",
-            "" if found.within is None else f"{100 * found.within:.1f} %",
-            *(str(n or f"over {planning.MOST_SESSIONS}") for n in (found.in_turn, found.sessions)),
-            str(found.repetitions),
-            seconds(took) if took else "",
-        ))  # fmt: skip
+        lines.append(
+            (
+                one.name,
+                str(found.known_sessions),
+                f"{100 * found.between:.1f} %",
+                "" if found.within is None else f"{100 * found.within:.1f} %",
+                *(
+                    str(n or f"over {planning.MOST_SESSIONS}")
+                    for n in (found.in_turn, found.sessions)
+                ),
+                str(found.repetitions),
+                seconds(took) if took else "",
+            )
+        )
         if found.in_turn is None or found.in_turn > planning.ENOUGH_SESSIONS:
             notes.append(
                 f"{one.name}: too small for its noise; {found.scale} times as many bytes would do "
                 "(understudy scale, or a larger bytes_scale)"
-                if found.scale else
-                f"{one.name}: sessions differ too much; more bytes or repetitions do not help"
-            )  # fmt: skip
-    columns = ("case", ">known", ">between", ">within", ">nights in turn", ">or apart",
-               ">repetitions", ">time")  # fmt: skip
+                if found.scale
+                else f"{one.name}: sessions differ too much; more bytes or repetitions do not help"
+            )
+    columns = (
+        "case",
+        ">known",
+        ">between",
+        ">within",
+        ">nights in turn",
+        ">or apart",
+        ">repetitions",
+        ">time",
+    )
     for line in table("", columns, lines):
         click.echo(printable(line))
     for note in notes:

@@ -23,33 +23,52 @@ LETTERS = 26
 
 
 @click.command()
-@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True,
-                type=click.Path(path_type=Path))  # fmt: skip
+@click.argument(
+    "folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option(
-    "--by", type=click.Choice(list(ORDERS)), default="time", show_default=True,
+    "--by",
+    type=click.Choice(list(ORDERS)),
+    default="time",
+    show_default=True,
     help="Order by the time in I/O calls, by bytes, or by the share of the run time in I/O calls.",
-)  # fmt: skip
+)
 @click.option(
-    "-l", "--limit", type=click.IntRange(min=1), default=None,
+    "-l",
+    "--limit",
+    type=click.IntRange(min=1),
+    default=None,
     help="Show so many jobs; default: all.",
-)  # fmt: skip
+)
 @click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), default=None,
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Also write the ranking to this file, in bytes and seconds.",
-)  # fmt: skip
+)
 @click.option(
-    "--csv", "csv_file", type=click.Path(path_type=Path), default=None,
+    "--csv",
+    "csv_file",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Also write the jobs to this file, as comma-separated values.",
-)  # fmt: skip
+)
 @click.option(
-    "--keep-names", is_flag=True,
+    "--keep-names",
+    is_flag=True,
     help="Show the names of programs; by default, letters tell them apart.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the files of --json and --csv.")
 def command(
-    folders: tuple[Path, ...], by: str, limit: int | None, json_file: Path | None,
-    csv_file: Path | None, keep_names: bool, force: bool,
-) -> None:  # fmt: skip
+    folders: tuple[Path, ...],
+    by: str,
+    limit: int | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+    keep_names: bool,
+    force: bool,
+) -> None:
     """Rank the jobs whose Darshan logs are below FOLDER by their I/O: which to replicate.
 
     I/O time is that of all processes in I/O calls. A replica is worth it for the programs that
@@ -114,21 +133,33 @@ def _when(time_s: float) -> str:
 
 def _row(place: int, job: Job, names: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "place": place, "job": job.job, "start": _when(job.start_s), "logs": job.logs,
-        "processes": job.processes, "read_bytes": job.read_bytes,
-        "written_bytes": job.written_bytes, "opens": job.opens, "io_s": job.io_s,
-        "process_s": job.process_s, "io_fraction": job.io_fraction,
-        "incomplete_logs": job.incomplete, "unfinished_logs": job.unfinished,
-        "undecoded_modules": list(job.undecoded), "program": names[job.program],
+        "place": place,
+        "job": job.job,
+        "start": _when(job.start_s),
+        "logs": job.logs,
+        "processes": job.processes,
+        "read_bytes": job.read_bytes,
+        "written_bytes": job.written_bytes,
+        "opens": job.opens,
+        "io_s": job.io_s,
+        "process_s": job.process_s,
+        "io_fraction": job.io_fraction,
+        "incomplete_logs": job.incomplete,
+        "unfinished_logs": job.unfinished,
+        "undecoded_modules": list(job.undecoded),
+        "program": names[job.program],
         "replicate": job.replicate,
-    }  # fmt: skip
+    }
 
 
 def _document(found: Ranking, by: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "by": by, "logs": found.logs, "unreadable_logs": len(found.unreadable),
-        "copied_logs": found.copies, "jobs": rows,
-    }  # fmt: skip
+        "by": by,
+        "logs": found.logs,
+        "unreadable_logs": len(found.unreadable),
+        "copied_logs": found.copies,
+        "jobs": rows,
+    }
 
 
 def _values(rows: list[dict[str, Any]]) -> str:
@@ -155,15 +186,37 @@ def _lines(found: Ranking, names: tuple[str, ...], limit: int | None) -> Iterato
         f"{_count(len(found.jobs), 'job')} in {_count(logs, 'log')}:"
         f" {size(total)}, {seconds(total_s)} of I/O time"
     )
-    columns = (">job", "start (UTC)", ">logs", ">processes", ">read", ">written", ">I/O time",
-               ">of run time", "program", "replicate")  # fmt: skip
-    yield from table("", columns, (
-        (str(job.job), _when(job.start_s)[:16].replace("T", " "), str(job.logs),
-         str(job.processes), size(job.read_bytes), size(job.written_bytes), seconds(job.io_s),
-         "unknown" if job.io_fraction is None else share(job.io_fraction),
-         one_line(names[job.program]), _remark(job))
-        for job in jobs
-    ))  # fmt: skip
+    columns = (
+        ">job",
+        "start (UTC)",
+        ">logs",
+        ">processes",
+        ">read",
+        ">written",
+        ">I/O time",
+        ">of run time",
+        "program",
+        "replicate",
+    )
+    yield from table(
+        "",
+        columns,
+        (
+            (
+                str(job.job),
+                _when(job.start_s)[:16].replace("T", " "),
+                str(job.logs),
+                str(job.processes),
+                size(job.read_bytes),
+                size(job.written_bytes),
+                seconds(job.io_s),
+                "unknown" if job.io_fraction is None else share(job.io_fraction),
+                one_line(names[job.program]),
+                _remark(job),
+            )
+            for job in jobs
+        ),
+    )
     if len(jobs) < len(found.jobs):
         yield f"and {_count(len(found.jobs) - len(jobs), 'job')} more"
 

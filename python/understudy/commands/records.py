@@ -17,17 +17,29 @@ from understudy.tables import table
 from understudy.units import size
 
 COLUMNS = (
-    "run", "time", "session", "system", "partition", "case", "arm", "workload", "method",
-    "condition", "failure", "tags", "campaign",
-)  # fmt: skip
+    "run",
+    "time",
+    "session",
+    "system",
+    "partition",
+    "case",
+    "arm",
+    "workload",
+    "method",
+    "condition",
+    "failure",
+    "tags",
+    "campaign",
+)
 
 
 def _folder_option(function: Any) -> Any:
     return click.option(
-        "--folder", type=click.Path(path_type=Path, file_okay=False),
+        "--folder",
+        type=click.Path(path_type=Path, file_okay=False),
         help=f"The folder of records.  [default: {paths.RECORDS_VARIABLE}, else records/ of the "
         "directory for output]",
-    )(function)  # fmt: skip
+    )(function)
 
 
 @click.group()
@@ -50,9 +62,15 @@ def command() -> None:
 @click.option("--runs", "each", is_flag=True, help="A line for each run instead of each session.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each line.")
 def list_(
-    which: tuple[str, ...], folder: Path | None, system: str | None, partition: str | None,
-    condition: str | None, failed: bool, each: bool, as_json: bool,
-) -> None:  # fmt: skip
+    which: tuple[str, ...],
+    folder: Path | None,
+    system: str | None,
+    partition: str | None,
+    condition: str | None,
+    failed: bool,
+    each: bool,
+    as_json: bool,
+) -> None:
     """List sessions, or runs, by time: all, or those that WHICH selects.
 
     WHICH is a session, a tag or a campaign, a date (2026-01-31), a range (2026-01-01..2026-01-31,
@@ -199,10 +217,11 @@ def set_aside(files: tuple[Path, ...], folder: Path | None, yes: bool) -> None:
     if yes:
         found.update(found.base)
     click.echo(
-        f"{len(chosen)} records set aside in {found.base / producers.SET_ASIDE}" if yes else
-        f"{len(chosen)} records would be set aside in {found.base / producers.SET_ASIDE}; --yes "
-        "moves them"
-    )  # fmt: skip
+        f"{len(chosen)} records set aside in {found.base / producers.SET_ASIDE}"
+        if yes
+        else f"{len(chosen)} records would be set aside in {found.base / producers.SET_ASIDE}; "
+        "--yes moves them"
+    )
 
 
 @command.command()
@@ -253,9 +272,10 @@ def prune(
 @command.command()
 @_folder_option
 @click.option(
-    "--signers", type=click.Path(path_type=Path, dir_okay=False),
+    "--signers",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Who may have signed the ledger: a file of allowed signers, see ssh-keygen(1).",
-)  # fmt: skip
+)
 def verify(folder: Path | None, signers: Path | None) -> None:
     """Compare the records with their ledger: which were edited, removed or added since.
 
@@ -304,9 +324,12 @@ def sign(key: Path, folder: Path | None) -> None:
 @click.argument("which", nargs=-1)
 @_folder_option
 @click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False),
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
     help="File to write, by its ending: .parquet or .csv.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def table_(which: tuple[str, ...], folder: Path | None, output: Path, force: bool) -> None:
     """Write all samples of the runs that WHICH selects (as of list) as one tidy table."""

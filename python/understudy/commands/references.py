@@ -19,9 +19,10 @@ STAMP = select.FORM
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--system", required=True, help="System of the runs.")
 @click.option(
-    "--since", metavar="TIME",
+    "--since",
+    metavar="TIME",
     help="Only runs since then: 14d, 36h or 8w ago, or a date such as 2026-01-31.",
-)  # fmt: skip
+)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="File to write. [default: stdout]"
 )

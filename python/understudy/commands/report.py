@@ -25,14 +25,21 @@ from understudy.messages import progress
 @click.option("--workload", "workloads", multiple=True, help="Only runs of this workload.")
 @click.option("--method", "methods", multiple=True, help="Only runs by this method.")
 @click.option(
-    "--full", type=click.IntRange(0), default=12, show_default=True,
+    "--full",
+    type=click.IntRange(0),
+    default=12,
+    show_default=True,
     help="Workloads with figures and all tables, those with the worst verdicts.",
-)  # fmt: skip
+)
 def command(
-    runs: tuple[Path, ...], output: Path, systems: tuple[str, ...] = (),
-    workloads: tuple[str, ...] = (), methods: tuple[str, ...] = (), full: int = 12,
+    runs: tuple[Path, ...],
+    output: Path,
+    systems: tuple[str, ...] = (),
+    workloads: tuple[str, ...] = (),
+    methods: tuple[str, ...] = (),
+    full: int = 12,
     force: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show RUNS as one HTML page: figures, tables, verdicts and the origin of every number.
 
     RUNS are run records (run.json) and measurements (result.json), or folders that are searched
@@ -102,9 +109,18 @@ def command(
         judged: list[summary.Summary] = []
         every = [*(one.run for one in measured), *(one.run for one in failed)]
         text = page.render(
-            found, failed, tell, undrawn.append, [*map(str, unread)], study, figures, full,
-            claims.judged(every), [*beside, *every], judged.append,
-        )  # fmt: skip
+            found,
+            failed,
+            tell,
+            undrawn.append,
+            [*map(str, unread)],
+            study,
+            figures,
+            full,
+            claims.judged(every),
+            [*beside, *every],
+            judged.append,
+        )
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))
     of_them = f", {len(failed)} of {good + len(failed)} runs failed" if failed else ""

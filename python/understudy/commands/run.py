@@ -25,10 +25,12 @@ DESK_BYTES = 4 << 30  # larger workloads are left to `reframe`
 @click.argument("traces", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--system", default="localhost", show_default=True, help="ReFrame's system.")
 @click.option(
-    "--ranks", type=int, default=lambda: 4 * (os.cpu_count() or 1),
+    "--ranks",
+    type=int,
+    default=lambda: 4 * (os.cpu_count() or 1),
     help="Traces of more ranks are scaled to 4 ranks with the same total bytes (strong scaling). "
     "[default: 4 per processor]",
-)  # fmt: skip
+)
 def command(traces: tuple[Path, ...], system: str, ranks: int) -> None:
     """Describe TRACES, play them with every method on every file system, check and show them.
 
@@ -87,11 +89,22 @@ def _played(system: str, folder: Path, ranks: int, only: list[str]) -> int:
     wanted = [name for name in only or workload.names() if _small(name, ranks)]
     _say(f"playing {', '.join(wanted)} on {system}")
     arguments: list[str | Path] = [
-        "-C", paths.where("config"), "-r", "--system", system, "--mode", "serial",
-        "--filter-expr", f"'workload' in locals() and workload in {wanted!r}",
-        "--output", folder / "output", "--stage", folder / "stage",
-        "--report-file", folder / "report.json",
-    ]  # fmt: skip
+        "-C",
+        paths.where("config"),
+        "-r",
+        "--system",
+        system,
+        "--mode",
+        "serial",
+        "--filter-expr",
+        f"'workload' in locals() and workload in {wanted!r}",
+        "--output",
+        folder / "output",
+        "--stage",
+        folder / "stage",
+        "--report-file",
+        folder / "report.json",
+    ]
     return subprocess.run(
         [_reframe.program(), *arguments], env=_reframe.environment(), check=False
     ).returncode

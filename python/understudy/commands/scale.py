@@ -14,13 +14,18 @@ from understudy.model import scaling
 @click.argument("source", metavar="WORKLOAD", type=click.Path(path_type=Path))
 @click.option("-n", "--ranks", type=int, required=True, help="MPI ranks of the new workload.")
 @click.option(
-    "--rule", type=click.Choice(scaling.RULES), required=True,
+    "--rule",
+    type=click.Choice(scaling.RULES),
+    required=True,
     help="strong: the same total bytes. weak: the same bytes per rank.",
-)  # fmt: skip
+)
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Write to this file; default: standard output.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
 def command(source: Path, ranks: int, rule: str, output: Path | None, force: bool) -> None:
     """Convert WORKLOAD to another number of ranks.

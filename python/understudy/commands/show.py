@@ -30,9 +30,11 @@ CLOSE = 0.01  # share of their period by which dumps of one line may be off
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--dumps/--no-dumps", default=True, help="List the dumps, or only the streams.")
 @click.option(
-    "--all", "everything", is_flag=True,
+    "--all",
+    "everything",
+    is_flag=True,
     help="List every stream, dump and note; default: at most 60 lines, alike ones folded.",
-)  # fmt: skip
+)
 def command(file: Path, dumps: bool, everything: bool) -> None:
     """Print the streams and dumps of FILE: a workload, a run record or a measurement.
 
@@ -91,8 +93,17 @@ def _head(shown: Workload) -> str:
 
 
 def _stream_table(folds: Sequence[Sequence[Stream]]) -> Iterator[str]:
-    columns = ("stream", "", "layout", "method", ">dumps", ">bytes", ">first", ">last",
-               ">transfer")  # fmt: skip
+    columns = (
+        "stream",
+        "",
+        "layout",
+        "method",
+        ">dumps",
+        ">bytes",
+        ">first",
+        ">last",
+        ">transfer",
+    )
     return table("\nStreams", columns, map(_stream_row, folds))
 
 
@@ -161,10 +172,22 @@ def _shape(stream: Stream) -> tuple[Any, ...]:
     """What streams of one line have in common; their bytes differ by less than a factor of two."""
     largest = max(d.bytes for d in stream.dumps)
     return (
-        stream.role, stream.operation, stream.files, stream.names, stream.layout, stream.groups,
-        stream.method, stream.collective, stream.sync, stream.transfer_bytes, stream.dump_count,
-        largest.bit_length(), stream.removes, stream.own_directories, stream.reads,
-    )  # fmt: skip
+        stream.role,
+        stream.operation,
+        stream.files,
+        stream.names,
+        stream.layout,
+        stream.groups,
+        stream.method,
+        stream.collective,
+        stream.sync,
+        stream.transfer_bytes,
+        stream.dump_count,
+        largest.bit_length(),
+        stream.removes,
+        stream.own_directories,
+        stream.reads,
+    )
 
 
 def _name(streams: Sequence[Stream]) -> str:
@@ -181,11 +204,16 @@ def _stream_row(streams: Sequence[Stream]) -> tuple[str, ...]:
     names += ", removes" if s.removes else ""
     more = [word for word, on in (("collective", s.collective), ("sync", s.sync)) if on]
     return (
-        _name(streams), _kind(s) + names, layout, " ".join([s.method, *more]),
-        str(s.dump_count), size(sum(s.bytes for s in streams)),
-        f"{min(s.first_s for s in streams):.3f} s", f"{max(s.last_s for s in streams):.3f} s",
+        _name(streams),
+        _kind(s) + names,
+        layout,
+        " ".join([s.method, *more]),
+        str(s.dump_count),
+        size(sum(s.bytes for s in streams)),
+        f"{min(s.first_s for s in streams):.3f} s",
+        f"{max(s.last_s for s in streams):.3f} s",
         size(s.transfer_bytes),
-    )  # fmt: skip
+    )
 
 
 def _kind(stream: Stream) -> str:
@@ -219,8 +247,10 @@ class _Numbered:
 # What dumps of one line have in common.
 EACH, PERIOD, BYTES, STREAM = "each", "period", "bytes", "stream"
 _COMMON: dict[str, Callable[[_Numbered], Any]] = {
-    PERIOD: lambda e: (e.sizes, e.dump.repeat), BYTES: lambda e: e.sizes, STREAM: lambda e: 0,
-}  # fmt: skip
+    PERIOD: lambda e: (e.sizes, e.dump.repeat),
+    BYTES: lambda e: e.sizes,
+    STREAM: lambda e: 0,
+}
 
 
 def _dump_lines(streams: Sequence[Stream], how: str) -> Iterator[_DumpLine]:
@@ -282,11 +312,13 @@ def _line(
     return _DumpLine(
         key=(time_s, name, first),
         cells=(
-            f"{time_s:.3f} s", "" if period_s is None else f"{every} {seconds(period_s)}", name,
+            f"{time_s:.3f} s",
+            "" if period_s is None else f"{every} {seconds(period_s)}",
+            name,
             str(first) if last == first else f"{first} to {last}",
             *(_range([entry.sizes[k] for entry in group]) for k in range(3)),
         ),
-    )  # fmt: skip
+    )
 
 
 def _range(values: Sequence[int | None]) -> str:
@@ -319,10 +351,16 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
     rows = []
     for s in repetition.streams:
         late = [d.lateness_s for d in s.dumps if isinstance(d, PlayedDump)]
-        rows.append((
-            printable(s.name), printable(f"{s.operation} {s.method}"), str(len(s.dumps)),
-            size(s.bytes), rate(s.bandwidth_bytes_per_s), seconds(max(late)) if late else "",
-        ))  # fmt: skip
+        rows.append(
+            (
+                printable(s.name),
+                printable(f"{s.operation} {s.method}"),
+                str(len(s.dumps)),
+                size(s.bytes),
+                rate(s.bandwidth_bytes_per_s),
+                seconds(max(late)) if late else "",
+            )
+        )
     title = f"\nRepetition {repetition.repetition}: {seconds(repetition.elapsed_s)}"
     yield from table(title, ("stream", "", ">dumps", ">bytes", ">bandwidth", ">late"), rows)
     if dumps:
@@ -336,9 +374,14 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
             (">start", "stream", ">dump", ">bytes", ">files", ">time", ">bandwidth"),
             (
                 (
-                    f"{start_s:.3f} s", printable(name), str(d.dump), f"{d.bytes:,}", str(d.files),
-                    seconds(d.elapsed_s), rate(d.bandwidth_bytes_per_s),
+                    f"{start_s:.3f} s",
+                    printable(name),
+                    str(d.dump),
+                    f"{d.bytes:,}",
+                    str(d.files),
+                    seconds(d.elapsed_s),
+                    rate(d.bandwidth_bytes_per_s),
                 )
                 for start_s, name, d in found
             ),
-        )  # fmt: skip
+        )

@@ -32,51 +32,87 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> int:
 @click.command()
 @click.argument("output", metavar="LOG", type=click.Path(path_type=Path))
 @click.option(
-    "-n", "--processes", type=click.IntRange(min=1, max=1 << 24), required=True,
+    "-n",
+    "--processes",
+    type=click.IntRange(min=1, max=1 << 24),
+    required=True,
     help="Processes of the job.",
-)  # fmt: skip
+)
 @click.option(
-    "-m", "--files", type=click.IntRange(min=1, max=1 << 32), default=1, show_default=True,
+    "-m",
+    "--files",
+    type=click.IntRange(min=1, max=1 << 32),
+    default=1,
+    show_default=True,
     help="Files of each process, or files that all share.",
-)  # fmt: skip
+)
 @click.option(
-    "-l", "--layout", type=click.Choice(LAYOUTS), default="process", show_default=True,
+    "-l",
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    default="process",
+    show_default=True,
     help="process: each has files of its own; shared: all processes use each file.",
-)  # fmt: skip
+)
 @click.option(
-    "-i", "--interface", type=click.Choice(tuple(INTERFACES)), default="posix", show_default=True,
+    "-i",
+    "--interface",
+    type=click.Choice(tuple(INTERFACES)),
+    default="posix",
+    show_default=True,
     help="What the application calls; with mpiio, the log has POSIX records, too.",
-)  # fmt: skip
+)
 @click.option("--read", is_flag=True, help="The files are read; default: written.")
 @click.option(
-    "--dumps", type=click.IntRange(min=1), default=1, show_default=True,
+    "--dumps",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
     help="The files are of as many dumps, a minute apart.",
-)  # fmt: skip
+)
 @click.option(
-    "-b", "--file-bytes", default="4MiB", show_default=True, callback=_size,
+    "-b",
+    "--file-bytes",
+    default="4MiB",
+    show_default=True,
+    callback=_size,
     help="Bytes that a process moves of a file; some move up to a quarter more.",
-)  # fmt: skip
+)
 @click.option(
-    "-t", "--transfer-bytes", default="1MiB", show_default=True, callback=_size,
+    "-t",
+    "--transfer-bytes",
+    default="1MiB",
+    show_default=True,
+    callback=_size,
     help="Bytes of a call.",
-)  # fmt: skip
+)
 @click.option(
-    "--seed", type=click.IntRange(min=0, max=1 << 50), default=1, show_default=True,
+    "--seed",
+    type=click.IntRange(min=0, max=1 << 50),
+    default=1,
+    show_default=True,
     help="Another seed gives other sizes and times; the same gives the same bytes.",
-)  # fmt: skip
+)
 @click.option(
-    "--darshan", type=click.Choice(tuple(RELEASES)), default="3.5", show_default=True,
+    "--darshan",
+    type=click.Choice(tuple(RELEASES)),
+    default="3.5",
+    show_default=True,
     help="The release of Darshan whose formats are written.",
-)  # fmt: skip
+)
 @click.option(
     "--byte-order", type=click.Choice(("little", "big")), default="little", show_default=True
 )
 @click.option("--compression", type=click.Choice(COMPRESSIONS), default="zlib", show_default=True)
 @click.option(
-    "--trap", "traps", type=click.Choice(tuple(TRAPS)), multiple=True,
-    help="An error of real logs; may be repeated. " + "; ".join(
-        f"{name}: {what}" for name, what in TRAPS.items()) + ".",
-)  # fmt: skip
+    "--trap",
+    "traps",
+    type=click.Choice(tuple(TRAPS)),
+    multiple=True,
+    help="An error of real logs; may be repeated. "
+    + "; ".join(f"{name}: {what}" for name, what in TRAPS.items())
+    + ".",
+)
 @click.option("-f", "--force", is_flag=True, help="Replace LOG if it exists.")
 def command(
     output: Path,
@@ -108,15 +144,28 @@ def command(
     expect_new(output, force)
     try:
         job = Synthetic(
-            processes=processes, files=files, layout=layout, interface=interface, write=not read,
-            dumps=dumps, file_bytes=file_bytes, transfer_bytes=min(transfer_bytes, file_bytes),
-            seed=seed, darshan=darshan, byte_order=byte_order, compression=compression,
+            processes=processes,
+            files=files,
+            layout=layout,
+            interface=interface,
+            write=not read,
+            dumps=dumps,
+            file_bytes=file_bytes,
+            transfer_bytes=min(transfer_bytes, file_bytes),
+            seed=seed,
+            darshan=darshan,
+            byte_order=byte_order,
+            compression=compression,
             traps=frozenset(traps),
-        )  # fmt: skip
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
-               TimeRemainingColumn())  # fmt: skip
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with (
         progress(*columns) as bar,
         new_file(output) as temporary,

@@ -21,17 +21,37 @@ from understudy.units import hms
 
 # Types in /proc/self/mounts of file systems that all nodes see.
 PARALLEL = {
-    "lustre": "lustre", "gpfs": "gpfs", "beegfs": "beegfs", "beegfs_nodev": "beegfs",
-    "ceph": "ceph", "fuse.ceph-fuse": "ceph", "fuse.ceph": "ceph", "pvfs2": "pvfs2",
-    "panfs": "panfs", "wekafs": "wekafs", "nfs": "nfs", "nfs4": "nfs", "cifs": "cifs",
-}  # fmt: skip
+    "lustre": "lustre",
+    "gpfs": "gpfs",
+    "beegfs": "beegfs",
+    "beegfs_nodev": "beegfs",
+    "ceph": "ceph",
+    "fuse.ceph-fuse": "ceph",
+    "fuse.ceph": "ceph",
+    "pvfs2": "pvfs2",
+    "panfs": "panfs",
+    "wekafs": "wekafs",
+    "nfs": "nfs",
+    "nfs4": "nfs",
+    "cifs": "cifs",
+}
 STRIPED = ("lustre", "ceph", "beegfs")  # users set layouts
 IN_MEMORY = ("tmpfs", "ramfs")
 # Types that one node has alone; of others it is not known whether nodes share them.
 OF_A_NODE = (
-    "bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "nilfs2", "overlay", "reiserfs",
-    "xfs", "zfs",
-)  # fmt: skip
+    "bcachefs",
+    "btrfs",
+    "ext2",
+    "ext3",
+    "ext4",
+    "f2fs",
+    "jfs",
+    "nilfs2",
+    "overlay",
+    "reiserfs",
+    "xfs",
+    "zfs",
+)
 OF_EACH = "of each node: jobs of one node"
 ASSUMED = "assumed to be shared by the nodes; if not, remove SHARED and set MAX_NODES to 1"
 RANKS = 16  # on this machine, or as many as it has cores
@@ -91,18 +111,24 @@ def command() -> None:
 @command.command()
 @click.argument("name")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path),
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
     help="File to write. [default: understudy-site/systems/NAME.py]",
-)  # fmt: skip
+)
 @click.option(
-    "--scratch", "scratch", multiple=True, metavar="DIR",
+    "--scratch",
+    "scratch",
+    multiple=True,
+    metavar="DIR",
     help="Directory for data, visible to the nodes; may be given several times. Without it: every "
     "parallel file system in which you can write, /dev/shm and /var/tmp.",
-)  # fmt: skip
+)
 @click.option(
-    "--no-batch", is_flag=True,
+    "--no-batch",
+    is_flag=True,
     help="Describe this machine alone; ask no batch system, also where one is installed.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace the file if it exists.")
 def new(
     name: str, output: Path | None, scratch: tuple[str, ...], no_batch: bool, force: bool
@@ -157,9 +183,12 @@ def _printed(*words: str, must: bool = False) -> str | None:
         try:
             done = subprocess.run(
                 ["/bin/bash", "-c", f'ulimit -f {OUTPUT_KIB}; exec "$@"', "-", *words],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, timeout=30,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                timeout=30,
                 check=False,
-            )  # fmt: skip
+            )
             status, said = done.returncode, done.stderr.decode("utf-8", "replace").strip()
         except (OSError, subprocess.TimeoutExpired):
             status, said = None, ""
@@ -211,9 +240,11 @@ def _this_machine() -> Batch:
     cores = os.cpu_count() or 1
     here = Queue(name="", nodes=1, cores=max(RANKS, cores), found=cores)
     return Batch(
-        scheduler="local", launcher=_launcher(), needs=(_launcher(), "understudy-replay"),
+        scheduler="local",
+        launcher=_launcher(),
+        needs=(_launcher(), "understudy-replay"),
         queues=(here,),
-    )  # fmt: skip
+    )
 
 
 def _launcher() -> str:
@@ -238,9 +269,13 @@ def _slurm() -> Batch | None:
         access = (f"--partition={name}",)
         limit = _limit(fields[4], f"sinfo: time limit of {name}")
         queues[name] = Queue(
-            name=name, nodes=nodes, cores=cores, access=access,
-            memory_bytes=memory.get(name), max_seconds=limit,
-        )  # fmt: skip
+            name=name,
+            nodes=nodes,
+            cores=cores,
+            access=access,
+            memory_bytes=memory.get(name),
+            max_seconds=limit,
+        )
     if not queues:
         lines = printed.splitlines() or ["nothing"]
         raise UnderstudyError(
@@ -255,9 +290,12 @@ def _slurm() -> Batch | None:
         options += "  # squeue: there is no accounting"
         scheduler = "squeue"
     return Batch(
-        scheduler=scheduler, launcher=launcher, needs=("sbatch",), options=options,
+        scheduler=scheduler,
+        launcher=launcher,
+        needs=("sbatch",),
+        options=options,
         queues=tuple(queues.values()),
-    )  # fmt: skip
+    )
 
 
 def _slurm_memory() -> dict[str, int]:
@@ -289,11 +327,14 @@ def _pbs() -> Batch | None:
         needs=("qsub",),
         queues=(
             Queue(
-                name="", nodes=len(cores), cores=min(cores), max_seconds=_walltime(),
+                name="",
+                nodes=len(cores),
+                cores=min(cores),
+                max_seconds=_walltime(),
                 memory_bytes=max(map(int, memory), default=0) << 10 or None,
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _walltime() -> int | None:
@@ -303,8 +344,9 @@ def _walltime() -> int | None:
     default = re.search(r"(?m)^\s*default_queue = (\S+)\s*$", server)
     queue = (_printed("qstat", "-Q", "-f", default[1]) or "") if default else ""
     key = r"(?m)^\s*resources_max\.walltime = (\S+)\s*$"
-    stated = [_limit(text, "qstat: resources_max.walltime")
-              for text in re.findall(key, server + queue)]  # fmt: skip
+    stated = [
+        _limit(text, "qstat: resources_max.walltime") for text in re.findall(key, server + queue)
+    ]
     return min((seconds for seconds in stated if seconds is not None), default=None)
 
 
@@ -335,10 +377,14 @@ def _file_systems(named: Sequence[str], local: bool) -> Iterator[FileSystem]:
         name = next(n for n in (name, *(f"{name}-{k}" for k in range(2, 99))) if n not in taken)
         taken.add(name)
         yield FileSystem(
-            name=name, scratch=directory, type=type_ if parallel else known,
-            shared=shared or local, features=features,
-            extras=extras, note="" if parallel or local else ASSUMED if shared else OF_EACH,
-        )  # fmt: skip
+            name=name,
+            scratch=directory,
+            type=type_ if parallel else known,
+            shared=shared or local,
+            features=features,
+            extras=extras,
+            note="" if parallel or local else ASSUMED if shared else OF_EACH,
+        )
 
 
 def _candidates() -> Iterator[str]:

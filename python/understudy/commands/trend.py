@@ -24,25 +24,37 @@ from understudy.report import trend as pages
 @click.option("--system", required=True, help="The system of the runs.")
 @click.option("--partition", help="Only runs on this partition.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="HTML file to write, with figures.",
-)  # fmt: skip
+)
 @click.option("-f", "--force", is_flag=True, help="Replace a file that is no page of understudy.")
 @click.option(
-    "--folder", type=click.Path(path_type=Path, file_okay=False),
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
     help="The folder of records.  [default: that of the site]",
-)  # fmt: skip
+)
 @click.option(
-    "--acknowledge", "known", metavar="CASE@DATE", multiple=True,
+    "--acknowledge",
+    "known",
+    metavar="CASE@DATE",
+    multiple=True,
     help="Note that a change of a case is known: words that name the case, and the day of the "
     "first session after it.",
-)  # fmt: skip
+)
 @click.option("--why", help="The reason for --acknowledge.")
 @click.option("--by", help="Who acknowledges.  [default: the user]")
 def command(
-    system: str, partition: str | None, output: Path | None, force: bool, folder: Path | None,
-    known: tuple[str, ...], why: str | None, by: str | None,
-) -> None:  # fmt: skip
+    system: str,
+    partition: str | None,
+    output: Path | None,
+    force: bool,
+    folder: Path | None,
+    known: tuple[str, ...],
+    why: str | None,
+    by: str | None,
+) -> None:
     """Tell what changed over time: steps, drifts, failures and upgrades, and draw every case.
 
     One bad night is no change; at least five sessions on each side are needed. A slow drift is

@@ -44,43 +44,51 @@ _STREAMS = frozenset({"operation", "stream", "cache"})
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         "bandwidth": Metric(
-            unit=units.RATE, limit=AT_LEAST, programs=(*_ANY, "ior"),
+            unit=units.RATE,
+            limit=AT_LEAST,
+            programs=(*_ANY, "ior"),
             keys=_STREAMS | {"statistic"},
         ),
         "restart": Metric(
-            unit=units.SECONDS, limit=AT_MOST, programs=(PLAYER,),
+            unit=units.SECONDS,
+            limit=AT_MOST,
+            programs=(PLAYER,),
             keys=frozenset({"stream", "cache", "statistic"}),
         ),
         "elapsed": Metric(
-            unit=units.SECONDS, limit=AT_MOST, programs=_ANY,
+            unit=units.SECONDS,
+            limit=AT_MOST,
+            programs=_ANY,
             keys=frozenset({"cache", "statistic"}),
         ),
         "metadata-rate": Metric(
-            unit=units.PER_SECOND, limit=AT_LEAST, programs=(MDTEST,),
+            unit=units.PER_SECOND,
+            limit=AT_LEAST,
+            programs=(MDTEST,),
             keys=frozenset({"operation", "statistic"}),
         ),
         "dump-time": Metric(
-            unit=units.SECONDS, limit=AT_MOST, programs=_ANY,
+            unit=units.SECONDS,
+            limit=AT_MOST,
+            programs=_ANY,
             keys=_STREAMS | {"statistic", "quantile"},
         ),
         "rank-time": Metric(
-            unit=units.SECONDS, limit=AT_MOST, programs=_ANY,
+            unit=units.SECONDS,
+            limit=AT_MOST,
+            programs=_ANY,
             keys=_STREAMS | {"statistic", "quantile"},
         ),
-        "fidelity": Metric(
-            unit=units.FRACTION, limit=AT_MOST, programs=(PLAYER,), scatters=False
-        ),
+        "fidelity": Metric(unit=units.FRACTION, limit=AT_MOST, programs=(PLAYER,), scatters=False),
         "variability": Metric(
             unit=units.FRACTION, limit=AT_MOST, programs=(*_ANY, "ior"), keys=_STREAMS
         ),
-        "data-errors": Metric(
-            unit=units.BYTES, limit=AT_MOST, programs=(PLAYER,), scatters=False
-        ),
+        "data-errors": Metric(unit=units.BYTES, limit=AT_MOST, programs=(PLAYER,), scatters=False),
         "survival": Metric(
             unit=units.RUNS, limit=AT_LEAST, programs=(*_ANY, "ior", MDTEST), scatters=False
         ),
     }
-)  # fmt: skip
+)
 _OF_METRICS = frozenset({"operation", "stream", "cache", "statistic", "quantile"})
 QUANTILE = "99 %"
 LEAST_QUANTILE = 0.5
@@ -135,10 +143,15 @@ class Mark:
         named = {
             "program": self.program if self.program != PLAYER else None,
             "quantile": self.quantile and units.quantity(self.quantile, units.FRACTION),
-            "method": self.method, "operation": self.operation, "stream": self.stream,
-            "partition": self.partition, "campaign": self.campaign, "nodes": self.nodes,
-            "ranks": self.ranks, **self.where,
-        }  # fmt: skip
+            "method": self.method,
+            "operation": self.operation,
+            "stream": self.stream,
+            "partition": self.partition,
+            "campaign": self.campaign,
+            "nodes": self.nodes,
+            "ranks": self.ranks,
+            **self.where,
+        }
         words = [f"{key} {value}" for key, value in named.items() if value is not None]
         return ", ".join([self.workload, *words])
 
@@ -174,10 +187,12 @@ def load(path: Path) -> Acceptance:
         if name in names[:i]:
             raise UnderstudyError(f"{path}: marks.{i}.name: {name} is the name of another mark")
     return Acceptance(
-        path=path, sha256=hashlib.sha256(data).hexdigest(), marks=marks,
+        path=path,
+        sha256=hashlib.sha256(data).hexdigest(),
+        marks=marks,
         night_s=_night_s(row, path),
         **{k: row[k] for k in ("title", "system", "supplier", "customer", "since", "until")},
-    )  # fmt: skip
+    )
 
 
 def _night_s(row: dict[str, Any], path: Path) -> float:
@@ -246,17 +261,33 @@ def _mark(row: dict[str, Any], where: str) -> Mark:
     if sessions < least:
         raise fault("sessions", f"expected at least {least} for the {statistic}, found {sessions}")
     return Mark(
-        limit=limit, program=program, statistic=statistic, sessions=sessions,
+        limit=limit,
+        program=program,
+        statistic=statistic,
+        sessions=sessions,
         quantile=quantile,
         operation=operation or (WRITE if "operation" in metric.keys else None),
         cache_allowed=row.get("cache") == "allowed" or not _cacheable(name),
         **{
             key: row[key]
-            for key in ("name", "source", "metric", "workload", "method", "stream", "partition",
-                        "campaign", "nodes", "ranks", "where", "allow_failed", "workload_sha256")
+            for key in (
+                "name",
+                "source",
+                "metric",
+                "workload",
+                "method",
+                "stream",
+                "partition",
+                "campaign",
+                "nodes",
+                "ranks",
+                "where",
+                "allow_failed",
+                "workload_sha256",
+            )
             if key in row
         },
-    )  # fmt: skip
+    )
 
 
 def _default_sessions(metric: Metric, statistic: str) -> int:
@@ -270,9 +301,13 @@ def _cacheable(metric: str) -> bool:
 
 
 _EXAMPLES = {
-    units.RATE: "200 MiB/s", units.SECONDS: "90 s", units.PER_SECOND: "5000 /s",
-    units.FRACTION: "10 %", units.BYTES: "0 B", units.RUNS: "3 runs",
-}  # fmt: skip
+    units.RATE: "200 MiB/s",
+    units.SECONDS: "90 s",
+    units.PER_SECOND: "5000 /s",
+    units.FRACTION: "10 %",
+    units.BYTES: "0 B",
+    units.RUNS: "3 runs",
+}
 
 
 def _known_workload(name: str, fault: Any) -> None:

@@ -21,9 +21,12 @@ from understudy.files import expect_no_device
 
 T = TypeVar("T")
 WORDS = {
-    bool: "true or false", int: "a whole number", float: "a number", str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
     types.NoneType: "null",
-}  # fmt: skip
+}
 
 MAX_DEPTH = 50
 MAX_STEPS = 10  # of a key in a message

@@ -13,8 +13,13 @@ from understudy.darshanlog.convert import Source, convert, verify
 from understudy.errors import UnderstudyError
 
 REPLACED, WRITTEN, LARGER, ALREADY, LINKED, FAILED = (
-    "replaced", "written", "larger", "already", "linked", "failed",
-)  # fmt: skip
+    "replaced",
+    "written",
+    "larger",
+    "already",
+    "linked",
+    "failed",
+)
 DENSE = "bzip2"  # for which a log is archived; any other compression is for its readers
 UNFINISHED = ".part"  # the end of the name of a result that is not whole yet
 
@@ -72,10 +77,14 @@ def archive(
         links = source.status.st_nlink if options.into is None and not options.break_links else 1
         if same or links > 1:
             return Archived(
-                path=path, nprocs=source.job.nprocs, files=0, before_bytes=source.bytes,
-                after_bytes=source.bytes, state=ALREADY if same else LINKED,
+                path=path,
+                nprocs=source.job.nprocs,
+                files=0,
+                before_bytes=source.bytes,
+                after_bytes=source.bytes,
+                state=ALREADY if same else LINKED,
                 reason="" if same else f"it has {links} hard links, and one would be replaced",
-            )  # fmt: skip
+            )
         target = real if options.into is None else options.into / path.name
         if options.into is not None and os.path.lexists(target):
             raise UnderstudyError(f"{target}: exists already; choose another directory")
@@ -106,9 +115,14 @@ def _archive(
     try:
         try:
             made = convert(
-                source, handle, options.compression, threads=options.threads,
-                digest=options.check, tick=tick, folder=target.parent,
-            )  # fmt: skip
+                source,
+                handle,
+                options.compression,
+                threads=options.threads,
+                digest=options.check,
+                tick=tick,
+                folder=target.parent,
+            )
             state = REPLACED if options.into is None else WRITTEN
             keep_smaller = options.compression == DENSE and not options.always
             if keep_smaller and made.after_bytes >= made.before_bytes:
@@ -131,9 +145,13 @@ def _archive(
             temporary.unlink()
         raise
     return Archived(
-        path=path, nprocs=made.nprocs, files=made.files, before_bytes=made.before_bytes,
-        after_bytes=made.after_bytes, state=state,
-    )  # fmt: skip
+        path=path,
+        nprocs=made.nprocs,
+        files=made.files,
+        before_bytes=made.before_bytes,
+        after_bytes=made.after_bytes,
+        state=state,
+    )
 
 
 def _own_as_original(source: Source, temporary: Path) -> None:
@@ -154,8 +172,10 @@ def _put(source: Source, temporary: Path, target: Path, *, replace: bool) -> Non
     if replace:
         now, then = source.path.stat(), source.status
         if (now.st_ino, now.st_size, now.st_mtime_ns) != (
-            then.st_ino, then.st_size, then.st_mtime_ns,
-        ):  # fmt: skip
+            then.st_ino,
+            then.st_size,
+            then.st_mtime_ns,
+        ):
             raise UnderstudyError(f"{source.path}: changed while it was read")
         temporary.replace(target)
     else:

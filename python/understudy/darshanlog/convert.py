@@ -125,9 +125,13 @@ class Source:
     def region(self, part: Part, kind: type[Region] = Region) -> Region:
         """The plain bytes of a region, from its start."""
         return kind(
-            self.file, self.path, name=part.name, offset=part.offset,
-            length_bytes=part.length_bytes, compression=self.header.compression,
-        )  # fmt: skip
+            self.file,
+            self.path,
+            name=part.name,
+            offset=part.offset,
+            length_bytes=part.length_bytes,
+            compression=self.header.compression,
+        )
 
     def _check_tiling(self) -> None:
         position = self.header.format.header_bytes
@@ -159,10 +163,12 @@ def _parts(header: Header) -> Iterator[Part]:
     for module in sorted(header.modules.values(), key=lambda m: m.index):
         layout = layouts.RECORDS.get(module.name, {}).get(module.version)
         yield Part(
-            name=f"module {module.name}", index=module.index, offset=module.offset,
+            name=f"module {module.name}",
+            index=module.index,
+            offset=module.offset,
             length_bytes=module.length_bytes,
             record_bytes=layout.record_bytes if layout and module.supported else 1,
-        )  # fmt: skip
+        )
 
 
 class _Stopped(Exception):
@@ -333,9 +339,15 @@ def ordered_job(data: bytes, header: Header) -> bytes:
 
 
 def convert(
-    source: Source, target: int, compression: str, *, threads: int = 1, digest: bool = False,
-    tick: Tick = lambda _: None, folder: Path | None = None,
-) -> Converted:  # fmt: skip
+    source: Source,
+    target: int,
+    compression: str,
+    *,
+    threads: int = 1,
+    digest: bool = False,
+    tick: Tick = lambda _: None,
+    folder: Path | None = None,
+) -> Converted:
     """Write a log into the open, empty file `target` in another compression, zlib or bzip2.
 
     With several `threads`, regions are compressed at the same time, into unnamed files in
@@ -362,9 +374,12 @@ def convert(
     os.lseek(target, 0, os.SEEK_SET)
     out.write(_header(source, compression, places))
     return Converted(
-        before_bytes=source.bytes, after_bytes=size, nprocs=source.job.nprocs, files=made.files,
+        before_bytes=source.bytes,
+        after_bytes=size,
+        nprocs=source.job.nprocs,
+        files=made.files,
         digests=made.digests,
-    )  # fmt: skip
+    )
 
 
 def _in_threads(

@@ -100,9 +100,11 @@ class JoinedLog(Log):
         self.mounts = tuple(sorted(mounts.values(), key=lambda mount: -len(mount.path)))
         self.exe = first.exe
         self.job = replace(
-            first.job, nprocs=max(r.first + r.job.nprocs for r in self.runs),
-            end_s=first.job.start_s + end_s, run_time_s=end_s,
-        )  # fmt: skip
+            first.job,
+            nprocs=max(r.first + r.job.nprocs for r in self.runs),
+            end_s=first.job.start_s + end_s,
+            run_time_s=end_s,
+        )
         self.waves = _waves(self.runs)
         self._again = self._used_again()
 
@@ -248,9 +250,13 @@ class JoinedLog(Log):
         write, read = (m.astype(np.int64) for m in made)
         rank = run.first + record.rank if record.rank >= 0 else record.rank
         return HeatmapRecord(
-            id=record.id, rank=rank, bin_width_s=self._width_s, nbins=count,
-            write_bins=write, read_bins=read,
-        )  # fmt: skip
+            id=record.id,
+            rank=rank,
+            bin_width_s=self._width_s,
+            nbins=count,
+            write_bins=write,
+            read_bins=read,
+        )
 
 
 def _bin_width_s(log: Log) -> float:
@@ -268,11 +274,14 @@ def _bin_width_s(log: Log) -> float:
 def _both(one: Module, other: Module) -> Module:
     """A module of two logs: the older version, and what either lacks."""
     return replace(
-        one, version=min(one.version, other.version), partial=one.partial or other.partial,
+        one,
+        version=min(one.version, other.version),
+        partial=one.partial or other.partial,
         length_bytes=one.length_bytes + other.length_bytes,
         supported=one.supported and other.supported,
-        reason=one.reason or other.reason, remark=one.remark or other.remark,
-    )  # fmt: skip
+        reason=one.reason or other.reason,
+        remark=one.remark or other.remark,
+    )
 
 
 def _numbered(name: bytes, turn: int) -> bytes:

@@ -167,9 +167,10 @@ class Log:
         """Read the modules beside the counters (traces, heatmap, striping) to their ends, and take
         those that are damaged for not decoded from here on. Returns how, by module."""
         beside: dict[str, Callable[[], Iterable[object]]] = {
-            "LUSTRE": self.lustre, "HEATMAP": self.heatmap,
+            "LUSTRE": self.lustre,
+            "HEATMAP": self.heatmap,
             **{name: partial(self.dxt, name) for name in layouts.DXT},
-        }  # fmt: skip
+        }
         found = {}
         for name, records in beside.items():
             if name in self.modules and self.modules[name].supported:

@@ -76,20 +76,32 @@ def log_size(path: Path, tick: Tick = lambda _: None) -> LogSize:
                 for piece in region.blocks(PIECE_BYTES):
                     tick(len(piece))
                 records = 1 if module is None else _records(log, module, region, part)
-            regions.append(RegionSize(
-                name=part.name if module is None else module.name,
-                version=None if module is None else module.version,
-                partial=module is not None and module.partial, records=records,
-                streams=region.streams, bytes=part.length_bytes, plain_bytes=region.plain_bytes,
-                record_bytes=part.record_bytes if part.record_bytes > 1 else None,
-            ))  # fmt: skip
+            regions.append(
+                RegionSize(
+                    name=part.name if module is None else module.name,
+                    version=None if module is None else module.version,
+                    partial=module is not None and module.partial,
+                    records=records,
+                    streams=region.streams,
+                    bytes=part.length_bytes,
+                    plain_bytes=region.plain_bytes,
+                    record_bytes=part.record_bytes if part.record_bytes > 1 else None,
+                )
+            )
         return LogSize(
-            path=path, version=log.version, byte_order=log.byte_order,
-            compression=log.compression, library_version=log.library_version, job=log.job,
-            bytes=source.bytes, header_bytes=head.header_bytes,
-            job_bytes=8 * len(head.job_fields) + layouts.JOB_METADATA_BYTES, files=files,
-            regions=tuple(regions), remarks=log.remarks,
-        )  # fmt: skip
+            path=path,
+            version=log.version,
+            byte_order=log.byte_order,
+            compression=log.compression,
+            library_version=log.library_version,
+            job=log.job,
+            bytes=source.bytes,
+            header_bytes=head.header_bytes,
+            job_bytes=8 * len(head.job_fields) + layouts.JOB_METADATA_BYTES,
+            files=files,
+            regions=tuple(regions),
+            remarks=log.remarks,
+        )
 
 
 def _names(region: Region, source: Source) -> tuple[int, int]:

@@ -191,8 +191,13 @@ class Synthetic:
         dump, _ = self._dump(file)
         late = (self._random(rank, 2) % np.uint64(64)).astype(np.int64)
         noise = self._random(index, 3)
-        start = (1024 + dump * int(REST_S / TICK_S) + file * FILE_TICKS + late
-                 + (noise % np.uint64(4)).astype(np.int64))  # fmt: skip
+        start = (
+            1024
+            + dump * int(REST_S / TICK_S)
+            + file * FILE_TICKS
+            + late
+            + (noise % np.uint64(4)).astype(np.int64)
+        )
         return start, start + 2 + (noise >> np.uint64(32) & np.uint64(3)).astype(np.int64)
 
     def _block(
@@ -232,29 +237,40 @@ class Synthetic:
         size = int(np.searchsorted(layouts.BIN_BYTES, int(np.max(transfer))))
         kind = f"SIZE_{verb}_{'AGG_' if module == 'MPI-IO' else ''}{layouts.BINS[size]}"
         found: dict[str, Any] = {
-            "OPENS": ranks, f"{verb}S": calls * ranks, "MODE": 0o100644,
+            "OPENS": ranks,
+            f"{verb}S": calls * ranks,
+            "MODE": 0o100644,
             f"{'COLL' if shared else 'INDEP'}_OPENS": ranks,
             f"{'COLL' if shared else 'INDEP'}_{verb}S": calls * ranks,
             f"BYTES_{past}": counted,
             f"MAX_BYTE_{past}": np.where(some, moved * ranks - 1, 0),
             f"CONSEC_{verb}S": np.where(some, (calls - 1) * ranks, 0),
             f"SEQ_{verb}S": np.where(some, (calls - 1) * ranks, 0),
-            "MEM_ALIGNMENT": 8, "FILE_ALIGNMENT": 4096, f"MAX_{verb}_TIME_SIZE": transfer,
-            kind: calls * ranks, "ACCESS1_ACCESS": np.where(some, transfer, 0),
+            "MEM_ALIGNMENT": 8,
+            "FILE_ALIGNMENT": 4096,
+            f"MAX_{verb}_TIME_SIZE": transfer,
+            kind: calls * ranks,
+            "ACCESS1_ACCESS": np.where(some, transfer, 0),
             "ACCESS1_COUNT": calls * ranks,
-            "F_OPEN_START_TIMESTAMP": start_s, "F_OPEN_END_TIMESTAMP": start_s + TICK_S,
+            "F_OPEN_START_TIMESTAMP": start_s,
+            "F_OPEN_END_TIMESTAMP": start_s + TICK_S,
             f"F_{verb}_START_TIMESTAMP": np.where(some, start_s + TICK_S, 0),
             f"F_{verb}_END_TIMESTAMP": np.where(some, end_s, 0),
-            "F_CLOSE_START_TIMESTAMP": end_s, "F_CLOSE_END_TIMESTAMP": end_s,
-            f"F_{verb}_TIME": np.where(some, busy_s * ranks, 0), "F_META_TIME": TICK_S * ranks,
+            "F_CLOSE_START_TIMESTAMP": end_s,
+            "F_CLOSE_END_TIMESTAMP": end_s,
+            f"F_{verb}_TIME": np.where(some, busy_s * ranks, 0),
+            "F_META_TIME": TICK_S * ranks,
             f"F_MAX_{verb}_TIME": np.where(some, busy_s / np.maximum(calls, 1), 0),
-        }  # fmt: skip
+        }
         if shared:
             found |= {
-                "FASTEST_RANK": 0, "FASTEST_RANK_BYTES": moved,
-                "SLOWEST_RANK": self.processes - 1, "SLOWEST_RANK_BYTES": moved,
-                "F_FASTEST_RANK_TIME": busy_s, "F_SLOWEST_RANK_TIME": busy_s,
-            }  # fmt: skip
+                "FASTEST_RANK": 0,
+                "FASTEST_RANK_BYTES": moved,
+                "SLOWEST_RANK": self.processes - 1,
+                "SLOWEST_RANK_BYTES": moved,
+                "F_FASTEST_RANK_TIME": busy_s,
+                "F_SLOWEST_RANK_TIME": busy_s,
+            }
         return found
 
 
@@ -280,7 +296,11 @@ def write(path: Path, job: Synthetic, tick: Callable[[int], None] = lambda _: No
         {"MPI-IO": "MPIIO"}.get(m, m): counted(job.blocks(m), len) for m in modules
     }
     return write_log(
-        path, nprocs=job.processes, run_time_s=job.run_time_s, uid=0, jobid=job.seed,
+        path,
+        nprocs=job.processes,
+        run_time_s=job.run_time_s,
+        uid=0,
+        jobid=job.seed,
         exe=f"synthetic --processes {job.processes} --files {job.files} --layout {job.layout}",
         metadata={
             "lib_ver": release,
@@ -288,9 +308,13 @@ def write(path: Path, job: Synthetic, tick: Callable[[int], None] = lambda _: No
             "traps": " ".join(sorted(job.traps)) or "none",
         },
         names=counted(job.names(), lambda block: len(block[0])),
-        version=log_version, byte_order=job.byte_order, compression=job.compression,
-        level=job.level, stream_bytes=share * largest, names_stream_bytes=share * name_bytes,
+        version=log_version,
+        byte_order=job.byte_order,
+        compression=job.compression,
+        level=job.level,
+        stream_bytes=share * largest,
+        names_stream_bytes=share * name_bytes,
         partial=modules if "partial" in job.traps else (),
         module_versions={m: versions[m] for m in modules},
         **records,
-    )  # fmt: skip
+    )

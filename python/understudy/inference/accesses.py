@@ -253,9 +253,12 @@ class Accesses:
                 # a shared record may have become one rank's
                 shared = record_keys(ids, np.full(len(ids), ALL_RANKS))
                 self.repeated.setdefault(module, []).append(
-                    np.unique(np.concatenate([keys[again], shared[again]] if module == "H5D"
-                                             else [keys[again]]))
-                )  # fmt: skip
+                    np.unique(
+                        np.concatenate(
+                            [keys[again], shared[again]] if module == "H5D" else [keys[again]]
+                        )
+                    )
+                )
 
     def _traces(self, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], Rows]:
         """The traced writes of some ranks to some files, in order of start."""
@@ -491,8 +494,9 @@ class Accesses:
             ):
                 several = np.flatnonzero(fit & (found >= 2 * each))
                 steps, rest = np.divmod(found[several], each[several])
-                for n, times in zip(several[rest == 0].tolist(), steps[rest == 0].tolist(),
-                                    strict=True):  # fmt: skip
+                for n, times in zip(
+                    several[rest == 0].tolist(), steps[rest == 0].tolist(), strict=True
+                ):
                     if len(self.hints) >= MAX_HINTS:  # others are not kept
                         break
                     file = int(touches["file"][n])
@@ -545,8 +549,10 @@ class _Extents:
 
     def __init__(self, posix: Rows, stdio: Rows) -> None:
         mine = [t["write"] & (t["bytes"] > 0) for t in (posix, stdio)]
-        both = [[t[name][m] for t, m in zip((posix, stdio), mine, strict=True)]
-                for name in ("file", "top")]  # fmt: skip
+        both = [
+            [t[name][m] for t, m in zip((posix, stdio), mine, strict=True)]
+            for name in ("file", "top")
+        ]
         self._ids, index = np.unique(np.concatenate(both[0]), return_inverse=True)
         self._sizes = np.zeros(len(self._ids), np.int64)
         np.maximum.at(self._sizes, index.ravel(), np.concatenate(both[1]))

@@ -22,21 +22,39 @@ _SIZED = (("calls", "i4", (len(BINS),)), ("sizes", "f4", (len(BINS),)), ("collec
 # One rank's (or all ranks') use of one file in one direction, as one module saw it.
 TOUCH = np.dtype(
     [
-        *SHARED, ("by_handle", "?"), ("top", "i8"), ("syncs", "i8"), ("opens", "i8"),
-        ("count", "i8"), ("call_bytes", "i8"), ("opened_s", "f8"), ("closed_s", "f8"),
+        *SHARED,
+        ("by_handle", "?"),
+        ("top", "i8"),
+        ("syncs", "i8"),
+        ("opens", "i8"),
+        ("count", "i8"),
+        ("call_bytes", "i8"),
+        ("opened_s", "f8"),
+        ("closed_s", "f8"),
         ("busy_s", "f8"),
     ],
     align=True,
-)  # fmt: skip
+)
 
 # The same of one HDF5 dataset; points: its elements when it was opened last.
 DATASET = np.dtype(
     [
-        ("file", "u8"), ("record", "u8"), ("rank", "i4"), ("write", "?"), ("bytes", "i8"),
-        ("element", "i2"), ("points", "i8"), ("start_s", "f8"), ("end_s", "f8"),
-        ("transfer", "i8"), ("collective", "?"), ("even", "?"), ("corrected", "?"), *_SIZED,
+        ("file", "u8"),
+        ("record", "u8"),
+        ("rank", "i4"),
+        ("write", "?"),
+        ("bytes", "i8"),
+        ("element", "i2"),
+        ("points", "i8"),
+        ("start_s", "f8"),
+        ("end_s", "f8"),
+        ("transfer", "i8"),
+        ("collective", "?"),
+        ("even", "?"),
+        ("corrected", "?"),
+        *_SIZED,
     ]
-)  # fmt: skip
+)
 
 # Ranks with a record of their own of a dataset, also without bytes.
 PRESENT = np.dtype([("file", "u8"), ("rank", "i4")])

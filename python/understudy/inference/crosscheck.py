@@ -53,9 +53,12 @@ class Layers:
                 self._add((interface, write, "unseen"), asked, moved, known & less & ~seen)
 
     def _add(
-        self, key: tuple[str, bool, str], asked: npt.NDArray[np.int64],
-        moved: npt.NDArray[np.int64], mine: npt.NDArray[np.bool_],
-    ) -> None:  # fmt: skip
+        self,
+        key: tuple[str, bool, str],
+        asked: npt.NDArray[np.int64],
+        moved: npt.NDArray[np.int64],
+        mine: npt.NDArray[np.bool_],
+    ) -> None:
         if mine.any():
             gap = self.gaps.setdefault(key, Gap())
             gap.files += int(mine.sum())

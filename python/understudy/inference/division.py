@@ -53,14 +53,16 @@ def as_rule(
     last_s = start_s + (steps - 1) * period_s
     rule = DumpFacts(
         cells={key: share(cell, 0, edges) for key, cell in dump.cells.items()},
-        start_s=start_s, end_s=start_s + length_s, count=steps - 1, period_s=period_s,
-    )  # fmt: skip
+        start_s=start_s,
+        end_s=start_s + length_s,
+        count=steps - 1,
+        period_s=period_s,
+    )
     last = DumpFacts(
-        cells={
-            key: _rest(cell, rule.cells[key], steps - 1) for key, cell in dump.cells.items()
-        },
-        start_s=last_s, end_s=last_s + length_s,
-    )  # fmt: skip
+        cells={key: _rest(cell, rule.cells[key], steps - 1) for key, cell in dump.cells.items()},
+        start_s=last_s,
+        end_s=last_s + length_s,
+    )
     return [rule, last] if rule.bytes else divide(dump, [_whole(dump)])
 
 

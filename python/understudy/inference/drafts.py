@@ -241,7 +241,8 @@ def two_interfaces(drafts: Sequence[Draft]) -> dict[int, list[Draft]]:
 def same_files(one: Series, other: Series) -> bool:
     """Whether two series are of the same files, written through different interfaces."""
     return (
-        one.write and other.write
+        one.write
+        and other.write
         and one.method != other.method
         and one.template == other.template != b""
         and one.key == other.key
@@ -249,7 +250,7 @@ def same_files(one: Series, other: Series) -> bool:
             {item for item, _ in a.cells} == {item for item, _ in b.cells}
             for a, b in zip(one.dumps, other.dumps, strict=True)
         )
-    )  # fmt: skip
+    )
 
 
 def _folder(series: Series) -> bytes:

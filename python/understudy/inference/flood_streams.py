@@ -35,8 +35,12 @@ def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Ite
     rule, in_turn, _ = order_of(flood)
     times = flood.epochs * flood.count
     each = max(1, round((flood.calls - flood.empty) / max(1, times)))
-    largest = max(int(-(-b.sum() // f.sum())) for d in flood.dumps
-                  for f, b in zip(d.files, d.bytes, strict=True) if f.any())  # fmt: skip
+    largest = max(
+        int(-(-b.sum() // f.sum()))
+        for d in flood.dumps
+        for f, b in zip(d.files, d.bytes, strict=True)
+        if f.any()
+    )
     transfer = _transfer(largest, each, ends_empty(flood))
     if (each > 1 or ends_empty(flood)) and len(flood.edges) > 1:
         transfer = int(min(MAX_TRANSFER, largest))
@@ -55,10 +59,13 @@ def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Ite
         variables = list(_variables(flood, dump.files, dump.bytes, in_turn, each, transfer))
         dumps.append(
             Dump(
-                time_s=round(start_s, 6), duration_s=round(max(0.0, length_s), 6), repeat=repeat,
-                variables=tuple(variables), operations=operations,
+                time_s=round(start_s, 6),
+                duration_s=round(max(0.0, length_s), 6),
+                repeat=repeat,
+                variables=tuple(variables),
+                operations=operations,
             )
-        )  # fmt: skip
+        )
     dumps.sort(key=lambda d: d.time_s)
     alike: dict[tuple[Variable, ...], list[Dump]] = {}
     for made in dumps:
@@ -67,13 +74,19 @@ def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Ite
     count = flood.count if flood.epochs == 1 else -(-flood.count // len(dumps))
     for some in alike.values():
         yield Stream(
-            name=next(names), label=label, role=role,
+            name=next(names),
+            label=label,
+            role=role,
             operation="write" if flood.write else "read",
-            files="update" if flood.epochs > 1 else "new", layout="flood", method=flood.method,
-            transfer_bytes=transfer, dumps=tuple(some), sync=flood.synced and flood.write,
+            files="update" if flood.epochs > 1 else "new",
+            layout="flood",
+            method=flood.method,
+            transfer_bytes=transfer,
+            dumps=tuple(some),
+            sync=flood.synced and flood.write,
             order=Order(rule="shuffled", seed=1) if rule == "shuffled" else Order(),
             files_per_directory=-(-count // folders) if folders > 1 else None,
-        )  # fmt: skip
+        )
 
 
 def _variables(
@@ -92,11 +105,12 @@ def _variables(
                 continue
             own = _transfer(row_bytes, each, ends_empty(flood))
             yield Variable(
-                name=f"v{number}", type="byte",
+                name=f"v{number}",
+                type="byte",
                 shape=(int(rows.sum()), row_bytes) if row_bytes > 1 else (int(rows.sum()),),
                 decomposition=_rule(rows, flood.ranks, in_turn),
                 transfer_bytes=None if own == transfer or whole else own,
-            )  # fmt: skip
+            )
             number += 1
 
 
@@ -191,8 +205,12 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
     else:
         yield entry("/dumps/*/time_s", "derived", f"{times}; a dump begins after a pause")
         yield entry("/files", "reconstructed", "each file was moved once")
-    yield entry("/dumps/*/operations", "derived", f"{module}_OPENS beyond one for each file, and "
-                "POSIX_STATS, in equal shares of the ranks", "likely")  # fmt: skip
+    yield entry(
+        "/dumps/*/operations",
+        "derived",
+        f"{module}_OPENS beyond one for each file, and POSIX_STATS, in equal shares of the ranks",
+        "likely",
+    )
     yield entry("/transfer_bytes", "derived", f"bytes of a file over its {module}_{verb}S")
     yield entry(
         "/layout", "derived", "files too numerous to list, each moved whole by one rank at a time"
@@ -204,5 +222,6 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
     how = "numbers in the names of the files of each rank in order of time, of a sample"
     yield entry("/order", "reconstructed", how if sure != "guess" else "names tell no order", sure)
     role = "likely" if flood.write and len(flood.dumps) > 1 else "guess"
-    yield entry("/role", "reconstructed" if role == "likely" else "assumed",
-                "numerous small files", role)  # fmt: skip
+    yield entry(
+        "/role", "reconstructed" if role == "likely" else "assumed", "numerous small files", role
+    )

@@ -98,10 +98,17 @@ class Flood:
 
 _FILES = np.dtype(
     [
-        ("file", "u8"), ("key", "i8"), ("moved", "i8"), ("size", "i8"), ("times", "i8"),
-        ("rank", "i8"), ("start_s", "f8"), ("end_s", "f8"), ("first", "i8"),
+        ("file", "u8"),
+        ("key", "i8"),
+        ("moved", "i8"),
+        ("size", "i8"),
+        ("times", "i8"),
+        ("rank", "i8"),
+        ("start_s", "f8"),
+        ("end_s", "f8"),
+        ("first", "i8"),
     ]
-)  # fmt: skip
+)
 
 
 def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
@@ -110,9 +117,14 @@ def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     if alike and different(rows["file"]):
         found = np.empty(len(rows), _FILES)
         found["key"], found["first"] = family[0], np.arange(len(rows))
-        for name, source in (("file", "file"), ("moved", "bytes"), ("size", "size"),
-                             ("rank", "rank"), ("start_s", "start_s"),
-                             ("end_s", "end_s")):  # fmt: skip
+        for name, source in (
+            ("file", "file"),
+            ("moved", "bytes"),
+            ("size", "size"),
+            ("rank", "rank"),
+            ("start_s", "start_s"),
+            ("end_s", "end_s"),
+        ):
             found[name] = rows[source]
         return _counted(found), found["first"]
     order = sorting(rows["file"]) if alike else np.lexsort((rows["file"], family))
@@ -125,9 +137,11 @@ def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
     found = np.zeros(len(begin), _FILES)
     found["file"], found["key"], found["first"] = file[begin], kind[begin], order[begin]
     for name, source, merge in (
-        ("moved", "bytes", np.add), ("size", "size", np.maximum),
-        ("start_s", "start_s", np.minimum), ("end_s", "end_s", np.maximum),
-    ):  # fmt: skip
+        ("moved", "bytes", np.add),
+        ("size", "size", np.maximum),
+        ("start_s", "start_s", np.minimum),
+        ("end_s", "end_s", np.maximum),
+    ):
         found[name] = merge.reduceat(rows[source][order], begin)
     ranks = rows["rank"].astype(np.int64)[order]
     low, high = np.minimum.reduceat(ranks, begin), np.maximum.reduceat(ranks, begin)
@@ -157,9 +171,13 @@ class Floods:
     """The floods of a log, and the accesses without them."""
 
     def __init__(
-        self, blocks: Callable[[Container[int]], Iterable[Rows]], templates: Templates, ranks: int,
-        span_s: float, waves: Sequence[Wave] = (),
-    ) -> None:  # fmt: skip
+        self,
+        blocks: Callable[[Container[int]], Iterable[Rows]],
+        templates: Templates,
+        ranks: int,
+        span_s: float,
+        waves: Sequence[Wave] = (),
+    ) -> None:
         """`blocks` gives the accesses but for blocks of these numbers, all of a file in one."""
         self._blocks, self._ranks = blocks, ranks
         self._names = templates.names
@@ -237,9 +255,14 @@ class Floods:
                 flood = seen.get(key)
                 if flood is None:
                     flood = seen[key] = Flood(
-                        template=key[0], write=key[1], method=METHODS[key[2]], epochs=key[3],
-                        ranks=self._ranks, waves=len(self._waves), joined=self._joined,
-                    )  # fmt: skip
+                        template=key[0],
+                        write=key[1],
+                        method=METHODS[key[2]],
+                        epochs=key[3],
+                        ranks=self._ranks,
+                        waves=len(self._waves),
+                        joined=self._joined,
+                    )
                 self._note(flood, mine)
         for key, flood in list(seen.items()):
             self._begin(flood)
@@ -296,9 +319,12 @@ class Floods:
         if not len(pauses):
             return
         found = cut(
-            pauses, flood.starts[used], call_s=self._bin_s, few_s=BURST * BINS * self._bin_s,
+            pauses,
+            flood.starts[used],
+            call_s=self._bin_s,
+            few_s=BURST * BINS * self._bin_s,
             least_s=2 * self._bin_s,
-        )  # fmt: skip
+        )
         rest_s = pauses[np.array(found.at, np.int64) - 1].sum()
         if rest_s >= REST * (used[-1] - used[0]) * self._bin_s:
             flood.begins = self._bin_s * used[list(found.at)].astype(np.float64)

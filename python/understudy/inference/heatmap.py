@@ -48,9 +48,14 @@ class Burst:
 
 
 def from_heat(
-    heats: Mapping[str, Heat], series: Series, dump: DumpFacts, hint: Hint | None,
-    others: Iterable[Draft], *, again: bool = False,
-) -> list[Burst]:  # fmt: skip
+    heats: Mapping[str, Heat],
+    series: Series,
+    dump: DumpFacts,
+    hint: Hint | None,
+    others: Iterable[Draft],
+    *,
+    again: bool = False,
+) -> list[Burst]:
     """Time steps from the heatmap, or passes over a file that is written `again`; of 1 B each if
     the bytes of others, whose times within their files are unknown, were in the bins of several.
     """

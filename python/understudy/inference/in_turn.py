@@ -179,10 +179,14 @@ def _begin_anew(turns: list[Turn], edges: Ints, opens: int) -> bool | None:
     rests = [turns[n].start_s - turns[max(0, n - 1)].start_s for n in range(len(turns))]
     usual = sum(rests) / len(rests)
     able = [  # what is written right after it was read goes on
-        n for n, turn in enumerate(turns)
-        if n and turn.write and free[n] and turn.parts[0].number == lowest
+        n
+        for n, turn in enumerate(turns)
+        if n
+        and turn.write
+        and free[n]
+        and turn.parts[0].number == lowest
         and (turns[n - 1].write or rests[n] > usual)
-    ]  # fmt: skip
+    ]
     chosen = able
     if len(able) >= opens:  # those before which the file rests longest
         chosen = sorted(sorted(able, key=lambda n: -rests[n])[: max(0, opens - 1)])

@@ -84,10 +84,11 @@ class Metadata:
             return [None] * len(times)
         last = np.cumsum(times)
         shares = [
-            (more * (end - n + 1) // last[-1] - more * (end - n) // last[-1]) if n > 1
+            (more * (end - n + 1) // last[-1] - more * (end - n) // last[-1])
+            if n > 1
             else more * end // last[-1] - more * (end - 1) // last[-1]
             for n, end in zip(times, last.tolist(), strict=True)
-        ]  # fmt: skip
+        ]
         return [share if share.any() else None for share in shares]
 
     def _beyond(
@@ -104,8 +105,9 @@ class Metadata:
         if own is None:
             over += times * played
             return None
-        each = np.array([row.sum(keepdims=True) if alike else per_rank(row, self.ranks)
-                         for row in own])  # fmt: skip
+        each = np.array(
+            [row.sum(keepdims=True) if alike else per_rank(row, self.ranks) for row in own]
+        )
         each[0] -= played
         over -= times * np.minimum(each[0], 0)
         each[0] = 0 if method in LIBRARY else np.maximum(each[0], 0)
@@ -167,14 +169,16 @@ class Metadata:
         """Where the operations of the streams come from."""
         return [
             Provenance(
-                path=f"/streams/{n}/dumps/*/operations", origin="derived", confidence="likely",
+                path=f"/streams/{n}/dumps/*/operations",
+                origin="derived",
+                confidence="likely",
                 how=f"{MODULES[stream.method]}_OPENS of the files of each dump without those that "
                 "the data need, POSIX_STATS and POSIX_RENAME_SOURCES; of a file of several time "
                 "steps, in equal shares; mkdir: directories in whose names the dumps are counted",
             )
             for n, stream in enumerate(streams)
             if any(d.operations for d in stream.dumps)
-        ]  # fmt: skip
+        ]
 
 
 def _width(ranks: int) -> int:
@@ -230,20 +234,32 @@ class IdleDumps:
         dumps = tuple(
             Dump(time_s=round(start_s, 6), duration_s=round(end_s - start_s, 6), operations=made)
             for start_s, end_s, each in self.dumps
-            if (made := _operations({"create": each[CREATE],
-                                     **dict(zip(KINDS, each, strict=False)),
-                                     "unlink": each[REMOVE]}, ranks))
-        )  # fmt: skip
+            if (
+                made := _operations(
+                    {
+                        "create": each[CREATE],
+                        **dict(zip(KINDS, each, strict=False)),
+                        "unlink": each[REMOVE],
+                    },
+                    ranks,
+                )
+            )
+        )
         if not dumps:
             return None
         creates = any(o.operation == "create" for d in dumps for o in d.operations)
         role = "output" if creates else "input"
         named[role] = named.get(role, 0) + 1
         return Stream(
-            name=f"{role}-{named[role] - 1}", role=role, operation="write", files="new",
-            layout="file-per-process" if ranks > 1 else "shared", method=self.method,
-            transfer_bytes=1, dumps=dumps,
-        )  # fmt: skip
+            name=f"{role}-{named[role] - 1}",
+            role=role,
+            operation="write",
+            files="new",
+            layout="file-per-process" if ranks > 1 else "shared",
+            method=self.method,
+            transfer_bytes=1,
+            dumps=dumps,
+        )
 
 
 def of_idle(idle: Idle, ranks: int, runtime_s: float) -> list[IdleDumps]:
@@ -277,14 +293,19 @@ def prove_idle(at: str, stream: Stream) -> list[Provenance]:
     module = MODULES[stream.method]
     how = f"{module} records of files that moved no byte"
     entries = [
-        ("/dumps", "derived", "likely", f"{module}_OPENS, POSIX_STATS and POSIX_RENAME_SOURCES "
-         f"between {module}_F_OPEN_START_TIMESTAMP and {module}_F_OPEN_END_TIMESTAMP, evenly; "
-         "those of one burst are a dump; create: POSIX_MODE is not 0"),
+        (
+            "/dumps",
+            "derived",
+            "likely",
+            f"{module}_OPENS, POSIX_STATS and POSIX_RENAME_SOURCES "
+            f"between {module}_F_OPEN_START_TIMESTAMP and {module}_F_OPEN_END_TIMESTAMP, evenly; "
+            "those of one burst are a dump; create: POSIX_MODE is not 0",
+        ),
         ("/role", "assumed", "", "files that are created are output, others are input"),
         ("/transfer_bytes", "assumed", "", "no data are moved"),
         *((f"/{key}", "assumed", "", how) for key in ("operation", "files", "layout", "content")),
         ("/method", "read", "", f"the module {module}"),
-    ]  # fmt: skip
+    ]
     return [
         Provenance(path=f"{at}{path}", origin=origin, confidence=sure, how=text)
         for path, origin, sure, text in entries

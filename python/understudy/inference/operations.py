@@ -35,11 +35,18 @@ Whole = npt.NDArray[np.int64]
 # The operations of one rank (or of all) on one file, through one module.
 OPERATION = np.dtype(
     [
-        ("file", "u8"), ("rank", "i4"), ("method", "i1"), ("made", "i8", (len(KINDS),)),
-        ("moved", "?"), ("by_handle", "?"), ("creates", "?"), ("first_s", "f8"), ("last_s", "f8"),
+        ("file", "u8"),
+        ("rank", "i4"),
+        ("method", "i1"),
+        ("made", "i8", (len(KINDS),)),
+        ("moved", "?"),
+        ("by_handle", "?"),
+        ("creates", "?"),
+        ("first_s", "f8"),
+        ("last_s", "f8"),
     ],
     align=True,
-)  # fmt: skip
+)
 _METHOD = {"POSIX": "posix", "STDIO": "stdio", "MPI-IO": "mpiio"}
 _PREFIX = {"POSIX": "POSIX", "STDIO": "STDIO", "MPI-IO": "MPIIO"}
 

@@ -108,10 +108,11 @@ def reads_once(cells: Sequence[Cell], ranks: int, segments: Segments | None) -> 
         for c in cells
     )
     alike = all(
-        c.even and c.rank_bytes is None
+        c.even
+        and c.rank_bytes is None
         and abs(c.shared_bytes - ranks * c.top) <= NOISE * c.shared_bytes
         for c in cells
-    )  # fmt: skip
+    )
     return (own or alike) * (
         "each rank reads all of a file, or its own part again and again, which the log does not "
         "tell; that the ranks read different bytes, of a larger file, is assumed"

@@ -84,9 +84,11 @@ def counted(cells: Sequence[Cell], passes: int) -> Again:
 
 
 def passes_of(
-    offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], start_s: npt.NDArray[np.float64],
+    offset: npt.NDArray[np.int64],
+    length: npt.NDArray[np.int64],
+    start_s: npt.NDArray[np.float64],
     end_s: npt.NDArray[np.float64],
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """The first segment of each pass over a file by one rank, in order of time: its offsets start
     again. Small writes into what the pass has written (a header, a count) begin none, but those
     that follow one another and add up."""
@@ -229,6 +231,9 @@ def _turning(drafts: Sequence[Draft]) -> Draft:
     dumps = sorted((d for one in drafts for d in one.series[0].dumps), key=lambda d: d.start_s)
     series = replace(first.series[0], dumps=dumps, key=tuple((k,) for k in range(len(dumps))))
     return replace(
-        first, series=[series], names=len(drafts), flushed=sum(d.flushed for d in drafts),
+        first,
+        series=[series],
+        names=len(drafts),
+        flushed=sum(d.flushed for d in drafts),
         folded=frozenset(t for d in drafts for t in d.templates),
-    )  # fmt: skip
+    )

@@ -36,9 +36,11 @@ class Role:
     def provenance(self, stream: int) -> Provenance:
         """The entry for the role of the stream of that number."""
         return Provenance(
-            path=f"/streams/{stream}/role", origin=ORIGIN[self.confidence],
-            confidence=self.confidence, how=self.how,
-        )  # fmt: skip
+            path=f"/streams/{stream}/role",
+            origin=ORIGIN[self.confidence],
+            confidence=self.confidence,
+            how=self.how,
+        )
 
 
 class Roles:
@@ -156,10 +158,12 @@ def decided(workload: Workload, roles: Mapping[str, str]) -> Workload:
             *workload.provenance,
             *(
                 Provenance(
-                    path=f"/streams/{names.index(name)}/role", origin="assumed",
-                    confidence="certain", how="decided by a person with --role",
+                    path=f"/streams/{names.index(name)}/role",
+                    origin="assumed",
+                    confidence="certain",
+                    how="decided by a person with --role",
                 )
                 for name in roles
             ),
         ),
-    )  # fmt: skip
+    )

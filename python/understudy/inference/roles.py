@@ -20,14 +20,20 @@ class Spans:
     """Ranks and times of the accesses by the value that one number of their names has."""
 
     _FIELDS = (
-        ("value", "i8"), ("first_rank", "i8"), ("last_rank", "i8"),
-        ("first_s", "f8"), ("last_s", "f8"),  # first and last start
+        ("value", "i8"),
+        ("first_rank", "i8"),
+        ("last_rank", "i8"),
+        ("first_s", "f8"),
+        ("last_s", "f8"),  # first and last start
         ("end_s", "f8"),
-    )  # fmt: skip
+    )
     _MERGE = (
-        ("first_rank", np.minimum), ("last_rank", np.maximum), ("first_s", np.minimum),
-        ("last_s", np.maximum), ("end_s", np.maximum),
-    )  # fmt: skip
+        ("first_rank", np.minimum),
+        ("last_rank", np.maximum),
+        ("first_s", np.minimum),
+        ("last_s", np.maximum),
+        ("end_s", np.maximum),
+    )
 
     def __init__(self, limit: int) -> None:
         self.rows = np.empty(0, list(self._FIELDS))

@@ -198,10 +198,13 @@ class Screen:
         had no records."""
         texts = (
             (self.left_out, LEFT_OUT),
-            (self.timeless, "with times that are not finite, negative or long after the end of "
-             "the job: these times are unknown"),
+            (
+                self.timeless,
+                "with times that are not finite, negative or long after the end of "
+                "the job: these times are unknown",
+            ),
             (self.uncounted, "with counters that no run can have: these are unknown"),
-        )  # fmt: skip
+        )
         notes = [f"Module {m} has no records." for m in modules if not self.records[m]]
         return notes + [
             f"Module {module}: {count} {'record' if count == 1 else 'records'} {text}."

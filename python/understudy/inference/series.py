@@ -421,8 +421,11 @@ def _own_files(family: _Family) -> list[tuple[int, int]]:
     cells are then merged."""
     ranks: set[int] = set()
     for cells in family.dumps.values():
-        owners = [np.flatnonzero(c.rank_bytes) for c in cells.values()
-                  if c.rank_bytes is not None and not c.shared_bytes]  # fmt: skip
+        owners = [
+            np.flatnonzero(c.rank_bytes)
+            for c in cells.values()
+            if c.rank_bytes is not None and not c.shared_bytes
+        ]
         mine = [int(n) for owner in owners for n in owner]
         files = sum(c.files for c in cells.values())
         counts = len(owners) == len(cells) and files >= len(mine) > 1

@@ -198,10 +198,13 @@ class Composer:
         total = sum(d.bytes for d in drafts)
         written = {(s.template, d.method) for d in drafts if d.write for s in d.series}
         small = [
-            d for d in drafts
-            if not d.write and d.dumps == 1 and d.bytes < SMALL * total
+            d
+            for d in drafts
+            if not d.write
+            and d.dumps == 1
+            and d.bytes < SMALL * total
             and not any((s.template, d.method) in written for s in d.series)
-        ]  # fmt: skip
+        ]
         small.sort(key=lambda d: d.start_s(0))
         left = set(map(id, small))
         kept = [d for d in drafts if id(d) not in left]
@@ -231,9 +234,12 @@ class Composer:
         end_s = np.array([d.end_s(0) for d in drafts])
         short_s = BURST * self.runtime_s
         return cut(
-            pauses_of(start_s, end_s), np.array([d.bytes for d in drafts]),
-            call_s=float(np.median(end_s - start_s)), few_s=short_s, least_s=min(NEAR_S, short_s),
-        )  # fmt: skip
+            pauses_of(start_s, end_s),
+            np.array([d.bytes for d in drafts]),
+            call_s=float(np.median(end_s - start_s)),
+            few_s=short_s,
+            least_s=min(NEAR_S, short_s),
+        )
 
     def _stream(self, draft: Draft, name: str, role: str, index: int) -> Stream:
         layout, groups = self._layout(draft, name)
@@ -380,9 +386,15 @@ class Composer:
             yield self._cut(cell.rank_bytes, cell.rank_calls, cell, file, limit, defaults)
 
     def _cut(
-        self, moved: npt.NDArray[np.int64], calls: Tally, cell: Cell, file: int, limit: int,
-        defaults: "_Defaults", block: int = 0,
-    ) -> list[Variable]:  # fmt: skip
+        self,
+        moved: npt.NDArray[np.int64],
+        calls: Tally,
+        cell: Cell,
+        file: int,
+        limit: int,
+        defaults: "_Defaults",
+        block: int = 0,
+    ) -> list[Variable]:
         ranks = np.diff(bin_edges(self.ranks, len(moved)))
         element = 1 if np.any(moved % cell.element) else cell.element
         if 1 < len(moved) < self.ranks:
@@ -393,9 +405,14 @@ class Composer:
             calls = calls.blocks(first) if calls.bins == len(moved) else calls
             moved, ranks = np.add.reduceat(moved, first), np.add.reduceat(ranks, first)
         made = pieces(
-            moved, ranks, calls, element=element, even=cell.even,
-            transfer_bytes=defaults.transfer_bytes, collective=defaults.collective,
-        )  # fmt: skip
+            moved,
+            ranks,
+            calls,
+            element=element,
+            even=cell.even,
+            transfer_bytes=defaults.transfer_bytes,
+            collective=defaults.collective,
+        )
         return [
             _variable(piece, _rule(piece, block, self.ranks), file, defaults) for piece in made
         ]
@@ -523,13 +540,14 @@ def _can_extend(stream: Stream, base: Stream) -> bool:
         for key in ("operation", "files", "names", "layout", "groups", "dump_count")
     )
     return (
-        same and stream.files in ("new", "rewrite")
+        same
+        and stream.files in ("new", "rewrite")
         and {stream.method, base.method} <= {"posix", "stdio", "mpiio"}
         and all(
             own.time_s >= its.time_s and _last_file(own.dump) <= _last_file(its.dump)
             for own, its in zip(stream.expanded(), base.expanded(), strict=True)
         )
-    )  # fmt: skip
+    )
 
 
 def _last_file(dump: Dump) -> int:
@@ -590,10 +608,17 @@ def _chain(bursts: list[list[Series]]) -> Draft:
             facts.end_s = max(facts.end_s, dump.end_s)
         dumps.append(facts)
     whole = Series(
-        template=b"", stem=b"", key=tuple((k,) for k in range(len(dumps))), fixed=(),
-        write=first.write, method=first.method, collective=first.collective, synced=False,
+        template=b"",
+        stem=b"",
+        key=tuple((k,) for k in range(len(dumps))),
+        fixed=(),
+        write=first.write,
+        method=first.method,
+        collective=first.collective,
+        synced=False,
         transfer_bytes=max(s.transfer_bytes for b in bursts for s in b),
         corrected=any(s.corrected for b in bursts for s in b),
-        rank_spans=first.rank_spans, dumps=dumps,
-    )  # fmt: skip
+        rank_spans=first.rank_spans,
+        dumps=dumps,
+    )
     return Draft(series=[whole], folded=frozenset(s.template for b in bursts for s in b))

@@ -422,10 +422,14 @@ class TimeSteps:
 def _both_directions(drafts: Sequence[Draft]) -> list[tuple[Draft, Draft]]:
     """The drafts of single files that are written, and the same files that are read."""
     alone = [
-        d for d in drafts
-        if d.files == "new" and d.dumps == 1 and len(d.series) == 1
-        and len(d.series[0].dumps[0].cells) == 1 and d.series[0].template
-    ]  # fmt: skip
+        d
+        for d in drafts
+        if d.files == "new"
+        and d.dumps == 1
+        and len(d.series) == 1
+        and len(d.series[0].dumps[0].cells) == 1
+        and d.series[0].template
+    ]
     named: dict[object, list[Draft]] = {}
     for draft in alone:
         key = (draft.series[0].template, draft.method, draft.spans)

@@ -44,9 +44,14 @@ def notes(log: Log, screen: Screen, kept: Callable[[Ids], npt.NDArray[np.bool_]]
 
 
 def _of(
-    trace: str, module: str, counted: npt.NDArray[np.int64], seen: npt.NDArray[np.int64],
-    verb: str, word: str, gap: npt.NDArray[np.int64],
-) -> Iterator[str]:  # fmt: skip
+    trace: str,
+    module: str,
+    counted: npt.NDArray[np.int64],
+    seen: npt.NDArray[np.int64],
+    verb: str,
+    word: str,
+    gap: npt.NDArray[np.int64],
+) -> Iterator[str]:
     odd = gap > GAP * counted
     if odd.any():
         files = int(odd.any(axis=1).sum())

@@ -225,9 +225,15 @@ class Piece:
 
 
 def pieces(
-    moved: Whole, ranks: Whole, tally: Tally, *, element: int, even: bool, transfer_bytes: int,
+    moved: Whole,
+    ranks: Whole,
+    tally: Tally,
+    *,
+    element: int,
+    even: bool,
+    transfer_bytes: int,
     collective: bool,
-) -> list[Piece]:  # fmt: skip
+) -> list[Piece]:
     """The variables for one variable of a dump in the log, the main one last.
 
     `moved` are the bytes of each of some blocks of consecutive ranks, `ranks` how many are in
@@ -236,8 +242,16 @@ def pieces(
     """
     kinds = _kinds(tally, ranks, moved)
     if not kinds:
-        return [Piece(ranks=ranks, rows=moved // element, row_elements=1, element=element,
-                      collective=collective, transfer_bytes=None)]  # fmt: skip
+        return [
+            Piece(
+                ranks=ranks,
+                rows=moved // element,
+                row_elements=1,
+                element=element,
+                collective=collective,
+                transfer_bytes=None,
+            )
+        ]
     main = kinds.pop(max(range(len(kinds)), key=lambda n: (kinds[n].bytes, n)))
     for kind in reversed(kinds):  # a block without a main call makes one of its largest of it
         lent = (main.calls == 0) & (kind.calls > 0)
@@ -256,10 +270,16 @@ def pieces(
             rows = np.minimum(calls, left // (elements * own))
             if rows.any():
                 left -= rows * elements * own
-                made.append(Piece(
-                    ranks=ranks, rows=rows, row_elements=elements, element=own,
-                    collective=kind.collective, transfer_bytes=min(elements * own, MAX_TRANSFER),
-                ))  # fmt: skip
+                made.append(
+                    Piece(
+                        ranks=ranks,
+                        rows=rows,
+                        row_elements=elements,
+                        element=own,
+                        collective=kind.collective,
+                        transfer_bytes=min(elements * own, MAX_TRANSFER),
+                    )
+                )
     left += kept
     if left.any():
         element = 1 if np.any(left % element) else element
@@ -298,12 +318,27 @@ def _main(
     if few and len(low) == 1 and low[0] and not rows[calls == 0].any():
         longer = rows - low[0] * calls
         return [
-            Piece(ranks=ranks, rows=n, row_elements=size, element=element, collective=collective,
-                  transfer_bytes=size * element)
-            for n, size in ((longer, int(low[0]) + 1), (calls - longer, int(low[0]))) if n.any()
-        ]  # fmt: skip
-    return [Piece(ranks=ranks, rows=rows, row_elements=1, element=element, collective=collective,
-                  transfer_bytes=transfer)]  # fmt: skip
+            Piece(
+                ranks=ranks,
+                rows=n,
+                row_elements=size,
+                element=element,
+                collective=collective,
+                transfer_bytes=size * element,
+            )
+            for n, size in ((longer, int(low[0]) + 1), (calls - longer, int(low[0])))
+            if n.any()
+        ]
+    return [
+        Piece(
+            ranks=ranks,
+            rows=rows,
+            row_elements=1,
+            element=element,
+            collective=collective,
+            transfer_bytes=transfer,
+        )
+    ]
 
 
 @dataclass(slots=True)
@@ -321,8 +356,9 @@ class _Calls:
 
 def _kinds(tally: Tally, ranks: Whole, moved: Whole) -> list[_Calls]:
     """At most so many kinds of calls, from the smallest to the largest."""
-    kinds = [(key, tally.kinds[key]) for key in sorted(tally.kinds)
-             if tally.kinds[key].calls.any()]  # fmt: skip
+    kinds = [
+        (key, tally.kinds[key]) for key in sorted(tally.kinds) if tally.kinds[key].calls.any()
+    ]
     alone = [(False, kind) for (collective, _), kind in kinds if not collective]
     there, together = int(ranks[moved > 0].sum()), list[Kind]()
     # All ranks of a file take part in each collective call.
@@ -381,9 +417,12 @@ def _unequal(rows: Whole, calls: Whole, ranks: Whole) -> tuple[Whole, Whole, Who
     rows_first = np.where(split, (rows * (of_first / np.maximum(calls, 1))).astype(np.int64), rows)
     parts = [
         np.column_stack(pair).ravel()
-        for pair in ((rows_first, rows - rows_first), (of_first, calls - of_first),
-                     (first, ranks - first))
-    ]  # fmt: skip
+        for pair in (
+            (rows_first, rows - rows_first),
+            (of_first, calls - of_first),
+            (first, ranks - first),
+        )
+    ]
     there = parts[2] > 0
     return parts[0][there], parts[1][there], parts[2][there]
 

@@ -26,8 +26,11 @@ PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 STATES = (FAIL, UNDECIDED, PASS)
 BY_HAND = "by hand"  # and the day: the session of runs that state none
 STORAGE, MEMORY, CACHE, UNKNOWN = (
-    "storage", "file system in memory", "page cache possible", "not known",
-)  # fmt: skip
+    "storage",
+    "file system in memory",
+    "page cache possible",
+    "not known",
+)
 NO_MEMORY = "run it as a check (--mode accept), whose job notes the memory of its nodes"
 NO_LEDGER = "no ledger: records that were edited or removed do not show"
 SHOWN_KEYS = 3  # in which conditions differ
@@ -163,11 +166,16 @@ class Verdict:
         """The verdict, for the head of the page."""
         total = len(self.findings)
         counts = f"{self.count(PASS)} of {total} marks passed"
-        more = [f"{n} {word}" for word, n in (
-            ("failed", self.count(FAIL)), ("undecided", self.count(UNDECIDED))) if n]  # fmt: skip
+        more = [
+            f"{n} {word}"
+            for word, n in (("failed", self.count(FAIL)), ("undecided", self.count(UNDECIDED)))
+            if n
+        ]
         head = {
-            PASS: "Accepted", FAIL: "Not accepted", UNDECIDED: "Not decided",
-        }[self.state]  # fmt: skip
+            PASS: "Accepted",
+            FAIL: "Not accepted",
+            UNDECIDED: "Not decided",
+        }[self.state]
         left_out = len(self.unread)
         if left_out:
             more.append(f"{left_out} fault{'s' * (left_out != 1)} of records")
@@ -186,9 +194,12 @@ class Verdict:
 
 
 def judge(
-    acceptance: Acceptance, found: Iterable[Run], unread: Iterable[str] = (),
-    plan: Plan | None = None, kept: str = NO_LEDGER,
-) -> Verdict:  # fmt: skip
+    acceptance: Acceptance,
+    found: Iterable[Run],
+    unread: Iterable[str] = (),
+    plan: Plan | None = None,
+    kept: str = NO_LEDGER,
+) -> Verdict:
     """Every mark by the runs that it is of; `unread` and `kept`: see `Verdict`."""
     planned = None
     if plan is not None:
@@ -217,11 +228,16 @@ def judge(
         findings.append(_whole(made, plan))
     times = [run.identity.time for run in counted]
     return Verdict(
-        acceptance=acceptance, findings=tuple(findings), runs=len(counted),
+        acceptance=acceptance,
+        findings=tuple(findings),
+        runs=len(counted),
         failed=sum(run.failed for run in counted),
-        unclaimed=sum(run.identity.id not in claimed for run in counted), unread=tuple(unread),
-        span=(min(times), max(times)) if times else None, plan=plan, kept=kept,
-    )  # fmt: skip
+        unclaimed=sum(run.identity.id not in claimed for run in counted),
+        unread=tuple(unread),
+        span=(min(times), max(times)) if times else None,
+        plan=plan,
+        kept=kept,
+    )
 
 
 def _whole(made: Finding, plan: Plan | None) -> Finding:
@@ -256,8 +272,11 @@ def _nights(found: Iterable[Run], night_s: float) -> Mapping[str, int]:
 def _row(mark: Mark, run: Run) -> RunRow:
     if run.failed:
         return RunRow(
-            run=run, values=(), served=UNKNOWN, failure=run.failure,
-        )  # fmt: skip
+            run=run,
+            values=(),
+            served=UNKNOWN,
+            failure=run.failure,
+        )
     measurement = producers.measured(run)
     assert measurement is not None, "a run that did not fail has a measurement"
     values = tuple(mark_values.VALUES[mark.metric](mark, run, measurement))
@@ -271,9 +290,13 @@ def _row(mark: Mark, run: Run) -> RunRow:
             )
     served, remedy = _served(mark, run, measurement)
     return RunRow(
-        run=run, values=values, failure=None, served=served, remedy=remedy,
+        run=run,
+        values=values,
+        failure=None,
+        served=served,
+        remedy=remedy,
         small="" if served == MEMORY else _small(mark, run, measurement),
-    )  # fmt: skip
+    )
 
 
 def _small(mark: Mark, run: Run, measurement: Measurement) -> str:
@@ -316,10 +339,13 @@ def _names(mark: Mark, measurement: Measurement) -> set[str]:
         s.name
         for s in measurement.repetitions[0].streams
         if mark.metric == "elapsed"
-        or (mark.metric == "restart" and isinstance(measurement, Played)
-            and mark_values.restarted(mark, measurement, s.name, s.operation))
+        or (
+            mark.metric == "restart"
+            and isinstance(measurement, Played)
+            and mark_values.restarted(mark, measurement, s.name, s.operation)
+        )
         or mark_values.belongs(mark, s.name, s.operation)
-    }  # fmt: skip
+    }
 
 
 # -- verdicts ------------------------------------------------------------------------------------
@@ -496,5 +522,7 @@ def _enough(made: Finding) -> Finding:
 
 
 _EXACT: Mapping[str, Callable[[Mark, tuple[RunRow, ...]], Finding]] = {
-    "fidelity": _fidelity, "data-errors": _data_errors, "survival": _survival,
-}  # fmt: skip
+    "fidelity": _fidelity,
+    "data-errors": _data_errors,
+    "survival": _survival,
+}

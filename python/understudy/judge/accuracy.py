@@ -169,8 +169,9 @@ def ratio(first: Runs, second: Runs, of: str = AVERAGE) -> Estimate:
     above, below = (statistic.of_steps(_table(runs)) for runs in (first, second))
     return _estimate(
         lambda a, b: statistic.of_runs(above[a]) / statistic.of_runs(below[b]),
-        len(above), len(below),
-    )  # fmt: skip
+        len(above),
+        len(below),
+    )
 
 
 def average(runs: Runs) -> Estimate:

@@ -45,14 +45,18 @@ def rows(found: Iterable[Run]) -> list[Row]:
             values.setdefault((sample.stream or "", sample.unit), []).append(sample.value)
         made += [
             Row(
-                benchmark=name, place=place, ranks=ranks,
+                benchmark=name,
+                place=place,
+                ranks=ranks,
                 condition=runs.short_hash(runs.condition(same[0])),
-                operation=operation, unit=unit, values=low_to_high,
+                operation=operation,
+                unit=unit,
+                values=low_to_high,
                 remedy=_remedy(same, operation),
             )
             for (operation, unit), of in values.items()
             if (low_to_high := spread(of))
-        ]  # fmt: skip
+        ]
     return made
 
 

@@ -106,9 +106,11 @@ def _of_benchmark(measured: Benchmark, limit: int, nodes: int) -> Iterator[tuple
     if not options.get("fsync"):
         yield "write", f"flush what is written (ior -e), or {larger}"
     if nodes == 1 or not options.get("reorderTasks"):
-        apart = "use at least 2 nodes" if options.get("reorderTasks") else (
-            "use at least 2 nodes, of which one reads what another wrote (ior -C)"
-        )  # fmt: skip
+        apart = (
+            "use at least 2 nodes"
+            if options.get("reorderTasks")
+            else ("use at least 2 nodes, of which one reads what another wrote (ior -C)")
+        )
         yield (
             "read",
             (

@@ -41,8 +41,10 @@ def canaries(conditions: Iterable[Condition]) -> Canaries | None:
     failures = [str(one["failure"]) for one in made if one["failure"] is not None]
     return Canaries(
         rows=[row for condition in found for row in _rows(condition)],
-        count=len(made), failed=len(failures), failures=list(dict.fromkeys(failures)),
-    )  # fmt: skip
+        count=len(made),
+        failed=len(failures),
+        failures=list(dict.fromkeys(failures)),
+    )
 
 
 def _rows(condition: Condition) -> Iterator[Row]:
@@ -58,8 +60,11 @@ def _rows(condition: Condition) -> Iterator[Row]:
     for (program, operation, unit), pairs in values.items():
         changes = [p["after"] / p["before"] - 1 for p in pairs if len(p) == 2 and p["before"] > 0]
         yield Row(
-            condition=condition, program=program, operation=operation, unit=unit,
+            condition=condition,
+            program=program,
+            operation=operation,
+            unit=unit,
             before=spread(p["before"] for p in pairs if "before" in p),
             after=spread(p["after"] for p in pairs if "after" in p),
             change=median(changes) if changes else None,
-        )  # fmt: skip
+        )

@@ -100,22 +100,41 @@ def measure_pairs(
 ) -> Change:
     """The change between the sides of nights, or of turns, in which both ran."""
     b, a = (_medians(side) for side in (before, after))
-    found = _change(before, after, float(np.median(a - b)), paired(a - b),
-                    float(signed_rank_p(a - b)), _between([b]))  # fmt: skip
+    found = _change(
+        before,
+        after,
+        float(np.median(a - b)),
+        paired(a - b),
+        float(signed_rank_p(a - b)),
+        _between([b]),
+    )
     return replace(found, paired=True, lone=lone, in_order=in_order, turns=turns)
 
 
 def _change(
-    before: Nights, after: Nights, ratio: float, estimate: "Estimate", rank: float,
+    before: Nights,
+    after: Nights,
+    ratio: float,
+    estimate: "Estimate",
+    rank: float,
     between: float | None,
-) -> Change:  # fmt: skip
+) -> Change:
     step, error, free = (float(x) for x in estimate)
     made = Change(
-        ratio=math.exp(ratio), step=step, error=error, freedom=free, low=0.0, high=math.inf,
-        rank_p=rank, step_p=float(student_p(*estimate)), before=len(before), after=len(after),
-        within=_within([*before, *after]), between=between,
+        ratio=math.exp(ratio),
+        step=step,
+        error=error,
+        freedom=free,
+        low=0.0,
+        high=math.inf,
+        rank_p=rank,
+        step_p=float(student_p(*estimate)),
+        before=len(before),
+        after=len(after),
+        within=_within([*before, *after]),
+        between=between,
         floor=math.exp(-float(np.ptp(_medians(before)))) if len(before) > 1 else None,
-    )  # fmt: skip
+    )
     low, high = made.interval(CONFIDENCE)
     return replace(made, low=low, high=high)
 

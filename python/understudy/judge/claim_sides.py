@@ -103,11 +103,8 @@ def _belongs(run: Run, subject: Subject, of: Side) -> bool:
         and of.arm in (None, run.identity.arm)
         and of.stripe_count in (None, stripe_count(run))
         and (of.method or AS_DESCRIBED) == (method or AS_DESCRIBED)
-        and (
-            run.measurement is None
-            or labels.parameters(of.parameters).items() <= given.items()
-        )
-    )  # fmt: skip
+        and (run.measurement is None or labels.parameters(of.parameters).items() <= given.items())
+    )
 
 
 def _case(run: Run) -> dict[str, str]:
@@ -146,15 +143,17 @@ def _bandwidths(run: Run, stream: str, dump: str | None) -> list[float]:
     """Of every repetition."""
     if dump is None:
         return [
-            s.value for s in run.samples
+            s.value
+            for s in run.samples
             if (s.metric, s.stream) == (BANDWIDTH, stream) and s.value > 0
-        ]  # fmt: skip
+        ]
     found = []
     for number in sorted({s.repetition for s in run.samples if s.repetition is not None}):
         speeds = [
-            s.value for s in run.samples
+            s.value
+            for s in run.samples
             if (s.metric, s.stream, s.repetition) == (DUMP_BANDWIDTH, stream, number)
-        ]  # fmt: skip
+        ]
         if not speeds:
             continue
         at = 0 if dump == FIRST else _largest(run, stream, number)

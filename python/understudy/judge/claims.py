@@ -133,9 +133,11 @@ def _claim(row: Any, where: str, system: str) -> Claim:
 
 def _bounds(row: Any, where: str) -> list[float | None]:
     if (
-        not isinstance(row, list) or len(row) != 2 or row == [None, None]
+        not isinstance(row, list)
+        or len(row) != 2
+        or row == [None, None]
         or not all(b is None or (_is_number(b) and b > 0) for b in row)
-    ):  # fmt: skip
+    ):
         raise UnderstudyError(f"{where}: expected [low, high], of which one may be null")
     return row
 
@@ -159,9 +161,10 @@ def _cases(rows: Any, where: str) -> Iterator[Cases]:
                 raise UnderstudyError(f"{here}: expected ranks above 0, got {number!r}")
         side = {key: row[key] for key in CASE_KEYS if key in row}
         yield Cases(
-            side=claim_sides.side(side, here), ranks=ranks and tuple(ranks),
+            side=claim_sides.side(side, here),
+            ranks=ranks and tuple(ranks),
             ranks_per_aggregator=share,
-        )  # fmt: skip
+        )
 
 
 def judged(found_runs: Sequence[Run]) -> list[Finding]:

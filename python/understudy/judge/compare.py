@@ -83,9 +83,13 @@ class Comparison:
 
 
 def compare(
-    before: Sequence[Row], after: Sequence[Row], history: Sequence[Row] = (),
-    rule: Rule = Rule(), differ: Any = None, night_h: float = NIGHT_H,  # noqa: B008
-) -> Comparison:  # fmt: skip
+    before: Sequence[Row],
+    after: Sequence[Row],
+    history: Sequence[Row] = (),
+    rule: Rule = Rule(),  # noqa: B008
+    differ: Any = None,
+    night_h: float = NIGHT_H,
+) -> Comparison:
     """Every figure of every subject. `history` are more runs of the conditions of `before`;
     `differ(digest, digest)` tells in which keys two conditions differ. Sessions that begin within
     `night_h` hours count as one night; turns of a campaign count as they are."""
@@ -104,9 +108,7 @@ def compare(
         ran = [_sessions_of(rows).get(subject.system, set()) for rows in (one, other)]
         every = [some.get(subject.system, set()) for some in nights]
         absent = [(len(e - r), len(e)) for e, r in zip(every, ran, strict=True)]
-        found = _of_subject(
-            subject, one, other, past, skipped, differ, found_blocks.turns
-        )  # fmt: skip
+        found = _of_subject(subject, one, other, past, skipped, differ, found_blocks.turns)
         drafts += [draft | {"_absent": absent} for draft in found]
     states = change.decide([draft["change"] for draft in drafts], rule)
     corrected = change.holm([draft["change"].p for draft in drafts])
@@ -123,16 +125,21 @@ def compare(
             Verdict(**draft, p=p, state=state, why=why, cause=cause, cause_why=cause_why)
         )
     return Comparison(
-        verdicts=tuple(verdicts), skipped=tuple(skipped),
-        failed=(_failed(before), _failed(after)), notes=found_blocks.notes,
-    )  # fmt: skip
+        verdicts=tuple(verdicts),
+        skipped=tuple(skipped),
+        failed=(_failed(before), _failed(after)),
+        notes=found_blocks.notes,
+    )
 
 
 def _ran_only(subject: Subject, before: bool, sides: Sequence[Iterable[Subject]]) -> str:
     """With the partition on which the other side ran the same, if there is one."""
     names = ("before", "after") if before else ("after", "before")
-    others = {s.partition for s in sides[before] if replace(s, partition=None) ==
-              replace(subject, partition=None)} - {subject.partition}  # fmt: skip
+    others = {
+        s.partition
+        for s in sides[before]
+        if replace(s, partition=None) == replace(subject, partition=None)
+    } - {subject.partition}
     if len(others) != 1:
         return f"ran only {names[0]}"
     return (
@@ -172,9 +179,14 @@ def _alike(one: Subject, other: Subject) -> bool:
 
 
 def _of_subject(
-    subject: Subject, before: list[Row], after: list[Row], past: list[Row],
-    skipped: list[Skipped], differ: Any, turns: bool,
-) -> list[dict[str, Any]]:  # fmt: skip
+    subject: Subject,
+    before: list[Row],
+    after: list[Row],
+    past: list[Row],
+    skipped: list[Skipped],
+    differ: Any,
+    turns: bool,
+) -> list[dict[str, Any]]:
     good = [[row for row in side if row.failure is None] for side in (before, after)]
     failed = (len(before) - len(good[0]), len(after) - len(good[1]))
 
@@ -210,9 +222,13 @@ def _of_subject(
 
 
 def _of_condition(
-    subject: Subject, digest: str, sides: list[list[Row]], failed: tuple[int, int], skip: Any,
+    subject: Subject,
+    digest: str,
+    sides: list[list[Row]],
+    failed: tuple[int, int],
+    skip: Any,
     turns: bool,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     keys = [dict.fromkeys((s[0], s[3]) for row in side for s in row.samples) for side in sides]
     for side, name in ((0, "before"), (1, "after")):
         if not keys[side]:
@@ -223,8 +239,9 @@ def _of_condition(
     made = []
     for metric, stream in dict.fromkeys([*keys[0], *keys[1]]):
         shown = " ".join(filter(None, (stream, metric)))
-        missing = [n for n, k in zip(("before", "after"), keys, strict=False)
-                   if (metric, stream) not in k]  # fmt: skip
+        missing = [
+            n for n, k in zip(("before", "after"), keys, strict=False) if (metric, stream) not in k
+        ]
         if missing:
             skip(f"{shown}: no samples {missing[0]}")
             continue
@@ -247,13 +264,22 @@ def _of_condition(
         operation = sides[1][0].operations.get(stream) or stream or ""
         made.append(
             {
-                "subject": subject, "condition": digest, "metric": metric, "unit": unit,
-                "better": better, "stream": stream,
-                "before": moved[0][0], "after": moved[0][1], "change": moved[1],
+                "subject": subject,
+                "condition": digest,
+                "metric": metric,
+                "unit": unit,
+                "better": better,
+                "stream": stream,
+                "before": moved[0][0],
+                "after": moved[0][1],
+                "change": moved[1],
                 "runs": (len(sides[0]), len(sides[1])),
-                "failed": failed, "_rows": sides[:2], "_operation": operation, "_turns": turns,
+                "failed": failed,
+                "_rows": sides[:2],
+                "_operation": operation,
+                "_turns": turns,
             }
-        )  # fmt: skip
+        )
     return made
 
 
@@ -406,9 +432,10 @@ def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | 
         for row in side:
             rates = {
                 one["when"]: rate["value"]
-                for one in row.canary for rate in one["rates"]
+                for one in row.canary
+                for rate in one["rates"]
                 if rate["operation"] == operation and rate["value"] > 0
-            }  # fmt: skip
+            }
             if len(rates) == 2:
                 found.append(abs(math.log(rates["after"] / rates["before"])))
         moves.append(median(found) if found else 0.0)

@@ -358,11 +358,14 @@ def _conditions(members: list[Measured]) -> tuple[Condition, ...]:
     )
     made = [
         Condition(
-            method=method_of(same[0]), facts=facts, place=same[0].place,
-            arm=same[0].run.identity.arm, runs=tuple(same),
+            method=method_of(same[0]),
+            facts=facts,
+            place=same[0].place,
+            arm=same[0].run.identity.arm,
+            runs=tuple(same),
         )
         for same, facts in zip(pooled.values(), _told_apart(firsts, labels, rows), strict=True)
-    ]  # fmt: skip
+    ]
     return tuple(sorted(made, key=lambda c: (c.place, c.method, c.ranks, c.facts)))
 
 

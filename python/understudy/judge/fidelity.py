@@ -270,9 +270,11 @@ def _bytes(a: Stream, b: Stream, estimated: bool) -> Measure:
         pairs = zip(a.expanded(), b.expanded(), strict=True)
         errors += [relative(x.bytes, y.bytes) for x, y in pairs]
     return Measure(
-        quantity="bytes", original=f"{a.bytes:,}", replica=f"{b.bytes:,}",
+        quantity="bytes",
+        original=f"{a.bytes:,}",
+        replica=f"{b.bytes:,}",
         error=max(errors, key=abs),
-    )  # fmt: skip
+    )
 
 
 def _estimated(stream: Stream) -> bool:
@@ -289,9 +291,11 @@ def _calls(a: Calls | None, b: Calls | None) -> Iterator[Measure]:
     yield counted("operations", a.count, b.count)
     yield sizes(a, b)
     yield Measure(
-        quantity="collective", original=f"{a.collective_share:.1%}",
-        replica=f"{b.collective_share:.1%}", error=b.collective_share - a.collective_share,
-    )  # fmt: skip
+        quantity="collective",
+        original=f"{a.collective_share:.1%}",
+        replica=f"{b.collective_share:.1%}",
+        error=b.collective_share - a.collective_share,
+    )
 
 
 def _timeline(a: Stream, b: Stream, clock: _Clock, reason: str) -> Measure:
@@ -313,6 +317,8 @@ def _timeline(a: Stream, b: Stream, clock: _Clock, reason: str) -> Measure:
     ]
     worst_s = max(late, key=abs)
     return Measure(
-        quantity="timeline", original=shown[0], replica=shown[1],
+        quantity="timeline",
+        original=shown[0],
+        replica=shown[1],
         error=worst_s / clock.length_s if abs(worst_s) > START_S else 0.0,
-    )  # fmt: skip
+    )

@@ -28,9 +28,7 @@ def _count(noun: str) -> Words:
 # differs is shown by its name and value, after these.
 WORDS: dict[str, Words] = {
     f"{OPTION}transfer_bytes": lambda v: "" if v is None else f"transfer {v} B",
-    f"{OPTION}collective": lambda v: (
-        "" if v is None else "collective" if v else "independent"
-    ),
+    f"{OPTION}collective": lambda v: "" if v is None else "collective" if v else "independent",
     f"{OPTION}fsync": _flag("fsync"),
     f"{OPTION}time_scale": lambda v: "" if v is None else f"time {TIMES}{v:g}",
     f"{OPTION}bytes_scale": lambda v: "" if v is None else f"bytes {TIMES}{v:g}",
@@ -45,18 +43,29 @@ WORDS: dict[str, Words] = {
     f"{OPTION}extra_collective_bytes": _flag("extra collective"),
     f"{OPTION}drop_cache": _flag("drop cache"),
     f"{OPTION}stripe_size": lambda v: "" if v is None else f"stripe size {size(v)}",
-}  # fmt: skip
+}
 # Of the place, which a page shows beside the label; of the method, which begins it; or said by
 # other words of the label.
 _SHOWN_ELSEWHERE = (
-    "schema.", "place.system.", "place.partition.", "storage.type.", f"{OPTION}method.",
-    f"{OPTION}parameters.", "producer.name.", "producer.workload.",
-)  # fmt: skip
+    "schema.",
+    "place.system.",
+    "place.partition.",
+    "storage.type.",
+    f"{OPTION}method.",
+    f"{OPTION}parameters.",
+    "producer.name.",
+    "producer.workload.",
+)
 # Follow from other keys as a rule: shown only where no other key tells the conditions apart.
 _CONSEQUENCES = (
-    "software.", "storage.asked.", "storage.applied.", "storage.streams", f"{OPTION}config",
-    f"{OPTION}name", f"{OPTION}application",
-)  # fmt: skip
+    "software.",
+    "storage.asked.",
+    "storage.applied.",
+    "storage.streams",
+    f"{OPTION}config",
+    f"{OPTION}name",
+    f"{OPTION}application",
+)
 
 
 def parameters(text: str | None) -> dict[str, str]:

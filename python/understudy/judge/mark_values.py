@@ -115,8 +115,14 @@ def _wrong_bytes(mark: Mark, run: Run, measurement: Measurement) -> Iterator[flo
 
 Values = Callable[[Mark, Run, Measurement], Iterator[float]]
 VALUES: Mapping[str, Values] = {
-    "bandwidth": _bandwidths, "variability": _bandwidths, "restart": _restarts,
-    "elapsed": _elapsed, "dump-time": _dump_times, "rank-time": _rank_times,
-    "metadata-rate": _rates, "fidelity": errors,
-    "data-errors": _wrong_bytes, "survival": _wrong_bytes,
-}  # fmt: skip
+    "bandwidth": _bandwidths,
+    "variability": _bandwidths,
+    "restart": _restarts,
+    "elapsed": _elapsed,
+    "dump-time": _dump_times,
+    "rank-time": _rank_times,
+    "metadata-rate": _rates,
+    "fidelity": errors,
+    "data-errors": _wrong_bytes,
+    "survival": _wrong_bytes,
+}

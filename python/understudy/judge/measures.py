@@ -32,9 +32,11 @@ def relative(original: int, replica: int) -> float:
 
 def counted(quantity: str, original: int, replica: int) -> Measure:
     return Measure(
-        quantity=quantity, original=f"{original:,}", replica=f"{replica:,}",
+        quantity=quantity,
+        original=f"{original:,}",
+        replica=f"{replica:,}",
         error=relative(original, replica),
-    )  # fmt: skip
+    )
 
 
 def sizes(a: Calls, b: Calls, quantity: str = "access sizes") -> Measure:
@@ -49,9 +51,11 @@ def sizes(a: Calls, b: Calls, quantity: str = "access sizes") -> Measure:
         np.maximum(y - x, 0).sum() - (1 - x.sum()),
     )
     return Measure(
-        quantity=quantity, original=_mode(a.sizes), replica=_mode(b.sizes),
+        quantity=quantity,
+        original=_mode(a.sizes),
+        replica=_mode(b.sizes),
         error=round(max(0.0, *map(float, wrong)), 12),
-    )  # fmt: skip
+    )
 
 
 def _mode(bins: Sequence[int]) -> str:

@@ -210,9 +210,11 @@ def tails(condition: Condition) -> Iterator[TailRow]:
         took_s = [d.elapsed_s for dumps in condition.dumps(name).values() for d in dumps]
         if took_s:
             yield TailRow(
-                condition=condition, stream=name, dumps=len(took_s),
+                condition=condition,
+                stream=name,
+                dumps=len(took_s),
                 seconds=tuple(quantile(took_s, share) for share in TAILS),
-            )  # fmt: skip
+            )
 
 
 def quantile(values: Iterable[float], share: float) -> float:

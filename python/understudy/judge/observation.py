@@ -125,9 +125,12 @@ def _observe_application(log: Log, partial: bool) -> Observation:
             )
         )
     return Observation(
-        ranks=described.ranks, streams=tuple(seen), interfaces=interfaces.of_log(log),
-        notes=_lacking(log), workload=described,
-    )  # fmt: skip
+        ranks=described.ranks,
+        streams=tuple(seen),
+        interfaces=interfaces.of_log(log),
+        notes=_lacking(log),
+        workload=described,
+    )
 
 
 def _guessed(described: Workload) -> set[int]:

@@ -63,9 +63,16 @@ def rows(found: Iterable[Run]) -> list[Row]:
                 control = spread(b - a for a, b, _ in trios)
                 if base and added and control:
                     version = versions[arm]
-                    made.append(Row(
-                        place=place, case=case, version=version, operation=operation,
-                        without_s=base.median, added_s=added, control_s=control,
-                        instructions=counted.get((place, case, version, operation)),
-                    ))  # fmt: skip
+                    made.append(
+                        Row(
+                            place=place,
+                            case=case,
+                            version=version,
+                            operation=operation,
+                            without_s=base.median,
+                            added_s=added,
+                            control_s=control,
+                            instructions=counted.get((place, case, version, operation)),
+                        )
+                    )
     return made

@@ -57,10 +57,14 @@ class Case:
         return [Overhead(name=self.versions[arm], error=e) for arm, e in found if e is not None]
 
     def _error(self, arm: str) -> transfer.Error | None:
-        return transfer.error(METRICS[0], {
-            transfer.APPLICATION: self.seconds[WITHOUT], transfer.CONTROL: self.seconds[CONTROL],
-            transfer.REPLICA: self.seconds[arm],
-        })  # fmt: skip
+        return transfer.error(
+            METRICS[0],
+            {
+                transfer.APPLICATION: self.seconds[WITHOUT],
+                transfer.CONTROL: self.seconds[CONTROL],
+                transfer.REPLICA: self.seconds[arm],
+            },
+        )
 
 
 def is_of(run: Run) -> bool:
@@ -91,18 +95,23 @@ def _case(name: str, place: str, runs: Sequence[Run]) -> Case | None:
     whole = [values for _, values in sorted(rounds.items()) if set(values) == arms]
     if not {WITHOUT, CONTROL} < arms or not whole:
         return None
-    ranks = max(int((run.measurement or {})["environment"]["ranks"]) for run in runs
-                if run.measurement is not None)  # fmt: skip
+    ranks = max(
+        int((run.measurement or {})["environment"]["ranks"])
+        for run in runs
+        if run.measurement is not None
+    )
     order = [WITHOUT, CONTROL, *sorted(arms - {WITHOUT, CONTROL})]
     return Case(
-        name=name, place=place, ranks=ranks,
+        name=name,
+        place=place,
+        ranks=ranks,
         seconds={arm: [values[arm] for values in whole] for arm in order},
         versions={
             str(run.identity.arm): str(run.producer.options.get(DARSHAN, run.identity.arm))
             for run in runs
         },
         failed=len(runs) - sum(map(len, rounds.values())),
-    )  # fmt: skip
+    )
 
 
 def seconds(run: Run) -> float | None:

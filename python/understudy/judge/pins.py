@@ -55,7 +55,7 @@ def _could_play(asked: str | None, wanted: str) -> bool:
     without the scaling."""
     return asked is not None and (
         wanted == asked or ((found := _SCALED.fullmatch(wanted)) is not None and found[1] == asked)
-    )  # fmt: skip
+    )
 
 
 def _parameters(run: Run) -> dict[str, str]:

@@ -66,9 +66,14 @@ def need(sessions: Nights, detect: float, cases: int, repetitions: int = 0) -> N
                 scale = 2**power
                 break
     return Need(
-        known_sessions=len(sessions), repetitions=wanted, sessions=found, in_turn=turns,
-        within=math.sqrt(within) if inside else None, between=math.sqrt(between), scale=scale,
-    )  # fmt: skip
+        known_sessions=len(sessions),
+        repetitions=wanted,
+        sessions=found,
+        in_turn=turns,
+        within=math.sqrt(within) if inside else None,
+        between=math.sqrt(between),
+        scale=scale,
+    )
 
 
 def _caution(sessions: int) -> float:
@@ -111,9 +116,14 @@ def _nights(
 
 
 def _power(
-    shape: Floats | None, spread: float, n: int, detect: float, cases: int, rule: Rule,
+    shape: Floats | None,
+    spread: float,
+    n: int,
+    detect: float,
+    cases: int,
+    rule: Rule,
     in_turn: bool,
-) -> float:  # fmt: skip
+) -> float:
     """How often the loss is found, with the rules of the comparison itself."""
     dice = np.random.default_rng(SEED)
     size = (SIMULATIONS, 2 * n)

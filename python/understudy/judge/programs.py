@@ -161,11 +161,14 @@ def _accuracy(case: Case, application: Condition, skeleton: Condition) -> Accura
     except UnderstudyError as error:
         found, reason = {}, str(error)
     made = AccuracyRow(
-        application=application, skeleton=skeleton,
+        application=application,
+        skeleton=skeleton,
         controls=tuple(s for conditions in controls for s in conditions if rounds[2:]),
-        rounds=min(map(len, rounds)) // (1 if rounds[2:] else 2), unpaired=0,
-        errors=found, reason=reason,
-    )  # fmt: skip
+        rounds=min(map(len, rounds)) // (1 if rounds[2:] else 2),
+        unpaired=0,
+        errors=found,
+        reason=reason,
+    )
     return replace(made, unpaired=len(made.runs) - 4 * made.rounds)
 
 

@@ -94,9 +94,10 @@ def asked(run: Run) -> runs.Condition:
     the versions of the file system, is what references are held against."""
     whole = runs.condition(run)
     return {
-        "place": whole["place"], "producer": whole["producer"],
+        "place": whole["place"],
+        "producer": whole["producer"],
         "storage": {"asked": whole["storage"]["asked"]},
-    }  # fmt: skip
+    }
 
 
 def condition(run: Run) -> str:
@@ -126,17 +127,24 @@ def cases(found: Iterable[Run]) -> list[Case]:
         differing = runs.differences([latest, *map(runs.condition, others)])[0]
         named = dict.fromkeys(run.identity.case for run in used)
         lost = [
-            run for name in named for run in failed.get((check, place, name), ())
+            run
+            for name in named
+            for run in failed.get((check, place, name), ())
             if (own := (check, place, condition(run))) == (check, place, key)
             or own not in grouped  # it failed before all of its condition was known
-        ]  # fmt: skip
+        ]
         made.append(
             Case(
-                check=check, partition=place, condition=key, used=tuple(used),
-                failed=tuple(lost), others=tuple(others), differing=tuple(differing),
+                check=check,
+                partition=place,
+                condition=key,
+                used=tuple(used),
+                failed=tuple(lost),
+                others=tuple(others),
+                differing=tuple(differing),
                 references=tuple(_references(used)),
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -155,10 +163,13 @@ def _references(same: Sequence[Run]) -> Iterator[Reference]:
         middle = median(each)
         if middle > 0:
             yield Reference(
-                name=name, unit=unit, value=middle, sessions=len(each),
+                name=name,
+                unit=unit,
+                value=middle,
+                sessions=len(each),
                 bound=_bound(each, middle, unit),
                 remedy="; ".join(remedies.get(name, ())),
-            )  # fmt: skip
+            )
 
 
 def _remedies(same: Sequence[Run]) -> dict[str, dict[str, None]]:

@@ -15,8 +15,16 @@ from understudy.errors import UnderstudyError
 from understudy.inference.interfaces import READ, WRITE, of_log
 
 COVERED = 0.8  # share of all I/O time, and of all bytes, of the programs that are worth a replica
-_SUMS = ("logs", "read_bytes", "written_bytes", "opens", "io_s", "process_s", "incomplete",
-         "unfinished")  # fmt: skip
+_SUMS = (
+    "logs",
+    "read_bytes",
+    "written_bytes",
+    "opens",
+    "io_s",
+    "process_s",
+    "incomplete",
+    "unfinished",
+)
 NO_FILES = ("BG/Q", "MDHIM", "APXC", "APMPI")  # modules that count no I/O of files
 _SCRIPTED = re.compile(r"(python|perl|ruby|R$|Rscript|bash|sh$|julia|java$|node$)[\d.]*$")
 
@@ -110,15 +118,21 @@ def rank(
     )
     _choose(found)
     return Ranking(
-        jobs=tuple(found), programs=tuple(programs), unreadable=tuple(unreadable), logs=logs,
+        jobs=tuple(found),
+        programs=tuple(programs),
+        unreadable=tuple(unreadable),
+        logs=logs,
         copies=copies,
-    )  # fmt: skip
+    )
 
 
 def _add(
-    jobs: dict[tuple[int, int], list[Job]], programs: dict[str, int], log: Log, path: Path,
+    jobs: dict[tuple[int, int], list[Job]],
+    programs: dict[str, int],
+    log: Log,
+    path: Path,
     twins: Twins,
-) -> bool:  # fmt: skip
+) -> bool:
     """Add a log to its job; False for the copy of another."""
     about = log.job
     if about.nprocs < 1:
@@ -132,15 +146,22 @@ def _add(
     run_s = about.run_time_s
     lacking = {m.name for m in log.modules.values() if m.reason and m.name not in NO_FILES}
     job = Job(
-        job=about.jobid, start_s=about.start_s,
-        end_s=about.end_s if run_s is not None else about.start_s, logs=1,
-        processes=about.nprocs, read_bytes=read, written_bytes=written,
+        job=about.jobid,
+        start_s=about.start_s,
+        end_s=about.end_s if run_s is not None else about.start_s,
+        logs=1,
+        processes=about.nprocs,
+        read_bytes=read,
+        written_bytes=written,
         opens=sum(totals.opens or 0 for totals in own),
-        io_s=sum(sum(totals.time_s) for totals in own), process_s=about.nprocs * (run_s or 0.0),
-        incomplete=any(m.partial for m in log.modules.values()), unfinished=run_s is None,
-        undecoded=tuple(sorted(lacking)), largest_bytes=read + written,
+        io_s=sum(sum(totals.time_s) for totals in own),
+        process_s=about.nprocs * (run_s or 0.0),
+        incomplete=any(m.partial for m in log.modules.values()),
+        unfinished=run_s is None,
+        undecoded=tuple(sorted(lacking)),
+        largest_bytes=read + written,
         program=programs.setdefault(program_of(log.exe), len(programs)),
-    )  # fmt: skip
+    )
     others = []
     for known in jobs.get((about.jobid, about.uid), ()):
         if known.near(job):

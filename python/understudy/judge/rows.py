@@ -17,9 +17,25 @@ RATE_UNITS = ("bytes/s", "1/s")
 OF_DUMPS = "dump_"
 OPERATIONS = {"write_s": "write", "read_s": "read"}
 COLUMNS = (
-    "number", "run", "time", "session", "turn", "case", "arm", "system", "partition", "producer",
-    "workload", "workload_sha256", "condition", "failed", "failure", "canary", "seconds", "key",
-)  # fmt: skip
+    "number",
+    "run",
+    "time",
+    "session",
+    "turn",
+    "case",
+    "arm",
+    "system",
+    "partition",
+    "producer",
+    "workload",
+    "workload_sha256",
+    "condition",
+    "failed",
+    "failure",
+    "canary",
+    "seconds",
+    "key",
+)
 NIGHT_H = 6.0  # sessions that begin within it share the night
 PLACE = ("system", "partition")  # keys of a condition that name a subject, too
 SHOWN_TURNS = 5  # of those that do not count
@@ -99,15 +115,21 @@ def read(
         made.append(
             Row(
                 subject=Subject(**{name: row[name] for name in Subject.__slots__}),
-                session=row["session"] or f"by hand {row['time'][:10]}", time=row["time"],
+                session=row["session"] or f"by hand {row['time'][:10]}",
+                time=row["time"],
                 turn=row["turn"],
-                sha256=row["workload_sha256"], condition=reduced[digest], whole=digest,
-                failure=row["failure"], seconds=row["seconds"],
+                sha256=row["workload_sha256"],
+                condition=reduced[digest],
+                whole=digest,
+                failure=row["failure"],
+                seconds=row["seconds"],
                 canary=tuple(json.loads(row["canary"] or "[]")),
                 samples=tuple(found.get(row["number"], ())),
-                operations=operations.get(row["number"], {}), run=row["run"], key=row["key"],
+                operations=operations.get(row["number"], {}),
+                run=row["run"],
+                key=row["key"],
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -255,8 +277,14 @@ def series(rows: Iterable[Row]) -> Iterator[Series]:
             [(unit, better)] = kinds
             values = turned(list(found.values()), better)
             yield Series(
-                subject=subject, condition=digest, metric=metric, unit=unit, stream=stream,
-                sessions=tuple(found), times=tuple(times.values()),
-                values=tuple(map(tuple, values)), better=better,
+                subject=subject,
+                condition=digest,
+                metric=metric,
+                unit=unit,
+                stream=stream,
+                sessions=tuple(found),
+                times=tuple(times.values()),
+                values=tuple(map(tuple, values)),
+                better=better,
                 repetition_s=median(lengths) if lengths else None,
-            )  # fmt: skip
+            )

@@ -12,10 +12,14 @@ from understudy.judge.metrics import Spread, spread
 
 PRODUCER = "shutdown"
 WORKLOADS = ("shared", "1024-shared", "file-per-process", "1024-per-process")
-TITLES: Mapping[str, str] = MappingProxyType({
-    "shared": "1 shared file", "1024-shared": "1,024 shared files",
-    "file-per-process": "file per process", "1024-per-process": "1,024 files per process",
-})  # fmt: skip
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "shared": "1 shared file",
+        "1024-shared": "1,024 shared files",
+        "file-per-process": "file per process",
+        "1024-per-process": "1,024 files per process",
+    }
+)
 WHOLE = "core_shutdown_s"
 LOG_BYTES = "log_bytes"
 
@@ -28,39 +32,47 @@ PAPER_PROCESSES = 12_000  # of the tables, where they state no others
 OLD, NEW = "2.3.0", "3.0.0"
 _STEPS = (2_400, 4_800, 7_200, 9_600, 12_000)
 # Bytes of a log by version, workload and processes: Tables I and III.
-PAPER: Mapping[str, Mapping[str, Mapping[int, float]]] = MappingProxyType({
-    OLD: {
-        "shared": {12_000: 0.870 * KIB},
-        "1024-shared": {12_000: 27.342 * KIB},
-        "file-per-process": {
-            n: x * MIB for n, x in zip(_STEPS, (0.279, 0.557, 0.836, 1.114, 1.395), strict=True)
+PAPER: Mapping[str, Mapping[str, Mapping[int, float]]] = MappingProxyType(
+    {
+        OLD: {
+            "shared": {12_000: 0.870 * KIB},
+            "1024-shared": {12_000: 27.342 * KIB},
+            "file-per-process": {
+                n: x * MIB
+                for n, x in zip(_STEPS, (0.279, 0.557, 0.836, 1.114, 1.395), strict=True)
+            },
+            "1024-per-process": {
+                n: x * MIB
+                for n, x in zip(_STEPS, (61.282, 125.546, 185.651, 251.213, 309.414), strict=True)
+            },
         },
-        "1024-per-process": {
-            n: x * MIB for n, x in zip(
-                _STEPS, (61.282, 125.546, 185.651, 251.213, 309.414), strict=True)
+        NEW: {
+            "shared": {12_000: 1.050 * KIB},
+            "1024-shared": {12_000: 54.646 * KIB},
+            "file-per-process": {
+                n: x * MIB
+                for n, x in zip(_STEPS, (0.518, 1.114, 1.672, 2.229, 2.789), strict=True)
+            },
+            "1024-per-process": {
+                n: x * MIB
+                for n, x in zip(_STEPS, (111.511, 223.557, 335.228, 447.068, 558.980), strict=True)
+            },
         },
-    },
-    NEW: {
-        "shared": {12_000: 1.050 * KIB},
-        "1024-shared": {12_000: 54.646 * KIB},
-        "file-per-process": {
-            n: x * MIB for n, x in zip(_STEPS, (0.518, 1.114, 1.672, 2.229, 2.789), strict=True)
-        },
-        "1024-per-process": {
-            n: x * MIB for n, x in zip(
-                _STEPS, (111.511, 223.557, 335.228, 447.068, 558.980), strict=True)
-        },
-    },
-})  # fmt: skip
+    }
+)
 # Bytes of the parts of a log by version, in the order of PARTS: Table II.
 PAPER_PARTS: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {OLD: (0, 1080, 1328), NEW: (360, 1064, 1324)}
 )
 # Bytes of a log of 12,000 processes after it was converted to bzip2: Table IV.
-PAPER_ARCHIVED: Mapping[str, float] = MappingProxyType({
-    "shared": 1.264 * KIB, "1024-shared": 41.270 * KIB, "file-per-process": 706.040 * KIB,
-    "1024-per-process": 397.312 * MIB,
-})  # fmt: skip
+PAPER_ARCHIVED: Mapping[str, float] = MappingProxyType(
+    {
+        "shared": 1.264 * KIB,
+        "1024-shared": 41.270 * KIB,
+        "file-per-process": 706.040 * KIB,
+        "1024-per-process": 397.312 * MIB,
+    }
+)
 
 
 def files(workload: str, ranks: int) -> int:
@@ -126,12 +138,19 @@ def rows(found: Iterable[Run]) -> list[Row]:
         took, size = spread(of.get(WHOLE, [])), spread(of.get(LOG_BYTES, []))
         if workload in WORKLOADS and took and size:
             medians = {name: median(v) for name, v in of.items() if name not in (WHOLE, LOG_BYTES)}
-            made.append(Row(
-                place=place, version=version, workload=workload, ranks=ranks, seconds=took,
-                log_bytes=size, archived_bytes=medians.pop(ARCHIVED_BYTES, None),
-                sizes={name: medians.pop(name) for name in PARTS if name in medians},
-                parts=medians,
-            ))  # fmt: skip
+            made.append(
+                Row(
+                    place=place,
+                    version=version,
+                    workload=workload,
+                    ranks=ranks,
+                    seconds=took,
+                    log_bytes=size,
+                    archived_bytes=medians.pop(ARCHIVED_BYTES, None),
+                    sizes={name: medians.pop(name) for name in PARTS if name in medians},
+                    parts=medians,
+                )
+            )
     return made
 
 

@@ -34,9 +34,11 @@ def accuracy(simulation: Simulation, played: Repetition) -> Accuracy:
             f"{simulation.name}: expected a series of checkpoints and one of visualization states"
         )
     return errors_of(
-        stated["checkpoint"], sum(stated["visualization"]),
-        found["checkpoint"], found["visualization"],
-    )  # fmt: skip
+        stated["checkpoint"],
+        sum(stated["visualization"]),
+        found["checkpoint"],
+        found["visualization"],
+    )
 
 
 def largest(errors: Iterable[Accuracy]) -> Accuracy:
@@ -53,9 +55,11 @@ def _on_storage(stream: StreamResult) -> list[int]:
 
 
 def errors_of(
-    stated_checkpoints: Sequence[int], stated_total: int,
-    checkpoints: Sequence[int], states: Sequence[int],
-) -> Accuracy:  # fmt: skip
+    stated_checkpoints: Sequence[int],
+    stated_total: int,
+    checkpoints: Sequence[int],
+    states: Sequence[int],
+) -> Accuracy:
     """Compare bytes made of all checkpoints and all states with those stated."""
     if not stated_checkpoints or not states or len(stated_checkpoints) != len(checkpoints):
         raise UnderstudyError(

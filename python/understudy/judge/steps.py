@@ -86,9 +86,12 @@ def fit(logarithms: Sequence[float]) -> Fit:
             break
     far = np.flatnonzero(np.abs(y - _near(y, fitted)) > 0)
     return Fit(
-        points=points, slope=slope, fitted=tuple(fitted.tolist()), outliers=tuple(far.tolist()),
+        points=points,
+        slope=slope,
+        fitted=tuple(fitted.tolist()),
+        outliers=tuple(far.tolist()),
         resemblance=resemblance,
-    )  # fmt: skip
+    )
 
 
 def _fitted(y: Floats, points: Points, slope: float) -> Floats:

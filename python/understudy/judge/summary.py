@@ -211,10 +211,17 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
     elif state == UNDECIDED:
         why = f"contents were compared in {made.verified_runs} of {len(condition.runs)} runs"
     return Judged(
-        name=case.workload.name, place=condition.place, method=condition.method,
-        label=condition.label, state=state, why=why, anchor=case.key, verdict=made,
-        write=made.write, read=made.read,
-    )  # fmt: skip
+        name=case.workload.name,
+        place=condition.place,
+        method=condition.method,
+        label=condition.label,
+        state=state,
+        why=why,
+        anchor=case.key,
+        verdict=made,
+        write=made.write,
+        read=made.read,
+    )
 
 
 def _failures(bad: Sequence[Failed], measured: int) -> str:
@@ -232,10 +239,15 @@ def _of_accuracy(case: Case, row: AccuracyRow, bad: Sequence[Failed]) -> Judged:
         noise = (f"{arm} against itself {_interval(c)}" for arm, c in found.controls.items())
         why = ", ".join([f"error of the throughput {_interval(found.error)}", *noise])
     return Judged(
-        name=f"{case.workload.name}, {row.skeleton.ranks} ranks", place=row.skeleton.place,
-        method=row.skeleton.method, label=row.skeleton.label, state=state, why=why,
-        anchor=case.key, write=metrics.verdict(row.skeleton).write,
-    )  # fmt: skip
+        name=f"{case.workload.name}, {row.skeleton.ranks} ranks",
+        place=row.skeleton.place,
+        method=row.skeleton.method,
+        label=row.skeleton.label,
+        state=state,
+        why=why,
+        anchor=case.key,
+        write=metrics.verdict(row.skeleton).write,
+    )
 
 
 def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
@@ -248,9 +260,14 @@ def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
             else f"the replica's time in I/O is {units.percent(error.error.value)} off"
         )
         yield Judged(
-            name=case.application, place=case.place, method="transfer", label="transfer",
-            state=_OF_ACCURACY.get(found, FAILED), why=why, anchor=study.key if study else None,
-        )  # fmt: skip
+            name=case.application,
+            place=case.place,
+            method="transfer",
+            label="transfer",
+            state=_OF_ACCURACY.get(found, FAILED),
+            why=why,
+            anchor=study.key if study else None,
+        )
 
 
 def _of_overheads(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
@@ -267,10 +284,15 @@ def _of_overheads(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
             if job.failed:
                 state, why = FAILED, f"{job.failed} runs failed"
             yield Judged(
-                name=f"Darshan {found.name}", place=job.place, method="overhead",
-                label=f"overhead, {job.ranks} ranks", state=state, why=why,
-                anchor="page-overhead", limit=limit,
-            )  # fmt: skip
+                name=f"Darshan {found.name}",
+                place=job.place,
+                method="overhead",
+                label=f"overhead, {job.ranks} ranks",
+                state=state,
+                why=why,
+                anchor="page-overhead",
+                limit=limit,
+            )
 
 
 def _interval(found: accuracy.Estimate) -> str:
@@ -295,9 +317,14 @@ def _of_failed(same: Sequence[Failed]) -> Judged:
     name = (played.name if played else None) or words.get("workload") or application
     method = str(one.run.producer.options.get("method") or words.get("method") or "unknown")
     return Judged(
-        name=str(name or one.run.identity.case or one.run.producer.name), place=one.place,
-        method=method, label=method, state=FAILED, why=_failures(same, 0), anchor="failures",
-    )  # fmt: skip
+        name=str(name or one.run.identity.case or one.run.producer.name),
+        place=one.place,
+        method=method,
+        label=method,
+        state=FAILED,
+        why=_failures(same, 0),
+        anchor="failures",
+    )
 
 
 def _short(text: str) -> str:

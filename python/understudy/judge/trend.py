@@ -107,13 +107,21 @@ def of(index: Index, where: Where, known: Sequence[Acknowledgement] = ()) -> Tre
         figure(one, words.get((one.subject, one.condition), ""), failures, upgrades, known)
         for one in every
     ]
-    figures.sort(key=lambda f: (
-        not f.open, f.drift is None, not f.changes, not f.failures, len(f.values) == 1
-    ))  # fmt: skip
+    figures.sort(
+        key=lambda f: (
+            not f.open,
+            f.drift is None,
+            not f.changes,
+            not f.failures,
+            len(f.values) == 1,
+        )
+    )
     return Trend(
-        figures=tuple(figures), failures=tuple(failures), upgrades=tuple(upgrades),
+        figures=tuple(figures),
+        failures=tuple(failures),
+        upgrades=tuple(upgrades),
         runs=len(found),
-    )  # fmt: skip
+    )
 
 
 def case(subject: Subject) -> str:
@@ -122,9 +130,12 @@ def case(subject: Subject) -> str:
 
 
 def figure(
-    one: Series, words: str = "", failures: Iterable[Failure] = (),
-    upgrades: Iterable[Upgrade] = (), known: Sequence[Acknowledgement] = (),
-) -> Figure:  # fmt: skip
+    one: Series,
+    words: str = "",
+    failures: Iterable[Failure] = (),
+    upgrades: Iterable[Upgrade] = (),
+    known: Sequence[Acknowledgement] = (),
+) -> Figure:
     """What happened to a series, with what is of its subject."""
     import numpy as np
 
@@ -134,12 +145,15 @@ def figure(
     if one.better == "lower":
         levels, fitted = 1 / levels, 1 / fitted
     made = Figure(
-        series=one, words=words, fit=fit, values=tuple(levels.tolist()),
+        series=one,
+        words=words,
+        fit=fit,
+        values=tuple(levels.tolist()),
         fitted=tuple(fitted.tolist()),
         failures=tuple(f for f in failures if f.subject == one.subject),
         upgrades=tuple(u for u in upgrades if u.subject == one.subject),
         changes=(),
-    )  # fmt: skip
+    )
     return replace(made, changes=tuple(_step(made, at, known) for at in fit.told))
 
 
@@ -149,13 +163,17 @@ def _step(figure: Figure, at: int, known: Sequence[Acknowledgement]) -> Step:
     first, last = times[at - 2][:10], times[min(at + 1, len(times) - 1)][:10]
     subject = figure.series.subject
     fits = (
-        one for one in known
+        one
+        for one in known
         if (one.system, one.case) == (subject.system, case(subject)) and first <= one.date <= last
-    )  # fmt: skip
+    )
     return Step(
-        before=times[at - 1], time=times[at], low=figure.fitted[at - 1], high=figure.fitted[at],
+        before=times[at - 1],
+        time=times[at],
+        low=figure.fitted[at - 1],
+        high=figure.fitted[at],
         known=next(fits, None),
-    )  # fmt: skip
+    )
 
 
 def _failures(found: Iterable[Row]) -> list[Failure]:

@@ -191,8 +191,10 @@ def macsio_fields(count: int) -> tuple[Field, ...]:
     cycles, more = divmod(count, 8)
     counts = (3 * cycles + min(more, 3), 4 * cycles + min(max(more - 3, 0), 4), cycles)
     kinds: tuple[tuple[str, Centring, Type], ...] = (
-        ("zonal", "zone", "f64"), ("nodal", "node", "f64"), ("zonal_index", "zone", "i32"),
-    )  # fmt: skip
+        ("zonal", "zone", "f64"),
+        ("nodal", "node", "f64"),
+        ("zonal_index", "zone", "i32"),
+    )
     return tuple(
         Field(name=name, centring=centring, type=type_, count=n)
         for (name, centring, type_), n in zip(kinds, counts, strict=True)

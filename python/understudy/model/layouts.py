@@ -22,10 +22,12 @@ def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
             raise UnderstudyError(f"{stream.name} {what}, which cannot become {layout}")
         streams.append(
             replace(
-                stream, layout=layout, groups=groups if layout == GROUPED else None,
+                stream,
+                layout=layout,
+                groups=groups if layout == GROUPED else None,
                 collective=stream.collective and layout != OWN,
             )
-        )  # fmt: skip
+        )
     made = f"layout {layout} asked for"
     return replace(
         workload,

@@ -73,13 +73,15 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
             Provenance(path="/streams/*/dumps/*/variables", origin="derived", how=made),
             *(
                 Provenance(
-                    path=f"/streams/{i}/dumps/*/variables/*/decomposition", origin="derived",
-                    confidence="likely", how=f"{made}: {note.partition(': ')[2]}",
+                    path=f"/streams/{i}/dumps/*/variables/*/decomposition",
+                    origin="derived",
+                    confidence="likely",
+                    how=f"{made}: {note.partition(': ')[2]}",
                 )
                 for i, note in notes.items()
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _told(single: Aggregators, rule: str) -> str:

@@ -76,9 +76,13 @@ class Bounded:
 
     def steps(self, dumps: int) -> tuple[GrowthStep, ...]:
         return schedule.reconstructed_growth(
-            dumps=dumps, first_bytes=self.first_bytes, activation_dump=self.activation_dump,
-            peak_dump=self.peak_dump, peak_bytes=self.peak_bytes, last_bytes=self.last_bytes,
-        )  # fmt: skip
+            dumps=dumps,
+            first_bytes=self.first_bytes,
+            activation_dump=self.activation_dump,
+            peak_dump=self.peak_dump,
+            peak_bytes=self.peak_bytes,
+            last_bytes=self.last_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,11 +307,18 @@ def _stream(
         for time_s, variables in zip(times, composed, strict=True)
     )
     return Stream(
-        name=series.name, role=series.role, operation="write", files=series.files,
-        layout=series.layout, groups=series.groups, method=series.method,
-        transfer_bytes=series.transfer_bytes, collective=series.collective, sync=series.sync,
+        name=series.name,
+        role=series.role,
+        operation="write",
+        files=series.files,
+        layout=series.layout,
+        groups=series.groups,
+        method=series.method,
+        transfer_bytes=series.transfer_bytes,
+        collective=series.collective,
+        sync=series.sync,
         dumps=tuple(dumps),
-    )  # fmt: skip
+    )
 
 
 Changes = Mapping[str, Sequence[tuple[float, int]]]  # of each series: time and bytes of its dumps
@@ -346,9 +357,13 @@ def _mesh_dump(mesh: MeshSpec, dump: int, size: int, parts: int) -> tuple[Variab
     fields = [field for package in active for field in package.fields]
     try:
         return composition.compose(
-            size, name=mesh.name, kind=mesh.kind, dimensions=mesh.dimensions, fields=fields,
+            size,
+            name=mesh.name,
+            kind=mesh.kind,
+            dimensions=mesh.dimensions,
+            fields=fields,
             parts=parts,
-        )  # fmt: skip
+        )
     except UnderstudyError as error:
         raise UnderstudyError(f"dump {dump + 1} of {size} B: {error}") from None
 

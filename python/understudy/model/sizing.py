@@ -140,9 +140,11 @@ def fit(samples: Sequence[Sample], held_out_ranks: Iterable[int] = ()) -> Fit:
     alpha, beta, gamma, delta, psi, eta = map(float, solution / scale)
     constants = Constants(alpha=alpha, beta=beta, gamma=gamma, delta=delta, psi=psi, eta=eta)
     return Fit(
-        constants=constants, residuals=errors_of(constants, kept),
-        held_out_ranks=out, held_out=errors_of(constants, held) if held else None,
-    )  # fmt: skip
+        constants=constants,
+        residuals=errors_of(constants, kept),
+        held_out_ranks=out,
+        held_out=errors_of(constants, held) if held else None,
+    )
 
 
 def _terms(s: Sample) -> list[float]:
@@ -154,9 +156,10 @@ def _terms(s: Sample) -> list[float]:
 
 def _too_few(samples: Sequence[Sample]) -> str:
     varied = {
-        "ranks": {s.ranks for s in samples}, "part_bytes": {s.part_bytes for s in samples},
+        "ranks": {s.ranks for s in samples},
+        "part_bytes": {s.part_bytes for s in samples},
         "variables": {s.variables for s in samples},
-    }  # fmt: skip
+    }
     counts = ", ".join(f"{len(values)} of {name}" for name, values in varied.items())
     return (
         f"{len(samples)} samples with different values {counts}: expected two or more of each, "
@@ -188,17 +191,27 @@ class Study:
             for mesh, fields in self._parts()
         )
         stream = Stream(
-            name="file", role="output", operation="write", files="new", layout="shared",
-            method=METHOD, transfer_bytes=TRANSFER_BYTES, collective=True, dumps=dumps,
-        )  # fmt: skip
+            name="file",
+            role="output",
+            operation="write",
+            files="new",
+            layout="shared",
+            method=METHOD,
+            transfer_bytes=TRANSFER_BYTES,
+            collective=True,
+            dumps=dumps,
+        )
         how = "Chosen for a scaling study"
         return Workload(
-            name="calibration", description="Files of a scaling study.", ranks=ranks,
-            streams=(stream,), source=Source(format="simulation", reader="understudy calibrate"),
+            name="calibration",
+            description="Files of a scaling study.",
+            ranks=ranks,
+            streams=(stream,),
+            source=Source(format="simulation", reader="understudy calibrate"),
             provenance=tuple(
                 Provenance(path=path, origin="assumed", how=how) for path in ("/ranks", "/streams")
             ),
-        )  # fmt: skip
+        )
 
     def _parts(self) -> Iterator[tuple[Mesh, tuple[Field, ...]]]:
         for size, count in product(self.part_bytes, self.variables):
@@ -214,15 +227,18 @@ class Study:
             ranks, part_bytes = played.workload.ranks, 8 * mesh.nodes
             yield (
                 Sample(
-                    ranks=ranks, part_bytes=part_bytes, variables=sum(f.count for f in fields),
+                    ranks=ranks,
+                    part_bytes=part_bytes,
+                    variables=sum(f.count for f in fields),
                     file_bytes=done.file_bytes,
                 ),
                 Sample(
-                    ranks=ranks, part_bytes=part_bytes,
+                    ranks=ranks,
+                    part_bytes=part_bytes,
                     variables=sum(v.count for v in dump.variables),
                     file_bytes=done.file_bytes - done.bytes,
                 ),
-            )  # fmt: skip
+            )
 
 
 def calibrate(
@@ -248,10 +264,14 @@ def calibrate(
             whole.append(file)
             beyond.append(container)
     return Sizing(
-        schema="understudy/sizing/1", method=METHOD, libraries=libraries, mesh=study.mesh,
-        file=fit(whole, study.held_out_ranks), container=fit(beyond, study.held_out_ranks),
+        schema="understudy/sizing/1",
+        method=METHOD,
+        libraries=libraries,
+        mesh=study.mesh,
+        file=fit(whole, study.held_out_ranks),
+        container=fit(beyond, study.held_out_ranks),
         samples=tuple(whole),
-    )  # fmt: skip
+    )
 
 
 def _program(name: str, remedy: str) -> str:
@@ -276,10 +296,21 @@ def _play(
         folder = Path(name)
         write_text(folder / "workload.json", workload.to_text())
         done = subprocess.run(
-            [*command, "-w", folder / "workload.json", "-o", folder / "files",
-             "-O", folder / "result.json", "--time-scale", "0"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [
+                *command,
+                "-w",
+                folder / "workload.json",
+                "-o",
+                folder / "files",
+                "-O",
+                folder / "result.json",
+                "--time-scale",
+                "0",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             raise UnderstudyError(f"the player failed: {_reason(done.stderr)}")
         return read(folder / "result.json")

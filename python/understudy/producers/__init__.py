@@ -46,9 +46,19 @@ MEASUREMENT_FILE = "result.json"
 KEPT_SUFFIX = ".json.gz"  # of records in the folder of a site
 SET_ASIDE = ".set-aside"  # a folder in it with records that do not count; no session is called so
 STORAGE_FACTS = (
-    "type", "source", "mount_point", "mount_options", "total_bytes", "free_bytes", "total_inodes",
-    "free_inodes", "client_version", "server_version", "health", "default_layout",
-)  # fmt: skip
+    "type",
+    "source",
+    "mount_point",
+    "mount_options",
+    "total_bytes",
+    "free_bytes",
+    "total_inodes",
+    "free_inodes",
+    "client_version",
+    "server_version",
+    "health",
+    "default_layout",
+)
 FACTS = ("place", "storage", "software", "producer", "cache")  # of a record, beside its results
 PLACES = ("type", "mount_point")  # where a run was, of these
 
@@ -162,12 +172,15 @@ def record(
             storage=Storage(asked=asked or {}),
             software=Software(version=__version__),
             producer=Producer(
-                name=producer, options=options or {}, command_line=tuple(command_line),
-                exit_status=exit_status, failure=failure,
+                name=producer,
+                options=options or {},
+                command_line=tuple(command_line),
+                exit_status=exit_status,
+                failure=failure,
             ),
             measurement=None,
             samples=(),
-        )  # fmt: skip
+        )
         made = schema.digest(runs.to_row(run))[: runs.ID_DIGITS]
         return replace(run, identity=replace(run.identity, id=identity.id or made))
     here = measurement.environment
@@ -186,8 +199,11 @@ def record(
         ),
         storage=_storage(measurement, asked or {}),
         software=Software(
-            version=here.understudy_version, commit=here.commit,
-            program_sha256=here.program_sha256, mpi=here.mpi, libraries=here.libraries,
+            version=here.understudy_version,
+            commit=here.commit,
+            program_sha256=here.program_sha256,
+            mpi=here.mpi,
+            libraries=here.libraries,
             mpi_settings=here.mpi_settings,
         ),
         producer=Producer(
@@ -200,7 +216,7 @@ def record(
         ),
         measurement=row,
         samples=tuple(module.samples(measurement)),
-    )  # fmt: skip
+    )
 
 
 def _storage(measurement: Measurement, asked: dict[str, Any]) -> Storage:
@@ -270,8 +286,9 @@ def _compared(run: Run, row: dict[str, Any], where: str) -> Measurement:
         stated |= {"place.nodes": (ranks[0], ranks[1])}
     stated |= {
         f"storage.{key}": (kept, getattr(run.storage, key))
-        for key in PLACES if (kept := measurement.storage.get(key)) is not None
-    }  # fmt: skip
+        for key in PLACES
+        if (kept := measurement.storage.get(key)) is not None
+    }
     for key, (expected_value, found_value) in stated.items():
         if expected_value != found_value:
             raise UnderstudyError(
@@ -317,10 +334,12 @@ def find(paths: Iterable[Path], empty: Sequence[Path] = ()) -> list[Path]:
     for path in paths:
         if path.is_dir():
             found = sorted(
-                p for p in path.rglob("*.json*")
+                p
+                for p in path.rglob("*.json*")
                 if (p.name in (RECORD_FILE, MEASUREMENT_FILE) or p.name.endswith(KEPT_SUFFIX))
-                and SET_ASIDE not in p.relative_to(path).parts and p.is_file()
-            )  # fmt: skip
+                and SET_ASIDE not in p.relative_to(path).parts
+                and p.is_file()
+            )
             if not found and not any(one.is_relative_to(path.resolve()) for one in empty):
                 raise UnderstudyError(
                     f"{path}: no {RECORD_FILE} and no {MEASUREMENT_FILE} in this folder or below"

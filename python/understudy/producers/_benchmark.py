@@ -54,27 +54,47 @@ def parse(row: dict[str, Any], where: str) -> Benchmark:
         workload_sha256=hashlib.sha256(text.encode()).hexdigest(),
         options=row["options"],
         environment=Environment(
-            understudy_version=__version__, command_line=tuple(here["command_line"]),
-            started=here["started"], ranks=here["ranks"],
-            nodes=(Node(name=None, ranks=None),) * here["nodes"], host="", kernel="",
-            processors=0, mpi="", libraries={kind: here["version"]}, directory=here["directory"],
+            understudy_version=__version__,
+            command_line=tuple(here["command_line"]),
+            started=here["started"],
+            ranks=here["ranks"],
+            nodes=(Node(name=None, ranks=None),) * here["nodes"],
+            host="",
+            kernel="",
+            processors=0,
+            mpi="",
+            libraries={kind: here["version"]},
+            directory=here["directory"],
         ),
         rates=tuple(Rate(**rate) for rate in row["rates"]),
-    )  # fmt: skip
+    )
 
 
 def samples(measurement: Benchmark) -> Iterator[Sample]:
     for rate in measurement.rates:
         yield Sample(
-            metric=rate.metric, unit=rate.unit, better=LOWER if rate.unit == SECONDS else HIGHER,
-            stream=rate.operation, repetition=rate.repetition, value=rate.value,
-        )  # fmt: skip
+            metric=rate.metric,
+            unit=rate.unit,
+            better=LOWER if rate.unit == SECONDS else HIGHER,
+            stream=rate.operation,
+            repetition=rate.repetition,
+            value=rate.value,
+        )
 
 
 def row(
-    kind: str, *, name: str, options: dict[str, Any], version: str, command_line: Sequence[str],
-    started: str, ranks: int, nodes: int, directory: str, rates: Sequence[dict[str, Any]],
-) -> dict[str, Any]:  # fmt: skip
+    kind: str,
+    *,
+    name: str,
+    options: dict[str, Any],
+    version: str,
+    command_line: Sequence[str],
+    started: str,
+    ranks: int,
+    nodes: int,
+    directory: str,
+    rates: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
     """The measurement, as it is written to a file."""
     return {
         "schema": f"understudy/{kind}/1",

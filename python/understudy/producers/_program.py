@@ -179,7 +179,10 @@ def samples(measurement: ProgramRun) -> Iterator[Sample]:
             for metric in ("communication_s", "io_s", "rest_s"):
                 rows = [getattr(d.processes, metric) for d in stream.dumps]
                 yield Sample(
-                    metric=f"process_{metric}", unit=SECONDS, better=LOWER, stream=stream.name,
+                    metric=f"process_{metric}",
+                    unit=SECONDS,
+                    better=LOWER,
+                    stream=stream.name,
                     repetition=repetition.repetition,
                     value=sum(sum(row) / len(row) for row in rows),
-                )  # fmt: skip
+                )

@@ -19,10 +19,21 @@ ARM = "benchmark"
 MIB = 1 << 20
 # Keys of "Parameters" that say what was measured.
 OPTIONS = (
-    "api", "filePerProc", "collective", "transferSize", "blockSize", "segmentCount", "fsync",
-    "fsyncperwrite", "reorderTasks", "reorderTasksRandom", "randomOffset", "readFile",
-    "writeFile", "deadlineForStonewall",
-)  # fmt: skip
+    "api",
+    "filePerProc",
+    "collective",
+    "transferSize",
+    "blockSize",
+    "segmentCount",
+    "fsync",
+    "fsyncperwrite",
+    "reorderTasks",
+    "reorderTasksRandom",
+    "randomOffset",
+    "readFile",
+    "writeFile",
+    "deadlineForStonewall",
+)
 NEAR = 0.05  # how exactly a bandwidth is the bytes over the time
 LAST_DIGIT_S = 1e-4  # of a time in the summary
 TIMES = {
@@ -59,11 +70,17 @@ def of_summary(
             moved = parameters["blockSize"] * parameters["segmentCount"] * ranks
             _expect_bytes(results, moved)
         return _benchmark.row(
-            "ior", name=name, options=options, version=str(found["Version"]),
-            command_line=command_line, started=started, ranks=ranks, nodes=nodes,
+            "ior",
+            name=name,
+            options=options,
+            version=str(found["Version"]),
+            command_line=command_line,
+            started=started,
+            ranks=ranks,
+            nodes=nodes,
             directory=str(Path(parameters["testFileName"]).parent),
             rates=list(_rates(results)),
-        )  # fmt: skip
+        )
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UnderstudyError(
             f"{path}: expected one test in a JSON summary of IOR: {type(error).__name__}: {error}"

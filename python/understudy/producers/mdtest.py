@@ -31,9 +31,14 @@ def read(path: Path) -> Benchmark:
 
 
 def of_output(
-    path: Path, *, name: str, options: dict[str, Any], directory: str, started: str,
+    path: Path,
+    *,
+    name: str,
+    options: dict[str, Any],
+    directory: str,
+    started: str,
     command_line: Sequence[str],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The measurement from what mdtest printed in one iteration (-i 1).
 
     A rate of 0 is an operation that was not asked for. An UnderstudyError for anything that is
@@ -53,9 +58,17 @@ def of_output(
     if not rates:
         raise UnderstudyError(f"{path}: mdtest printed no rate")
     return _benchmark.row(
-        "mdtest", name=name, options=options, version=version, command_line=command_line,
-        started=started, ranks=int(ranks), nodes=int(nodes), directory=directory, rates=rates,
-    )  # fmt: skip
+        "mdtest",
+        name=name,
+        options=options,
+        version=version,
+        command_line=command_line,
+        started=started,
+        ranks=int(ranks),
+        nodes=int(nodes),
+        directory=directory,
+        rates=rates,
+    )
 
 
 def _rates(table: str, path: Path) -> Iterator[dict[str, Any]]:
@@ -67,6 +80,9 @@ def _rates(table: str, path: Path) -> Iterator[dict[str, Any]]:
         value = float(found[3])
         if value:
             yield {
-                "operation": found[1], "metric": "rate_per_s", "unit": "1/s",
-                "repetition": 0, "value": value,
-            }  # fmt: skip
+                "operation": found[1],
+                "metric": "rate_per_s",
+                "unit": "1/s",
+                "repetition": 0,
+                "value": value,
+            }

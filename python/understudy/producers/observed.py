@@ -56,15 +56,22 @@ def parse(row: dict[str, Any], where: str) -> Observed:
         workload_sha256=workload["sha256"],
         options=row["options"],
         environment=Environment(
-            understudy_version=__version__, command_line=tuple(here["command_line"]),
-            started=here["started"], ranks=here["ranks"],
-            nodes=(Node(name=None, ranks=None),), host="", kernel="", processors=0, mpi="",
-            libraries={"Darshan": here["darshan"] or "unknown"}, directory=here["directory"],
+            understudy_version=__version__,
+            command_line=tuple(here["command_line"]),
+            started=here["started"],
+            ranks=here["ranks"],
+            nodes=(Node(name=None, ranks=None),),
+            host="",
+            kernel="",
+            processors=0,
+            mpi="",
+            libraries={"Darshan": here["darshan"] or "unknown"},
+            directory=here["directory"],
         ),
         elapsed_s=here["elapsed_s"],
         modules=modules,
         dumps=tuple(Spans(stream=d["stream"], seconds=tuple(d["seconds"])) for d in row["dumps"]),
-    )  # fmt: skip
+    )
 
 
 def samples(measurement: Observed) -> Iterator[Sample]:

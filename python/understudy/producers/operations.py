@@ -22,12 +22,21 @@ TIME, ADDED = "time_s", "added_instructions"
 INSTRUCTIONS = "instructions"
 LIBRARY = "libdarshan"  # in the names of its object files
 # Functions that Darshan wraps, by operation; C libraries have them with underscores and 64, too.
-FUNCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "open": ("open", "openat", "creat", "MPI_File_open"),
-    "write": ("write", "pwrite", "writev", "pwritev", "MPI_File_write_at", "MPI_File_write",
-              "MPI_File_write_at_all"),
-    "close": ("close", "MPI_File_close"),
-})  # fmt: skip
+FUNCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "open": ("open", "openat", "creat", "MPI_File_open"),
+        "write": (
+            "write",
+            "pwrite",
+            "writev",
+            "pwritev",
+            "MPI_File_write_at",
+            "MPI_File_write",
+            "MPI_File_write_at_all",
+        ),
+        "close": ("close", "MPI_File_close"),
+    }
+)
 _OPERATION = MappingProxyType({n: op for op, names in FUNCTIONS.items() for n in names})
 
 
@@ -37,9 +46,14 @@ def read(path: Path) -> Benchmark:
 
 
 def of_player(
-    path: Path, *, name: str, version: str, started: str, command_line: Sequence[str],
+    path: Path,
+    *,
+    name: str,
+    version: str,
+    started: str,
+    command_line: Sequence[str],
     instructions: Mapping[str, float],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The measurement from that of the player on one rank; `version` is Darshan's, empty without
     it; `instructions` are those that it adds to an operation, where they were counted."""
     measured = player.read(path)
@@ -55,9 +69,17 @@ def of_player(
     if len(rates) < len(FUNCTIONS):
         raise UnderstudyError(f"{path}: expected the times of {', '.join(FUNCTIONS)}")
     return _benchmark.row(
-        "operations", name=name, options={}, version=version, command_line=command_line,
-        started=started, ranks=here.ranks, nodes=1, directory=here.directory, rates=rates,
-    )  # fmt: skip
+        "operations",
+        name=name,
+        options={},
+        version=version,
+        command_line=command_line,
+        started=started,
+        ranks=here.ranks,
+        nodes=1,
+        directory=here.directory,
+        rates=rates,
+    )
 
 
 def _seconds(measured: Played) -> Iterator[tuple[str, float]]:
@@ -79,9 +101,13 @@ def _seconds(measured: Played) -> Iterator[tuple[str, float]]:
 def samples(measurement: Benchmark) -> Iterator[Sample]:
     for rate in measurement.rates:
         yield Sample(
-            metric=rate.metric, unit=rate.unit, better=LOWER, stream=rate.operation,
-            repetition=rate.repetition, value=rate.value,
-        )  # fmt: skip
+            metric=rate.metric,
+            unit=rate.unit,
+            better=LOWER,
+            stream=rate.operation,
+            repetition=rate.repetition,
+            value=rate.value,
+        )
 
 
 # -- callgrind ------------------------------------------------------------------------------------

@@ -99,7 +99,10 @@ def samples(measurement: Played) -> Iterator[Sample]:
     for repetition in measurement.repetitions:
         for stream in repetition.streams:
             yield Sample(
-                metric="max_lateness_s", unit=SECONDS, better=LOWER, stream=stream.name,
+                metric="max_lateness_s",
+                unit=SECONDS,
+                better=LOWER,
+                stream=stream.name,
                 repetition=repetition.repetition,
                 value=max(d.lateness_s for d in stream.dumps),
-            )  # fmt: skip
+            )

@@ -57,10 +57,17 @@ def of_output(
         if len(found["samples"]) != WORKLOADS * options["samples"]:
             raise ValueError(f"{len(found['samples'])} samples")
         return _benchmark.row(
-            "shutdown", name=NAME, options=options, version=version, command_line=command_line,
-            started=here["started"], ranks=int(here["ranks"]), nodes=len(here["nodes"]),
-            directory=here["directory"], rates=rates,
-        )  # fmt: skip
+            "shutdown",
+            name=NAME,
+            options=options,
+            version=version,
+            command_line=command_line,
+            started=here["started"],
+            ranks=int(here["ranks"]),
+            nodes=len(here["nodes"]),
+            directory=here["directory"],
+            rates=rates,
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnderstudyError(
             f"{path}: expected the measurement of a shutdown: {type(error).__name__}: {error}"
@@ -77,6 +84,10 @@ def _rates(sample: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def samples(measurement: Benchmark) -> Iterator[Sample]:
     for rate in measurement.rates:
         yield Sample(
-            metric=rate.metric, unit=rate.unit, better=LOWER, stream=rate.operation,
-            repetition=rate.repetition, value=rate.value,
-        )  # fmt: skip
+            metric=rate.metric,
+            unit=rate.unit,
+            better=LOWER,
+            stream=rate.operation,
+            repetition=rate.repetition,
+            value=rate.value,
+        )

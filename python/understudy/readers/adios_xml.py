@@ -47,21 +47,30 @@ SUFFIXES = (".xml",)
 STARTS = (b"<",)
 OPTIONS = (
     click.option(
-        "-n", "--ranks", type=click.IntRange(min=1), default=None,
+        "-n",
+        "--ranks",
+        type=click.IntRange(min=1),
+        default=None,
         help="ADIOS: MPI ranks of the workload; default: the cores of the parameters' batch.",
     ),
     click.option(
-        "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
+        "-p",
+        "--parameters",
+        "parameters_file",
+        type=click.Path(path_type=Path),
+        default=None,
         help="ADIOS: parameters with the sizes, from `understudy skel params`; default: "
         "the file next to the descriptor.",
     ),
     SETTINGS,
     click.option(
-        "-a", "--method", default=None,
+        "-a",
+        "--method",
+        default=None,
         help="ADIOS: method, e.g. POSIX, MPI_LUSTRE, MPI_AMR, or adios for the library "
         "itself; default: the method of the descriptor.",
     ),
-)  # fmt: skip
+)
 POINTS = {
     "POSIX": ("posix", "file-per-process"),
     "MPI": ("mpiio", "shared"),
@@ -113,10 +122,14 @@ def read(
         description="Output of an application, from its ADIOS descriptor.",
         ranks=ranks,
         streams=tuple(streams),
-        source=Source(format="adios-config", version="1.13",
-                      reader=f"understudy {__version__}", notes=tuple(notes)),
+        source=Source(
+            format="adios-config",
+            version="1.13",
+            reader=f"understudy {__version__}",
+            notes=tuple(notes),
+        ),
         provenance=_provenance(),
-    )  # fmt: skip
+    )
 
 
 def _check_transforms(made: GroupBlocks) -> None:
@@ -137,9 +150,7 @@ def _parameters(path: Path, found: Descriptor, given: Path | None) -> Parameters
     return parameters.read(given or beside, found)
 
 
-def _tests(
-    found: Descriptor, values: Parameters, method: str | None, ranks: int
-) -> list[Test]:  # fmt: skip
+def _tests(found: Descriptor, values: Parameters, method: str | None, ranks: int) -> list[Test]:
     """A test of each group that has one in the parameters, with the requested method and its
     parameters there, or else with those of the descriptor."""
     tests = {}
@@ -198,9 +209,7 @@ def _stream(
 
 def _stated(text: str) -> dict[str, int]:
     """The method parameters that are whole numbers."""
-    return {
-        key: int(value) for key, value in re.findall(r"(\w+)\s*=\s*(\d+)\s*(?=[;,]|$)", text)
-    }  # fmt: skip
+    return {key: int(value) for key, value in re.findall(r"(\w+)\s*=\s*(\d+)\s*(?=[;,]|$)", text)}
 
 
 def _variables(made: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...], int]:
@@ -220,10 +229,13 @@ def _variables(made: GroupBlocks, keep_names: bool) -> tuple[tuple[Variable, ...
             rule = Decomposition(rule="grid", grid=rule.grid + (1,) * len(parts))
         variables.append(
             Variable(
-                name=name, label=source.name if keep_names else "", type=source.type.workload,
-                shape=shape + parts, decomposition=rule,
+                name=name,
+                label=source.name if keep_names else "",
+                type=source.type.workload,
+                shape=shape + parts,
+                decomposition=rule,
             )
-        )  # fmt: skip
+        )
     return tuple(variables), parted
 
 
@@ -280,14 +292,26 @@ def _even(rows: int, parts: int, place: Integers) -> tuple[Integers, Integers]:
 def _provenance() -> tuple[Provenance, ...]:
     rows = (
         ("/ranks", "assumed", "Requested, or the cores of the batch in the parameters."),
-        ("/streams", "read", "Method, its parameters and the number of steps in the descriptor "
-         "and the parameters."),
-        ("/streams/*/transfer_bytes", "derived",
-         "block_size of the method, else the largest block of a variable: ADIOS buffers the "
-         "output of a process."),
-        ("/streams/*/dumps/*/time_s", "assumed",
-         "A descriptor has no times; one step follows another."),
-        ("/streams/*/dumps/*/variables", "derived",
-         "The dimensions of the descriptor, with the values of the parameters on each rank."),
-    )  # fmt: skip
+        (
+            "/streams",
+            "read",
+            "Method, its parameters and the number of steps in the descriptor and the parameters.",
+        ),
+        (
+            "/streams/*/transfer_bytes",
+            "derived",
+            "block_size of the method, else the largest block of a variable: ADIOS buffers the "
+            "output of a process.",
+        ),
+        (
+            "/streams/*/dumps/*/time_s",
+            "assumed",
+            "A descriptor has no times; one step follows another.",
+        ),
+        (
+            "/streams/*/dumps/*/variables",
+            "derived",
+            "The dimensions of the descriptor, with the values of the parameters on each rank.",
+        ),
+    )
     return tuple(Provenance(path=path, origin=origin, how=how) for path, origin, how in rows)

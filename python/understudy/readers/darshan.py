@@ -35,16 +35,18 @@ SUFFIXES = (".darshan",)
 STARTS = (b"3.", b"\x1f\x8b", b"BZh")  # versions, and logs that are compressed as a whole
 OPTIONS = (
     click.option(
-        "--partial", is_flag=True,
+        "--partial",
+        is_flag=True,
         help="Describe a log whose modules ran out of memory; files opened later are missing.",
     ),
     click.option(
-        "--join-jobs", is_flag=True,
+        "--join-jobs",
+        is_flag=True,
         help="Several Darshan logs: join those of different jobs of one program, such as runs of "
         "a campaign, or processes whose job IDs are process IDs. The time between jobs is left "
         "out.",
     ),
-)  # fmt: skip
+)
 KEPT_BYTES = 31 << 20
 """Once so much memory was allocated and freed, the C library of GNU keeps smaller blocks for the
 next use, instead of asking the kernel for new pages for each."""
@@ -187,9 +189,12 @@ def _describe(
         )
     starts = {"MPIIO": "MPIIO_F_OPEN_START_TIMESTAMP"} if accesses.wrong_starts else {}
     composer = Composer(
-        ranks=ranks, runtime_s=span_s, keep_names=keep_names, starts=starts,
+        ranks=ranks,
+        runtime_s=span_s,
+        keep_names=keep_names,
+        starts=starts,
         floods=[(accesses.templates.names[max(0, f.template)], f) for f in floods.floods],
-    )  # fmt: skip
+    )
     time_steps = TimeSteps(
         runtime_s=span_s,
         ranks=ranks,
@@ -245,13 +250,14 @@ def _of_job(log: Log, how: str) -> tuple[Provenance, Provenance]:
     count = len(log.runs)
     return (
         Provenance(
-            path="/ranks", origin="reconstructed",
+            path="/ranks",
+            origin="reconstructed",
             how=f"processes at the same time in {count} logs, which do not tell their ranks",
         ),
         Provenance(
             path="/runtime_s", origin="derived", how=f"first start and last end of {count} logs"
         ),
-    )  # fmt: skip
+    )
 
 
 def _screened(log: Log, accesses: Accesses) -> list[str]:

@@ -40,19 +40,42 @@ CHUNK = 8  # records that a process reads at a time
 MAX_WORKERS = 16
 # The columns of a run, in order; docs/how-to/keep-records.md tells of each.
 RUN_COLUMNS = {
-    "run": "TEXT", "time": "TEXT", "session": "TEXT", "campaign": "TEXT", "tags": "TEXT",
-    "case": "TEXT", "arm": "TEXT", "round": "INTEGER", "turn": "TEXT",
-    "system": "TEXT", "partition": "TEXT", "environment": "TEXT", "job": "TEXT",
-    "nodes": "INTEGER", "ranks": "INTEGER", "producer": "TEXT", "workload": "TEXT",
-    "workload_sha256": "TEXT", "method": "TEXT", "condition": "TEXT",
-    "failed": "INTEGER", "failure": "TEXT", "seconds": "REAL", "canary": "TEXT",
-}  # fmt: skip
+    "run": "TEXT",
+    "time": "TEXT",
+    "session": "TEXT",
+    "campaign": "TEXT",
+    "tags": "TEXT",
+    "case": "TEXT",
+    "arm": "TEXT",
+    "round": "INTEGER",
+    "turn": "TEXT",
+    "system": "TEXT",
+    "partition": "TEXT",
+    "environment": "TEXT",
+    "job": "TEXT",
+    "nodes": "INTEGER",
+    "ranks": "INTEGER",
+    "producer": "TEXT",
+    "workload": "TEXT",
+    "workload_sha256": "TEXT",
+    "method": "TEXT",
+    "condition": "TEXT",
+    "failed": "INTEGER",
+    "failure": "TEXT",
+    "seconds": "REAL",
+    "canary": "TEXT",
+}
 # What the records of one session have in common, or not.
 SHARED = ("session", "campaign", "turn", "tags", "system", "partition")
 SAMPLE_COLUMNS = {
-    "metric": "TEXT", "unit": "TEXT", "better": "TEXT", "stream": "TEXT",
-    "repetition": "INTEGER", "position": "INTEGER", "value": "REAL",
-}  # fmt: skip
+    "metric": "TEXT",
+    "unit": "TEXT",
+    "better": "TEXT",
+    "stream": "TEXT",
+    "repetition": "INTEGER",
+    "position": "INTEGER",
+    "value": "REAL",
+}
 
 
 def _names(columns: Iterable[str]) -> str:
@@ -237,8 +260,9 @@ class Index:
             return {}, set()
         rows = self.connection.execute(
             f"SELECT {_names(SHARED)}, time FROM files WHERE error IS NULL "
-            "AND substr(file, 1, ?) = ?", (len(folder) + 1, f"{folder}/"),
-        ).fetchall()  # fmt: skip
+            "AND substr(file, 1, ?) = ?",
+            (len(folder) + 1, f"{folder}/"),
+        ).fetchall()
         if not rows:
             return {} if "~" in folder else {"session": folder}, set()
         *columns, times = zip(*rows, strict=True)
@@ -252,9 +276,12 @@ class Index:
         return found
 
     def select(
-        self, columns: Sequence[str], where: str = "1", values: Sequence[Any] = (),
+        self,
+        columns: Sequence[str],
+        where: str = "1",
+        values: Sequence[Any] = (),
         copies: bool = False,
-    ) -> Iterator[Any]:  # fmt: skip
+    ) -> Iterator[Any]:
         """Rows of runs, by time; `where` is SQL of ours on their columns, with ? for `values`.
         `copies`: all files of a run instead of the one that counts."""
         of = "(SELECT * FROM files WHERE error IS NULL)" if copies else "runs"
@@ -287,9 +314,12 @@ def _read(path: Path) -> _Rows:
     text = schema.canonical(runs.condition(run))
     digest = hashlib.sha256(text.encode()).hexdigest()
     return _Rows(
-        path=path, key=producers.key(run), run=_run_row(run, digest), condition=(digest, text),
+        path=path,
+        key=producers.key(run),
+        run=_run_row(run, digest),
+        condition=(digest, text),
         samples=tuple(_sample_rows(run)),
-    )  # fmt: skip
+    )
 
 
 def _read_all(paths: Sequence[Path]) -> Iterator[_Rows]:
@@ -308,15 +338,31 @@ def _read_all(paths: Sequence[Path]) -> Iterator[_Rows]:
 def _run_row(run: Run, condition: str) -> tuple[Any, ...]:
     identity, place, producer, failure = run.identity, run.place, run.producer, _failure(run)
     return (
-        identity.id, identity.time, identity.session, identity.campaign,
-        json.dumps(identity.tags, ensure_ascii=False), identity.case, identity.arm,
-        identity.round, identity.turn, place.system, place.partition, place.environment,
-        place.job_id, len(place.nodes) or None, _ranks(run), producer.name,
+        identity.id,
+        identity.time,
+        identity.session,
+        identity.campaign,
+        json.dumps(identity.tags, ensure_ascii=False),
+        identity.case,
+        identity.arm,
+        identity.round,
+        identity.turn,
+        place.system,
+        place.partition,
+        place.environment,
+        place.job_id,
+        len(place.nodes) or None,
+        _ranks(run),
+        producer.name,
         producer.workload and producer.workload.name,
-        producer.workload and producer.workload.sha256, _text(producer.options.get("method")),
-        condition, int(failure is not None), failure, _seconds(run),
+        producer.workload and producer.workload.sha256,
+        _text(producer.options.get("method")),
+        condition,
+        int(failure is not None),
+        failure,
+        _seconds(run),
         json.dumps(run.canary, ensure_ascii=False) if run.canary else None,
-    )  # fmt: skip
+    )
 
 
 def _text(value: Any) -> str | None:

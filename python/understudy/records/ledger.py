@@ -150,8 +150,11 @@ def audit(of: Path) -> Audit | None:
         Fault(file=name, what="is not in the ledger") for name in sorted(there - known.keys())
     ]
     return Audit(
-        head=previous, records=len(known), faults=tuple(faults), heads=frozenset(heads),
-    )  # fmt: skip
+        head=previous,
+        records=len(known),
+        faults=tuple(faults),
+        heads=frozenset(heads),
+    )
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
@@ -159,10 +162,15 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
         row = json.loads(line)
     except ValueError:
         row = None
-    if not isinstance(row, dict) or set(row) != set(KEYS) or row["action"] not in ACTIONS or not (
-        isinstance(row["file"], str)
-        and all(row[key] is None or isinstance(row[key], str) for key in KEYS)
-    ):  # fmt: skip
+    if (
+        not isinstance(row, dict)
+        or set(row) != set(KEYS)
+        or row["action"] not in ACTIONS
+        or not (
+            isinstance(row["file"], str)
+            and all(row[key] is None or isinstance(row[key], str) for key in KEYS)
+        )
+    ):
         raise UnderstudyError(f"{where}: expected an object with {', '.join(KEYS)}")
     return row
 

@@ -49,9 +49,11 @@ class Accuracy(Interleaved):
         if self.application_program is None:
             return [self._arm(SKELETON, SKELETON)]
         return [
-            self._arm(APPLICATION, APPLICATION), self._arm(SKELETON, SKELETON),
-            self._arm(SKELETON, CONTROLS[SKELETON]), self._arm(APPLICATION, CONTROLS[APPLICATION]),
-        ]  # fmt: skip
+            self._arm(APPLICATION, APPLICATION),
+            self._arm(SKELETON, SKELETON),
+            self._arm(SKELETON, CONTROLS[SKELETON]),
+            self._arm(APPLICATION, CONTROLS[APPLICATION]),
+        ]
 
     def _arm(self, producer: str, name: str) -> Arm:
         program = self.skeleton_program if producer == SKELETON else self.application_program

@@ -162,9 +162,11 @@ class Ior(Benchmark):
 
     def measured(self, run: PlannedRun, started: str) -> dict[str, Any]:
         return ior.of_summary(
-            self._staged(run.folder / "summary.json"), name=self.name_of_case, started=started,
+            self._staged(run.folder / "summary.json"),
+            name=self.name_of_case,
+            started=started,
             command_line=shlex.split(run.command),
-        )  # fmt: skip
+        )
 
     def faults_of(self, arm: Arm, measured: Any) -> Iterator[str]:
         yield from super().faults_of(arm, measured)
@@ -175,9 +177,13 @@ class Ior(Benchmark):
     def bandwidths(self) -> None:
         for operation in self.operations:
             self.promise(
-                f"{operation}_bandwidth", "MiB/s", self._median, "bandwidth_bytes_per_s",
-                operation, 1 / MIB,
-            )  # fmt: skip
+                f"{operation}_bandwidth",
+                "MiB/s",
+                self._median,
+                "bandwidth_bytes_per_s",
+                operation,
+                1 / MIB,
+            )
 
         # First open to last close of any rank, as the evaluation of Darshan 3.0.0 takes it.
         self.measure("write_time", "s", self._median, "total_s", "write")
@@ -217,11 +223,13 @@ class Mdtest(Benchmark):
 
     def measured(self, run: PlannedRun, started: str) -> dict[str, Any]:
         return mdtest.of_output(
-            self._staged(run.folder / PRINTED), name=self.name_of_case,
+            self._staged(run.folder / PRINTED),
+            name=self.name_of_case,
             options={"case": self.cases[self.case], "files_per_rank": self.files},
-            directory=str(self.current_partition.extras["scratch"]), started=started,
+            directory=str(self.current_partition.extras["scratch"]),
+            started=started,
             command_line=shlex.split(run.command),
-        )  # fmt: skip
+        )
 
     @run_before("performance")
     def rates(self) -> None:

@@ -39,32 +39,47 @@ OPERATIONS = {CREATE: "File creation", STAT: "File stat", REMOVE: "File removal"
 def workload(ranks: int) -> Workload:
     """The pattern of IOR and mdtest as one workload: a file for each rank, then empty files."""
     common: dict[str, Any] = {
-        "operation": "write", "files": "new", "layout": "file-per-process", "method": "posix",
+        "operation": "write",
+        "files": "new",
+        "layout": "file-per-process",
+        "method": "posix",
         "transfer_bytes": TRANSFER_BYTES,
-    }  # fmt: skip
+    }
     block = Variable(name="block", type="byte", shape=(ranks * BLOCK_BYTES,))
     data = Stream(
         name=DATA, role="checkpoint", dumps=(Dump(time_s=0, variables=(block,)),), **common
     )
     metadata = [
         Stream(
-            name=name, role="output", **common,
-            dumps=(Dump(time_s=0, operations=tuple(
-                Operation(operation=one, runs=((ranks, FILES),)) for one in needed
-            )),),
+            name=name,
+            role="output",
+            **common,
+            dumps=(
+                Dump(
+                    time_s=0,
+                    operations=tuple(
+                        Operation(operation=one, runs=((ranks, FILES),)) for one in needed
+                    ),
+                ),
+            ),
         )
         for name, needed in (
-            (CREATE, (CREATE,)), (STAT, (CREATE, STAT)), (REMOVE, (CREATE, REMOVE)),
+            (CREATE, (CREATE,)),
+            (STAT, (CREATE, STAT)),
+            (REMOVE, (CREATE, REMOVE)),
         )
-    ]  # fmt: skip
+    ]
     return Workload(
-        name="canary", description="As IOR -F and mdtest -u -F.", ranks=ranks,
-        streams=(data, *metadata), source=Source(format="hand"),
+        name="canary",
+        description="As IOR -F and mdtest -u -F.",
+        ranks=ranks,
+        streams=(data, *metadata),
+        source=Source(format="hand"),
         provenance=tuple(
             Provenance(path=path, origin="assumed", how="pattern of IOR and mdtest")
             for path in ("/ranks", "/runtime_s", "/streams")
         ),
-    )  # fmt: skip
+    )
 
 
 def limit_s(ranks: int, bytes_per_s: float) -> int:
@@ -104,8 +119,12 @@ def read(stage: Path) -> list[dict[str, Any]]:
 
 def _read(folder: Path, when: str) -> dict[str, Any]:
     made: dict[str, Any] = {
-        "when": when, "program": "ior, mdtest", "note": None, "failure": None, "rates": [],
-    }  # fmt: skip
+        "when": when,
+        "program": "ior, mdtest",
+        "note": None,
+        "failure": None,
+        "rates": [],
+    }
     try:
         if not folder.is_dir():
             raise UnderstudyError("it did not run")
@@ -128,9 +147,13 @@ def _of_benchmarks(folder: Path) -> Iterator[dict[str, Any]]:
     """Bandwidths and rates; the times of IOR's phases are left out."""
     row = ior.of_summary(folder / "ior.json", name="canary", started="", command_line=())
     also = mdtest.of_output(
-        folder / "mdtest.out", name="canary", options={}, directory="", started="",
+        folder / "mdtest.out",
+        name="canary",
+        options={},
+        directory="",
+        started="",
         command_line=(),
-    )  # fmt: skip
+    )
     for rate in map(lambda r: Rate(**r), [*row["rates"], *also["rates"]]):
         if rate.metric in ("bandwidth_bytes_per_s", "rate_per_s"):
             yield _rate(rate.operation, rate.metric, rate.unit, rate.value)

@@ -216,9 +216,11 @@ class Overhead(Observed):
 
     def measured(self, run: PlannedRun, started: str) -> dict[str, Any]:
         row = ior.of_summary(
-            self._staged(run.folder / "summary.json"), name=self.name_of_case, started=started,
+            self._staged(run.folder / "summary.json"),
+            name=self.name_of_case,
+            started=started,
             command_line=shlex.split(run.command),
-        )  # fmt: skip
+        )
         if run.arm.startswith(UNDER):
             row["options"][overhead.DARSHAN] = self._version(run)
         return row
@@ -324,8 +326,13 @@ def _pattern(ranks: int, block_bytes: int) -> Workload:
         ranks=ranks,
         streams=(
             Stream(
-                name="write", role="checkpoint", operation="write", files="new",
-                layout="file-per-process", method="mpiio", transfer_bytes=TRANSFER_BYTES,
+                name="write",
+                role="checkpoint",
+                operation="write",
+                files="new",
+                layout="file-per-process",
+                method="mpiio",
+                transfer_bytes=TRANSFER_BYTES,
                 dumps=(Dump(time_s=0, variables=(data,)),),
             ),
         ),
@@ -334,7 +341,7 @@ def _pattern(ranks: int, block_bytes: int) -> Workload:
             Provenance(path=path, origin="assumed", how=how)
             for path in ("/ranks", "/runtime_s", "/streams")
         ),
-    )  # fmt: skip
+    )
 
 
 class Operations(Observed):
@@ -430,9 +437,13 @@ class Operations(Observed):
             if run.round == 0 and few.is_file() and many.is_file():
                 instructions = profile.added(few, many)
         return profile.of_player(
-            self._staged(run.folder / "player.json"), name=self.name_of_case, version=version,
-            started=started, command_line=shlex.split(run.command), instructions=instructions,
-        )  # fmt: skip
+            self._staged(run.folder / "player.json"),
+            name=self.name_of_case,
+            version=version,
+            started=started,
+            command_line=shlex.split(run.command),
+            instructions=instructions,
+        )
 
     def _version(self, run: PlannedRun) -> str:
         """Of Darshan, from the log of a run; an UnderstudyError if it did not see each file."""
@@ -544,7 +555,7 @@ class Shutdown(Observed):
                 shutdown.ARCHIVED_BYTES: _archived(self._staged(run.folder / ARCHIVED)),
                 **{name: {"shared": value} for name, value in _sizes(log)},
             },
-        )  # fmt: skip
+        )
 
     def _rows(self) -> list[shutdown.Row]:
         return shutdown.rows(self.recorded(run) for run in self.planned_runs)

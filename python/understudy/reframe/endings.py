@@ -44,8 +44,11 @@ _KILLED_BY_TORQUE = {"-11": "TIMEOUT", "-29": "TIMEOUT", "271": "CANCELLED", "26
 
 # By scheduler: a job of a failed node must not start again and pass as if nothing had happened.
 NO_REQUEUE = {
-    "slurm": ["--no-requeue"], "squeue": ["--no-requeue"], "torque": ["-r n"], "pbs": ["-r n"],
-}  # fmt: skip
+    "slurm": ["--no-requeue"],
+    "squeue": ["--no-requeue"],
+    "torque": ["-r n"],
+    "pbs": ["-r n"],
+}
 # By launcher: the other ranks of one that was killed must not wait for ever.
 KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 

@@ -137,10 +137,11 @@ def unknown_hints(result: Played, asked: Asked) -> list[str]:
         for row in result.striping
     ]
     return [
-        key for key in asked.hints
+        key
+        for key in asked.hints
         if key not in asked.optional_hints
         and any(told and applied is not None and key not in applied for told, applied in rows)
-    ]  # fmt: skip
+    ]
 
 
 def _layout_faults(result: Played, asked: Asked) -> Iterator[str]:

@@ -19,9 +19,13 @@ from understudy.units import parse_size
 
 # What a variable or parameter takes, by the name of its type.
 VALUES = {
-    "Bool": "true or false", "int": "an integer", "float": "a number", "str": "text",
-    "Duration": "a time such as 90s, 10m or 1h30m", "Size": "bytes, such as 4194304, 4MiB or 4MB",
-}  # fmt: skip
+    "Bool": "true or false",
+    "int": "an integer",
+    "float": "a number",
+    "str": "text",
+    "Duration": "a time such as 90s, 10m or 1h30m",
+    "Size": "bytes, such as 4194304, 4MiB or 4MB",
+}
 
 
 class Size(int):

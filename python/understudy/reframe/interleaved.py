@@ -79,9 +79,12 @@ class Interleaved(Placed):
     def run_of(self, arm: Arm, round_: int) -> PlannedRun:
         folder = Path(arm.name) / f"{round_:0{len(str(self.rounds - 1))}d}"
         return PlannedRun(
-            folder=folder, producer=arm.producer, arm=arm.name, round=round_,
+            folder=folder,
+            producer=arm.producer,
+            arm=arm.name,
+            round=round_,
             command=self.command(arm, f"$dir/{arm.name}", str(folder / MEASUREMENT_FILE)),
-        )  # fmt: skip
+        )
 
     @property
     def programs(self) -> Sequence[str]:

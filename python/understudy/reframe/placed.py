@@ -442,11 +442,15 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
             failures |= {run.folder: failed for run in started}
         for run in started:
             made = recording.write(
-                Path(self.stagedir), run, place=self._place(), identity=self._identity(),
+                Path(self.stagedir),
+                run,
+                place=self._place(),
+                identity=self._identity(),
                 asked=dict(self.asked_layout()),
                 exit_status=status if run is started[-1] else 0,
-                failure=failures.get(run.folder), canary=self._canary(),
-            )  # fmt: skip
+                failure=failures.get(run.folder),
+                canary=self._canary(),
+            )
             session.note_record(self)
             if any(promises.values(made)):
                 self.condition = promises.condition(made)
@@ -459,9 +463,10 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
         """Keep records of the runs of a job that was to be started, and of which no more is
         known."""
         place = Place(
-            system=self.current_system.name, partition=self.current_partition.name,
+            system=self.current_system.name,
+            partition=self.current_partition.name,
             environment=self.current_environ.name,
-        )  # fmt: skip
+        )
         for run in self.planned_runs:
             store.keep(recording.lost(run, place, self._identity(), failure))
 

@@ -209,8 +209,11 @@ class Played(Placed):
 
     @run_after("init")
     def check_numbers(self) -> None:
-        lowest = {"repetitions": (1, "at least 1"), "transfer_bytes": (1, "at least 1B"),
-                  "time_scale": (0, "a number of at least 0")}  # fmt: skip
+        lowest = {
+            "repetitions": (1, "at least 1"),
+            "transfer_bytes": (1, "at least 1B"),
+            "time_scale": (0, "a number of at least 0"),
+        }
         for name, (least, words) in lowest.items():
             value = getattr(self, name)
             if not given.number(value, least):

@@ -47,9 +47,16 @@ class PlannedRun:
 
 
 def write(
-    stage: Path, run: PlannedRun, *, place: Place, identity: Identity, asked: dict[str, Any],
-    exit_status: int | None, failure: str | None, canary: Sequence[dict[str, Any]] = (),
-) -> Run:  # fmt: skip
+    stage: Path,
+    run: PlannedRun,
+    *,
+    place: Place,
+    identity: Identity,
+    asked: dict[str, Any],
+    exit_status: int | None,
+    failure: str | None,
+    canary: Sequence[dict[str, Any]] = (),
+) -> Run:
     """Write the record of a run that was started in the job directory `stage`, and keep a copy of
     it in the folder of the site, where later sessions do not replace it: see `records.store`.
     """
@@ -70,9 +77,7 @@ def write(
     memory_bytes = _node_memory(stage)
     if memory_bytes and made.measurement is not None and (measured := producers.measured(made)):
         served = list(cache.may_serve(measured, memory_bytes))
-        made = replace(
-            made, cache={"node_memory_bytes": memory_bytes, "may_serve": served}
-        )  # fmt: skip
+        made = replace(made, cache={"node_memory_bytes": memory_bytes, "may_serve": served})
     if lock := spack.lock(place.environment or ""):
         sha256 = spack.keep(lock, store.session_folder(made))
         made = replace(made, software=replace(made.software, spack_lock=sha256))
@@ -84,10 +89,16 @@ def write(
 def lost(run: PlannedRun, place: Place, identity: Identity, failure: str) -> Run:
     """The record of a run of which nothing is known but that it was to be started."""
     return producers.record(
-        run.measurement, place=place, identity=replace(identity, arm=run.arm, round=run.round),
-        exit_status=None, failure=failure, producer=run.producer, options=dict(run.options),
-        command_line=shlex.split(run.command), row={},
-    )  # fmt: skip
+        run.measurement,
+        place=place,
+        identity=replace(identity, arm=run.arm, round=run.round),
+        exit_status=None,
+        failure=failure,
+        producer=run.producer,
+        options=dict(run.options),
+        command_line=shlex.split(run.command),
+        row={},
+    )
 
 
 def from_cache(found: Iterable[Run]) -> list[str]:

@@ -215,8 +215,10 @@ def _keep_lost() -> None:
     for check in _progress.interrupted.values():
         if keep := getattr(check, "keep_lost_runs", None):
             with _told():
-                keep("the case ended before its results could be read, as where a job cannot be "
-                     "submitted; the output of ReFrame says why")  # fmt: skip
+                keep(
+                    "the case ended before its results could be read, as where a job cannot be "
+                    "submitted; the output of ReFrame says why"
+                )
 
 
 def _keep_unrecorded(runner: Any) -> None:

@@ -56,9 +56,10 @@ SAMPLES, LISTING = "samples.txt", "listing.txt"
 def names() -> list[str]:
     """The descriptors in traces/ that have parameters beside them."""
     return sorted(
-        path.stem for path in where("traces").glob("*.xml")
+        path.stem
+        for path in where("traces").glob("*.xml")
         if path.with_name(Names(application=path.stem).parameters).exists()
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -156,8 +157,10 @@ class SkeletonAccuracy(Accuracy):
         usual = RANKS_PER_AGGREGATOR[0]
         has = any(
             AGGREGATORS in test.method_parameters
-            for name in names() for test in _tests(name) if test.method == self.method
-        )  # fmt: skip
+            for name in names()
+            for test in _tests(name)
+            if test.method == self.method
+        )
         self.aggregators = max(1, self.ranks // self.ranks_per_aggregator) if has else 0
         again = self.ranks_per_aggregator != usual
         if again and (not has or self.aggregators == max(1, self.ranks // usual)):
@@ -283,18 +286,26 @@ class SkeletonAccuracy(Accuracy):
     @property
     def title(self) -> str:
         return " ".join(
-            [self.application, self.method, *([self._parameters()] if self.aggregators else []),
-             f"{self.ranks} ranks"]
-        )  # fmt: skip
+            [
+                self.application,
+                self.method,
+                *([self._parameters()] if self.aggregators else []),
+                f"{self.ranks} ranks",
+            ]
+        )
 
     def _asked(self, kind: str, repetitions: int) -> AskedProgram:
         return AskedProgram(
-            kind=kind, group=self._group, method=self.method,
-            parameters=self._parameters() or None, steps=1, repetitions=repetitions,
+            kind=kind,
+            group=self._group,
+            method=self.method,
+            parameters=self._parameters() or None,
+            steps=1,
+            repetitions=repetitions,
             process_bytes=tuple(int(n) for n in self.expected.bytes),
             file_system=self.current_partition.extras[TYPE],
             transformed=self.expected.transformed,
-        )  # fmt: skip
+        )
 
     def faults_of(self, arm: Arm, measured: Any) -> Iterator[str]:
         return program_faults(measured, self._asked(arm.producer, self.repetitions))

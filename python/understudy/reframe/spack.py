@@ -47,8 +47,10 @@ def adopt(system: dict[str, Any]) -> list[dict[str, Any]]:
         partition["prepare_cmds"] += [f'export PATH="{view(folder / name)}/bin:$PATH"']
         partition["extras"][NEEDS] = [*partition["extras"][NEEDS], "spack"]
         made[name] = {
-            "name": PREFIX + name, "target_systems": [system["name"]], "features": [MPI, SPACK],
-        }  # fmt: skip
+            "name": PREFIX + name,
+            "target_systems": [system["name"]],
+            "features": [MPI, SPACK],
+        }
     return list(made.values())
 
 

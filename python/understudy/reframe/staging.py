@@ -61,8 +61,10 @@ def _take_directories() -> None:
         here.site_config.add_sticky_option(f"systems/{name}", own)
     print(
         f"understudy: another session uses {stage}; this one uses {stage.name}{end} and "
-        f"{output.name}{end} beside it", file=sys.stderr, flush=True,
-    )  # fmt: skip
+        f"{output.name}{end} beside it",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _locked(folder: Path) -> bool:
@@ -85,8 +87,9 @@ def _locked(folder: Path) -> bool:
 def quote_paths() -> None:
     """From now on, jobs start in directories with spaces in their paths, too."""
     for scheduler, name, quoted in (
-        (LocalJobScheduler, "submit", _submit), (PbsJobScheduler, "emit_preamble", _preamble),
-    ):  # fmt: skip
+        (LocalJobScheduler, "submit", _submit),
+        (PbsJobScheduler, "emit_preamble", _preamble),
+    ):
         real = getattr(scheduler, name)
         if not hasattr(real, "__wrapped__"):
             setattr(scheduler, name, wraps(real)(quoted(real)))

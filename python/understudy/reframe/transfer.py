@@ -217,11 +217,15 @@ class TransferAccuracy(Interleaved):
 
     def _asked(self) -> Asked:
         return Asked(
-            workload=self.described, workload_sha256=self.workload_sha256, method=None,
-            options={"transfer_bytes": None, "collective": None}, repetitions=1,
-            time_scale=self.time_scale, verify=False,
+            workload=self.described,
+            workload_sha256=self.workload_sha256,
+            method=None,
+            options={"transfer_bytes": None, "collective": None},
+            repetitions=1,
+            time_scale=self.time_scale,
+            verify=False,
             file_system=self.current_partition.extras[TYPE],
-        )  # fmt: skip
+        )
 
     # -- what it says ----------------------------------------------------------------------------
 
@@ -287,9 +291,10 @@ def _described(case: cases.Application) -> Workload:
 def _spans(original: Observation, seen: Observation) -> Iterator[Spans]:
     """Of files that are written and closed in each dump: others stay open between dumps."""
     dumps_of = {
-        s.stream.name: s.stream.dump_count for s in original.streams
+        s.stream.name: s.stream.dump_count
+        for s in original.streams
         if s.stream.operation == "write" and s.stream.files != "append"
-    }  # fmt: skip
+    }
     names = [one.stands_for or one.stream.name for one in seen.streams]
     for name, one in zip(names, seen.streams, strict=True):
         durations = [d.duration_s for d in one.stream.expanded()]

@@ -92,21 +92,38 @@ def document(verdict: Verdict) -> dict[str, Any]:
 def _mark(finding: Finding) -> dict[str, Any]:
     mark = finding.mark
     return {
-        "name": mark.name, "source": mark.source, "metric": mark.metric, "unit": mark.of.unit,
-        mark.of.limit: mark.limit, "of": mark.selection, "verdict": finding.state,
-        "why": finding.why, "value": _finite(finding.value), "low": _finite(finding.low),
-        "high": _finite(finding.high), "nights": finding.nights, "failed": finding.failed,
-        "served": finding.served, "warning": finding.warning or None,
-        "workload_sha256": finding.pinned, "left_out": list(finding.left_out),
+        "name": mark.name,
+        "source": mark.source,
+        "metric": mark.metric,
+        "unit": mark.of.unit,
+        mark.of.limit: mark.limit,
+        "of": mark.selection,
+        "verdict": finding.state,
+        "why": finding.why,
+        "value": _finite(finding.value),
+        "low": _finite(finding.low),
+        "high": _finite(finding.high),
+        "nights": finding.nights,
+        "failed": finding.failed,
+        "served": finding.served,
+        "warning": finding.warning or None,
+        "workload_sha256": finding.pinned,
+        "left_out": list(finding.left_out),
         "missing_sessions": list(finding.missing),
         "runs": [
-            {"id": row.run.identity.id, "time": row.run.identity.time, "session": row.session,
-             "night": row.night,
-             "condition": runs.short_hash(runs.condition(row.run)), "values": list(row.values),
-             "failure": row.failure, "served": row.served}
+            {
+                "id": row.run.identity.id,
+                "time": row.run.identity.time,
+                "session": row.session,
+                "night": row.night,
+                "condition": runs.short_hash(runs.condition(row.run)),
+                "values": list(row.values),
+                "failure": row.failure,
+                "served": row.served,
+            }
             for row in finding.rows
         ],
-    }  # fmt: skip
+    }
 
 
 def _finite(value: float | None) -> float | None:

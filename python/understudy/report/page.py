@@ -162,9 +162,12 @@ def render(
     filters = _filters(found)
     made = environment()
     made.filters |= {
-        "layout": _layout, "sizes": _sizes, "interval": _interval, "estimate": _estimate,
+        "layout": _layout,
+        "sizes": _sizes,
+        "interval": _interval,
+        "estimate": _estimate,
         "figure": _figure,
-    }  # fmt: skip
+    }
     runs = [run for case in cases for condition in case.conditions for run in condition.runs]
     paths = [*(run.path for run in runs), *(run.path for run in failed)]
     root = os.path.commonpath([path.parent for path in paths]) if paths else ""
@@ -236,9 +239,13 @@ def _picture(
         return []
     anchor = f"{case.key}-{drawer.name}"
     picture = Picture(
-        name=drawer.name, anchor=anchor, title=drawer.title, caption=drawer.caption,
-        svg=Markup(drawn.svg), csv=f"data:text/csv;charset=utf-8,{quote(drawn.csv, safe=_PLAIN)}",
-    )  # fmt: skip
+        name=drawer.name,
+        anchor=anchor,
+        title=drawer.title,
+        caption=drawer.caption,
+        svg=Markup(drawn.svg),
+        csv=f"data:text/csv;charset=utf-8,{quote(drawn.csv, safe=_PLAIN)}",
+    )
     return [picture]
 
 
@@ -311,14 +318,16 @@ def _dump_rows(case: Case) -> list[DumpRow]:
             ]
             rows.append(
                 DumpRow(
-                    stream=name, dump=index, moved=moved,
+                    stream=name,
+                    dump=index,
+                    moved=moved,
                     time_s=original.time_s if original else None,
                     duration_s=original.duration_s if original else None,
                     described_bytes=every[0].described_bytes,
                     error=metrics.worst(metrics.dump_error(d, s) for s, d in played),
                     bandwidths=[s.median if s else None for s in speeds],
                 )
-            )  # fmt: skip
+            )
     return rows
 
 

@@ -38,9 +38,12 @@ def write(html: Path, path: Path, time: str) -> None:
     with tempfile.TemporaryDirectory(prefix="understudy-pdf-") as home:
         printed = Path(home) / "page.pdf"
         command = [
-            program, *arguments(home), "--no-pdf-header-footer", f"--print-to-pdf={printed}",
+            program,
+            *arguments(home),
+            "--no-pdf-header-footer",
+            f"--print-to-pdf={printed}",
             html.resolve().as_uri(),
-        ]  # fmt: skip
+        ]
         try:
             subprocess.run(command, capture_output=True, timeout=PRINT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -53,6 +56,4 @@ def write(html: Path, path: Path, time: str) -> None:
 def _dated(data: bytes, time: str) -> bytes:
     """With another time in as many bytes: offsets in the file stay true."""
     stamp = "".join(re.findall("[0-9]", time))[:14].encode()
-    return re.sub(
-        rb"(/(?:CreationDate|ModDate) \(D:)[0-9]{14}", lambda m: m[1] + stamp, data
-    )  # fmt: skip
+    return re.sub(rb"(/(?:CreationDate|ModDate) \(D:)[0-9]{14}", lambda m: m[1] + stamp, data)

@@ -19,9 +19,14 @@ def environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     made.filters |= {
-        "size": units.size, "exact": units.exact, "rate": units.rate, "seconds": units.seconds,
-        "percent": units.percent, "share": units.share, "breakable": breakable,
-    }  # fmt: skip
+        "size": units.size,
+        "exact": units.exact,
+        "rate": units.rate,
+        "seconds": units.seconds,
+        "percent": units.percent,
+        "share": units.share,
+        "breakable": breakable,
+    }
     return made
 
 

@@ -56,15 +56,26 @@ def render(system: str, found: Trend) -> str:
     """The HTML; text from records is escaped."""
     made = environment()
     made.filters |= {
-        "change": change, "drift": drift, "day": day, "drawing": draw, "outliers": outliers,
+        "change": change,
+        "drift": drift,
+        "day": day,
+        "drawing": draw,
+        "outliers": outliers,
         "value": units_of,
-    }  # fmt: skip
+    }
     text = made.get_template("trend.html").render(
-        system=system, trend=found, summary=summary(found), upgrades=upgrades(found.upgrades),
-        failures=failures(found.failures), colours=colours.TREND_COLOURS,
-        role_colours=colours.ROLE_COLOURS, version=__version__, height=HEIGHT, top=TOP,
+        system=system,
+        trend=found,
+        summary=summary(found),
+        upgrades=upgrades(found.upgrades),
+        failures=failures(found.failures),
+        colours=colours.TREND_COLOURS,
+        role_colours=colours.ROLE_COLOURS,
+        version=__version__,
+        height=HEIGHT,
+        top=TOP,
         bottom=BOTTOM,
-    )  # fmt: skip
+    )
     return printable(text)
 
 
@@ -105,9 +116,11 @@ def change(step: Step, figure: Figure) -> str:
     """By how much, between which days, from and to which level, and the upgrades in between."""
     before, after = _days(step.before, step.time)
     with_ = "; ".join(
-        what for upgrade in figure.upgrades for what in upgrade.what
+        what
+        for upgrade in figure.upgrades
+        for what in upgrade.what
         if upgrade.time > step.before and upgrade.before < step.time
-    )  # fmt: skip
+    )
     return (
         f"{_percent(step.ratio)} between {before} and {after}, "
         f"{_pair(step.low, step.high, figure.series.unit)}{f'; upgrade: {with_}' * bool(with_)}"
@@ -173,13 +186,18 @@ def draw(figure: Figure) -> Drawing:
 
     starts = [0, *figure.fit.points, len(seconds)]
     joints = [
-        pair for begin, end in pairwise(starts)
+        pair
+        for begin, end in pairwise(starts)
         for pair in (pairwise(range(begin, end)) if figure.fit.slope else [(begin, end - 1)])
-    ]  # fmt: skip
+    ]
     return Drawing(
         sessions=tuple(
-            Mark(x=x(at), y=y(value), outlier=i in figure.fit.outliers,
-                 text=f"{_minute(time)}: {units_of(value, series.unit)}")
+            Mark(
+                x=x(at),
+                y=y(value),
+                outlier=i in figure.fit.outliers,
+                text=f"{_minute(time)}: {units_of(value, series.unit)}",
+            )
             for i, (at, time, value) in enumerate(
                 zip(seconds, series.times, figure.values, strict=True)
             )
@@ -189,13 +207,19 @@ def draw(figure: Figure) -> Drawing:
             for i, j in joints
         ),
         changes=tuple(
-            Span(low=x(_seconds(step.before)), high=x(_seconds(step.time)),
-                 text=change(step, figure))
+            Span(
+                low=x(_seconds(step.before)),
+                high=x(_seconds(step.time)),
+                text=change(step, figure),
+            )
             for step in figure.changes
         ),
         upgrades=tuple(
-            Span(low=x(_seconds(one.before)), high=x(_seconds(one.time)),
-                 text=f"upgrade by {day(one.time)}: {'; '.join(one.what)}")
+            Span(
+                low=x(_seconds(one.before)),
+                high=x(_seconds(one.time)),
+                text=f"upgrade by {day(one.time)}: {'; '.join(one.what)}",
+            )
             for one in figure.upgrades
         ),
         failures=tuple(
@@ -203,8 +227,9 @@ def draw(figure: Figure) -> Drawing:
             for one in figure.failures
         ),
         values=tuple((y(tick * divisor), f"{tick:g}") for tick in ticks),
-        dates=_dates(first, last, x), unit=unit,
-    )  # fmt: skip
+        dates=_dates(first, last, x),
+        unit=unit,
+    )
 
 
 def _dates(

@@ -69,9 +69,10 @@ def of_group(group: Group, parameters: GroupParameters, ranks: int) -> GroupBloc
             raise parameters.fault(name, str(error)) from None
         _check_range(group, parameters, name, values[name])
     written = [
-        v for v in group.variables
+        v
+        for v in group.variables
         if all(parameters.switches[name] == value for name, value in v.when)
-    ]  # fmt: skip
+    ]
     blocks = tuple(_of_variable(group, v, parameters, values, ranks) for v in written)
     return GroupBlocks(group=group, ranks=ranks, blocks=blocks, values=values)
 
@@ -88,9 +89,12 @@ def _check_range(group: Group, parameters: GroupParameters, name: str, value: In
 
 
 def _of_variable(
-    group: Group, variable: Variable, parameters: GroupParameters,
-    values: Mapping[str, Integers], ranks: int,
-) -> Blocks:  # fmt: skip
+    group: Group,
+    variable: Variable,
+    parameters: GroupParameters,
+    values: Mapping[str, Integers],
+    ranks: int,
+) -> Blocks:
     def numbers(tokens: tuple[str, ...]) -> Integers:
         in_order = tuple(reversed(tokens)) if group.language == "Fortran" else tokens
         columns = []

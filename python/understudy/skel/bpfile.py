@@ -90,20 +90,29 @@ def read(path: Path) -> Found:
     builder = _Builder(file=str(path), ranks=ranks, transforms=transforms)
     arrays = [builder.variable(v) for v in fitting]
     group = Group(
-        name=name, element=builder.element("adios-group", name), language="C",
-        communicator="comm", time_index="", stats="", variables=(*builder.added, *arrays),
-        attributes=(), switches=(),
-    )  # fmt: skip
+        name=name,
+        element=builder.element("adios-group", name),
+        language="C",
+        communicator="comm",
+        time_index="",
+        stats="",
+        variables=(*builder.added, *arrays),
+        attributes=(),
+        switches=(),
+    )
     method, words = _method(path, ranks)
-    found = Method(group=name, name=method, parameters=words,
-                   element=builder.element("method", name))  # fmt: skip
+    found = Method(
+        group=name, name=method, parameters=words, element=builder.element("method", name)
+    )
     descriptor = Descriptor(
         file=str(path), language="C", groups=(group,), methods=(found,), buffer_mb=None
     )
     values = GroupParameters(
-        scalars=builder.values, fills={a.name: "rank" for a in group.arrays}, switches={},
+        scalars=builder.values,
+        fills={a.name: "rank" for a in group.arrays},
+        switches={},
         file=str(path),
-    )  # fmt: skip
+    )
     steps = max(v.steps for v in fitting)
     test = Test(group=name, method=method, method_parameters=words, steps=steps)
     batch = Batch(name="replay", cores=ranks, walltime="0:30:00", tests=(test,))
@@ -136,9 +145,13 @@ def _bpls(path: Path) -> str:
             "bpls: not found; it reads BP files and comes with ADIOS (Debian: libadios-bin)"
         )
     done = subprocess.run(
-        [program, "-lD", path.absolute()], capture_output=True, text=True, check=False,
-        encoding="utf-8", errors="surrogateescape",
-    )  # fmt: skip
+        [program, "-lD", path.absolute()],
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise UnderstudyError(f"{path}: not a BP file: {said[0] if said else 'bpls says nothing'}")
@@ -229,11 +242,14 @@ class _Builder:
         shared = bool(first.any()) or self.ranks == 1
         columns = range(len(listed.shape))
         return Variable(
-            name=listed.name, path="", type=kind, element=element,
+            name=listed.name,
+            path="",
+            type=kind,
+            element=element,
             dimensions=tuple(self._token(local[:, d]) for d in columns),
             global_dimensions=tuple(str(n) for n in listed.shape) if shared else (),
             offsets=tuple(self._token(first[:, d]) for d in columns) if shared else (),
-        )  # fmt: skip
+        )
 
     def _token(self, column: Integers) -> str:
         """A number that all ranks share, or the name of a scalar with each rank's."""

@@ -31,9 +31,20 @@ BROKEN_METHODS = {
 LANGUAGES = {"c": "C", "fortran": "Fortran"}
 STATISTICS = ("", "on", "off", "default", "minmax", "full", "no")
 TRANSFORMS = (
-    "none", "identity", "zlib", "bzip2", "szip", "isobar", "aplod", "alacrity", "zfp", "sz",
-    "lz4", "blosc", "mgard",
-)  # fmt: skip
+    "none",
+    "identity",
+    "zlib",
+    "bzip2",
+    "szip",
+    "isobar",
+    "aplod",
+    "alacrity",
+    "zfp",
+    "sz",
+    "lz4",
+    "blosc",
+    "mgard",
+)
 # adios_group_size fails where these would have to know a scalar before it is written.
 NEED_NUMBERS = ("lz4", "blosc")
 MAX_GROUP_BYTES = 200  # file names have at most 255
@@ -190,10 +201,14 @@ def read(path: Path) -> Descriptor:
     for element in root.children:
         _check_top(element, groups)
     return Descriptor(
-        file=str(path), language=language, groups=tuple(groups.values()),
-        methods=_methods(root, groups), buffer_mb=_buffer(root),
-        schema_version=root.get("schema-version"), ignored=tuple(schema.ignored(root)),
-    )  # fmt: skip
+        file=str(path),
+        language=language,
+        groups=tuple(groups.values()),
+        methods=_methods(root, groups),
+        buffer_mb=_buffer(root),
+        schema_version=root.get("schema-version"),
+        ignored=tuple(schema.ignored(root)),
+    )
 
 
 def _language(element: Element, default: str) -> str:
@@ -325,12 +340,17 @@ class _Reader:
         if stats.lower() not in STATISTICS:
             raise self.element.fault(f"stats {stats!r}: expected {', '.join(STATISTICS[1:])}")
         return Group(
-            name=name, element=self.element, language=self.language,
+            name=name,
+            element=self.element,
+            language=self.language,
             communicator=self.element.get("coordination-communicator", "comm"),
-            time_index=self.element.get("time-index"), stats=stats,
-            variables=tuple(self.variables.values()), attributes=tuple(self.attributes.values()),
-            switches=tuple(self.switches), copied=tuple(self.copied),
-        )  # fmt: skip
+            time_index=self.element.get("time-index"),
+            stats=stats,
+            variables=tuple(self.variables.values()),
+            attributes=tuple(self.attributes.values()),
+            switches=tuple(self.switches),
+            copied=tuple(self.copied),
+        )
 
     def _child(self, child: Element) -> None:
         tag = child.tag.lower()
@@ -378,11 +398,17 @@ class _Reader:
                 f"{len(bounds)} dimensions ({', '.join(bounds)}) and {len(offsets)} offsets"
             )
         made = Variable(
-            name=name, path=path, type=self._type(element), element=element,
+            name=name,
+            path=path,
+            type=self._type(element),
+            element=element,
             dimensions=self._names(element, timeless),
-            global_dimensions=self._names(element, bounds), offsets=self._names(element, offsets),
-            over_time=timeless != local, gwrite=element.get("gwrite"), when=tuple(self.open),
-        )  # fmt: skip
+            global_dimensions=self._names(element, bounds),
+            offsets=self._names(element, offsets),
+            over_time=timeless != local,
+            gwrite=element.get("gwrite"),
+            when=tuple(self.open),
+        )
         self._check_transform(made)
         self.variables[name] = made
         self._remember(name)
@@ -457,9 +483,12 @@ class _Reader:
         if full not in self.attributes:
             self._remember(full)
         self.attributes[full] = Attribute(
-            name=name, path=path, type=element.get("type", "string"), value=value,
+            name=name,
+            path=path,
+            type=element.get("type", "string"),
+            value=value,
             variable=variable,
-        )  # fmt: skip
+        )
 
     def _condition(self, element: Element) -> None:
         source = element.need("src")

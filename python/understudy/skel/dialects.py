@@ -205,10 +205,13 @@ def _folded(line: str, maximum: int = 120) -> str:
     if len(line) <= maximum or line.lstrip().startswith("!"):
         return line
     blanks = [
-        i for i, c in enumerate(line[:maximum])
-        if c == " " and line[:i].strip() and line[:i].count('"') % 2 == 0
+        i
+        for i, c in enumerate(line[:maximum])
+        if c == " "
+        and line[:i].strip()
+        and line[:i].count('"') % 2 == 0
         and line[i:].strip() != "&"
-    ]  # fmt: skip
+    ]
     if not blanks:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)

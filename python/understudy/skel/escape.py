@@ -167,10 +167,14 @@ def environment(language: type[Text] | None) -> jinja2.Environment:
         return value if language is None else language.accept(value)
 
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=language is None, finalize=finalize,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=language is None,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
+    )
     made.filters |= FILTERS
     return made
 

@@ -85,9 +85,12 @@ def _rendered(language: type[Text] | None, template: str, **context: object) -> 
     if language is not None:
         made.globals["literal"] = language
     made.globals |= {
-        "optional": xml_attribute, "parts": _parts, "dimensions": _dimensions,
-        "copied": schema.copied, "copied_of_var": schema.COPIED_OF_VAR,
-    }  # fmt: skip
+        "optional": xml_attribute,
+        "parts": _parts,
+        "dimensions": _dimensions,
+        "copied": schema.copied,
+        "copied_of_var": schema.COPIED_OF_VAR,
+    }
     return made.get_template(template).render(**context)
 
 
@@ -123,12 +126,17 @@ def _parts(group: Group) -> Iterator[dict[str, Any]]:
 
 
 def _part(
-    gwrite: str = "", attribute: Attribute | None = None, bounds: Variable | None = None,
+    gwrite: str = "",
+    attribute: Attribute | None = None,
+    bounds: Variable | None = None,
     variables: list[Variable] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     return {
-        "gwrite": gwrite, "attribute": attribute, "bounds": bounds, "variables": variables or [],
-    }  # fmt: skip
+        "gwrite": gwrite,
+        "attribute": attribute,
+        "bounds": bounds,
+        "variables": variables or [],
+    }
 
 
 def _conditions(
@@ -167,11 +175,16 @@ def source(
     names = Names(application=values.application)
     dialect = DIALECTS[language]
     text = _rendered(
-        dialect.language, dialect.template, application=values.application, group=group,
-        config=names.config, test=test, main=identifiers.plain(names.program(group.name)),
+        dialect.language,
+        dialect.template,
+        application=values.application,
+        group=group,
+        config=names.config,
+        test=test,
+        main=identifiers.plain(names.program(group.name)),
         program=f"{values.application}-{group.name}",
         **_Program(group, values.groups[group.name], dialect).parts(),
-    )  # fmt: skip
+    )
     return dialect.folded(text)
 
 
@@ -202,8 +215,11 @@ class _Program:
             "uses_text": any(scalar["text"] for scalar in scalars.values()),
             "uses_data_in_bounds": any("data" in text for text in bounds),
             "switches": [
-                {"macro": self._macro(s.name), "comment": self.dialect.comment(s.source),
-                 "value": int(self.values.switches[s.name])}
+                {
+                    "macro": self._macro(s.name),
+                    "comment": self.dialect.comment(s.source),
+                    "value": int(self.values.switches[s.name]),
+                }
                 for s in self.group.switches
             ],
             "runs": [
@@ -214,7 +230,7 @@ class _Program:
                 {"arrays": [rows[v.name] for v in members], **block}
                 for members, block in self._runs(self.group.arrays)
             ],
-        }  # fmt: skip
+        }
 
     def _macro(self, switch: str) -> Identifier:
         return self.macros[f"WITH_{switch.upper()}"]
@@ -231,10 +247,12 @@ class _Program:
     def _variable(self, variable: Variable) -> dict[str, Any]:
         kind = variable.type
         return {
-            "name": variable.name, "id": self.names[variable.name],
-            "type": self.dialect.type_of(kind), "bytes": kind.bytes // kind.parts,
+            "name": variable.name,
+            "id": self.names[variable.name],
+            "type": self.dialect.type_of(kind),
+            "bytes": kind.bytes // kind.parts,
             "note": self._note(variable),
-        }  # fmt: skip
+        }
 
     def _scalar(self, variable: Variable) -> dict[str, Any]:
         """`values`: which part of the scalar, and what."""
@@ -253,10 +271,12 @@ class _Program:
         none = self.dialect.constant("")
         places = [self.dialect.part(n) if len(parts) > 1 else none for n in range(len(parts))]
         return {
-            **self._variable(variable), "values": list(zip(places, parts, strict=True)),
+            **self._variable(variable),
+            "values": list(zip(places, parts, strict=True)),
             "declared": self.dialect.declared(kind, name, size),
-            "size": self.dialect.size(kind, name, size), "text": kind.text,
-        }  # fmt: skip
+            "size": self.dialect.size(kind, name, size),
+            "text": kind.text,
+        }
 
     def _value(self, name: str) -> Text:
         if name in (RANK, RANKS):
@@ -276,11 +296,12 @@ class _Program:
             whole, offsets = local, [self.dialect.number(0)] * len(local)
         parts = [self.dialect.number(2)] if variable.type.parts > 1 else []
         return {
-            **self._variable(variable), "c_enum": self.dialect.constant(variable.type.c_enum),
+            **self._variable(variable),
+            "c_enum": self.dialect.constant(variable.type.c_enum),
             "elements": self.dialect.product(local + parts),
             "fill": self.dialect.constant(FILLS[self.values.fills[variable.name]]),
             "bounds": list(zip(offsets, local, whole, strict=True)),
-        }  # fmt: skip
+        }
 
     def _note(self, variable: Variable) -> Text:
         """The source's own names, where the identifier does not tell them."""
@@ -301,9 +322,11 @@ def build_files(values: Parameters, language: str = "c") -> dict[str, str]:
     """Name and text of the files that build the programs: CMake's, make's, and what both use."""
     names = Names(application=values.application)
     return _build_files(
-        names.application, programs=[MakeText(name) for name in names.programs(values.tested)],
-        fortran=language == "fortran", suffix=MakeText(DIALECTS[language].suffix),
-    )  # fmt: skip
+        names.application,
+        programs=[MakeText(name) for name in names.programs(values.tested)],
+        fortran=language == "fortran",
+        suffix=MakeText(DIALECTS[language].suffix),
+    )
 
 
 def measured_files(program: str, sources: Iterable[Path]) -> dict[str, str]:
@@ -313,10 +336,11 @@ def measured_files(program: str, sources: Iterable[Path]) -> dict[str, str]:
     fortran = in_fortran(paths)
     calls = MEASURED_CALLS + (MEASURED_FORTRAN_CALLS if fortran else ())
     return _build_files(
-        word(program, "the program's name"), fortran=fortran,
+        word(program, "the program's name"),
+        fortran=fortran,
         measured={MakeText(program): [cmake_path(path) for path in paths]},
         calls=[MakeText(call) for call in calls],
-    )  # fmt: skip
+    )
 
 
 def in_fortran(sources: Iterable[Path]) -> bool:
@@ -328,12 +352,15 @@ def _build_files(proved: str, **context: object) -> dict[str, str]:
     """`proved`: the name of the application."""
     made = {
         name: _rendered(
-            MakeText, name, application=MakeText(proved), project=identifiers.plain(proved),
+            MakeText,
+            name,
+            application=MakeText(proved),
+            project=identifiers.plain(proved),
             runtime=_runtime_sources(),
             **({"programs": [], "measured": {}, "fortran": False} | context),
         )
         for name in ("CMakeLists.txt", "Makefile")
-    }  # fmt: skip
+    }
     return made | {"adios.cmake": (where("cmake") / "adios.cmake").read_text(encoding="utf-8")}
 
 
@@ -371,9 +398,15 @@ def submit_systems() -> list[str]:
 
 
 def submit(
-    values: Parameters, batch: Batch, system: str, *, cores_per_node: int, target: str,
-    account: str, launcher: str,
-) -> str:  # fmt: skip
+    values: Parameters,
+    batch: Batch,
+    system: str,
+    *,
+    cores_per_node: int,
+    target: str,
+    account: str,
+    launcher: str,
+) -> str:
     """The job script of a batch. `target` is the directory that the tests write under."""
     names = Names(application=values.application)
     tests = [
@@ -389,12 +422,20 @@ def submit(
     ]
     job = f"{names.application}_{word(batch.name, 'the name of the batch')}"
     return _rendered(
-        ShellText, f"submit/{system}.sh", job=ShellText(job), short_job=ShellText(job[:15]),
-        cores=batch.cores, walltime=ShellText(batch.walltime), tests=tests,
-        nodes=-(-batch.cores // cores_per_node), cores_per_node=min(cores_per_node, batch.cores),
+        ShellText,
+        f"submit/{system}.sh",
+        job=ShellText(job),
+        short_job=ShellText(job[:15]),
+        cores=batch.cores,
+        walltime=ShellText(batch.walltime),
+        tests=tests,
+        nodes=-(-batch.cores // cores_per_node),
+        cores_per_node=min(cores_per_node, batch.cores),
         account=ShellText(word(account, "--account") if account else ""),
-        launcher=_launcher(launcher), target=target, config=names.config,
-    )  # fmt: skip
+        launcher=_launcher(launcher),
+        target=target,
+        config=names.config,
+    )
 
 
 def _launcher(text: str) -> ShellText:

@@ -26,8 +26,11 @@ YES, NO = ("yes", "on", "true", "1"), ("no", "off", "false", "0")
 DEFAULT_SIZES = {1: 128, 2: 128}
 DEFAULT_SIZE = 32
 # Scalars that no array's size depends on, by their usual names.
-RANKS_NAMES = re.compile(r"(n|num|number)_?(of_?)?(pe|pes|proc|procs|processes|ranks?|tasks?)$"
-                         r"|(number|num)_?pe|mpi_?size|comm_?size", re.IGNORECASE)  # fmt: skip
+RANKS_NAMES = re.compile(
+    r"(n|num|number)_?(of_?)?(pe|pes|proc|procs|processes|ranks?|tasks?)$"
+    r"|(number|num)_?pe|mpi_?size|comm_?size",
+    re.IGNORECASE,
+)
 RANK_NAMES = re.compile(
     r"(my|mpi)_?(pe|id|rank|proc|thid)$|rank$|mype$|proc_?id$|(g|j|i|k)?_?task$", re.IGNORECASE
 )
@@ -90,9 +93,12 @@ def default(descriptor: Descriptor, application: str, cores: int = 4) -> Paramet
     for group in descriptor.groups:
         method = descriptor.method(group.name)
         tests.append(
-            Test(group=group.name, method=method.name if method else "POSIX",
-                 method_parameters=method.parameters if method else "")
-        )  # fmt: skip
+            Test(
+                group=group.name,
+                method=method.name if method else "POSIX",
+                method_parameters=method.parameters if method else "",
+            )
+        )
     groups = {
         group.name: GroupParameters(
             scalars=recognise(group),
@@ -123,9 +129,12 @@ def with_values(
                 continue
             unused.discard(name)
         groups[group.name] = GroupParameters(
-            scalars=scalars, fills=old.fills, switches=switches, file=old.file,
+            scalars=scalars,
+            fills=old.fills,
+            switches=switches,
+            file=old.file,
             places={k: v for k, v in old.places.items() if k not in settings},
-        )  # fmt: skip
+        )
     if unused:
         name = min(unused)
         raise UnderstudyError(f"{descriptor.file}: {name}: no scalar and no switch of this name")

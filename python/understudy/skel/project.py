@@ -19,17 +19,27 @@ DESCRIPTOR = click.argument(
     "descriptor_file", metavar="DESCRIPTOR", type=click.Path(path_type=Path)
 )
 PARAMETERS = click.option(
-    "-p", "--parameters", "parameters_file", type=click.Path(path_type=Path), default=None,
+    "-p",
+    "--parameters",
+    "parameters_file",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Parameters [default: <application>_params.xml next to DESCRIPTOR].",
-)  # fmt: skip
+)
 DIRECTORY = click.option(
-    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    "-d",
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=Path(),
     help="Write to this directory, created where missing [default: current].",
-)  # fmt: skip
+)
 MAKES = click.option(
-    "--make/--no-make", "makes", default=True, show_default=True,
+    "--make/--no-make",
+    "makes",
+    default=True,
+    show_default=True,
     help="Also build the program, in build/.",
-)  # fmt: skip
+)
 FORCE = click.option("-f", "--force", is_flag=True, help="Replace existing files.")
 
 
@@ -69,10 +79,13 @@ def settings_of(words: tuple[str, ...]) -> dict[str, str]:
 
 
 SETTINGS = click.option(
-    "--set", "settings", metavar="NAME=VALUE", multiple=True,
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
     callback=lambda _, __, words: settings_of(words),
     help="Set a scalar, or a switch (yes, no); may be repeated.",
-)  # fmt: skip
+)
 
 
 def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[int, int]]:

@@ -12,17 +12,31 @@ from understudy.skel.xmlfile import Element
 VAR = ("name", "path", "type", "dimensions", "dimension", "gwrite")
 # They change what ADIOS writes of a variable, or add attributes to the file.
 COPIED_OF_VAR = (
-    "transform", "mesh", "center", "time-steps", "time-scale", "time-series-format", "hyperslab",
-)  # fmt: skip
+    "transform",
+    "mesh",
+    "center",
+    "time-steps",
+    "time-scale",
+    "time-series-format",
+    "hyperslab",
+)
 METHOD = ("group", "method")
 READ: dict[str, tuple[str, ...]] = {
     "adios-config": ("host-language", "schema-version"),
     "adios-group": (
-        "name", "host-language", "coordination-communicator", "time-index", "stats",
+        "name",
+        "host-language",
+        "coordination-communicator",
+        "time-index",
+        "stats",
     ),
     "var": VAR + COPIED_OF_VAR,
     "global-bounds": (
-        "dimensions", "dimension", "global-dimensions", "global-dimension", "offsets",
+        "dimensions",
+        "dimension",
+        "global-dimensions",
+        "global-dimension",
+        "offsets",
     ),
     "attribute": ("name", "path", "type", "value", "var"),
     "gwrite": ("src",),
@@ -30,7 +44,7 @@ READ: dict[str, tuple[str, ...]] = {
     "transport": METHOD,
     "buffer": ("size-MB", "max-size-MB"),
     "time-aggregation": ("group", "buffer-size", "sync-with-group"),
-}  # fmt: skip
+}
 # No effect: on reading only, not used by ADIOS 1.13.1, or on several methods for one group.
 WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
     "adios-group": ("coordination-var",),

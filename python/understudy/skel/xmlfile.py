@@ -24,8 +24,11 @@ class Element:
     text: str = ""
 
     def __str__(self) -> str:
-        named = [f' {key}="{self.attributes[key]}"' for key in ("name", "group")
-                 if key in self.attributes]  # fmt: skip
+        named = [
+            f' {key}="{self.attributes[key]}"'
+            for key in ("name", "group")
+            if key in self.attributes
+        ]
         shown = "".join(c if c.isprintable() else "?" for c in "".join(named[:1]))
         return f"<{self.tag}{shown}>"
 

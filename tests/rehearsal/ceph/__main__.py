@@ -24,9 +24,17 @@ from tests.rehearsal.ceph.stage import Stage, set_default
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = (
-    "ceph-mon", "ceph-mgr", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "ip", "tc",
-    "unshare", "setpriv",
-)  # fmt: skip
+    "ceph-mon",
+    "ceph-mgr",
+    "ceph-osd",
+    "ceph-mds",
+    "ceph-fuse",
+    "monmaptool",
+    "ip",
+    "tc",
+    "unshare",
+    "setpriv",
+)
 PACKAGES = "ceph-mon ceph-mgr ceph-osd ceph-mds ceph-fuse python3-rados iproute2"
 SPACE_BYTES = 4 << 30
 OSDS = (8, 64)  # the largest stripe count of the cases; addresses
@@ -78,12 +86,24 @@ def outside(words: list[str]) -> int:
     try:
         process = subprocess.Popen(
             [
-                "setpriv", "--pdeathsig", "KILL",
-                "unshare", *user, "--net", "--mount", "--pid", "--mount-proc",
-                "--kill-child=KILL", python, "-B", "-m", __package__ or "", *words,
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "unshare",
+                *user,
+                "--net",
+                "--mount",
+                "--pid",
+                "--mount-proc",
+                "--kill-child=KILL",
+                python,
+                "-B",
+                "-m",
+                __package__ or "",
+                *words,
             ],
             env={**os.environ, INSIDE: base, "PYTHONPATH": f"{ROOT}:{ROOT / 'python'}"},
-        )  # fmt: skip
+        )
         return process.wait(LIMIT_S)
     except KeyboardInterrupt:
         return 130

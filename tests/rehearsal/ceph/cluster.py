@@ -153,10 +153,11 @@ class Cluster:
         made = [
             subprocess.Popen(
                 ["ceph-osd", "-c", self.path, "-i", str(osd), "--mkfs", "--osd-uuid", name],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
             )
             for osd, name in enumerate(self._uuids)
-        ]  # fmt: skip
+        ]
         for osd, process in enumerate(made):
             if process.wait():
                 raise Failure(f"ceph-osd --mkfs: OSD {osd}: exit status {process.returncode}")
@@ -218,8 +219,11 @@ class Cluster:
         with (self.base / "log" / f"{program}.{name}.out").open("ab") as out:
             self._daemons[f"{program}.{name}"] = subprocess.Popen(
                 [program, "-f", "-c", self.path, "-i", name],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
 
     def start_osd(self, osd: int) -> None:
         self._daemon("ceph-osd", str(osd))
@@ -238,8 +242,11 @@ class Cluster:
         with (self.base / "log" / f"{name}.out").open("ab") as out:
             self._clients[path] = subprocess.Popen(
                 ["ceph-fuse", "-f", "-c", self.path, *words, path],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
         until(f"{path}: mounted", path.is_mount, START_S)
         until(f"{path}: capacity known", lambda: os.statvfs(path).f_blocks, START_S)
         return path

@@ -20,18 +20,41 @@ def lies(stage: Stage) -> str:
     """The check Replay fails for a stripe count, size or hint that is not given, in four ways."""
     library = stage.base / "lies.so"
     stage.succeed(
-        "mpicc", "-std=c11", "-O2", "-shared", "-fPIC", "-o", library,
-        Path(__file__).with_suffix(".c"), "-ldl",
-    )  # fmt: skip
+        "mpicc",
+        "-std=c11",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        "-o",
+        library,
+        Path(__file__).with_suffix(".c"),
+        "-ldl",
+    )
     environment = site(stage, "lies") | {"LD_PRELOAD": str(library)}
     output = Path(environment["UNDERSTUDY_OUTPUT"])
     stage.workload("honest", "shared", 4 * MIB)
     words = [
-        "reframe", "-c", stage.root / "checks", "-r", "--system", "lies", "-n", "^Replay",
-        "-P", "workload=honest", "-P", "method=mpiio", "-P", f"stripe_count={COUNT}",
-        "-S", f"Replay.stripe_size={2 * MIB}", "-S", "Replay.hints=cb_nodes=2",
-        "-S", "Replay.collective=1",
-    ]  # fmt: skip
+        "reframe",
+        "-c",
+        stage.root / "checks",
+        "-r",
+        "--system",
+        "lies",
+        "-n",
+        "^Replay",
+        "-P",
+        "workload=honest",
+        "-P",
+        "method=mpiio",
+        "-P",
+        f"stripe_count={COUNT}",
+        "-S",
+        f"Replay.stripe_size={2 * MIB}",
+        "-S",
+        "Replay.hints=cb_nodes=2",
+        "-S",
+        "Replay.collective=1",
+    ]
     for lie, message in {"": "", **LIES}.items():
         done = stage.run(*words, environment=environment | {"LIE": lie}, limit_s=300)
         told = f"{lie or 'no lie'}: status {done.status}: {(done.out + done.err)[-1500:]}"

@@ -60,10 +60,15 @@ class Stage:
     ) -> subprocess.Popen[str]:
         """In a process group of its own."""
         return subprocess.Popen(
-            words, cwd=self.base, env={**os.environ, **self.environment, **(environment or {})},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            words,
+            cwd=self.base,
+            env={**os.environ, **self.environment, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
             start_new_session=True,
-        )  # fmt: skip
+        )
 
     def finish(self, process: subprocess.Popen[str], limit_s: float = LIMIT_S) -> Outcome:
         """A Failure if it has not ended in time; then all of its processes are killed.
@@ -80,9 +85,11 @@ class Stage:
         raise Failure(f"{process.args}: no end within {limit_s:g} s")
 
     def run(
-        self, *words: str | Path, limit_s: float = LIMIT_S,
+        self,
+        *words: str | Path,
+        limit_s: float = LIMIT_S,
         environment: Mapping[str, str] | None = None,
-    ) -> Outcome:  # fmt: skip
+    ) -> Outcome:
         return self.finish(self.start(words, environment), limit_s)
 
     def succeed(self, *words: str | Path, **more: Any) -> Outcome:
@@ -126,23 +133,44 @@ class Stage:
     ) -> Path:
         """Dumps of one variable of `size` bytes, every `gap_s` seconds."""
         variable = {
-            "name": "field", "label": "", "count": 1, "type": "u8", "shape": [size],
-            "decomposition": {"rule": "even"}, "file": 0,
-        }  # fmt: skip
+            "name": "field",
+            "label": "",
+            "count": 1,
+            "type": "u8",
+            "shape": [size],
+            "decomposition": {"rule": "even"},
+            "file": 0,
+        }
         dump = {"duration_s": None, "overhead_bytes": None, "variables": [variable]}
         stream = {
-            "name": "checkpoint", "label": "", "role": "checkpoint", "operation": "write",
-            "files": "new", "layout": layout, "groups": None, "method": "posix",
-            "transfer_bytes": MIB, "collective": False, "sync": True, "turns": False,
+            "name": "checkpoint",
+            "label": "",
+            "role": "checkpoint",
+            "operation": "write",
+            "files": "new",
+            "layout": layout,
+            "groups": None,
+            "method": "posix",
+            "transfer_bytes": MIB,
+            "collective": False,
+            "sync": True,
+            "turns": False,
             "content": {"kind": "random", "compressibility": 0},
             "dumps": [{"time_s": i * gap_s, **dump} for i in range(dumps)],
-        }  # fmt: skip
+        }
         source = {"format": "hand", "version": "", "reader": "", "notes": []}
         found = {
-            "schema": "understudy/workload/2", "name": name, "description": "Synthetic.",
-            "ranks": RANKS, "scaling": {"rule": "none", "from_ranks": RANKS}, "runtime_s": None,
-            "compute": "sleep", "streams": [stream], "source": source, "provenance": [],
-        }  # fmt: skip
+            "schema": "understudy/workload/2",
+            "name": name,
+            "description": "Synthetic.",
+            "ranks": RANKS,
+            "scaling": {"rule": "none", "from_ranks": RANKS},
+            "runtime_s": None,
+            "compute": "sleep",
+            "streams": [stream],
+            "source": source,
+            "provenance": [],
+        }
         path = self.base / "site" / "workloads" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found))

@@ -25,9 +25,11 @@ class Layout:
         text = os.getxattr(path, f"ceph.{kind}.layout").decode()
         fields = dict(field.split("=", 1) for field in text.split())
         return cls(
-            unit=int(fields["stripe_unit"]), count=int(fields["stripe_count"]),
-            object_size=int(fields["object_size"]), pool=fields["pool"],
-        )  # fmt: skip
+            unit=int(fields["stripe_unit"]),
+            count=int(fields["stripe_count"]),
+            object_size=int(fields["object_size"]),
+            pool=fields["pool"],
+        )
 
     def striped(self, count: int) -> Layout:
         return replace(self, count=count)

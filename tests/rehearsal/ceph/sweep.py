@@ -86,9 +86,13 @@ def difference(after: Sequence[int], before: Sequence[int]) -> list[int]:
 
 
 def play(
-    stage: Stage, words: Sequence[str | Path], count: int, ahead: int = 0,
-    slow: int | None = None, environment: Mapping[str, str] | None = None,
-) -> Point:  # fmt: skip
+    stage: Stage,
+    words: Sequence[str | Path],
+    count: int,
+    ahead: int = 0,
+    slow: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Point:
     """One run, on a file whose stripes are on different OSDs and which `ahead` others precede.
 
     `slow`: the OSD of the object of that number is slower than the others.
@@ -230,10 +234,25 @@ def checks(stage: Stage) -> str:
     stage.workload("striped", "shared", SIZE)
     counts = ",".join(map(str, COUNTS))
     words = [
-        "reframe", "-c", stage.root / "checks", "-r", "--system", "cephfs",
-        "--exec-policy=serial", "-n", "Replay", "-P", "workload=striped", "-P", "method=mpiio",
-        "-P", f"stripe_count={counts}", "-S", "Replay.fsync=1", f"--repeat={REPEATS}",
-    ]  # fmt: skip
+        "reframe",
+        "-c",
+        stage.root / "checks",
+        "-r",
+        "--system",
+        "cephfs",
+        "--exec-policy=serial",
+        "-n",
+        "Replay",
+        "-P",
+        "workload=striped",
+        "-P",
+        "method=mpiio",
+        "-P",
+        f"stripe_count={counts}",
+        "-S",
+        "Replay.fsync=1",
+        f"--repeat={REPEATS}",
+    ]
     rates = [RATE_MBIT] * stage.cluster.osds
     with limited(rates):
         done = stage.run(*words, environment=environment, limit_s=600)
@@ -269,11 +288,28 @@ def heat_map(stage: Stage) -> str:
     stage.workload("heated", "shared", SIZE)
     for aggregators in AGGREGATORS:
         words = [
-            "reframe", "-c", stage.root / "checks", "-r", "--system", "heat",
-            "--exec-policy=serial", "-n", "Replay", "-P", "workload=heated", "-P", "method=mpiio",
-            "-P", "stripe_count=1,4", "-S", "Replay.fsync=1", "-S", "Replay.collective=1",
-            "-S", f"Replay.hints=cb_nodes={aggregators}",
-        ]  # fmt: skip
+            "reframe",
+            "-c",
+            stage.root / "checks",
+            "-r",
+            "--system",
+            "heat",
+            "--exec-policy=serial",
+            "-n",
+            "Replay",
+            "-P",
+            "workload=heated",
+            "-P",
+            "method=mpiio",
+            "-P",
+            "stripe_count=1,4",
+            "-S",
+            "Replay.fsync=1",
+            "-S",
+            "Replay.collective=1",
+            "-S",
+            f"Replay.hints=cb_nodes={aggregators}",
+        ]
         with limited([3 * RATE_MBIT] * stage.cluster.osds):
             done = stage.run(*words, environment=environment, limit_s=300)
         expect(done.status == 0, f"reframe: status {done.status}: {(done.out + done.err)[-1500:]}")
@@ -324,9 +360,16 @@ def site(stage: Stage, name: str, first: str = "") -> dict[str, str]:
     assert command is not None
     path = here / f"{name}.py"
     stage.succeed(
-        command, "system", "new", name, "--scratch", str(stage.mount), "-o", path,
+        command,
+        "system",
+        "new",
+        name,
+        "--scratch",
+        str(stage.mount),
+        "-o",
+        path,
         environment={"PATH": str(tools)},
-    )  # fmt: skip
+    )
     text = path.read_text()
     for word in ("STRIPING", '"fuse.ceph-fuse"'):
         expect(word in text, f"understudy system new: no {word} in\n{text}")

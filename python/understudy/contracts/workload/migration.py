@@ -16,8 +16,12 @@ def migrated(row: dict[str, Any]) -> dict[str, Any]:
     """The descriptor, valid by the old schema, in this version: every new key has its default, and
     the confidence of an entry follows from its origin."""
     entries = [
-        {"path": p["path"], "origin": p["origin"], "confidence": CONFIDENCE[p["origin"]],
-         "how": p["how"]}
+        {
+            "path": p["path"],
+            "origin": p["origin"],
+            "confidence": CONFIDENCE[p["origin"]],
+            "how": p["how"],
+        }
         for p in row["provenance"]
-    ]  # fmt: skip
+    ]
     return row | {"schema": SCHEMA, "provenance": entries}

@@ -78,10 +78,12 @@ def _worst(row: Any, old: bool) -> Any:
 
     base = jsonschema.Draft202012Validator
     # As in the player: integers have no decimal point and fit in 64 bits; NaN is not a number.
-    types = base.TYPE_CHECKER.redefine_many({
-        "integer": lambda _, v: type(v) is int and -(1 << 63) <= v < 1 << 63,
-        "number": lambda _, v: type(v) in (int, float) and math.isfinite(v),
-    })  # fmt: skip
+    types = base.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, v: type(v) is int and -(1 << 63) <= v < 1 << 63,
+            "number": lambda _, v: type(v) in (int, float) and math.isfinite(v),
+        }
+    )
     slow = explaining(old_schema() if old else schema(), type_checker=types)
     worst = jsonschema.exceptions.best_match(slow.iter_errors(row))
     if worst is None or worst.validator != "oneOf" or not isinstance(worst.instance, dict):
@@ -94,9 +96,14 @@ def _worst(row: Any, old: bool) -> Any:
 
 
 _WORDS = {
-    "integer": "an integer of at most 64 bits", "number": "a finite number", "string": "a string",
-    "boolean": "true or false", "array": "a list", "object": "an object", "null": "null",
-}  # fmt: skip
+    "integer": "an integer of at most 64 bits",
+    "number": "a finite number",
+    "string": "a string",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
 _PATTERNS = {
     "^/": "a JSON pointer, which starts with /",
     "^[A-Za-z0-9][A-Za-z0-9_.-]*$": "letters, digits, '_', '.' and '-', a letter or digit first",
@@ -147,7 +154,7 @@ def _build(row: dict[str, Any]) -> Workload:
         source=Source(**(row["source"] | {"notes": tuple(row["source"]["notes"])})),
         provenance=tuple(Provenance(**p) for p in row["provenance"]),
         streams=tuple(_build_stream(s) for s in row["streams"]),
-    )  # fmt: skip
+    )
 
 
 def _build_stream(row: dict[str, Any]) -> Stream:
@@ -175,11 +182,16 @@ def _pairs(rows: list[list[int]]) -> tuple[tuple[int, int], ...]:
 def _build_variable(row: dict[str, Any]) -> Variable:
     rule = row["decomposition"]
     return Variable(
-        **(row | {
-            "shape": tuple(row["shape"]),
-            "decomposition": Decomposition(
-                rule=rule["rule"], grid=tuple(rule.get("grid", ())),
-                runs=_pairs(rule.get("runs", [])), block=rule.get("block", 0),
-            ),
-        })
-    )  # fmt: skip
+        **(
+            row
+            | {
+                "shape": tuple(row["shape"]),
+                "decomposition": Decomposition(
+                    rule=rule["rule"],
+                    grid=tuple(rule.get("grid", ())),
+                    runs=_pairs(rule.get("runs", [])),
+                    block=rule.get("block", 0),
+                ),
+            }
+        )
+    )

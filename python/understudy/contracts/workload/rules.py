@@ -53,21 +53,29 @@ def _faults(workload: Workload) -> Iterator[Fault]:
 def _stream_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
     grouped = stream.layout == "grouped"
     if (stream.groups is not None) != grouped:
-        yield ("groups", f"expected {'a number' if grouped else 'null'} for the layout "
-               f"{stream.layout}, got {json.dumps(stream.groups)}")  # fmt: skip
+        yield (
+            "groups",
+            f"expected {'a number' if grouped else 'null'} for the layout "
+            f"{stream.layout}, got {json.dumps(stream.groups)}",
+        )
     if stream.groups is not None and stream.groups > ranks:
         yield "groups", f"expected at most {ranks}, the ranks, got {stream.groups}"
     why = stream.turns and _turns_fault(stream)
     if why:
         yield "turns", f"expected false, since {why}"
     if stream.content.compressibility and stream.content.kind != "random":
-        yield ("content.compressibility",
-               f"expected 0, since the kind is {stream.content.kind} and not random")  # fmt: skip
+        yield (
+            "content.compressibility",
+            f"expected 0, since the kind is {stream.content.kind} and not random",
+        )
     yield from _kind_faults(stream)
     for j, (before, dump) in enumerate(pairwise(stream.dumps), 1):
         if dump.time_s < before.last_s:
-            yield (f"dumps[{j}].time_s", f"expected at least {before.last_s}, the time of the "
-                   f"dump before, got {dump.time_s}")  # fmt: skip
+            yield (
+                f"dumps[{j}].time_s",
+                f"expected at least {before.last_s}, the time of the "
+                f"dump before, got {dump.time_s}",
+            )
     for j, dump in enumerate(stream.dumps):
         for key, message in _dump_faults(stream, dump, ranks):
             yield f"dumps[{j}].{key}", message
@@ -86,8 +94,10 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
     if stream.stays_open and files not in ("append", "update"):
         yield "reopen", f"expected true, since the files are {files}"
     if stream.own_directories and stream.layout not in ("file-per-process", "grouped"):
-        yield ("own_directories", "expected false, since the layout is neither file-per-process "
-               "nor grouped")  # fmt: skip
+        yield (
+            "own_directories",
+            "expected false, since the layout is neither file-per-process nor grouped",
+        )
     if stream.removes and files != "rewrite":
         yield "removes", f"expected false, since the files are {files} and not rewrite"
     if not reads and stream.passes > 1:
@@ -97,18 +107,26 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
             expected = "false" if given is True else "null"
             yield key, f"expected {expected}, since the operation is read, got {json.dumps(given)}"
     if stream.order.rule != "consecutive" and _together(stream):
-        yield ("order.rule", "expected consecutive, since ranks make collective calls together, "
-               f"got {stream.order.rule}")  # fmt: skip
+        yield (
+            "order.rule",
+            "expected consecutive, since ranks make collective calls together, "
+            f"got {stream.order.rule}",
+        )
     flood = stream.layout == "flood"
     if flood and files not in (("new", "update") if reads else ("new",)):
-        yield ("files", f"expected new{' or update' if reads else ''} for the layout flood, "
-               f"got {files}")  # fmt: skip
+        yield (
+            "files",
+            f"expected new{' or update' if reads else ''} for the layout flood, got {files}",
+        )
     if flood and _together(stream):
         yield "collective", "expected false, since no ranks share a file in the layout flood"
     operations = any(d.operations for d in stream.dumps)
     if stream.files_per_directory is not None and not flood and not operations:
-        yield ("files_per_directory", "expected null, since the layout is not flood and no dump "
-               f"has operations, got {stream.files_per_directory}")  # fmt: skip
+        yield (
+            "files_per_directory",
+            "expected null, since the layout is not flood and no dump "
+            f"has operations, got {stream.files_per_directory}",
+        )
 
 
 def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
@@ -123,8 +141,10 @@ def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
     if not math.isfinite(dump.last_s):
         yield "repeat", "expected finite times of all dumps"
     if stream.pace == "steady" and not dump.duration_s:
-        yield ("duration_s", "expected more than 0, since the pace is steady, "
-               f"got {json.dumps(dump.duration_s)}")  # fmt: skip
+        yield (
+            "duration_s",
+            f"expected more than 0, since the pace is steady, got {json.dumps(dump.duration_s)}",
+        )
     if dump.compute_s and (stream.pace == "steady" or stream.layout == "flood"):
         why = "pace is steady" if stream.pace == "steady" else "layout is flood"
         yield "compute_s", f"expected 0, since the {why}, got {json.dumps(dump.compute_s)}"
@@ -164,23 +184,31 @@ def _extension_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
     if stream.layout == "flood":
         yield "layout", "expected shared, file-per-process or grouped, since it extends a stream"
     for key, mine, its in (
-        ("operation", stream.operation, base.operation), ("files", stream.files, base.files),
-        ("names", stream.names, base.names), ("layout", stream.layout, base.layout),
+        ("operation", stream.operation, base.operation),
+        ("files", stream.files, base.files),
+        ("names", stream.names, base.names),
+        ("layout", stream.layout, base.layout),
         ("groups", stream.groups, base.groups),
         ("dumps", stream.dump_count, base.dump_count),
-    ):  # fmt: skip
+    ):
         if mine != its:
             yield key, f"expected {its}, as the stream {base.name} that it extends, got {mine}"
     for key, one in (("turns", stream), ("extends", base)):
         if one.turns:
             yield key, "expected false" if one is stream else "expected a stream without turns"
     if _files(stream) > _files(base):
-        yield ("dumps", f"expected file indices below {_files(base)}, as those of the stream "
-               f"{base.name} that it extends")  # fmt: skip
+        yield (
+            "dumps",
+            f"expected file indices below {_files(base)}, as those of the stream "
+            f"{base.name} that it extends",
+        )
     for k, (own, its_dump) in enumerate(zip(stream.expanded(), base.expanded(), strict=False)):
         if own.time_s < its_dump.time_s:
-            yield ("dumps", f"expected dump {k} at {its_dump.time_s} or later, as that of the "
-                   f"stream {base.name} that it extends, got {own.time_s}")  # fmt: skip
+            yield (
+                "dumps",
+                f"expected dump {k} at {its_dump.time_s} or later, as that of the "
+                f"stream {base.name} that it extends, got {own.time_s}",
+            )
 
 
 def _continues_fault(stream: Stream, j: int) -> str:
@@ -213,13 +241,19 @@ def _reader_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
         ("layout", stream.layout == "flood", f"shared, file-per-process or grouped, {why}"),
         ("reads", base.operation != "write", "a stream of the operation write"),
         ("reads", base.turns, "a stream without turns"),
-        ("layout", (stream.layout, stream.groups) != (base.layout, base.groups),
-         f"that of the stream {base.name}, {why}"),
+        (
+            "layout",
+            (stream.layout, stream.groups) != (base.layout, base.groups),
+            f"that of the stream {base.name}, {why}",
+        ),
         ("method", stream.method != base.method, f"{base.method}, {why}"),
         ("dumps", _files(stream) > _files(base), f"file indices below {_files(base)}, {why}"),
-        ("dumps", stream.first_s < base.first_s,
-         f"times of {base.first_s} or later, when the stream that it reads begins"),
-    ):  # fmt: skip
+        (
+            "dumps",
+            stream.first_s < base.first_s,
+            f"times of {base.first_s} or later, when the stream that it reads begins",
+        ),
+    ):
         if wrong:
             yield key, f"expected {expected}"
 

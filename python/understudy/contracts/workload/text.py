@@ -11,15 +11,24 @@ from understudy.paths import where
 # Optional keys by a key that only their object has; at these values they are omitted.
 _OPTIONAL: dict[str, dict[str, Any]] = {
     "dumps": {
-        "names": 1, "reopen": None, "extends": None, "order": {"rule": "consecutive"}, "passes": 1,
-        "pace": "burst", "direct": False, "sync_bytes": None, "write_through": False,
-        "files_per_directory": None, "removes": False,
-        "own_directories": False, "reads": None,
+        "names": 1,
+        "reopen": None,
+        "extends": None,
+        "order": {"rule": "consecutive"},
+        "passes": 1,
+        "pace": "burst",
+        "direct": False,
+        "sync_bytes": None,
+        "write_through": False,
+        "files_per_directory": None,
+        "removes": False,
+        "own_directories": False,
+        "reads": None,
     },
     "overhead_bytes": {"repeat": None, "compute_s": 0, "operations": [], "continues": False},
     "decomposition": {"transfer_bytes": None, "collective": None, "at": None},
     "rule": {"grid": [], "runs": [], "block": 0},
-}  # fmt: skip
+}
 _ORDERS = {"strided": "step", "shuffled": "seed"}  # the one number that each has
 
 
@@ -63,8 +72,11 @@ def _ordered(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     objects = [schema(), *schema()["$defs"].values()]
-    known = (o["properties"] for o in objects if "required" in o
-             and set(o["required"]) <= set(value) <= set(o["properties"]))  # fmt: skip
+    known = (
+        o["properties"]
+        for o in objects
+        if "required" in o and set(o["required"]) <= set(value) <= set(o["properties"])
+    )
     return {key: _ordered(value[key]) for key in next(known, value) if key in value}
 
 

@@ -16,14 +16,27 @@ from understudy.contracts.workload.text import as_text, plain
 SCHEMA = "understudy/workload/2"
 MAX_RUNS = 4096
 MAX_DUMPS = 10_000_000  # of all streams, with repetitions
-CONFIDENCE = {"read": "certain", "derived": "certain", "reconstructed": "likely",
-              "assumed": "guess"}  # fmt: skip
+CONFIDENCE = {
+    "read": "certain",
+    "derived": "certain",
+    "reconstructed": "likely",
+    "assumed": "guess",
+}
 STRUCTURES = ("role", "operation", "files", "layout", "method")
 STATED = ("order", "pace")  # structures that need provenance where they are stated
 TYPE_BYTES = {
-    "byte": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
-    "f32": 4, "f64": 8,
-}  # fmt: skip
+    "byte": 1,
+    "i8": 1,
+    "u8": 1,
+    "i16": 2,
+    "u16": 2,
+    "i32": 4,
+    "u32": 4,
+    "i64": 8,
+    "u64": 8,
+    "f32": 4,
+    "f64": 8,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

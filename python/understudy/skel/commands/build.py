@@ -15,9 +15,12 @@ from understudy.skel.project import DESCRIPTOR, FORCE, MAKES, PARAMETERS, check,
 @DESCRIPTOR
 @PARAMETERS
 @click.option(
-    "-d", "--directory", type=click.Path(path_type=Path), default=Path(),
+    "-d",
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=Path(),
     help="Directory with the sources, also for the new files [default: current].",
-)  # fmt: skip
+)
 @MAKES
 @FORCE
 def command(

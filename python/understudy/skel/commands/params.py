@@ -18,13 +18,22 @@ from understudy.skel.project import (
 
 @click.command()
 @DESCRIPTOR
-@click.option("-n", "--cores", type=click.IntRange(min=1), default=4, show_default=True,
-              help="Processes of the batch.")  # fmt: skip
+@click.option(
+    "-n",
+    "--cores",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Processes of the batch.",
+)
 @SETTINGS
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Write to this file [default: <application>_params.xml].",
-)  # fmt: skip
+)
 @FORCE
 def command(
     descriptor_file: Path, cores: int, settings: dict[str, str], output: Path | None, force: bool

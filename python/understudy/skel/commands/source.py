@@ -14,8 +14,14 @@ from understudy.skel.project import DESCRIPTOR, DIRECTORY, FORCE, PARAMETERS, ch
 @DESCRIPTOR
 @PARAMETERS
 @DIRECTORY
-@click.option("-l", "--language", type=click.Choice(list(DIALECTS)), default="c",
-              show_default=True, help="Language of the program.")  # fmt: skip
+@click.option(
+    "-l",
+    "--language",
+    type=click.Choice(list(DIALECTS)),
+    default="c",
+    show_default=True,
+    help="Language of the program.",
+)
 @FORCE
 def command(
     descriptor_file: Path,

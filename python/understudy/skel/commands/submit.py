@@ -12,11 +12,22 @@ from understudy.skel.project import DESCRIPTOR, DIRECTORY, FORCE, PARAMETERS, ch
 @click.command()
 @DESCRIPTOR
 @PARAMETERS
-@click.option("-s", "--system", type=click.Choice(generate.submit_systems()), default="slurm",
-              show_default=True, help="The batch system.")  # fmt: skip
+@click.option(
+    "-s",
+    "--system",
+    type=click.Choice(generate.submit_systems()),
+    default="slurm",
+    show_default=True,
+    help="The batch system.",
+)
 @click.option("-b", "--batch", "batch_name", default=None, help="Only this batch [default: all].")
-@click.option("-t", "--target", default="out", show_default=True,
-              help="Directory on the file system to be measured.")  # fmt: skip
+@click.option(
+    "-t",
+    "--target",
+    default="out",
+    show_default=True,
+    help="Directory on the file system to be measured.",
+)
 @click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("-A", "--account", default="", help="Account of the job.")
 @click.option("--launcher", default="", help="Launcher of MPI programs [default: srun or mpirun].")
@@ -48,9 +59,14 @@ def command(
         raise UnderstudyError(f"--batch {batch_name}: expected one of {known}")
     texts = {
         directory / f"submit_{system}_{batch.name}": generate.submit(
-            values, batch, system, cores_per_node=cores_per_node, target=target, account=account,
+            values,
+            batch,
+            system,
+            cores_per_node=cores_per_node,
+            target=target,
+            account=account,
             launcher=launcher,
         )
         for batch in batches
-    }  # fmt: skip
+    }
     write(texts, force, directory)

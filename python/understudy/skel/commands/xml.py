@@ -11,9 +11,12 @@ from understudy.skel.project import DESCRIPTOR, FORCE, application_of, read, wri
 @click.command()
 @DESCRIPTOR
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=None,
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=None,
     help="Write to this file [default: <application>_skel.xml].",
-)  # fmt: skip
+)
 @FORCE
 def command(descriptor_file: Path, output: Path | None, force: bool) -> None:
     """Check DESCRIPTOR (adios-config XML) and write it as ADIOS 1.13.1 reads it: with the XML
