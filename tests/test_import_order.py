@@ -17,6 +17,7 @@ PACKAGE = ROOT / "python" / "understudy"
 LAYERS = (
     ("__init__", "errors", "files", "launch", "messages", "paths", "tables", "units"),
     ("contracts",),
+    ("semantics",),
     ("darshanlog",),
     ("inference", "model"),
     ("skel",),

@@ -17,6 +17,8 @@ from understudy.contracts.run import Run
 from understudy.contracts.workload import Dump, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
 from understudy.files import expect_no_device
+from understudy.semantics.lowering import lower
+from understudy.semantics.text import text_of
 from understudy.tables import table
 from understudy.units import rate, seconds, size
 
@@ -35,7 +37,13 @@ CLOSE = 0.01  # share of their period by which dumps of one line may be off
     is_flag=True,
     help="List every stream, dump and note; default: at most 60 lines, alike ones folded.",
 )
-def command(file: Path, dumps: bool, everything: bool) -> None:
+@click.option(
+    "--program",
+    "as_program",
+    is_flag=True,
+    help="Print what a workload means: its files and what happens to them, step by step.",
+)
+def command(file: Path, dumps: bool, everything: bool, as_program: bool) -> None:
     """Print the streams and dumps of FILE: a workload, a run record or a measurement.
 
     Of a Darshan log, print its header and job, and the records, bytes and compression of each
@@ -45,6 +53,9 @@ def command(file: Path, dumps: bool, everything: bool) -> None:
     kind, calls and number of dumps, and dumps of equal bytes and period, take one line; where the
     lines are more than 60, more of them do.
     """
+    if as_program:
+        click.echo(text_of(lower(workload.load(file))), nl=False)
+        return
     lines = list(_lines(file, dumps, everything))
     if not everything and len(lines) > LINES:
         lines[LINES - 1 :] = [_left_out(len(lines) - LINES + 1, "lines")]

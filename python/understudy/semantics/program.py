@@ -1,0 +1,204 @@
+"""A program: what a workload means for its ranks, as docs/reference/program.md defines it.
+
+It is as long as the descriptor: loops over dumps, passes, files and ranks are never expanded.
+Sizes are bytes, times are seconds since the start of the application.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from understudy.contracts.workload import Content, Order, Variable
+
+Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
+
+ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW = "all ranks", "each rank", "each group", "each row"
+NEW, TRUNCATE, KEEP, READ = "new", "truncate", "keep", "read"
+CONSECUTIVE = Order()
+OPERATIONS = ("mkdir", "create", "open", "stat", "seek", "sync", "rename", "unlink")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSet:
+    """The files of a stream: for each content, `files` of each of their owners.
+
+    Content k is in the set of index k, or k modulo `names`; `numbered` is false where there is
+    one set for all time. The ranks of a file are those with bytes in it: of the content where the
+    index is k, else of any dump.
+    """
+
+    name: str
+    owner: str  # ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW
+    groups: int  # owners; of rows: ranks
+    files: int = 1
+    names: int | None = None  # None: each content has a set of its own
+    numbered: bool = True
+    own_directories: bool = False  # each owner's files are in one
+    files_per_directory: int | None = None
+    prepared: bool = False  # the run makes them before it takes time
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The next content: k grows by one, and the next byte is the first of each file, or the first
+    behind those of the stream that is extended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """The files are removed, if they are there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Every rank of each file opens it, unless it has it open. `last`: the files of the content
+    that their stream is at, through its open where it has them open."""
+
+    set: FileSet
+    mode: str
+    last: bool = False
+    direct: bool = False
+    write_through: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operate:
+    """Operations without bytes; `runs` are (ranks, how often each makes it)."""
+
+    kind: str
+    runs: Runs
+
+    @property
+    def count(self) -> int:
+        """How often all ranks together make it."""
+        return sum(ranks * each for ranks, each in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Each rank computes for so long, between its transfers."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The transfers are spread evenly over the time that the dump lasts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Every rank moves its block of each of `count` variables, call by call."""
+
+    variable: Variable
+    writes: bool
+    transfer_bytes: int  # of a call, at most
+    collective: bool = False
+    order: Order = CONSECUTIVE
+    flush_bytes: int | None = None  # a rank flushes each time that it has written so many
+
+    @property
+    def at(self) -> str | None:
+        """The variable whose place in the file it has; None: behind what was moved last."""
+        return self.variable.at
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Every rank flushes its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Every rank closes its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The body so many times."""
+
+    count: int
+    body: "Body"
+
+
+@dataclass(frozen=True, slots=True)
+class InTurn:
+    """The body by one rank of each file after the other: the first finds no file, and those
+    behind it what the ranks before them wrote."""
+
+    body: "Body"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The body for each file of a set with a file for each row, by the rank that has the row."""
+
+    order: Order
+    body: "Body"
+
+
+Instruction: TypeAlias = (
+    Begin
+    | Remove
+    | Open
+    | Operate
+    | Compute
+    | Spread
+    | Move
+    | Sync
+    | Close
+    | Passes
+    | InTurn
+    | Files
+)
+Body: TypeAlias = tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A dump, or `count` equal ones every `period_s`."""
+
+    time_s: float
+    body: Body
+    count: int = 1
+    period_s: float = 0
+    duration_s: float | None = None
+
+    def start_s(self, k: int) -> float:
+        """When dump k of the step is due."""
+        return self.time_s + k * self.period_s if k else self.time_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """What one stream does, in the order of time; `closes`: files that are still open are closed
+    behind their last use."""
+
+    name: str
+    method: str
+    content: Content
+    set: FileSet  # of its files, or of the stream that it extends or reads
+    steps: tuple[Step, ...]
+    closes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """Threads run side by side in the order of their times, those of one time in this order."""
+
+    name: str
+    ranks: int
+    threads: tuple[Thread, ...]
+
+    @property
+    def sets(self) -> tuple[FileSet, ...]:
+        """All sets of files, in the order of the threads."""
+        return tuple(dict.fromkeys(thread.set for thread in self.threads))
+
+
+def flat(body: Body) -> Iterator[Instruction]:
+    """The instructions with those of the loops within, each once."""
+    for instruction in body:
+        yield instruction
+        if isinstance(instruction, Passes | InTurn | Files):
+            yield from flat(instruction.body)
