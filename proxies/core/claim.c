@@ -269,7 +269,7 @@ static bool take_over(struct claim *claim, const char *directory, struct und_err
     return true;
 }
 
-bool und_claim_take_over(const char *directory, bool *created, struct und_error *error)
+static bool remove_leftover(const char *directory, bool *created, struct und_error *error)
 {
     struct claim claim = {.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     struct stat status;
@@ -288,6 +288,40 @@ bool und_claim_take_over(const char *directory, bool *created, struct und_error 
     return taken;
 }
 
+/* Finds any entry of the directory, the claim of a run before others. False when it is empty. */
+static bool find_entry(DIR *listing, char *name, size_t size)
+{
+    name[0] = '\0';
+    for (const struct dirent *entry; strcmp(name, UND_CLAIM) != 0 && (entry = readdir(listing));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            (!name[0] || strcmp(entry->d_name, UND_CLAIM) == 0))
+            snprintf(name, size, "%s", entry->d_name);
+    return name[0] != '\0';
+}
+
+bool und_claim_prepare(const char *directory, bool *created, struct und_error *error)
+{
+    char name[256];
+    *created = mkdir(directory, 0777) == 0;
+    if (*created)
+        return true;
+    if (errno != EEXIST)
+        return und_fail(error, "cannot create the directory %s: %s", directory, strerror(errno));
+    DIR *listing = opendir(directory);
+    if (!listing)
+        return und_fail(error, "cannot read the directory %s: %s", directory, strerror(errno));
+    const bool full = find_entry(listing, name, sizeof name);
+    closedir(listing);
+    if (full && strcmp(name, UND_CLAIM) == 0)
+        return remove_leftover(directory, created, error);
+    if (full)
+        return und_fail(error, "%s is not empty: it holds %s; expected an empty directory, or one that does not exist",
+                        directory, name);
+    if (access(directory, W_OK | X_OK) != 0)
+        return und_fail(error, "cannot write to the directory %s: %s", directory, strerror(errno));
+    return true;
+}
+
 /* ---- Making ---- */
 
 static json_t *part_json(void)
@@ -300,14 +334,14 @@ static json_t *part_json(void)
                 : json_null();
 }
 
-static char *claim_text(const struct und_run *run, const struct system *here, const struct process *processes,
+static char *claim_text(const struct und_workload *workload, const struct system *here, const struct process *processes,
                         int count, int nodes)
 {
     json_t *all = json_array(), *streams = json_array();
     for (int p = 0; p < count; ++p)
         json_array_append_new(all, json_pack("[I, I]", (json_int_t)processes[p].pid, (json_int_t)processes[p].start));
-    for (int s = 0; s < run->workload->stream_count; ++s)
-        json_array_append_new(streams, json_string(run->workload->streams[s].name));
+    for (int s = 0; s < workload->stream_count; ++s)
+        json_array_append_new(streams, json_string(workload->streams[s].name));
     json_t *root = json_pack("{s:s, s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o}", "schema", SCHEMA, "host", here->host,
                              "boot", here->boot, "pids", (json_int_t)here->pids, "nodes", (json_int_t)nodes, "created",
                              und_storage_is_created(), "processes", all, "streams", streams, "part", part_json());
@@ -318,14 +352,14 @@ static char *claim_text(const struct und_run *run, const struct system *here, co
 
 /* The processes of this node at its first rank, and the number of nodes; ranks in a container of their own count as
  * nodes. */
-static struct process *gather(const struct und_run *run, const struct system *here, int *count, int *nodes)
+static struct process *gather(MPI_Comm comm, const struct system *here, int *count, int *nodes)
 {
     static const char failed[] = "cannot gather the processes of the run";
     struct process mine = {.pid = getpid(), .start = start_of(getpid())};
     int64_t pids[2] = {here->pids, -here->pids};
     MPI_Comm node;
     int rank;
-    UND_MPI(MPI_Comm_split_type(run->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), failed);
+    UND_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), failed);
     MPI_Comm_rank(node, &rank);
     MPI_Comm_size(node, count);
     struct process *all = malloc((size_t)*count * sizeof *all);
@@ -333,7 +367,7 @@ static struct process *gather(const struct und_run *run, const struct system *he
     UND_MPI(MPI_Gather(&mine, 2, MPI_INT64_T, all, 2, MPI_INT64_T, 0, node), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, pids, 2, MPI_INT64_T, MPI_MAX, node), failed);
     *nodes = rank != 0 ? 0 : pids[0] == -pids[1] ? 1 : 2;
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, nodes, 1, MPI_INT, MPI_SUM, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, nodes, 1, MPI_INT, MPI_SUM, comm), failed);
     MPI_Comm_free(&node);
     return all;
 }
@@ -352,16 +386,17 @@ static bool write_claim(const char *text, const char *directory, struct und_erro
     return written || und_fail(error, "%s: cannot write %s: %s", directory, UND_CLAIM, strerror(code));
 }
 
-bool und_claim_make(const struct und_run *run, struct und_error *error)
+bool und_claim_make(const char *directory, const struct und_workload *workload, MPI_Comm comm, struct und_error *error)
 {
     const struct system here = this_system();
-    int count, nodes;
-    struct process *processes = gather(run, &here, &count, &nodes);
-    char *text = run->rank == 0 ? claim_text(run, &here, processes, count, nodes) : NULL;
+    int rank, count, nodes;
+    MPI_Comm_rank(comm, &rank);
+    struct process *processes = gather(comm, &here, &count, &nodes);
+    char *text = rank == 0 ? claim_text(workload, &here, processes, count, nodes) : NULL;
     free(processes);
-    const bool made = und_agree(run->rank != 0 || write_claim(text, run->plan->directory, error), run->comm, error);
+    const bool made = und_agree(rank != 0 || write_claim(text, directory, error), comm, error);
     free(text);
     if (made)
-        und_storage_share_claim(run->comm);
+        und_storage_share_claim(comm);
     return made;
 }

@@ -96,7 +96,8 @@ int und_die_status(int signal_number)
     return node && node->failed ? FAILURE : 128 + signal_number;
 }
 
-bool und_die_together(void)
+/* This rank has removed its files: has the others of the node do so. False where it is at it already. */
+static bool clean_together(void)
 {
     struct node *node = shared;
     if (atomic_exchange(&clean, true))
@@ -123,11 +124,11 @@ void und_die_claim(void)
         node->failed = 1;
 }
 
-void und_die_clean(void)
+bool und_die_clean(void)
 {
     if (clean_up)
         clean_up();
-    und_die_together();
+    return clean_together();
 }
 
 static _Noreturn void end(const char *file, int line, const char *what, const char *why)

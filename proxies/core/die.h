@@ -43,18 +43,15 @@ bool und_die_first(void);
  * and stops the others. The launcher reports the status of whichever rank ends first. Safe in a signal handler. */
 int und_die_status(int signal_number);
 
-/* This rank has removed its files: has the other ranks of the node do the same (SIGTERM, see
- * stop.h) and waits for them, at most ten seconds. Open MPI kills all ranks of a node, with their
- * files still there, as soon as the first of them has ended. Returns false, at once, where this rank
- * is at it already. Safe in a signal handler. */
-bool und_die_together(void);
-
 /* Another thread ends this rank: its message, which is written, is that of the run, and its status that of a failed
  * run. Safe in a signal handler. */
 void und_die_claim(void);
 
-/* Removes the files that this rank made, and has the other ranks of the node do so. */
-void und_die_clean(void);
+/* Removes the files that this rank made, has the other ranks of the node do the same (SIGTERM, see stop.h) and waits
+ * for them, at most ten seconds. Open MPI kills all ranks of a node, with their files still there, as soon as the
+ * first of them has ended. Does not wait, and returns false, where this rank waits already. Safe in a signal
+ * handler. */
+bool und_die_clean(void);
 
 _Noreturn void und_die(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void und_die_errno(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -1,8 +1,6 @@
 #include "core/stop.h"
 
 #include "core/die.h"
-#include "core/storage.h"
-#include "core/watch.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,6 +13,7 @@ static atomic_bool held;
 static volatile sig_atomic_t noted;
 static atomic_bool speaking;
 static pthread_t watcher;
+static void (*call_first)(void);
 
 static void say(int signal_number)
 {
@@ -40,17 +39,16 @@ static void on_signal(int signal_number)
         pthread_kill(watcher, signal_number);
         return;
     }
-    und_watch_say();
+    if (call_first)
+        call_first();
     if (held) {
         noted = signal_number;
         return;
     }
-    und_storage_remove();
     if (speaking && und_die_first())
         say(signal_number);
-    if (!und_die_together())
-        return;
-    _exit(und_die_status(signal_number));
+    if (und_die_clean())
+        _exit(und_die_status(signal_number));
 }
 
 static void handle(void (*handler)(int))
@@ -69,8 +67,12 @@ void und_stop_watch(bool speaks)
 {
     speaking = speaks;
     watcher = pthread_self();
-    und_die_clean_by(und_storage_remove, und_storage_disclaim);
     handle(on_signal);
+}
+
+void und_stop_call_first(void (*first)(void))
+{
+    call_first = first;
 }
 
 void und_stop_unwatch(void)

@@ -1,6 +1,6 @@
 /*
- * How SIGINT, SIGTERM and SIGHUP end a run: what this rank created is removed (storage.h), and the
- * process ends with status 128 + signal.
+ * How SIGINT, SIGTERM and SIGHUP end a run: what this rank created is removed (und_die_clean_by), and
+ * the process ends with status 128 + signal.
  */
 #ifndef UND_STOP_H
 #define UND_STOP_H
@@ -9,6 +9,9 @@
 
 /* Catches the signals from now on. With `speaks`, a caught one leaves a message on stderr. */
 void und_stop_watch(bool speaks);
+
+/* What a caught signal calls first. */
+void und_stop_call_first(void (*first)(void));
 
 /* The end of a run: signals are ignored, because launchers send them to ranks that are a little
  * slower to leave than others. */

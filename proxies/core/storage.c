@@ -1,10 +1,8 @@
 #include "core/storage.h"
 
-#include "core/claim.h"
 #include "core/die.h"
 #include "core/stop.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -129,40 +127,6 @@ static bool open_parent(const char *path, struct place *place)
     snprintf(parent, sizeof parent, "%.*s", start > 0 ? (int)start : 1, start > 0 ? path : ".");
     place->directory = open_quietly(AT_FDCWD, parent, OPEN_PARENT);
     return place->directory >= 0;
-}
-
-/* Finds any entry of the directory, the claim of a run before others. False when it is empty. */
-static bool find_entry(DIR *listing, char *name, size_t size)
-{
-    name[0] = '\0';
-    for (const struct dirent *entry; strcmp(name, UND_CLAIM) != 0 && (entry = readdir(listing));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            (!name[0] || strcmp(entry->d_name, UND_CLAIM) == 0))
-            snprintf(name, size, "%s", entry->d_name);
-    return name[0] != '\0';
-}
-
-bool und_storage_prepare(const char *directory, bool *created, struct und_error *error)
-{
-    char name[256];
-    *created = mkdir(directory, 0777) == 0;
-    if (*created)
-        return true;
-    if (errno != EEXIST)
-        return und_fail(error, "cannot create the directory %s: %s", directory, strerror(errno));
-    DIR *listing = opendir(directory);
-    if (!listing)
-        return und_fail(error, "cannot read the directory %s: %s", directory, strerror(errno));
-    const bool full = find_entry(listing, name, sizeof name);
-    closedir(listing);
-    if (full && strcmp(name, UND_CLAIM) == 0)
-        return und_claim_take_over(directory, created, error);
-    if (full)
-        return und_fail(error, "%s is not empty: it holds %s; expected an empty directory, or one that does not exist",
-                        directory, name);
-    if (access(directory, W_OK | X_OK) != 0)
-        return und_fail(error, "cannot write to the directory %s: %s", directory, strerror(errno));
-    return true;
 }
 
 static void note_host(void)

@@ -37,12 +37,7 @@ struct und_store {
     void (*remove)(const char *path);
 };
 
-/* For rank 0: the directory must be empty and writable, or is created (its last component only;
- * *created). What a run that was killed has left there is removed, see claim.h. False with the error message. */
-bool und_storage_prepare(const char *directory, bool *created, struct und_error *error);
-
-/* For every rank, then: opens the run directory. It is removed at the end if it was created for this
- * run and is empty. */
+/* Opens the run directory. It is removed at the end if it was created for this run and is empty. */
 bool und_storage_open(const char *directory, bool created, struct und_error *error);
 
 /* From here on this process works in the run directory, until it goes back to where it was started: libraries that

@@ -4,7 +4,7 @@
 #include "core/print.h"
 #include "core/stop.h"
 
-#include <inttypes.h>
+#include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -31,7 +31,7 @@ static struct {
 } here;
 
 static double base_s, more_s, earlier_s; /* the limit, what the dump adds to it, and what the one before it does */
-static int rank;
+static int own_rank;
 static char host[256];
 static atomic_bool running, said;
 static atomic_llong unchanged_ms; /* how long the rank has been where it is */
@@ -69,7 +69,7 @@ static void say(void)
     if (atomic_exchange(&said, true))
         return;
     add(line, &length, "understudy: rank ");
-    add_number(line, &length, rank);
+    add_number(line, &length, own_rank);
     add(line, &length, " on ");
     add(line, &length, host);
     add(line, &length, ": no progress for ");
@@ -99,7 +99,8 @@ static void say(void)
         return;
 }
 
-void und_watch_say(void)
+/* At a signal, in its handler. */
+static void say_if_late(void)
 {
     if (running && unchanged_ms >= (long long)(500 * base_s))
         say();
@@ -152,14 +153,14 @@ static void note(const char *operation, const char *path, double limit_s)
     ++here.serial;
 }
 
-void und_watch_begin(const struct und_run *run, double limit_s)
+void und_watch_begin(int rank, double limit_s)
 {
     pthread_attr_t attributes;
     sigset_t all, before;
     base_s = limit_s;
     if (limit_s <= 0)
         return;
-    rank = run->rank;
+    own_rank = rank;
     gethostname(host, sizeof host - 1);
     watched = pthread_self();
     note(NULL, NULL, limit_s);
@@ -169,6 +170,7 @@ void und_watch_begin(const struct und_run *run, double limit_s)
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     running = true;
+    und_stop_call_first(say_if_late);
     if (pthread_create(&thread, &attributes, watch, NULL) != 0)
         UND_DIE("--watchdog: cannot start a thread");
     pthread_attr_destroy(&attributes);

@@ -10,7 +10,7 @@
 #ifndef UND_WATCH_H
 #define UND_WATCH_H
 
-#include "core/run.h"
+#include "core/workload.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,8 +23,9 @@ static inline void und_watch_call(int64_t number)
     __atomic_store_n(&und_watch_number, number, __ATOMIC_RELAXED);
 }
 
-/* Begins to watch the calling thread; nothing with a limit of 0. */
-void und_watch_begin(const struct und_run *run, double limit_s);
+/* Begins to watch the calling thread, and says at a signal where it is if it has been there for half of the limit or
+ * more; nothing with a limit of 0. */
+void und_watch_begin(int rank, double limit_s);
 void und_watch_end(void);
 
 /* The dump that follows, or whose operations follow. */
@@ -38,8 +39,5 @@ void und_watch_leave(void);
 
 /* This rank pauses, as its schedule has it. Leaves what it was in. */
 void und_watch_pause(bool pauses);
-
-/* Where the rank is, on stderr, if it has been there for half of the limit or more. Safe in a signal handler. */
-void und_watch_say(void);
 
 #endif

@@ -207,7 +207,7 @@ static bool probe_methods(const struct und_run *run, struct und_error *error)
 static bool make_directory(const struct und_run *run, struct und_error *error)
 {
     bool created = false;
-    if (!und_agree(run->rank != 0 || und_storage_prepare(run->plan->directory, &created, error), run->comm, error))
+    if (!und_agree(run->rank != 0 || und_claim_prepare(run->plan->directory, &created, error), run->comm, error))
         return false;
     int ours = created;
     UND_MPI(MPI_Bcast(&ours, 1, MPI_INT, 0, run->comm), "cannot agree on the directory");
@@ -250,7 +250,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
                    error))
         return USAGE_ERROR;
 
-    if (!run->plan->only_restarts && !und_claim_make(run, error))
+    if (!run->plan->only_restarts && !und_claim_make(run->plan->directory, run->workload, run->comm, error))
         return USAGE_ERROR;
     UND_MPI(MPI_Bcast(&storage, (int)sizeof storage, MPI_BYTE, 0, run->comm), "cannot share the kind of storage");
     run->striped = und_striped_new(run, &storage, error);
@@ -271,7 +271,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
     struct und_outcome *outcomes = calloc((size_t)run->schedule->count, sizeof *outcomes);
     struct und_verification *verification = calloc(1, sizeof *verification);
     UND_CHECK(outcomes && verification, "no memory for the results of %d dumps", run->schedule->count);
-    und_watch_begin(run, options->watchdog);
+    und_watch_begin(run->rank, options->watchdog);
     for (int64_t i = 0; i < run->plan->repetitions; ++i) {
         if (run->plan->verbose && run->rank == 0)
             und_print(stderr, "understudy: repetition %" PRId64, i);
@@ -428,6 +428,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     und_die_share(MPI_COMM_WORLD);
+    und_die_clean_by(und_storage_remove, und_storage_disclaim);
     und_stop_watch(rank == 0);
     if (valid)
         status = with_options(&options, rank, ranks, argc, argv, &error);
