@@ -1,0 +1,96 @@
+"""The modules of the C core include each other in one order, without circles.
+
+A module is a `.c` file with its header. An include against the order fails with the file and the
+header.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from understudy.paths import ROOT
+
+CORE = ROOT / "proxies" / "core"
+# A layer includes from itself and from those before it; docs/architecture.md explains them.
+LAYERS = (
+    ("error", "init", "mpi_settings", "order", "print", "sha256"),
+    ("agree", "die", "environment", "stop", "timing"),
+    ("method", "mount", "mount_json", "stripes", "striping"),
+    ("option", "setting", "strict"),
+    ("rules", "workload"),
+    ("layout", "pattern", "plan", "schedule", "stencil"),
+    ("claim", "memory", "space", "storage", "watch"),
+    ("flood", "metadata", "numbered", "pace", "series", "striped"),
+    ("phase", "run"),
+    ("result", "totals"),
+)
+RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
+# Files that are pieces of one module.
+PIECES = dict.fromkeys(("parts", "series_files", "series_names", "transfers"), "series")
+# To be resolved with the interpreter; an arrow leaves this set with the change that removes it.
+EXCEPTIONS = {
+    ("flood", "run"),
+    ("metadata", "run"),
+    ("metadata", "series"),
+    ("numbered", "run"),
+    ("pace", "run"),
+    ("plan", "flood"),
+    ("plan", "metadata"),
+    ("rules", "workload"),
+    ("series", "run"),
+    ("striped", "run"),
+}
+
+
+def module(path: Path) -> str:
+    return PIECES.get(path.stem, path.stem)
+
+
+def files() -> list[Path]:
+    return sorted(CORE.glob("*.[ch]"))
+
+
+def includes() -> Iterator[tuple[Path, str, str]]:
+    """(file, its module, the module of the header) for each include of another module."""
+    for path in files():
+        for name in re.findall(
+            r'^#include "core/(\w+)\.h"', path.read_text("utf-8"), re.MULTILINE
+        ):
+            if module(Path(name)) != module(path):
+                yield path, module(path), module(Path(name))
+
+
+def test_every_module_has_its_place_in_the_order() -> None:
+    assert {module(path) for path in files()} == set(RANK)
+
+
+def test_no_include_goes_against_the_order() -> None:
+    wrong = [
+        f"proxies/core/{path.name}: {source} must not include {target}.h"
+        for path, source, target in includes()
+        if RANK[target] > RANK[source] and (source, target) not in EXCEPTIONS
+    ]
+    assert wrong == []
+
+
+def test_no_circle_of_includes() -> None:
+    arrows: dict[str, set[str]] = {name: set() for name in RANK}
+    for _, source, target in includes():
+        if (source, target) not in EXCEPTIONS:
+            arrows[source].add(target)
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join((*above[above.index(name) :], name))
+        if name in done:
+            return
+        for target in sorted(arrows[name]):
+            visit(target, (*above, name))
+        done.add(name)
+
+    for name in arrows:
+        visit(name, ())
+
+
+def test_no_exception_without_an_include() -> None:
+    assert {(source, target) for _, source, target in includes()} >= EXCEPTIONS
