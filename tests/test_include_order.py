@@ -19,10 +19,10 @@ LAYERS = (
     ("option", "setting", "strict"),
     ("rules", "workload"),
     ("layout", "pattern", "plan", "schedule", "stencil"),
-    ("claim", "memory", "space", "storage", "watch"),
+    ("space", "storage", "watch"),
     ("flood", "metadata", "numbered", "pace", "series", "striped"),
     ("phase", "run"),
-    ("result", "totals"),
+    ("totals",),
 )
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
 # Files that are pieces of one module.

@@ -1,12 +1,9 @@
 /* understudy-replay: plays a workload and writes what it measured. */
 #include "core/agree.h"
-#include "core/claim.h"
 #include "core/die.h"
 #include "core/environment.h"
 #include "core/init.h"
-#include "core/memory.h"
 #include "core/print.h"
-#include "core/result.h"
 #include "core/run.h"
 #include "core/setting.h"
 #include "core/space.h"
@@ -16,6 +13,9 @@
 #include "core/stripes.h"
 #include "core/totals.h"
 #include "core/watch.h"
+#include "programs/replay/claim.h"
+#include "programs/replay/memory.h"
+#include "programs/replay/result.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #define _XOPEN_SOURCE 700
 /* What memory is available: by the kernel's estimate and by both versions of control groups. */
-#include "core/memory.h"
+#include "programs/replay/memory.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static void check(const struct file *files, int count, int64_t available, const 
     assert_non_null(mkdtemp(strcpy(root, "/tmp/unit_memory.XXXXXX")));
     for (int i = 0; i < count; ++i)
         put(&files[i]);
-    assert_int_equal(und_memory_available_below(root, &found), available);
+    assert_int_equal(und_memory_available(root, &found), available);
     if (limit)
         assert_string_equal(found, limit);
     snprintf(command, sizeof command, "rm -r %s", root);

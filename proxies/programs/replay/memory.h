@@ -8,11 +8,9 @@
 #include <stdint.h>
 
 /* Bytes that this node can still give to this process and its neighbours: what the kernel estimates as
- * available (MemAvailable), or less where a control group limits it. INT64_MAX: not known. */
-int64_t und_memory_available(void);
-
-/* The same, read from files below `root`, which is "" but in tests; *limit says what limits it. */
-int64_t und_memory_available_below(const char *root, const char **limit);
+ * available (MemAvailable), or less where a control group limits it. INT64_MAX: not known. Read from files below
+ * `root`, which is "" but in tests; *limit says what limits it. */
+int64_t und_memory_available(const char *root, const char **limit);
 
 /* Do the ranks of every node fit its memory, if each takes so many bytes? False with the error message on
  * every rank. Collective. */

@@ -1,4 +1,4 @@
-#include "core/result.h"
+#include "programs/replay/result.h"
 
 #include "core/die.h"
 #include "core/mount_json.h"

@@ -1,5 +1,5 @@
 #define _DEFAULT_SOURCE /* flock */
-#include "core/claim.h"
+#include "programs/replay/claim.h"
 
 #include "core/agree.h"
 #include "core/die.h"

@@ -1,4 +1,4 @@
-#include "core/memory.h"
+#include "programs/replay/memory.h"
 
 #include "core/agree.h"
 #include "core/die.h"
@@ -85,7 +85,7 @@ static int64_t left_in_groups(const char *root)
     return least;
 }
 
-int64_t und_memory_available_below(const char *root, const char **limit)
+int64_t und_memory_available(const char *root, const char **limit)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
@@ -93,12 +93,6 @@ int64_t und_memory_available_below(const char *root, const char **limit)
     const int64_t node = kibibytes < 0 ? INT64_MAX : kibibytes * 1024;
     *limit = group < node ? "the limit of the control group" : "MemAvailable";
     return group < node ? group : node;
-}
-
-int64_t und_memory_available(void)
-{
-    const char *limit;
-    return und_memory_available_below("", &limit);
 }
 
 bool und_memory_fits(int64_t bytes_per_rank, MPI_Comm comm, struct und_error *error)
@@ -113,7 +107,7 @@ bool und_memory_fits(int64_t bytes_per_rank, MPI_Comm comm, struct und_error *er
     if (rank_on_node == 0) {
         const char *limit;
         char host[256] = "";
-        const int64_t available = und_memory_available_below("", &limit);
+        const int64_t available = und_memory_available("", &limit);
         gethostname(host, sizeof host - 1);
         fits = bytes_per_rank <= available / ranks_on_node;
         if (!fits)
