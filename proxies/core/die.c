@@ -2,13 +2,11 @@
 
 #include "core/print.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -131,11 +129,23 @@ bool und_die_clean(void)
     return clean_together();
 }
 
-static _Noreturn void end(const char *file, int line, const char *what, const char *why)
+const char *und_die_text(int code)
 {
-    char host[256] = "";
+    static char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return text;
+}
+
+void und_die(const char *file, int line, const char *why, const char *format, ...)
+{
+    char host[256] = "", what[MESSAGE_BYTES];
     int rank = 0;
     sigset_t all;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
     /* A rank that has failed too stops its neighbours: not this one between its claim to speak and its message. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
@@ -149,37 +159,4 @@ static _Noreturn void end(const char *file, int line, const char *what, const ch
     und_die_clean();
     MPI_Abort(MPI_COMM_WORLD, FAILURE);
     _exit(FAILURE);
-}
-
-void und_die(const char *file, int line, const char *format, ...)
-{
-    char what[MESSAGE_BYTES];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    end(file, line, what, "");
-}
-
-void und_die_errno(const char *file, int line, const char *format, ...)
-{
-    const int code = errno;
-    char what[MESSAGE_BYTES];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    end(file, line, what, strerror(code));
-}
-
-void und_die_mpi(const char *file, int line, int code, const char *format, ...)
-{
-    char what[MESSAGE_BYTES], why[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    MPI_Error_string(code, why, &length);
-    end(file, line, what, why);
 }

@@ -7,24 +7,26 @@
 #ifndef UND_DIE_H
 #define UND_DIE_H
 
+#include <errno.h>
 #include <mpi.h>
 #include <stdbool.h>
+#include <string.h>
 
-#define UND_DIE(...) und_die(__FILE__, __LINE__, __VA_ARGS__)
+#define UND_DIE(...) und_die(__FILE__, __LINE__, "", __VA_ARGS__)
 
 /* Adds the text of errno. */
-#define UND_CHECK(condition, ...)                           \
-    do {                                                    \
-        if (!(condition))                                   \
-            und_die_errno(__FILE__, __LINE__, __VA_ARGS__); \
+#define UND_CHECK(condition, ...)                                      \
+    do {                                                               \
+        if (!(condition))                                              \
+            und_die(__FILE__, __LINE__, strerror(errno), __VA_ARGS__); \
     } while (0)
 
 /* Adds MPI's text for its error code. Communicators and files return errors, see run.c. */
-#define UND_MPI(call, ...)                                              \
-    do {                                                                \
-        const int und_mpi_code = (call);                                \
-        if (und_mpi_code != MPI_SUCCESS)                                \
-            und_die_mpi(__FILE__, __LINE__, und_mpi_code, __VA_ARGS__); \
+#define UND_MPI(call, ...)                                                        \
+    do {                                                                          \
+        const int und_mpi_code = (call);                                          \
+        if (und_mpi_code != MPI_SUCCESS)                                          \
+            und_die(__FILE__, __LINE__, und_die_text(und_mpi_code), __VA_ARGS__); \
     } while (0)
 
 /* Ranks of a node share a mark, so that of many that fail for one reason only the first speaks, and
@@ -53,9 +55,11 @@ void und_die_claim(void);
  * handler. */
 bool und_die_clean(void);
 
-_Noreturn void und_die(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
-_Noreturn void und_die_errno(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
-_Noreturn void und_die_mpi(const char *file, int line, int code, const char *format, ...)
+/* MPI's text for an error code, valid until the next call. */
+const char *und_die_text(int code);
+
+/* `why` follows the message; may be empty. */
+_Noreturn void und_die(const char *file, int line, const char *why, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 #endif
