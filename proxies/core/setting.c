@@ -96,39 +96,38 @@ bool und_settings_check(const char *const *texts, int count, struct und_error *e
     return true;
 }
 
+/* The last value that the texts give to the option; NULL: none does. */
+static const char *given(const struct und_method *method, const struct und_setting *setting, const char *const *texts,
+                         int count)
+{
+    const char *value = NULL;
+    while (count-- > 0 && !value) {
+        const char *rest = behind(texts[count], method->name, '.');
+        value = rest ? behind(rest, setting->name, '=') : NULL;
+    }
+    return value;
+}
+
 void und_settings_read(const struct und_method *method, const char *const *texts, int count,
                        int64_t values[UND_MAX_SETTINGS])
 {
     memset(values, 0, UND_MAX_SETTINGS * sizeof *values);
-    for (int row = 0; rows_of(method)[row].name; ++row) {
-        const struct und_setting *setting = &rows_of(method)[row];
-        read_value(setting, setting->default_value, &values[row]);
-        for (int i = 0; i < count; ++i) {
-            const char *rest = behind(texts[i], method->name, '.');
-            const char *value = rest ? behind(rest, setting->name, '=') : NULL;
-            if (value)
-                read_value(setting, value, &values[row]);
-        }
+    for (const struct und_setting *row = rows_of(method); row->name; ++row) {
+        const char *value = given(method, row, texts, count);
+        read_value(row, value ? value : row->default_value, values++);
     }
 }
 
 bool und_settings_direct(const struct und_method *method, const char *const *texts, int count,
                          int64_t values[UND_MAX_SETTINGS])
 {
-    for (int row = 0; rows_of(method)[row].name; ++row) {
-        const struct und_setting *setting = &rows_of(method)[row];
-        int64_t yes;
-        bool given = false;
-        if (strcmp(setting->name, "direct") != 0 || !read_value(setting, "yes", &yes))
-            continue;
-        for (int i = 0; i < count; ++i) {
-            const char *rest = behind(texts[i], method->name, '.');
-            given = given || (rest && behind(rest, setting->name, '='));
+    int64_t yes;
+    for (const struct und_setting *row = rows_of(method); row->name; ++row, ++values)
+        if (strcmp(row->name, "direct") == 0 && read_value(row, "yes", &yes)) {
+            if (!given(method, row, texts, count))
+                *values = yes;
+            return *values == yes;
         }
-        if (!given)
-            values[row] = yes;
-        return values[row] == yes;
-    }
     return false;
 }
 

@@ -262,13 +262,20 @@ static bool note_identity(struct entry *entry, int descriptor)
     return entry->ours;
 }
 
-static int create_striped(int directory, const char *name, const char *path, const struct und_striping_request *request,
-                          struct und_error *error)
+/* The name in the directory, which is the working directory: tools that watch a run (Darshan) do not see calls that
+ * take a descriptor. -1 with the error message. */
+static int create_file(int directory, const char *name, const char *path, const struct und_striping_request *request,
+                       struct und_error *error)
 {
-    if (stripe_by && stripe_by->create)
+    const bool asked = request && und_striping_is_asked(request);
+    if (asked && stripe_by && stripe_by->create)
         return stripe_by->create(directory, name, request, error);
-    und_fail(error, "cannot create %s with a layout: its file system has no striping backend", path);
-    return -1;
+    const int descriptor = asked ? -1 : open(name, CREATE_FILE, 0666);
+    if (asked)
+        und_fail(error, "cannot create %s with a layout: its file system has no striping backend", path);
+    else if (descriptor < 0)
+        und_fail(error, "cannot create %s: %s", path, strerror(errno));
+    return descriptor;
 }
 
 static void enter_parent(const struct entry *entry)
@@ -296,18 +303,11 @@ void und_storage_leave_parent(const char *path)
 static bool create_in_tree(struct entry *entry, const struct und_striping_request *request, int *descriptor,
                            struct und_error *error)
 {
-    const int directory = directory_of(entry);
-    if (request && und_striping_is_asked(request)) {
-        *descriptor = create_striped(directory, entry->name, entry->path, request, error);
-        return *descriptor >= 0 && note_identity(entry, *descriptor);
-    }
-    /* In the working directory: tools that watch a run (Darshan) do not see calls that take a descriptor. */
     enter_parent(entry);
-    *descriptor = open(entry->name, CREATE_FILE, 0666);
+    *descriptor = create_file(directory_of(entry), entry->name, entry->path, request, error);
     leave_parent(entry);
-    if (*descriptor < 0 || !note_identity(entry, *descriptor))
-        return und_fail(error, "cannot create %s: %s", entry->path, strerror(errno));
-    return true;
+    return *descriptor >= 0 &&
+           (note_identity(entry, *descriptor) || und_fail(error, "cannot create %s: %s", entry->path, strerror(errno)));
 }
 
 bool und_storage_create(const char *path, const struct und_striping_request *request, int *descriptor,
@@ -534,13 +534,8 @@ void und_storage_remove_file(const char *name, uint32_t mark)
 bool und_storage_create_unnoted(const char *path, const struct und_striping_request *request, int *descriptor,
                                 struct und_error *error)
 {
-    const char *name = und_storage_name(path);
-    if (request && und_striping_is_asked(request)) {
-        *descriptor = create_striped(AT_FDCWD, name, path, request, error);
-        return *descriptor >= 0;
-    }
-    *descriptor = open(name, CREATE_FILE, 0666);
-    return *descriptor >= 0 || und_fail(error, "cannot create %s: %s", path, strerror(errno));
+    *descriptor = create_file(AT_FDCWD, und_storage_name(path), path, request, error);
+    return *descriptor >= 0;
 }
 
 /* The kernel forgets pages only when they are clean. */
