@@ -28,6 +28,12 @@ static const struct row rows[] = {
 };
 enum { ROWS = (int)(sizeof rows / sizeof rows[0]) };
 
+/* What a number is before it is set; no value that its option takes. */
+static int not_set(enum kind kind)
+{
+    return kind == BYTES || kind == TARGETS ? 0 : -1;
+}
+
 /* In the order of enum und_compute. */
 static const char *const computes[] = {"sleep", "busy", "stencil"};
 enum { COMPUTES = (int)(sizeof computes / sizeof computes[0]) };
@@ -108,33 +114,35 @@ static bool add_pair(struct und_pairs *pairs, const struct row *row, const char 
     return true;
 }
 
+/* NULL, or what was expected. */
+static const char *set_number(enum kind kind, int64_t *number, const char *text)
+{
+    switch (kind) {
+    case BYTES: *number = und_bytes_read(text); return *number > 0 ? NULL : UND_BYTES_EXPECTED;
+    case TARGETS: return und_targets_read(text, number) ? NULL : "a whole number of at least 1, or -1 for all";
+    case COUNT: return read_whole(text, 1, number) ? NULL : "a whole number of at least 1";
+    default: return read_whole(text, 0, number) ? NULL : "a whole number of at least 0";
+    }
+}
+
 static bool set(struct und_options *options, const struct row *row, const char *text, struct und_error *error)
 {
     void *member = (char *)options + row->offset;
-    bool *flag = member;
-    const char **string = member;
-    int64_t *number = member;
-    double *factor = member;
     const char *expected = NULL;
     switch (row->kind) {
     case ON:
     case OFF:
-    case FLAG: *flag = true; break;
+    case FLAG: *(bool *)member = true; break;
     case TEXT:
-        *string = text;
+        *(const char **)member = text;
         expected = text[0] ? NULL : "a name that is not empty";
         break;
     case BYTES:
-        *number = und_bytes_read(text);
-        expected = *number > 0 ? NULL : UND_BYTES_EXPECTED;
-        break;
-    case COUNT: expected = read_whole(text, 1, number) ? NULL : "a whole number of at least 1"; break;
-    case WHOLE: expected = read_whole(text, 0, number) ? NULL : "a whole number of at least 0"; break;
     case TARGETS:
-        expected = und_targets_read(text, number) ? NULL : "a whole number of at least 1, or -1 for all";
-        break;
-    case FACTOR: expected = read_factor(text, factor) ? NULL : "a number of at least 0"; break;
-    case POSITIVE: expected = read_factor(text, factor) && *factor > 0 ? NULL : "a number above 0"; break;
+    case COUNT:
+    case WHOLE: expected = set_number(row->kind, member, text); break;
+    case FACTOR: expected = read_factor(text, member) ? NULL : "a number of at least 0"; break;
+    case POSITIVE: expected = read_factor(text, member) && *(double *)member > 0 ? NULL : "a number above 0"; break;
     case COMPUTE: expected = read_compute(text, member) ? NULL : "sleep, busy or stencil"; break;
     case PAIRS:
         if (strchr(text, '=') > text)
@@ -152,11 +160,11 @@ static bool initialize(struct und_options *options, const struct row *row, struc
     if (row->default_value)
         return set(options, row, row->default_value, error);
     if (row->kind == COUNT || row->kind == WHOLE)
-        *(int64_t *)member = -1;
+        *(int64_t *)member = not_set(row->kind);
     if (row->kind == FACTOR || row->kind == POSITIVE)
-        *(double *)member = -1;
+        *(double *)member = not_set(row->kind);
     if (row->kind == COMPUTE)
-        *(int *)member = -1;
+        *(int *)member = not_set(row->kind);
     return true;
 }
 
@@ -190,30 +198,37 @@ static bool is_set(const struct und_options *options, const struct row *flag)
     return *(const bool *)((const char *)options + flag->offset);
 }
 
+static bool check_restart(const struct und_options *options, struct und_error *error)
+{
+    const char *writes = !options->restart_from    ? NULL
+                         : options->directory      ? "directory"
+                         : options->keep           ? "keep"
+                         : options->stripe_count   ? "stripe-count"
+                         : options->stripe_size    ? "stripe-size"
+                         : options->stripe_targets ? "stripe-targets"
+                         : options->stripe_pool    ? "stripe-pool"
+                                                   : NULL;
+    if (writes)
+        return und_fail(error, "--restart-from and --%s exclude each other: nothing is written", writes);
+    if (options->restart || options->restart_from)
+        return true;
+    const char *reads = options->restart_stream      ? "restart-stream"
+                        : options->restart_dump >= 0 ? "restart-dump"
+                        : options->drop_cache        ? "drop-cache"
+                                                     : NULL;
+    return !reads || und_fail(error, "--%s: expected together with --restart or --restart-from", reads);
+}
+
 static bool check(const struct und_options *options, struct und_error *error)
 {
     if (options->help || options->version || options->list)
         return true;
     if (!options->workload)
         return und_fail(error, "no workload given: expected -w FILE, see --help");
-    if (options->restart_from && options->directory)
-        return und_fail(error, "--restart-from and --directory exclude each other: nothing is written");
-    if (options->restart_from && options->keep)
-        return und_fail(error, "--restart-from and --keep exclude each other: nothing is written");
-    if (!options->restart && !options->restart_from && (options->restart_stream || options->restart_dump >= 0))
-        return und_fail(error, "--restart-%s: expected together with --restart or --restart-from",
-                        options->restart_stream ? "stream" : "dump");
-    if (!options->restart && !options->restart_from && options->drop_cache)
-        return und_fail(error, "--drop-cache: expected together with --restart or --restart-from");
+    if (!check_restart(options, error))
+        return false;
     if (!options->directory && !options->restart_from && !options->dry_run)
         return und_fail(error, "no directory given: expected -o DIR, see --help");
-    if (options->restart_from &&
-        (options->stripe_count != 0 || options->stripe_size > 0 || options->stripe_targets || options->stripe_pool))
-        return und_fail(error, "--restart-from and --stripe-%s exclude each other: nothing is written",
-                        options->stripe_count != 0 ? "count"
-                        : options->stripe_size > 0 ? "size"
-                        : options->stripe_targets  ? "targets"
-                                                   : "pool");
     for (int i = 0; i < ROWS; ++i)
         if (rows[i].kind == ON && is_set(options, &rows[i]) && is_set(options, opposite(&rows[i])))
             return und_fail(error, "--%s and --%s exclude each other", rows[i].name, opposite(&rows[i])->name);
@@ -288,6 +303,13 @@ json_t *und_pairs_record(const struct und_pairs *pairs)
     return object;
 }
 
+/* Of two flags that exclude each other: null where neither is set. */
+static json_t *flag_of(const struct und_options *options, const struct row *row)
+{
+    const bool set_here = is_set(options, row);
+    return set_here || is_set(options, opposite(row)) ? json_boolean(set_here == (row->kind == ON)) : json_null();
+}
+
 static json_t *value_of(const struct und_options *options, const struct row *row)
 {
     const void *member = (const char *)options + row->offset;
@@ -297,13 +319,13 @@ static json_t *value_of(const struct und_options *options, const struct row *row
     const int *choice = member;
     switch (row->kind) {
     case FLAG: return json_boolean(is_set(options, row));
-    case ON: return is_set(options, row) ? json_true() : is_set(options, opposite(row)) ? json_false() : json_null();
-    case OFF: return is_set(options, row) ? json_false() : is_set(options, opposite(row)) ? json_true() : json_null();
+    case ON:
+    case OFF: return flag_of(options, row);
     case TEXT: return *text ? json_string(*text) : json_null();
-    case BYTES: return *number > 0 ? json_integer(*number) : json_null();
+    case BYTES:
+    case TARGETS:
     case COUNT:
-    case WHOLE: return *number >= 0 ? json_integer(*number) : json_null();
-    case TARGETS: return *number != 0 ? json_integer(*number) : json_null();
+    case WHOLE: return *number != not_set(row->kind) ? json_integer(*number) : json_null();
     case FACTOR:
     case POSITIVE: return *factor >= 0 ? json_real(*factor) : json_null();
     case COMPUTE: return *choice >= 0 ? json_string(computes[*choice]) : json_null();
