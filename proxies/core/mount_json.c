@@ -12,7 +12,7 @@ static json_t *number_or_null(int64_t number)
     return number < 0 ? json_null() : json_integer(number);
 }
 
-json_t *und_striping_json(const struct und_striping_layout *layout)
+static json_t *layout_of(const struct und_striping_layout *layout)
 {
     if (!layout->backend[0])
         return json_null();
@@ -38,5 +38,5 @@ json_t *und_storage_json(const struct und_storage *storage)
                      "client_version", text_or_null(storage->client_version),  //
                      "server_version", text_or_null(storage->server_version),  //
                      "health", text_or_null(storage->health),                  //
-                     "default_layout", und_striping_json(&storage->default_layout));
+                     "default_layout", layout_of(&storage->default_layout));
 }

@@ -9,7 +9,4 @@
 /* As schemas/player.schema.json defines "storage"; NULL when memory is out. */
 json_t *und_storage_json(const struct und_storage *storage);
 
-/* The same for a layout; null where none is known. */
-json_t *und_striping_json(const struct und_striping_layout *layout);
-
 #endif

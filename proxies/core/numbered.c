@@ -79,7 +79,8 @@ const char *und_numbered_path(struct und_numbered *set, int64_t number, const ch
     return set->path;
 }
 
-int64_t und_numbered_directories(const struct und_numbered *set, int64_t files)
+/* Directories that hold so many files. */
+static int64_t directories_of(const struct und_numbered *set, int64_t files)
 {
     return set->per_directory > 0 && files > 0 ? (files - 1) / set->per_directory + 1 : 0;
 }
@@ -126,7 +127,7 @@ void und_numbered_leave(struct und_numbered *set)
 
 void und_numbered_check_directories(struct und_numbered *set, int64_t files)
 {
-    const int64_t end = und_numbered_directories(set, files);
+    const int64_t end = directories_of(set, files);
     for (int64_t d = set->run->rank; d < end; d += set->run->ranks)
         close(open_directory(set, d));
 }
@@ -157,7 +158,7 @@ void und_numbered_make_directory(struct und_numbered *set)
 
 void und_numbered_make_directories(struct und_numbered *set, int64_t files)
 {
-    const int64_t end = und_numbered_directories(set, files), ranks = set->run->ranks;
+    const int64_t end = directories_of(set, files), ranks = set->run->ranks;
     if (end <= set->ready)
         return;
     const int64_t own = (end + ranks - 1 - set->run->rank) / ranks;

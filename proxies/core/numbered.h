@@ -45,9 +45,6 @@ const char *und_numbered_path(struct und_numbered *set, int64_t number, const ch
 void und_numbered_enter(struct und_numbered *set, int64_t number);
 void und_numbered_leave(struct und_numbered *set);
 
-/* Directories that hold so many files. */
-int64_t und_numbered_directories(const struct und_numbered *set, int64_t files);
-
 /* Ends the run where one of the directories that hold so many files has been replaced. The ranks share the work
  * and wait for each other later. */
 void und_numbered_check_directories(struct und_numbered *set, int64_t files);

@@ -1,32 +1,11 @@
-#define _XOPEN_SOURCE 700
 #include "core/space.h"
 
-#include "core/agree.h"
 #include "core/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-bool und_space_permits(int64_t bytes, MPI_Comm comm, struct und_error *error)
-{
-    struct rlimit limit;
-    int rank;
-    char host[256] = "";
-    const bool permits =
-        getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)bytes;
-    MPI_Comm_rank(comm, &rank);
-    gethostname(host, sizeof host - 1);
-    if (!permits)
-        und_fail(error,
-                 "%s: a file of the workload takes %" PRId64 " bytes, but rank %d may write at most %" PRIu64
-                 " to a file (RLIMIT_FSIZE): raise the limit with `ulimit -f`",
-                 host, bytes, rank, (uint64_t)limit.rlim_cur);
-    return und_agree(permits, comm, error);
-}
 
 /* Appends that many bytes and flushes them; 0, or errno. */
 static int append(int descriptor, int64_t bytes)

@@ -1,3 +1,4 @@
+#define _XOPEN_SOURCE 700 /* RLIMIT_FSIZE */
 /* understudy-replay: plays a workload and writes what it measured. */
 #include "core/agree.h"
 #include "core/die.h"
@@ -6,7 +7,6 @@
 #include "core/print.h"
 #include "core/run.h"
 #include "core/setting.h"
-#include "core/space.h"
 #include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
@@ -23,7 +23,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SUCCESS = 0, FAILURE = 1, USAGE_ERROR = 2 };
 
@@ -158,6 +160,22 @@ static bool fits(const struct und_totals *totals, const struct und_storage *stor
         return und_fail(error, "%s: the workload needs %" PRId64 " files, but only %" PRId64 " can be created (%s)",
                         directory, totals->files, storage->free_inodes, type);
     return true;
+}
+
+/* May every rank write a file of so many bytes? Collective. */
+static bool is_permitted(const struct und_run *run, int64_t bytes, struct und_error *error)
+{
+    struct rlimit limit;
+    char host[256] = "";
+    const bool permitted =
+        getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (rlim_t)bytes;
+    gethostname(host, sizeof host - 1);
+    if (!permitted)
+        und_fail(error,
+                 "%s: a file of the workload takes %" PRId64 " bytes, but rank %d may write at most %" PRIu64
+                 " to a file (RLIMIT_FSIZE): raise the limit with `ulimit -f`",
+                 host, bytes, run->rank, (uint64_t)limit.rlim_cur);
+    return und_agree(permitted, run->comm, error);
 }
 
 /* The result replaces a file of its name: not one that the run reads. */
@@ -312,7 +330,7 @@ static int with_plan(struct und_run *run, const struct und_options *options, con
         return SUCCESS;
     }
     if (!und_memory_fits(totals.memory_per_rank, run->comm, error) ||
-        !und_space_permits(totals.largest_file_bytes, run->comm, error))
+        !is_permitted(run, totals.largest_file_bytes, error))
         return USAGE_ERROR;
     run->pattern = und_pattern_new(run->plan->seed, totals.largest_transfer);
     UND_CHECK(run->pattern, "no memory for the contents");
