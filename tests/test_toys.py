@@ -148,7 +148,7 @@ OPTION = {
         "    plan->keep = options->keep;\n",
         "    plan->greeting = options->greeting;\n",
     ),
-    "core/run.c": (
+    "core/repetition.c": (
         "    play(run, records, sizes);\n",
         "    if (run->plan->greeting && run->rank == 0)\n"
         '        fprintf(stderr, "%s\\n", run->plan->greeting);\n',

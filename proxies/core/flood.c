@@ -1,6 +1,7 @@
 #include "core/flood.h"
 
 #include "core/die.h"
+#include "core/fold.h"
 #include "core/layout.h"
 #include "core/numbered.h"
 #include "core/pace.h"
@@ -19,8 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 4096, STEM_BYTES = 160 };
-static const int64_t MANY = INT64_MAX / 1024; /* bytes that no rank has */
+enum { STEM_BYTES = 160 };
 
 /* The files of one variable. */
 struct kind {
@@ -74,106 +74,9 @@ struct und_flood {
     struct und_pace pace;
 };
 
-static int64_t row_bytes(const struct und_variable *variable)
-{
-    int64_t bytes = und_type_bytes(variable->type);
-    for (int d = 1; d < variable->ndims; ++d)
-        bytes *= variable->shape[d];
-    return bytes;
-}
-
-static int64_t files_of(const struct und_dump *dump)
-{
-    int64_t files = 0;
-    for (int v = 0; v < dump->variable_count; ++v)
-        files += dump->variables[v].count * dump->variables[v].shape[0];
-    return files;
-}
-
-static bool are_same_files(const struct und_dump *one, const struct und_dump *other)
-{
-    if (one->variables == other->variables)
-        return true;
-    bool same = one->variable_count == other->variable_count;
-    for (int v = 0; same && v < one->variable_count; ++v) {
-        const struct und_variable *a = &one->variables[v], *b = &other->variables[v];
-        same = a->count == b->count && a->shape[0] == b->shape[0] && row_bytes(a) == row_bytes(b);
-    }
-    return same;
-}
-
-bool und_flood_check(const struct und_stream *stream, int s, const struct und_stream_plan *plan, const char *file,
-                     struct und_error *error)
-{
-    const struct und_method *method = plan->method;
-    if (!und_method_plays(method, UND_KIND_FLOOD))
-        return und_fail(error, "%s: streams[%d] (%s): the method %s cannot play the layout flood", file, s,
-                        stream->name, method->name);
-    for (int d = 0; d < stream->dump_count; ++d)
-        if (!are_same_files(&stream->dumps[d], &stream->dumps[und_stream_set(stream, d)]))
-            return und_fail(error,
-                            "%s: streams[%d].dumps: the files of dump %d are not those of dump %d, which has the same "
-                            "names; expected as many, of the same sizes",
-                            file, s, d, und_stream_set(stream, d));
-    return true;
-}
-
-/* Sets of files that are made. */
-static int sets_of(const struct und_stream *stream)
-{
-    return stream->update && stream->names < stream->dump_count ? (int)stream->names : stream->dump_count;
-}
-
-int64_t und_flood_files(const struct und_stream *stream)
-{
-    int64_t files = 0;
-    for (int d = 0; d < sets_of(stream); ++d)
-        files += files_of(&stream->dumps[d]);
-    return files;
-}
-
-int64_t und_flood_directories(const struct und_stream *stream)
-{
-    int64_t directories = 0;
-    for (int d = 0; d < sets_of(stream) && stream->files_per_directory > 0; ++d)
-        directories += (files_of(&stream->dumps[d]) + stream->files_per_directory - 1) / stream->files_per_directory;
-    return directories;
-}
-
-int64_t und_flood_stored_bytes(const struct und_stream *stream)
-{
-    int64_t sum = 0;
-    for (int d = 0; d < sets_of(stream); ++d)
-        for (int v = 0; v < stream->dumps[d].variable_count; ++v) {
-            const struct und_variable *variable = &stream->dumps[d].variables[v];
-            const int64_t files = variable->count * variable->shape[0], bytes = row_bytes(variable);
-            if (bytes > INT64_MAX - BLOCK_BYTES)
-                return -1;
-            const int64_t stored = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-            if (stored > (INT64_MAX - sum) / (files > 0 ? files : 1))
-                return -1;
-            sum += files * stored;
-        }
-    return sum;
-}
-
 int64_t und_flood_variable_memory(void)
 {
     return (int64_t)(sizeof(struct kind) + 2 * sizeof(struct place));
-}
-
-int64_t und_flood_marks_memory(const struct und_stream *stream, int64_t ranks)
-{
-    int64_t files = 0;
-    for (int d = 0; d < sets_of(stream); ++d)
-        for (int v = 0; v < stream->dumps[d].variable_count; ++v) {
-            struct und_variable rows = stream->dumps[d].variables[v];
-            rows.type = UND_BYTE;
-            rows.ndims = 1;
-            files += rows.count * und_layout_largest_block(&rows, ranks);
-        }
-    files += und_flood_directories(stream) / ranks;
-    return files < MANY ? files * (int64_t)sizeof(uint32_t) : MANY;
 }
 
 static void *allocate(size_t bytes, const struct und_stream *stream)
@@ -193,7 +96,7 @@ static struct und_numbered *names_of(const struct und_flood *flood, int dump)
 {
     char stem[STEM_BYTES];
     stem_of(flood->stream, dump, stem);
-    return und_numbered_new(flood->run, stem, flood->plan->method->suffix, flood->stream->files_per_directory);
+    return und_numbered_new(flood->run, stem, flood->plan->method->suffix, flood->stream->own.files_in_directory);
 }
 
 struct und_flood *und_flood_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode)
@@ -208,8 +111,8 @@ struct und_flood *und_flood_new(const struct und_run *run, int stream, int64_t a
     flood->as = as;
     flood->mode = mode;
     flood->dump = -1;
-    for (int d = 0; d < what->dump_count; ++d)
-        most = what->dumps[d].variable_count > most ? what->dumps[d].variable_count : most;
+    for (int e = 0; e < what->entry_count; ++e)
+        most = what->entries[e].variable_count > most ? what->entries[e].variable_count : most;
     flood->kinds = allocate((size_t)most * sizeof *flood->kinds, what);
     flood->sequence = allocate(sizeof *flood->sequence + (size_t)most * sizeof(struct place), what);
     /* No stem has more characters than that of the last dump. */
@@ -295,7 +198,7 @@ static void prepare_kind(struct und_flood *flood, const struct und_variable *var
     kind->first = sequence->files;
     kind->own = sequence->own;
     kind->share = und_layout_share(variable, run->ranks, flood->as);
-    kind->bytes = row_bytes(variable);
+    kind->bytes = und_row_bytes(variable);
     kind->dataset.name = variable->name;
     kind->dataset.type = variable->type;
     kind->dataset.ndims = variable->ndims;
@@ -318,7 +221,7 @@ static void prepare_kind(struct und_flood *flood, const struct und_variable *var
 
 void und_flood_prepare(struct und_flood *flood, int dump)
 {
-    const struct und_dump *what = &flood->stream->dumps[dump];
+    const struct und_dump *what = und_dump_of(flood->stream, dump);
     char stem[STEM_BYTES];
     flood->dump = dump;
     flood->kind_count = 0;
@@ -524,7 +427,7 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
     const bool writes = flood->mode == UND_CREATE, syncs = writes && flood->plan->sync;
     struct und_record *moving = &records[writes ? UND_WRITING : UND_READING];
     const int64_t passes = writes ? 1 : flood->stream->passes;
-    const bool enters = writes && method->has_files && flood->stream->files_per_directory > 0;
+    const bool enters = writes && method->has_files && flood->stream->own.files_in_directory > 0;
     int created = -1;
     struct und_open how = how_to_open(flood, &created);
     begin_pace(flood, passes);

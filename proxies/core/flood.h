@@ -15,19 +15,8 @@
 
 struct und_flood;
 
-/* Can the stream be played like this? Of the options only the method matters. False with the message. */
-bool und_flood_check(const struct und_stream *stream, int s, const struct und_stream_plan *plan, const char *file,
-                     struct und_error *error);
-
-/* Files and directories that the stream makes, also to be read, and the bytes that they take on storage when
- * each takes whole blocks of 4 KiB; -1: cannot be counted. */
-int64_t und_flood_files(const struct und_stream *stream);
-int64_t und_flood_directories(const struct und_stream *stream);
-int64_t und_flood_stored_bytes(const struct und_stream *stream);
-
-/* Bytes that a variable of a dump takes in the player's memory, and those by which a rank knows its files, at most. */
+/* Bytes that a variable of a dump takes in the player's memory. */
 int64_t und_flood_variable_memory(void);
-int64_t und_flood_marks_memory(const struct und_stream *stream, int64_t ranks);
 
 /* See und_series_new. */
 struct und_flood *und_flood_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode);

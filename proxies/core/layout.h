@@ -10,7 +10,7 @@
 #ifndef UND_LAYOUT_H
 #define UND_LAYOUT_H
 
-#include "core/workload.h"
+#include "core/stream.h"
 
 /* Ranks first … end-1 share a file. */
 struct und_group {

@@ -13,16 +13,14 @@
 #include "core/run.h"
 
 struct und_metadata;
-struct und_series;
 
-/* Does a dump of the stream have operations? */
-bool und_metadata_is_in(const struct und_stream *stream);
-
-/* Files and directories that exist together because of them, over all ranks; about, where ranks differ. */
-int64_t und_metadata_files(const struct und_stream *stream, int64_t ranks);
-
-/* Bytes by which a rank knows the files that it has created, at most. */
-int64_t und_metadata_memory(const struct und_stream *stream, int64_t ranks);
+/* The data files that a rank has open in a dump. */
+struct und_targets {
+    int64_t count;
+    const char *(*path)(void *context, int64_t index);      /* valid until the next call */
+    struct und_file *(*file)(void *context, int64_t index); /* NULL: opened for each operation */
+    void *context;
+};
 
 /* Of a stream that is played; NULL where it has no operations. */
 struct und_metadata *und_metadata_new(const struct und_run *run, int stream);
@@ -35,7 +33,8 @@ void und_metadata_prepare(struct und_metadata *metadata, int dump);
 /* Does any rank do something in the prepared dump? */
 bool und_metadata_has_any(const struct und_metadata *metadata);
 
-/* Makes the operations of the prepared dump beside the open files of the series; returns how many. */
-int64_t und_metadata_play(struct und_metadata *metadata, struct und_series *series);
+/* Makes the operations of the prepared dump beside the open files; returns how many. *asked_s grows by the time that
+ * this run's own questions about files took. */
+int64_t und_metadata_play(struct und_metadata *metadata, const struct und_targets *targets, double *asked_s);
 
 #endif

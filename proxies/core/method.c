@@ -57,20 +57,14 @@ const struct und_method *und_method_find(const char *name)
     return NULL;
 }
 
-const char *const und_kind_names[] = {"update",    "reopen", "rewrite",       "extends", "reads",
-                                      "continues", "flood",  "write_through", NULL};
-
-bool und_method_plays(const struct und_method *method, enum und_kind_of_stream kind)
-{
-    switch (kind) {
-    case UND_KIND_UPDATE:
-    case UND_KIND_REOPEN: return method->updates;
-    case UND_KIND_REWRITE: return !method->replaces && !method->store;
-    case UND_KIND_CONTINUES: return method->reads_back && !method->suffix && !method->part && !method->store;
-    case UND_KIND_READS:
-    case UND_KIND_EXTENDS: return !method->suffix && !method->part && !method->store;
-    case UND_KIND_FLOOD: return !method->part && !method->replaces && !method->store;
-    case UND_KIND_WRITE_THROUGH: break;
-    }
-    return method->writes_through;
-}
+const struct und_need und_needs[UND_NEEDS] = {
+    [UND_UPDATE] = {"update", UND_CAN_KEEP, "update files in place"},
+    [UND_REOPEN] = {"reopen", UND_CAN_KEEP, "open appended files again"},
+    [UND_REWRITE] = {"rewrite", UND_CAN_EMPTY, "rewrite files"},
+    [UND_EXTENDS] = {"extends", UND_CAN_SHARE, "share a file with another method"},
+    [UND_READS_OTHER] = {"reads", UND_CAN_SHARE, "read the files of another stream"},
+    [UND_READS_OPEN] = {"continues", UND_CAN_READ_BACK, "read files that another stream has open"},
+    [UND_CONTINUES] = {"continues", UND_CAN_READ_BACK, "go on with the files of a dump"},
+    [UND_FLOOD] = {"flood", UND_CAN_EACH_FILE, "play the layout flood"},
+    [UND_WRITE_THROUGH] = {"write_through", UND_CAN_WRITE_THROUGH, "write through to storage"},
+};

@@ -109,6 +109,17 @@ struct und_load {
     bool append;
 };
 
+/* What a program may ask of a method besides creating, writing, reading, flushing and closing files of one dump
+ * (docs/reference/program.md). */
+enum und_ability {
+    UND_CAN_KEEP = 1 << 0,      /* open … keep: datasets of an earlier dump are overwritten, or grow */
+    UND_CAN_EMPTY = 1 << 1,     /* open … truncate, or new where a file of that name was removed */
+    UND_CAN_SHARE = 1 << 2,     /* write behind or read what another stream has in the file */
+    UND_CAN_READ_BACK = 1 << 3, /* go on with files that are open, and read what was written to them */
+    UND_CAN_EACH_FILE = 1 << 4, /* the loop over files, each opened by one rank */
+    UND_CAN_WRITE_THROUGH = 1 << 5
+};
+
 struct und_store;
 struct und_file; /* each method has its own */
 
@@ -121,11 +132,9 @@ struct und_method {
     bool replaces;           /* its library replaces the files that it is given: they lose their layout */
     /* Optional: how files are created, looked at and removed where they are no files of a POSIX tree. */
     const struct und_store *store;
-    bool buffers;        /* its library keeps bytes of a time step: appended files are flushed after each one */
-    bool collective;     /* the interface has collective data calls; false: -c is refused or meaningless */
-    bool reads_back;     /* can read from a file that it has open to write */
-    bool updates;        /* can open a file again, to overwrite datasets of an earlier dump or to let them grow */
-    bool writes_through; /* has write_through of struct und_open */
+    bool buffers;    /* its library keeps bytes of a time step: appended files are flushed after each one */
+    bool collective; /* the interface has collective data calls; false: -c is refused or meaningless */
+    unsigned can;    /* of enum und_ability */
     /* Optional, of a method that uses MPI-IO and can create files: the hints that it asks for by default, as
      * KEY=VALUE, ending with NULL. NULL: the method takes no hints. */
     const char *const *hints;
@@ -219,21 +228,25 @@ static inline bool und_runs_next(struct und_runs *runs)
     return true;
 }
 
-/* What kinds of streams ask of a method. */
-enum und_kind_of_stream {
-    UND_KIND_UPDATE,
-    UND_KIND_REOPEN, /* append, opened for each dump */
-    UND_KIND_REWRITE,
-    UND_KIND_EXTENDS,
-    UND_KIND_READS,     /* reads files of another stream */
-    UND_KIND_CONTINUES, /* has files open for several dumps, which are read in between */
-    UND_KIND_FLOOD,
-    UND_KIND_WRITE_THROUGH
+/* What a program needs of a method: its name in --list, the ability, and what is said of a method that lacks it. */
+struct und_need {
+    const char *name;
+    enum und_ability ability;
+    const char *what;
 };
-extern const char *const und_kind_names[]; /* as in the workload contract, ending with NULL */
-
-/* Can the method play streams of that kind? */
-bool und_method_plays(const struct und_method *method, enum und_kind_of_stream kind);
+enum und_need_of {
+    UND_UPDATE,
+    UND_REOPEN,
+    UND_REWRITE,
+    UND_EXTENDS,
+    UND_READS_OTHER,
+    UND_READS_OPEN,
+    UND_CONTINUES,
+    UND_FLOOD,
+    UND_WRITE_THROUGH,
+    UND_NEEDS
+};
+extern const struct und_need und_needs[UND_NEEDS];
 
 /* All methods of this build in the order of their names, ending with NULL (generated from the folder). */
 extern const struct und_method *const und_methods[];

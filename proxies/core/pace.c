@@ -7,14 +7,17 @@ static const double least_s = 1e-6; /* shorter times are computed together: a lo
 void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
                     int64_t transfers, bool computes)
 {
-    const double compute_s = stream->dumps[dump].compute_s * run->plan->time_scale;
+    const struct und_step *step = und_step_of(stream, dump);
+    const struct und_instruction *computing = und_step_has(step, UND_DO_COMPUTE);
+    const double compute_s = computing ? computing->seconds * run->plan->time_scale : 0;
+    const bool spreads = und_step_has(step, UND_DO_SPREAD) && transfers > 0;
     pace->compute_s = computes && transfers > 1 ? compute_s / (double)(transfers - 1) : 0;
     pace->behind_s = -pace->compute_s;
-    pace->is_kept = (stream->steady && transfers > 0) || pace->compute_s > 0;
-    if (!stream->steady || transfers == 0)
+    pace->is_kept = spreads || pace->compute_s > 0;
+    if (!spreads)
         return;
     pace->next_s = und_clock();
-    pace->step_s = stream->dumps[dump].duration_s * run->plan->time_scale / (double)transfers;
+    pace->step_s = step->dump->duration_s * run->plan->time_scale / (double)transfers;
 }
 
 /* As applications do between the calls of a dump, and not asleep: the times are too short for that. */

@@ -26,13 +26,13 @@ struct und_slot {
     bool borrowed;                /* `file` is open for the stream that writes it */
     struct und_identity identity; /* of the file, once it is there */
     struct und_file *file;
-    int64_t payload;                      /* bytes of all ranks up to the prepared dump */
-    int64_t before;                       /* bytes in it of the streams that this one extends */
-    bool exists;                          /* these make the file */
-    int64_t unsynced;                     /* bytes of this rank since it was flushed last */
-    const struct und_variable *comms_for; /* of the first slot of a set: variables that the communicators fit */
-    int64_t begin;                        /* in turns: byte where this rank's next dataset begins */
-    int64_t stored; /* size on storage, of the file and the part that this rank makes, when last looked at */
+    int64_t payload;       /* bytes of all ranks up to the prepared dump */
+    int64_t before;        /* bytes in it of the streams that this one extends */
+    bool exists;           /* these make the file */
+    int64_t unsynced;      /* bytes of this rank since it was flushed last */
+    const void *comms_for; /* of the first slot of a set: variables that the communicators fit */
+    int64_t begin;         /* in turns: byte where this rank's next dataset begins */
+    int64_t stored;        /* size on storage, of the file and the part that this rank makes, when last looked at */
 };
 
 /* A variable of the dump in its file. */
@@ -111,20 +111,21 @@ void und_series_make_directory(struct und_series *series);
 /* Files that several dumps write or read: their ranks are those with bytes in any dump. */
 static inline bool und_series_shares_files(const struct und_stream *stream)
 {
-    return stream->append || stream->rewrite || stream->update;
+    return und_stream_grows(stream) || und_stream_rewrites(stream) || und_stream_updates(stream);
 }
 
 /* Does the dump make its files, rather than go on with those of a dump before it? */
 static inline bool und_series_makes_files(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    return (!stream->append && !stream->rewrite && !stream->update) || stream->dumps[dump].content < stream->names;
+    return (!und_stream_grows(stream) && !und_stream_rewrites(stream) && !und_stream_updates(stream)) ||
+           und_stream_content(stream, dump) < stream->own.names;
 }
 
 /* Does the dump go on with files that an earlier one has made, keeping what they hold? */
 static inline bool und_series_continues(const struct und_series *series, int dump)
 {
-    return !und_series_makes_files(series, dump) && !series->stream->rewrite;
+    return !und_series_makes_files(series, dump) && !und_stream_rewrites(series->stream);
 }
 
 #endif

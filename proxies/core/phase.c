@@ -7,44 +7,139 @@
 
 #include <string.h>
 
-static void take(struct und_record *record, struct und_series *series, double zero, double *stamp)
+/* A dump as it is carried out. */
+struct playing {
+    const struct und_run *run;
+    struct und_series *series;
+    const struct und_event *event;
+    struct und_record *records;
+    double zero, stamp; /* begin of the run, end of what was done last */
+    bool reads, syncs, synced;
+};
+
+static void take(struct playing *playing, enum und_phase phase)
 {
-    record->start_s = *stamp - zero;
-    *stamp = und_clock();
-    record->end_s = *stamp - zero;
+    struct und_record *record = &playing->records[phase];
     double waited_s;
-    und_series_count(series, &record->bytes, &record->operations, &waited_s);
+    record->start_s = playing->stamp - playing->zero;
+    playing->stamp = und_clock();
+    record->end_s = playing->stamp - playing->zero;
+    und_series_count(playing->series, &record->bytes, &record->operations, &waited_s);
     record->spent_s = record->end_s - record->start_s - waited_s;
     record->took_place = true;
 }
 
-static void operate(struct und_record *record, struct und_series *series, double zero, double *stamp)
+static void open_files(struct playing *playing)
 {
-    und_watch_enter("metadata", NULL, true);
-    const int64_t operations = und_series_operate(series);
-    take(record, series, zero, stamp);
-    und_watch_leave();
-    record->operations = operations;
+    und_series_open(playing->series);
+    take(playing, UND_OPENING);
+    if (und_series_note_hints(playing->series))
+        playing->stamp = und_clock();
 }
 
-/* Of the files of a flood that are written, none is there before the last is closed. */
-static void play_flood(struct und_flood *flood, struct und_series *series, double zero, struct und_record *records)
+static void operate(struct playing *playing)
 {
-    double stamp = und_clock();
-    const bool operates = und_series_has_operations(series), writes = !und_flood_reads(flood);
-    if (operates && !writes)
-        operate(&records[UND_METADATA], series, zero, &stamp);
-    und_flood_play(flood, zero, records);
-    stamp = und_clock();
-    if (operates && writes)
-        operate(&records[UND_METADATA], series, zero, &stamp);
+    und_watch_enter("metadata", NULL, true);
+    const int64_t operations = und_series_operate(playing->series);
+    take(playing, UND_METADATA);
+    und_watch_leave();
+    playing->records[UND_METADATA].operations = operations;
+}
+
+static void sync_files(struct playing *playing)
+{
+    if (!playing->syncs || playing->synced)
+        return;
+    und_series_sync(playing->series);
+    take(playing, UND_SYNCING);
+    playing->synced = true;
+}
+
+static void move(struct playing *playing, int64_t passes)
+{
+    und_series_begin_pace(playing->series);
+    for (int64_t pass = 0; pass < passes; ++pass) {
+        if (playing->reads)
+            und_series_read(playing->series);
+        else
+            und_series_write(playing->series);
+    }
+    take(playing, playing->reads ? UND_READING : UND_WRITING);
+    sync_files(playing);
+}
+
+static void play_flood(struct playing *playing)
+{
+    und_flood_play(und_series_flood(playing->series), playing->zero, playing->records);
+    playing->stamp = und_clock();
+}
+
+static void close_files(struct playing *playing)
+{
+    und_series_close(playing->series);
+    take(playing, UND_CLOSING);
+}
+
+/* Instructions of one kind in a row are carried out together: those of the series know what is behind them. */
+static void carry_out(struct playing *playing, const struct und_instruction *body, int count)
+{
+    for (int i = 0; i < count; i += 1 + body[i].body) {
+        const bool again = i > 0 && body[i - 1].code == body[i].code;
+        switch (body[i].code) {
+        case UND_DO_BEGIN:
+        case UND_DO_REMOVE:
+        case UND_DO_COMPUTE:
+        case UND_DO_SPREAD: break; /* prepared, and minded by what follows */
+        case UND_DO_OPEN:
+            if (und_series_opens(playing->series, playing->event->dump))
+                open_files(playing);
+            break;
+        case UND_DO_OPERATE:
+            if (!again)
+                operate(playing);
+            break;
+        case UND_DO_MOVE:
+            if (!again)
+                move(playing, 1);
+            break;
+        case UND_DO_PASSES:
+            if (und_series_flood(playing->series))
+                play_flood(playing);
+            else
+                move(playing, body[i].times);
+            break;
+        case UND_DO_EACH_FILE: play_flood(playing); break;
+        case UND_DO_SYNC: sync_files(playing); break;
+        case UND_DO_CLOSE: close_files(playing); break;
+        case UND_DO_IN_TURN:
+            und_series_take_turn(playing->series);
+            playing->stamp = und_clock();
+            carry_out(playing, body + i + 1, body[i].body);
+            und_series_pass_turn(playing->series);
+            break;
+        }
+    }
 }
 
 /* A restart reads a dump of files that are complete: it opens and closes them around it. */
+static void restart(struct playing *playing)
+{
+    if (und_series_flood(playing->series)) {
+        play_flood(playing);
+        return;
+    }
+    und_series_take_turn(playing->series);
+    playing->stamp = und_clock();
+    open_files(playing);
+    move(playing, 1);
+    close_files(playing);
+    und_series_pass_turn(playing->series);
+}
+
 void und_phase_prepare(const struct und_run *run, struct und_series *series, const struct und_event *event)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
-    const int first = stream->append ? 0 : stream->dumps[event->dump].first;
+    const int first = und_stream_grows(stream) ? 0 : und_stream_first(stream, event->dump);
     for (int dump = event->restart ? first : event->dump; dump <= event->dump; ++dump)
         und_series_prepare(series, dump);
 }
@@ -63,12 +158,10 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
                     double due, struct und_record *records)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
-    const bool reads = event->restart || stream->operation == UND_READS;
-    const bool opens = event->restart || und_series_begins(series, event->dump);
-    const bool closes = event->restart || und_series_ends(series, event->dump);
-    const bool syncs = !reads && run->plan->streams[event->stream].sync;
-    /* A dump of operations alone has no files, but where they stay open. */
-    const bool moves = !stream->reopen || stream->dumps[event->dump].variable_count > 0;
+    const struct und_step *step = und_step_of(stream, event->dump);
+    struct playing playing = {.run = run, .series = series, .event = event, .records = records, .zero = zero};
+    playing.reads = event->restart || stream->operation == UND_READS;
+    playing.syncs = !playing.reads && run->plan->streams[event->stream].sync;
     memset(records, 0, UND_PHASES * sizeof *records);
 
     und_watch_dump(stream, event->dump, event->restart);
@@ -78,37 +171,13 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
     if (run->rank == 0 && !und_storage_is_in_place())
         UND_DIE("%s is no longer the run directory: it was moved or replaced during the run", run->plan->directory);
     if (!event->restart)
-        und_series_check(series, opens);
+        und_series_check(series, und_series_opens(series, event->dump));
     UND_MPI(MPI_Barrier(run->comm), "cannot start dump %d of the stream %s together", event->dump, stream->name);
-
-    if (und_series_flood(series)) {
-        play_flood(und_series_flood(series), series, zero, records);
-        return;
-    }
-    und_series_take_turn(series);
-    double stamp = und_clock();
-    if (opens && moves) {
-        und_series_open(series);
-        take(&records[UND_OPENING], series, zero, &stamp);
-        if (und_series_note_hints(series))
-            stamp = und_clock();
-    }
-    if (und_series_has_operations(series))
-        operate(&records[UND_METADATA], series, zero, &stamp);
-    if (moves) {
-        if (reads)
-            und_series_read(series);
-        else
-            und_series_write(series);
-        take(&records[reads ? UND_READING : UND_WRITING], series, zero, &stamp);
-    }
-    if (syncs && moves) {
-        und_series_sync(series);
-        take(&records[UND_SYNCING], series, zero, &stamp);
-    }
-    if (closes && moves) {
-        und_series_close(series);
-        take(&records[UND_CLOSING], series, zero, &stamp);
-    }
-    und_series_pass_turn(series);
+    playing.stamp = und_clock();
+    if (event->restart)
+        restart(&playing);
+    else
+        carry_out(&playing, step->instructions, step->instruction_count);
+    if (!event->restart && stream->stays_open && und_series_closes(series, event->dump))
+        close_files(&playing);
 }

@@ -1,8 +1,6 @@
 #include "core/plan.h"
 
-#include "core/flood.h"
-#include "core/layout.h"
-#include "core/metadata.h"
+#include "core/fold.h"
 #include "core/setting.h"
 #include "core/stripes.h"
 
@@ -35,9 +33,9 @@ static bool choose_method(const struct und_stream *stream, int s, const struct u
     if ((*method)->unavailable)
         return und_fail(error, "%s%s%s: the method %s cannot be used: %s", prefix, colon, where, name,
                         (*method)->unavailable);
-    if (options->collective && stream->turns)
+    if (options->collective && stream->in_turn)
         return und_fail(error, "--collective: the ranks of streams[%d] take turns, so their calls are independent", s);
-    if (options->collective && stream->layout == UND_FLOOD)
+    if (options->collective && stream->own.owner == UND_EACH_ROW)
         return und_fail(error, "--collective: no ranks share a file of streams[%d], whose layout is flood", s);
     if (options->collective && !(*method)->collective)
         return und_fail(error, "--collective: the method %s of streams[%d] has no collective calls", name, s);
@@ -64,7 +62,7 @@ bool und_plan_collective(const struct und_variable *variable, const struct und_s
 static bool check_transfer(const struct und_stream *stream, int s, int d, int v, const struct und_stream_plan *plan,
                            const char *file, struct und_error *error)
 {
-    const struct und_variable *variable = &stream->dumps[d].variables[v];
+    const struct und_variable *variable = &stream->entries[d].variables[v];
     const int64_t element = und_type_bytes(variable->type), bytes = und_plan_transfer_bytes(variable, plan);
     char where[64] = "";
     if (bytes >= element)
@@ -107,9 +105,9 @@ static bool plan_calls(const struct und_stream *stream, int s, const struct und_
     plan->collective = is_collective(stream->collective, plan);
     plan->all_collective = true;
     plan->some_collective = false;
-    for (int d = 0; d < stream->dump_count; ++d)
-        for (int v = 0; !stream->dumps[d].repeats && v < stream->dumps[d].variable_count; ++v) {
-            const struct und_variable *variable = &stream->dumps[d].variables[v];
+    for (int d = 0; d < stream->entry_count; ++d)
+        for (int v = 0; !stream->entries[d].repeats && v < stream->entries[d].variable_count; ++v) {
+            const struct und_variable *variable = &stream->entries[d].variables[v];
             const int64_t bytes = und_plan_transfer_bytes(variable, plan);
             if (!check_transfer(stream, s, d, v, plan, file, error))
                 return false;
@@ -125,108 +123,17 @@ static bool plan_calls(const struct und_stream *stream, int s, const struct und_
     return true;
 }
 
-static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks, const struct und_group *group)
-{
-    for (int v = 0; v < dump->variable_count; ++v) {
-        struct und_dataset dataset;
-        struct und_box block;
-        int64_t content;
-        if (dump->variables[v].file != file)
-            continue;
-        und_layout_place(&dump->variables[v], ranks, group, group->first, &dataset, &block, &content);
-        if (und_dataset_elements(&dataset) > 0)
-            return true;
-    }
-    return false;
-}
-
-/* Files that stand for one file of so many ranks: itself, and subfiles beside it. */
-static int64_t files_of_file(const struct und_stream_plan *plan, int64_t ranks)
-{
-    const int64_t last = plan->method->part ? plan->method->part(plan->settings, ranks - 1, ranks) : -1;
-    return last < 0 ? 1 : last + 2;
-}
-
-/* Files that dumps from … to-1 make when they share a set of files. */
-static int64_t files_of_set(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks,
-                            int from, int to)
-{
-    int64_t files = 0;
-    for (int64_t g = 0; g < stream->groups; ++g) {
-        const struct und_group group = und_group_at(g, ranks, stream->groups);
-        for (int file = 0; file < stream->files; ++file) {
-            bool any = false;
-            for (int d = from; d < to && !any; ++d)
-                any =
-                    (d == from || !stream->dumps[d].repeats) && group_has_bytes(&stream->dumps[d], file, ranks, &group);
-            files += any ? files_of_file(plan, stream->turns ? 1 : group.end - group.first) : 0;
-        }
-    }
-    return files;
-}
-
-static int64_t count_files(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks)
-{
-    if (stream->append)
-        return files_of_set(stream, plan, ranks, 0, stream->dump_count);
-    if (stream->rewrite || stream->update)
-        return files_of_set(stream, plan, ranks, 0, stream->dump_count) *
-               (stream->names < und_stream_contents(stream) ? stream->names : und_stream_contents(stream));
-    int64_t files = 0, of_dump = 0;
-    for (int d = 0, end; d < stream->dump_count; d = end) {
-        for (end = d + 1; end < stream->dump_count && stream->dumps[end].first == d;)
-            ++end;
-        if (!stream->dumps[d].repeats || end > d + 1 || stream->dumps[d - 1].first < d - 1)
-            of_dump = files_of_set(stream, plan, ranks, d, end);
-        files += of_dump;
-    }
-    return files;
-}
-
-/* Bytes in the files when everything is written: sets of files that are written again hold the largest dump. */
-static int64_t count_stored(const struct und_stream *stream)
-{
-    int64_t bytes = 0, content = 0, largest[UND_MAX_NAMES] = {0};
-    const bool again = stream->rewrite || stream->update;
-    for (int d = 0; d < stream->dump_count; ++d) {
-        const int64_t added = und_dump_new_bytes(&stream->dumps[d]);
-        content = stream->dumps[d].first < d ? content + added : added;
-        if (!again) {
-            bytes += added;
-        } else if (content > largest[und_stream_set(stream, d)]) {
-            bytes += content - largest[und_stream_set(stream, d)];
-            largest[und_stream_set(stream, d)] = content;
-        }
-    }
-    return bytes;
-}
-
-/* What kinds of streams ask of the method in force. */
 static bool check_method(const struct und_workload *workload, int s, const struct und_options *options,
                          const struct und_stream_plan *plans, const char *file, struct und_error *error)
 {
     const struct und_stream *stream = &workload->streams[s];
     const struct und_method *method = plans[s].method;
-    const bool writes = stream->operation == UND_WRITES, again = und_stream_contents(stream) > stream->names;
-    const struct und_stream *base = stream->reads >= 0 ? &workload->streams[stream->reads] : NULL;
-    const bool stays = !stream->reopen || und_stream_contents(stream) < stream->dump_count;
-    const bool base_stays = base && (!base->reopen || und_stream_contents(base) < base->dump_count);
-    const char *cannot =
-        writes && stream->update && again && !und_method_plays(method, UND_KIND_UPDATE) ? "update files in place"
-        : stream->append && stream->reopen && again && !und_method_plays(method, UND_KIND_REOPEN)
-            ? "open appended files again"
-        : writes && stream->rewrite && again && !und_method_plays(method, UND_KIND_REWRITE) ? "rewrite files"
-        : stream->write_through && !und_method_plays(method, UND_KIND_WRITE_THROUGH)        ? "write through to storage"
-        : (stream->extends >= 0 || stream->extended_by >= 0) && !und_method_plays(method, UND_KIND_EXTENDS)
-            ? "share a file with another method"
-        : base && !und_method_plays(method, UND_KIND_READS)           ? "read the files of another stream"
-        : base_stays && !und_method_plays(method, UND_KIND_CONTINUES) ? "read files that another stream has open"
-        : ((stays && stream->reopen) || stream->notes_places) && !und_method_plays(method, UND_KIND_CONTINUES)
-            ? "go on with the files of a dump"
-            : NULL;
-    if (cannot)
-        return und_fail(error, "%s: streams[%d] (%s): the method %s cannot %s: play it by another (--method)", file, s,
-                        stream->name, method->name, cannot);
+    bool needs[UND_NEEDS];
+    und_fold_needs(workload, stream, needs);
+    for (int n = 0; n < UND_NEEDS; ++n)
+        if (needs[n] && !(method->can & und_needs[n].ability))
+            return und_fail(error, "%s: streams[%d] (%s): the method %s cannot %s: play it by another (--method)", file,
+                            s, stream->name, method->name, und_needs[n].what);
     if (options->collective && stream->order.rule != UND_CONSECUTIVE)
         return und_fail(error,
                         "--collective: the order of streams[%d] (%s) is not consecutive, so its calls are "
@@ -241,8 +148,8 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
 {
     struct und_error why;
     struct und_use use = {
-        .append = stream->append,
-        .shares = stream->groups < ranks && !stream->turns,
+        .append = und_stream_grows(stream),
+        .shares = stream->own.groups < ranks && !stream->in_turn,
         .collective = plan->all_collective,
         .sync = plan->sync,
         .must_sync = options->fsync,
@@ -264,20 +171,20 @@ static bool check_one_restart(const struct und_workload *workload, const struct 
     if (options->restart_dump >= stream->dump_count)
         return und_fail(error, "--restart-dump %" PRId64 ": streams[%d] (%s) has %d dumps, expected 0 to %d",
                         options->restart_dump, s, stream->name, stream->dump_count, stream->dump_count - 1);
-    if (options->restart_dump >= 0 && stream->dumps[options->restart_dump].variable_count == 0)
+    if (options->restart_dump >= 0 && und_dump_of(stream, (int)options->restart_dump)->variable_count == 0)
         return und_fail(error, "--restart-dump %" PRId64 ": that dump of streams[%d] (%s) has no data",
                         options->restart_dump, s, stream->name);
-    const int64_t kept = und_stream_contents(stream) - stream->names;
-    if ((stream->rewrite || stream->update) && stream->dumps[plans[s].restart_dump].content < kept) {
+    const int64_t kept = und_stream_contents(stream) - stream->own.names;
+    if (und_stream_reuses(stream) && und_stream_content(stream, plans[s].restart_dump) < kept) {
         int first = plans[s].restart_dump;
-        while (stream->dumps[first].content < kept)
+        while (und_stream_content(stream, first) < kept)
             ++first;
         return und_fail(error, "--restart-dump %d: streams[%d] (%s) overwrites that dump later, expected %d to %d",
                         plans[s].restart_dump, s, stream->name, first, stream->dump_count - 1);
     }
     if (options->restart_from && !plans[s].method->has_files)
         return und_fail(error, "--restart-from: the method %s of streams[%d] has no files", plans[s].method->name, s);
-    if (options->restart_from && stream->turns && workload->scaled)
+    if (options->restart_from && stream->in_turn && workload->scaled)
         return und_fail(error,
                         "--restart-from: the ranks of streams[%d] (%s) took turns, so that its files are as many parts "
                         "as ranks; expected a descriptor that is not scaled",
@@ -397,38 +304,36 @@ static bool check_settings(const struct und_workload *workload, const struct und
 static bool count_storage(const struct und_stream *stream, int s, int64_t ranks, struct und_stream_plan *plan,
                           const char *file, struct und_error *error)
 {
-    const bool flood = stream->layout == UND_FLOOD;
     plan->files = plan->other_inodes = plan->stored_bytes = 0;
-    if (flood && !und_flood_check(stream, s, plan, file, error))
+    if (stream->own.owner == UND_EACH_ROW && !und_fold_check_sets(stream, s, file, error))
         return false;
-    if (!plan->method->has_files || stream->reads >= 0)
+    if (!plan->method->has_files || stream->source >= 0)
         return true;
-    plan->files = flood ? und_flood_files(stream) : stream->extends >= 0 ? 0 : count_files(stream, plan, ranks);
-    plan->other_inodes = und_metadata_files(stream, ranks) + (flood ? und_flood_directories(stream) : 0);
-    plan->stored_bytes = flood ? und_flood_stored_bytes(stream) : count_stored(stream);
+    plan->files = und_fold_files(stream, ranks, plan->method, plan->settings);
+    plan->other_inodes = und_fold_other_inodes(stream, ranks);
+    plan->stored_bytes = und_fold_stored_bytes(stream);
     return plan->stored_bytes >= 0 ||
            und_fail(error, "%s: streams[%d] (%s): its files take more bytes than can be counted", file, s,
                     stream->name);
 }
 
 static bool plan_stream(const struct und_workload *workload, int s, const struct und_options *options, const char *file,
-                        struct und_stream_plan *plan, struct und_error *error)
+                        struct und_stream_plan *plans, struct und_error *error)
 {
     const struct und_stream *stream = &workload->streams[s];
+    struct und_stream_plan *plan = &plans[s];
     if (!choose_method(stream, s, options, file, &plan->method, error) ||
-        !plan_calls(stream, s, options, file, plan, error))
+        !check_method(workload, s, options, plans, file, error) || !plan_calls(stream, s, options, file, plan, error))
         return false;
     const bool writes = stream->operation == UND_WRITES;
     plan->lasting = writes && (stream->sync || options->fsync);
-    plan->sync = plan->lasting || (writes && !stream->reopen && stream->append && plan->method->buffers);
+    plan->sync = plan->lasting || (writes && stream->stays_open && und_stream_grows(stream) && plan->method->buffers);
     if (!settle(stream, s, workload->ranks, options, plan, error) || !plan_hints(options, plan, error))
         return false;
     if (options->verify && !plan->method->has_files)
         return und_fail(error, "--verify: the method %s of streams[%d] keeps nothing that could be compared",
                         plan->method->name, s);
-    plan->bytes = 0;
-    for (int d = 0; d < stream->dump_count; ++d)
-        plan->bytes += stream->passes * und_dump_bytes(&stream->dumps[d]);
+    plan->bytes = und_fold_bytes(stream);
     return count_storage(stream, s, workload->ranks, plan, file, error);
 }
 
@@ -444,7 +349,7 @@ static bool restarts(const struct und_stream *stream, const struct und_options *
 static int last_with_data(const struct und_stream *stream)
 {
     int d = stream->dump_count - 1;
-    while (d >= 0 && stream->dumps[d].variable_count == 0)
+    while (d >= 0 && und_dump_of(stream, d)->variable_count == 0)
         --d;
     return d;
 }
@@ -488,8 +393,7 @@ static bool fill(const struct und_workload *workload, const struct und_options *
     plan->seed = (uint64_t)options->seed;
     und_plan_events(workload, options, plan);
     for (int s = 0; s < workload->stream_count; ++s)
-        if (!plan_stream(workload, s, options, file, &plan->streams[s], error) ||
-            !check_method(workload, s, options, plan->streams, file, error))
+        if (!plan_stream(workload, s, options, file, plan->streams, error))
             return false;
     return check_settings(workload, options, plan->streams, error) &&
            check_restart(workload, options, plan->streams, error) &&

@@ -23,7 +23,7 @@ static void find_pauses(const struct und_workload *workload, struct und_schedule
     double end_s = 0;
     for (int e = 0; e < schedule->count; ++e) {
         struct und_event *event = &schedule->events[e];
-        const double lasted_s = workload->streams[event->stream].dumps[event->dump].duration_s;
+        const double lasted_s = und_dump_of(&workload->streams[event->stream], event->dump)->duration_s;
         const double next_s = e + 1 < schedule->count ? event[1].time_s : (double)INFINITY;
         event->pause_s = event->time_s - end_s;
         end_s = event->time_s;
@@ -42,9 +42,12 @@ bool und_schedule_make(const struct und_workload *workload, const struct und_pla
     if (!schedule->events)
         return false;
     for (int s = 0; !plan->only_restarts && s < workload->stream_count; ++s)
-        for (int d = 0; d < workload->streams[s].dump_count; ++d)
-            schedule->events[schedule->count++] =
-                (struct und_event){workload->streams[s].dumps[d].time_s, 0, s, d, false};
+        for (int e = 0, d = 0; e < workload->streams[s].entry_count; ++e) {
+            const struct und_dump *dump = &workload->streams[s].entries[e];
+            for (int k = 0; k < dump->count; ++k)
+                schedule->events[schedule->count++] =
+                    (struct und_event){dump->time_s + (double)k * dump->period_s, 0, s, d++, false};
+        }
     /* Before the times are scaled, so that streams stay interleaved without pauses too. */
     qsort(schedule->events, (size_t)schedule->count, sizeof *schedule->events, by_time);
     find_pauses(workload, schedule);

@@ -40,18 +40,19 @@ static struct und_base *base_of(const struct und_series *series, enum und_type t
 
 static void make_bases(const struct und_series *series)
 {
-    for (int d = 0; d < series->stream->dump_count; ++d)
-        for (int v = 0; !series->stream->dumps[d].repeats && v < series->stream->dumps[d].variable_count; ++v)
-            base_of(series, series->stream->dumps[d].variables[v].type);
+    const struct und_stream *stream = series->stream;
+    for (int e = 0; e < stream->entry_count; ++e)
+        for (int v = 0; !stream->entries[e].repeats && v < stream->entries[e].variable_count; ++v)
+            base_of(series, stream->entries[e].variables[v].type);
 }
 
 static int64_t most_pieces(const struct und_stream *stream)
 {
     int64_t most = 1;
-    for (int d = 0; d < stream->dump_count; ++d) {
+    for (int e = 0; e < stream->entry_count; ++e) {
         int64_t here = 0;
-        for (int v = 0; v < stream->dumps[d].variable_count; ++v)
-            here += stream->dumps[d].variables[v].count;
+        for (int v = 0; v < stream->entries[e].variable_count; ++v)
+            here += stream->entries[e].variables[v].count;
         most = here > most ? here : most;
     }
     return most;
@@ -67,21 +68,21 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     series->index = stream;
     series->as = as;
     series->mode = mode;
-    series->group = und_group_of(as, run->ranks, what->groups);
+    series->group = und_group_of(as, run->ranks, what->own.groups);
     series->dump = -1;
-    if (what->layout == UND_FLOOD) {
+    if (what->own.owner == UND_EACH_ROW) {
         series->flood = und_flood_new(run, stream, as, mode);
         return series;
     }
     make_bases(series);
-    series->sets = what->update && !what->reopen ? smaller((int)what->names, what->dump_count) : 1;
-    const int slots = series->sets * what->files;
+    series->sets = und_stream_updates(what) && what->stays_open ? smaller((int)what->own.names, what->dump_count) : 1;
+    const int slots = series->sets * what->own.files;
     series->all_slots = series->slots = allocate(slots, sizeof *series->slots, what);
     const int64_t pieces = most_pieces(what);
     series->pieces = allocate(pieces, sizeof *series->pieces, what);
     series->calls = allocate(pieces, sizeof *series->calls, what);
-    series->identities = allocate(what->files + 1, sizeof *series->identities, what);
-    if (what->append) {
+    series->identities = allocate(what->own.files + 1, sizeof *series->identities, what);
+    if (und_stream_grows(what)) {
         series->lineages = allocate(pieces, sizeof *series->lineages, what);
         series->lineage_capacity = (int)pieces;
     }
@@ -94,7 +95,7 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
         }
     }
     series->group_comm = MPI_COMM_SELF;
-    if (what->groups < run->ranks)
+    if (what->own.groups < run->ranks)
         UND_MPI(MPI_Comm_split(run->comm, (int)series->group.index, (int)as, &series->group_comm),
                 "cannot group the ranks of the stream %s", what->name);
     return series;
@@ -117,7 +118,7 @@ void und_series_free(struct und_series *series)
         free(series);
         return;
     }
-    for (int s = 0; s < series->sets * series->stream->files; ++s) {
+    for (int s = 0; s < series->sets * series->stream->own.files; ++s) {
         drop_comm(&series->all_slots[s]);
         free(series->all_slots[s].path);
         free(series->all_slots[s].folder);
@@ -150,9 +151,43 @@ bool und_series_has_operations(const struct und_series *series)
     return series->metadata && und_metadata_has_any(series->metadata);
 }
 
+/* The data files that operations act on: those that this rank has open, or of a flood all. */
+static int64_t count_targets(const struct und_series *series)
+{
+    int64_t files = 0;
+    if (series->flood)
+        return und_flood_count(series->flood);
+    for (int s = 0; s < series->stream->own.files; ++s)
+        files += series->slots[s].file != NULL;
+    return files;
+}
+
+static const struct und_slot *slot_at(const struct und_series *series, int64_t index)
+{
+    int s = 0;
+    for (;; ++s)
+        if (series->slots[s].file && index-- == 0)
+            return &series->slots[s];
+}
+
+static const char *target_path(void *context, int64_t index)
+{
+    const struct und_series *series = context;
+    return series->flood ? und_flood_path(series->flood, index) : slot_at(series, index)->path;
+}
+
+static struct und_file *target_file(void *context, int64_t index)
+{
+    return slot_at(context, index)->file;
+}
+
 int64_t und_series_operate(struct und_series *series)
 {
-    return und_metadata_play(series->metadata, series);
+    const struct und_targets targets = {.count = count_targets(series),
+                                        .path = target_path,
+                                        .file = series->flood ? NULL : target_file,
+                                        .context = series};
+    return und_metadata_play(series->metadata, &targets, &series->pace.waited_s);
 }
 
 void und_series_read_from(struct und_series *series, struct und_series *base)
@@ -171,24 +206,31 @@ struct und_series *und_series_returns(const struct und_series *series)
     return series->dump + 1 == series->stream->dump_count ? series->lender : NULL;
 }
 
-bool und_series_begins(const struct und_series *series, int dump)
+/* Does the dump begin a set of files? */
+static bool begins(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    return stream->reopen ? stream->dumps[dump].first == dump : dump < stream->names;
+    return stream->stays_open ? dump < stream->own.names : und_stream_first(stream, dump) == dump;
 }
 
-bool und_series_ends(const struct und_series *series, int dump)
+bool und_series_opens(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    return stream->reopen ? dump + 1 == stream->dump_count || stream->dumps[dump + 1].first > dump
-                          : !series->lends && dump >= stream->dump_count - stream->names;
+    return stream->stays_open ? dump < stream->own.names : und_step_has(und_step_of(stream, dump), UND_DO_OPEN) != NULL;
+}
+
+bool und_series_closes(const struct und_series *series, int dump)
+{
+    const struct und_stream *stream = series->stream;
+    return stream->stays_open ? !series->lends && dump >= stream->dump_count - stream->own.names
+                              : und_step_has(und_step_of(stream, dump), UND_DO_CLOSE) != NULL;
 }
 
 bool und_series_lasts(const struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    return (!stream->rewrite && !stream->update) ||
-           stream->dumps[dump].content >= und_stream_contents(stream) - stream->names;
+    return !und_stream_reuses(stream) ||
+           und_stream_content(stream, dump) >= und_stream_contents(stream) - stream->own.names;
 }
 
 /* Marks the files in which this rank has bytes in the dump. */
@@ -210,20 +252,21 @@ static void mark_files(const struct und_series *series, const struct und_dump *d
 static void choose_comms(struct und_series *series, int dump)
 {
     const struct und_stream *stream = series->stream;
-    const int count = stream->files;
+    const int count = stream->own.files;
     const bool all = und_series_shares_files(stream) && !series->base;
-    const int from = all ? 0 : dump;
-    int to = all ? stream->dump_count : dump + 1;
-    while (!all && to < stream->dump_count && stream->dumps[to].first == dump)
+    const struct und_step *here = und_step_of(stream, dump), *end = stream->steps + stream->step_count;
+    const struct und_step *from = all ? stream->steps : here, *to = from + 1;
+    while (to < end && (all || !to->begins))
         ++to;
-    if (series->slots[0].comms_for == stream->dumps[from].variables && (all || to == dump + 1))
+    const void *key = from->dump->variables ? (const void *)from->dump->variables : from->dump;
+    if (series->slots[0].comms_for == key && (all || to == from + 1))
         return;
-    series->slots[0].comms_for = stream->dumps[from].variables;
+    series->slots[0].comms_for = key;
 
     int *mine = allocate(2 * (int64_t)count, sizeof *mine, stream), *rather = mine + count;
-    for (int d = from; d < to; ++d)
-        if (d == from || !stream->dumps[d].repeats)
-            mark_files(series, &stream->dumps[d], mine);
+    for (const struct und_step *step = from; step < to; ++step)
+        if (step == from || !step->dump->repeats)
+            mark_files(series, step->dump, mine);
     /* The minimum says whether all ranks of the group have bytes, that of the negative whether any has. */
     for (int s = 0; s < count; ++s)
         rather[s] = -mine[s];
@@ -285,19 +328,19 @@ static void find_bytes_before(struct und_series *series, int dump, int s)
     const struct und_workload *workload = series->run->workload;
     slot->before = 0;
     slot->exists = false;
-    for (int b = series->stream->extends; b >= 0; b = workload->streams[b].extends) {
+    for (int b = series->stream->behind; b >= 0; b = workload->streams[b].behind) {
         const struct und_stream *base = &workload->streams[b];
-        slot->before += bytes_in_file(series, &base->dumps[dump], s);
+        slot->before += bytes_in_file(series, und_dump_of(base, dump), s);
         slot->exists = slot->exists || slot->before > 0;
-        for (int d = 0; base->rewrite && !slot->exists && d < base->dump_count; ++d)
-            slot->exists = !base->dumps[d].repeats && bytes_in_file(series, &base->dumps[d], s) > 0;
+        for (int e = 0; und_stream_rewrites(base) && !slot->exists && e < base->entry_count; ++e)
+            slot->exists = !base->entries[e].repeats && bytes_in_file(series, &base->entries[e], s) > 0;
     }
 }
 
 static void begin_files(struct und_series *series, int dump)
 {
     und_series_make_directory(series);
-    for (int s = 0; s < series->stream->files; ++s) {
+    for (int s = 0; s < series->stream->own.files; ++s) {
         struct und_slot *slot = &series->slots[s];
         find_bytes_before(series, dump, s);
         slot->payload = slot->before;
@@ -370,7 +413,7 @@ static void continue_lineage(struct und_series *series, int p)
 /* In turns a file holds rank after rank: this one's bytes begin behind those of the ranks before it. */
 static void begin_turns(struct und_series *series, const struct und_dump *dump)
 {
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         series->slots[s].begin = 0;
     for (int v = 0; v < dump->variable_count; ++v) {
         const struct und_variable *variable = &dump->variables[v];
@@ -382,7 +425,7 @@ static void begin_turns(struct und_series *series, const struct und_dump *dump)
 /* The ranks of a dataset: those of the file, or in turns each for itself. */
 static const struct und_group *ranks_of_dataset(const struct und_series *series, const struct und_group *own)
 {
-    return series->stream->turns ? own : &series->group;
+    return series->stream->in_turn ? own : &series->group;
 }
 
 /* Where the part of the variable stands in the file. In turns every rank has a dataset of its own. */
@@ -394,7 +437,7 @@ static void place_piece(struct und_series *series, const struct und_variable *va
                      &piece->block, &piece->content);
     const int64_t bytes = und_dataset_elements(&piece->dataset) * und_type_bytes(variable->type);
     piece->dataset.file_offset = slot->payload;
-    if (series->stream->turns) {
+    if (series->stream->in_turn) {
         piece->dataset.file_offset = slot->begin;
         slot->begin += bytes;
         slot->payload += bytes_of_ranks(series, variable, series->group.first, series->group.end);
@@ -407,7 +450,7 @@ static void name_piece(const struct und_series *series, const struct und_variabl
                        struct und_piece *piece)
 {
     int length = 0;
-    if (series->stream->turns)
+    if (series->stream->in_turn)
         length = snprintf(piece->name, sizeof piece->name, "domain_%08" PRId64 "/", series->as);
     const size_t capacity = sizeof piece->name - (size_t)length;
     if (variable->count > 1)
@@ -428,7 +471,7 @@ static struct und_place *find_place(const struct und_series *series, const char 
 static void note_place(struct und_series *series, const struct und_variable *variable, int64_t identity)
 {
     struct und_place place = {variable, series->slots[variable->file].payload, identity, series->dump};
-    const struct und_place *other = variable->at ? find_place(series, variable->at) : NULL;
+    const struct und_place *other = variable->place ? find_place(series, variable->place) : NULL;
     if (other)
         place = (struct und_place){variable, other->offset, other->identity, other->dump};
     struct und_place *old = find_place(series, variable->name);
@@ -453,22 +496,22 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     const int64_t payload = slot->payload;
     place_piece(series, variable, piece);
     const int64_t elements = und_dataset_elements(&piece->dataset);
-    if (variable->at) {
-        place = find_place(series->base ? series->base : series, variable->at);
+    if (variable->place) {
+        place = find_place(series->base ? series->base : series, variable->place);
         slot->payload = payload;
         piece->dataset.file_offset =
             place ? place->offset + number * elements * und_type_bytes(variable->type) : payload;
     }
     if (elements == 0)
         return;
-    if (variable->at && !place)
-        UND_DIE("%s has no place of the variable %s", slot->path, variable->at);
+    if (variable->place && !place)
+        UND_DIE("%s has no place of the variable %s", slot->path, variable->place);
     name_piece(series, variable, number, piece);
     piece->slot = variable->file;
     piece->base = base_of(series, variable->type);
     /* What is read again and again has one content. */
     const struct und_stream *stream = series->stream;
-    const bool reads_again = stream->update && stream->operation == UND_READS;
+    const bool reads_again = und_stream_updates(stream) && stream->operation == UND_READS;
     const int dump = reads_again ? und_stream_set(stream, series->dump) : series->dump;
     piece->identity = und_pattern_identity(series->run->plan->seed, series->index, place ? place->dump : dump,
                                            place ? place->identity + number : identity);
@@ -476,7 +519,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     piece->dataset.name = piece->name;
     piece->dataset.first_row = 0;
     piece->dataset.exists =
-        stream->update && series->mode == UND_CREATE && !und_series_makes_files(series, series->dump);
+        und_stream_updates(stream) && series->mode == UND_CREATE && !und_series_makes_files(series, series->dump);
     piece->dataset.collective = und_plan_collective(variable, series->plan);
     const struct und_deal deal =
         und_layout_deal(variable, series->run->ranks, ranks_of_dataset(series, &own), series->as, &piece->block);
@@ -484,7 +527,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
                         und_plan_transfer_bytes(variable, series->plan));
     piece->calls = piece->cut.calls;
     piece->calls_of_flush = (stream->sync_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1;
-    if (series->stream->append)
+    if (und_stream_grows(series->stream))
         continue_lineage(series, series->piece_count);
     ++series->piece_count;
 }
@@ -499,7 +542,7 @@ static bool goes_together(const struct und_series *series, const struct und_piec
 
 static void agree_on_calls(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->files; ++s) {
+    for (int s = 0; s < series->stream->own.files; ++s) {
         int count = 0;
         if (series->slots[s].comm == MPI_COMM_NULL)
             continue;
@@ -519,7 +562,7 @@ static void agree_on_calls(struct und_series *series)
 
 static bool is_open(const struct und_series *series)
 {
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         if (series->slots[s].file)
             return true;
     return false;
@@ -528,7 +571,7 @@ static bool is_open(const struct und_series *series)
 /* Files that the stream which writes them has open: read through the same open, where all its ranks do so. */
 static void borrow_files(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->files; ++s) {
+    for (int s = 0; s < series->stream->own.files; ++s) {
         struct und_slot *slot = &series->slots[s], *base = &series->base->slots[s];
         int mine, its = 0, borrows;
         slot->borrowed = false;
@@ -552,26 +595,26 @@ void und_series_prepare(struct und_series *series, int dump)
         und_flood_prepare(series->flood, dump);
         return;
     }
-    const struct und_dump *what = &series->stream->dumps[dump];
+    const struct und_dump *what = und_dump_of(series->stream, dump);
     int64_t identity = 0;
     series->dump = dump;
-    const bool goes_on = what->first < dump;
+    const bool goes_on = und_stream_first(series->stream, dump) < dump;
     if (series->sets > 1)
-        series->slots = series->all_slots + (ptrdiff_t)und_stream_set(series->stream, dump) * series->stream->files;
+        series->slots = series->all_slots + (ptrdiff_t)und_stream_set(series->stream, dump) * series->stream->own.files;
     if (!goes_on)
         choose_comms(series, dump);
     /* Another than the first may be all that is read of a set that stays open. */
-    const bool grows = series->stream->append && dump > 0;
-    if (!grows && (und_series_begins(series, dump) || (series->stream->update && !is_open(series))))
+    const bool grows = und_stream_grows(series->stream) && dump > 0;
+    if (!grows && (begins(series, dump) || (und_stream_updates(series->stream) && !is_open(series))))
         begin_files(series, dump);
-    for (int s = 0; s < series->stream->files && series->stream->update && !goes_on; ++s)
+    for (int s = 0; s < series->stream->own.files && und_stream_updates(series->stream) && !goes_on; ++s)
         series->slots[s].payload = 0;
     if (series->base)
         borrow_files(series);
     series->piece_count = 0;
-    if (!goes_on && !series->stream->append)
+    if (!goes_on && !und_stream_grows(series->stream))
         series->place_count = 0;
-    if (series->stream->turns)
+    if (series->stream->in_turn)
         begin_turns(series, what);
     for (int v = 0; v < what->variable_count; ++v) {
         if (series->stream->notes_places && !series->base)
@@ -592,7 +635,7 @@ void und_series_drop_cache(struct und_series *series, int dump)
     }
     if (series->plan->method->part)
         choose_comms(series, dump);
-    for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
+    for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
         struct und_slot slot = series->slots[s];
         slot.path = allocate(und_series_path_capacity(series), 1, series->stream);
         und_series_name_file(series, dump, s, slot.path);

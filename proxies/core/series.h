@@ -32,9 +32,9 @@ int64_t und_series_operate(struct und_series *series);
  * are prepared in their order, all of them. Collective over the ranks that share files. */
 void und_series_prepare(struct und_series *series, int dump);
 
-/* Does the dump begin, end a set of files? */
-bool und_series_begins(const struct und_series *series, int dump);
-bool und_series_ends(const struct und_series *series, int dump);
+/* Does the dump open, close its files? */
+bool und_series_opens(const struct und_series *series, int dump);
+bool und_series_closes(const struct und_series *series, int dump);
 
 /* Where ranks take turns: wait for the rank before, let the next one go. What happens to the files
  * in between is this rank's alone. Nothing otherwise. */
@@ -50,8 +50,12 @@ void und_series_check(struct und_series *series, bool opens);
 
 /* Collective over the ranks of each file, but for turns. */
 void und_series_open(struct und_series *series);
+
+/* Before the bytes of the dump are moved: at which pace. Then all its moves, once. */
+void und_series_begin_pace(struct und_series *series);
 void und_series_write(struct und_series *series);
 void und_series_read(struct und_series *series);
+
 void und_series_sync(struct und_series *series);
 void und_series_close(struct und_series *series);
 

@@ -31,7 +31,7 @@ static void share_identity(const struct und_series *series, struct und_slot *slo
     if (slot->stands_for_it)
         und_storage_find(slot->path, &slot->identity);
     MPI_Comm_size(slot->comm, &size);
-    if (size > 1 && !series->stream->turns)
+    if (size > 1 && !series->stream->in_turn)
         UND_MPI(MPI_Bcast(&slot->identity, sizeof slot->identity, MPI_BYTE, 0, slot->comm),
                 "cannot agree on the creation of %s", slot->path);
 }
@@ -43,7 +43,7 @@ static int create_file(const struct und_series *series, struct und_slot *slot)
     int created = -1;
     struct und_error error;
     if (slot->stands_for_it && !und_series_makes_files(series, series->dump)) {
-        if (!(series->stream->removes
+        if (!(series->stream->replaces
                   ? und_storage_replace(slot->path, und_striped_request(series->run->striped), &created, &error)
                   : und_storage_truncate(slot->path, &created, &error)))
             UND_DIE("%s: %s", series->plan->method->name, error.text);
@@ -72,28 +72,28 @@ static int begin_baton(const struct und_series *series, int *rank, int *size)
 {
     MPI_Comm_rank(series->group_comm, rank);
     MPI_Comm_size(series->group_comm, size);
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         series->identities[s] = series->slots[s].identity;
-    return series->stream->files * (int)sizeof *series->identities;
+    return series->stream->own.files * (int)sizeof *series->identities;
 }
 
 void und_series_take_turn(struct und_series *series)
 {
     int rank, size;
-    if (!series->stream->turns)
+    if (!series->stream->in_turn)
         return;
     const int bytes = begin_baton(series, &rank, &size);
     if (rank > 0)
         UND_MPI(MPI_Recv(series->identities, bytes, MPI_BYTE, rank - 1, 0, series->group_comm, MPI_STATUS_IGNORE),
                 "cannot wait for the turn of this rank in the stream %s", series->stream->name);
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         series->slots[s].identity = series->identities[s];
 }
 
 void und_series_pass_turn(struct und_series *series)
 {
     int rank, size;
-    if (!series->stream->turns)
+    if (!series->stream->in_turn)
         return;
     const int bytes = begin_baton(series, &rank, &size);
     if (rank < size - 1)
@@ -113,11 +113,11 @@ void und_series_check(struct und_series *series, bool opens)
     bool any = made;
     if (series->flood)
         und_flood_check_directories(series->flood);
-    for (int s = 0; s < series->stream->files && !series->flood; ++s)
+    for (int s = 0; s < series->stream->own.files && !series->flood; ++s)
         any = any || series->slots[s].exists;
     if (series->flood || !opens || !any || series->mode != UND_CREATE || !series->plan->method->has_files)
         return;
-    for (int s = 0; s < series->stream->files; ++s) {
+    for (int s = 0; s < series->stream->own.files; ++s) {
         const struct und_slot *slot = &series->slots[s];
         memset(&series->identities[s], 0, sizeof series->identities[s]);
         if ((made || slot->exists) && und_storage_find(slot->path, &series->identities[s]) &&
@@ -126,10 +126,10 @@ void und_series_check(struct und_series *series, bool opens)
     }
     /* Those that have not created it have zeros. */
     const int words = (int)(sizeof *series->identities / sizeof(uint64_t));
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->identities, series->stream->files * words, MPI_UINT64_T, MPI_MAX,
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->identities, series->stream->own.files * words, MPI_UINT64_T, MPI_MAX,
                           series->group_comm),
             "cannot agree on the files of the stream %s", series->stream->name);
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         series->slots[s].identity = series->identities[s];
 }
 
@@ -144,7 +144,7 @@ static void check_file(const struct und_series *series, const struct und_slot *s
 
 void und_series_open(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->files; ++s) {
+    for (int s = 0; s < series->stream->own.files; ++s) {
         struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL)
             continue;
@@ -158,7 +158,7 @@ void und_series_open(struct und_series *series)
         const bool creates = writes && !goes_on;
         const bool by_method = creates && series->plan->creates && und_series_makes_files(series, series->dump);
         int created = creates && !by_method ? create_file(series, slot) : -1;
-        const bool turns = series->stream->turns;
+        const bool turns = series->stream->in_turn;
         const struct und_open how = {
             .path = slot->path,
             .comm = turns ? MPI_COMM_SELF : slot->comm,
@@ -167,7 +167,7 @@ void und_series_open(struct und_series *series)
                                                                            : UND_CREATE,
             .write_through = series->stream->write_through,
             .turns = turns,
-            .append = series->stream->append,
+            .append = und_stream_grows(series->stream),
             .lasting = series->plan->lasting || series->stream->sync_bytes > 0,
             .transfer_bytes = series->plan->most_transfer_bytes,
             .bytes = bytes_in_slot(series, s),
@@ -210,8 +210,8 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
         return und_flood_find(series->flood, error);
     const struct und_stream *stream = series->stream;
     const bool exact = !series->plan->method->suffix;
-    const bool append = stream->append || stream->update || stream->extended_by >= 0;
-    for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
+    const bool append = und_stream_grows(stream) || und_stream_updates(stream) || stream->followed_by >= 0;
+    for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
         const struct und_slot *slot = &series->slots[s];
         struct stat status;
         if (slot->comm == MPI_COMM_NULL || !slot->stands_for_it)
@@ -230,7 +230,7 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
 
 void und_series_close(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         if (series->slots[s].comm != MPI_COMM_NULL) {
             und_watch_enter("close", series->slots[s].path, true);
             if (!series->slots[s].borrowed)
@@ -249,7 +249,7 @@ static int64_t look_at(const struct und_series *series, const char *path, bool c
     struct und_error error;
     int64_t bytes;
     struct stat status;
-    if (series->stream->extends >= 0 && stat(und_storage_name(path), &status) == 0)
+    if (series->stream->behind >= 0 && stat(und_storage_name(path), &status) == 0)
         bytes = (int64_t)status.st_size; /* a rank of another stream has created it */
     else if (!und_storage_look(path, &bytes, &error))
         UND_DIE("%s: %s", method->name, error.text);
@@ -268,7 +268,7 @@ void und_series_look(struct und_series *series, int64_t *files, int64_t *file_by
     }
     *files = 0;
     *file_bytes = 0;
-    for (int s = 0; s < series->stream->files && series->plan->method->has_files; ++s) {
+    for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
         struct und_slot *slot = &series->slots[s];
         int64_t stored = 0, all = 0;
         if (slot->comm == MPI_COMM_NULL)
@@ -299,7 +299,7 @@ bool und_series_note_hints(const struct und_series *series)
     if (series->flood)
         return false;
     const struct und_run *run = series->run;
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         if (series->slots[s].file && series->slots[s].stands_for_it)
             return und_striped_note_hints(run->striped, series->index, series->plan->method, series->slots[s].file);
     return false;
@@ -313,9 +313,10 @@ void und_series_note_layouts(const struct und_series *series)
     }
     struct und_striped *striped = series->run->striped;
     /* Files that stay open are closed by another dump than the one that made them. */
-    if (series->stream->reopen && !und_series_makes_files(series, series->dump))
+    if (!series->stream->stays_open && !und_series_makes_files(series, series->dump))
         return;
-    for (int s = 0; s < series->stream->files && series->mode == UND_CREATE && series->plan->method->has_files; ++s) {
+    for (int s = 0; s < series->stream->own.files && series->mode == UND_CREATE && series->plan->method->has_files;
+         ++s) {
         const struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists)
             continue;

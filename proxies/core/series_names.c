@@ -17,8 +17,8 @@ int64_t und_series_path_capacity(const struct und_series *series)
 static const struct und_stream *root_of(const struct und_series *series)
 {
     const struct und_stream *stream = series->stream;
-    while (stream->extends >= 0)
-        stream = &series->run->workload->streams[stream->extends];
+    while (stream->behind >= 0)
+        stream = &series->run->workload->streams[stream->behind];
     return stream;
 }
 
@@ -26,7 +26,7 @@ static const struct und_stream *root_of(const struct und_series *series)
 static bool has_directory(const struct und_series *series)
 {
     const struct und_method *method = series->plan->method;
-    return root_of(series)->own_directories && method->has_files && !method->part && !method->replaces &&
+    return series->stream->set->owner_directories && method->has_files && !method->part && !method->replaces &&
            !method->store;
 }
 
@@ -49,13 +49,13 @@ void und_series_name_file(const struct und_series *series, int dump, int file, c
     int length = has_directory(series) ? name_directory(series, path)
                                        : snprintf(path, capacity, "%s", series->run->plan->directory);
     length += snprintf(path + length, capacity - (size_t)length, "/%s", stream->name);
-    if (!stream->append)
+    if (!und_stream_grows(stream))
         length += snprintf(path + length, capacity - (size_t)length, ".%06d", und_stream_set(stream, dump));
-    if (stream->files > 1)
+    if (stream->own.files > 1)
         length += snprintf(path + length, capacity - (size_t)length, ".f%d", file);
-    if (stream->layout == UND_FILE_PER_PROCESS)
+    if (stream->own.owner == UND_EACH_RANK)
         length += snprintf(path + length, capacity - (size_t)length, ".%08" PRId64, series->as);
-    else if (stream->layout == UND_GROUPED)
+    else if (stream->own.owner == UND_EACH_GROUP)
         length += snprintf(path + length, capacity - (size_t)length, ".g%" PRId64, series->group.index);
     if (series->plan->method->suffix)
         snprintf(path + length, capacity - (size_t)length, "%s", series->plan->method->suffix);
@@ -71,7 +71,7 @@ void und_series_name_part(const struct und_series *series, struct und_slot *slot
     slot->in_parts = slot->makes = false;
     if (!method->part || slot->comm == MPI_COMM_NULL)
         return;
-    if (!series->stream->turns) {
+    if (!series->stream->in_turn) {
         MPI_Comm_rank(slot->comm, &rank);
         MPI_Comm_size(slot->comm, &size);
     }
@@ -80,7 +80,7 @@ void und_series_name_part(const struct und_series *series, struct und_slot *slot
         return;
     slot->in_parts = true;
     slot->makes =
-        series->stream->turns ? slot->stands_for_it : rank == 0 || method->part(values, rank - 1, size) != part;
+        series->stream->in_turn ? slot->stands_for_it : rank == 0 || method->part(values, rank - 1, size) != part;
     snprintf(slot->folder, capacity, "%s.dir", slot->path);
     snprintf(slot->part, 2 * capacity, "%s/%s.%" PRId64, slot->folder, strrchr(slot->path, '/') + 1, part);
 }
@@ -89,7 +89,7 @@ void und_series_name_part(const struct und_series *series, struct und_slot *slot
 void und_series_make_directory(struct und_series *series)
 {
     struct und_error error;
-    if (series->directory || series->mode != UND_CREATE || !has_directory(series) || series->stream->extends >= 0)
+    if (series->directory || series->mode != UND_CREATE || !has_directory(series) || series->stream->behind >= 0)
         return;
     series->directory = malloc((size_t)und_series_path_capacity(series));
     UND_CHECK(series->directory, "no memory for the directory of the stream %s", series->stream->name);

@@ -1,8 +1,9 @@
 #include "core/totals.h"
 
 #include "core/flood.h"
+#include "core/fold.h"
 #include "core/layout.h"
-#include "core/metadata.h"
+#include "core/operations.h"
 #include "core/pattern.h"
 #include "core/series.h"
 #include "core/stencil.h"
@@ -11,9 +12,9 @@
 static unsigned types_of(const struct und_stream *stream)
 {
     unsigned types = 0;
-    for (int d = 0; d < stream->dump_count; ++d)
-        for (int v = 0; !stream->dumps[d].repeats && v < stream->dumps[d].variable_count; ++v)
-            types |= 1U << und_content_type(&stream->content, stream->dumps[d].variables[v].type);
+    for (int e = 0; e < stream->entry_count; ++e)
+        for (int v = 0; !stream->entries[e].repeats && v < stream->entries[e].variable_count; ++v)
+            types |= 1U << und_content_type(&stream->content, stream->entries[e].variables[v].type);
     return types;
 }
 
@@ -41,7 +42,7 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t largest_block(const struct und_stream *stream, const struct und_variable *variable, int64_t ranks)
 {
     struct und_variable row = *variable;
-    if (stream->layout != UND_FLOOD)
+    if (stream->own.owner != UND_EACH_ROW)
         return und_layout_largest_block(variable, ranks);
     row.rule = UND_EVEN;
     row.shape[0] = 1;
@@ -52,16 +53,17 @@ static int64_t largest_block(const struct und_stream *stream, const struct und_v
 static int64_t largest_file(const struct und_stream *stream, const struct und_stream_plan *plan, int64_t ranks)
 {
     int64_t bytes[UND_MAX_FILES] = {0}, largest = 0;
-    const int64_t parts = plan->method->part ? ranks : stream->groups;
+    const int64_t parts = plan->method->part ? ranks : stream->own.groups;
     if (plan->packs || plan->stored_bytes == 0)
         return 0;
-    for (int d = 0; d < stream->dump_count; ++d) {
-        const struct und_dump *dump = &stream->dumps[d];
-        for (int f = 0; f < stream->files && dump->first == d && !stream->append; ++f)
+    for (int i = 0; i < stream->step_count; ++i) {
+        const struct und_step *step = &stream->steps[i];
+        const bool begins = step->begins && !und_stream_grows(stream);
+        for (int f = 0; f < stream->own.files && begins; ++f)
             bytes[f] = 0;
-        for (int v = 0; v < dump->variable_count; ++v) {
-            const struct und_variable *variable = &dump->variables[v];
-            bytes[variable->file] += variable->at ? 0 : und_variable_bytes(variable);
+        for (int v = 0; v < step->dump->variable_count; ++v) {
+            const struct und_variable *variable = &step->dump->variables[v];
+            bytes[variable->file] += variable->place ? 0 : (begins ? 1 : step->count) * und_variable_bytes(variable);
             largest = larger(largest, bytes[variable->file]);
         }
     }
@@ -76,40 +78,41 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream *stream = &workload->streams[s];
         int64_t pieces = 0, largest = 0;
-        struct und_load load = {.ranks = stream->turns ? 1 : (workload->ranks - 1) / stream->groups + 1,
-                                .append = stream->append};
+        struct und_load load = {.ranks = stream->in_turn ? 1 : (workload->ranks - 1) / stream->own.groups + 1,
+                                .append = und_stream_grows(stream)};
         if (plans[s].method->has_files && !plan->only_restarts) {
             totals.bytes += plans[s].stored_bytes;
             totals.files += plans[s].files + plans[s].other_inodes;
-            totals.memory_per_rank += und_metadata_memory(stream, workload->ranks);
-            if (stream->layout == UND_FLOOD)
-                totals.memory_per_rank += und_flood_marks_memory(stream, workload->ranks);
+            totals.memory_per_rank += und_operations_memory(stream, workload->ranks);
+            if (stream->own.owner == UND_EACH_ROW)
+                totals.memory_per_rank += und_fold_marks_memory(stream, workload->ranks);
             else
                 totals.largest_file_bytes =
                     larger(totals.largest_file_bytes, largest_file(stream, &plans[s], workload->ranks));
         }
         events += stream->dump_count;
-        for (int d = 0; d < stream->dump_count; ++d) {
-            const struct und_dump *dump = &stream->dumps[d];
-            const double time_s = dump->time_s * plan->time_scale;
+        const double last_s = und_dump_time(stream, stream->dump_count - 1) * plan->time_scale;
+        totals.scheduled_s = !plan->only_restarts && last_s > totals.scheduled_s ? last_s : totals.scheduled_s;
+        for (int e = 0; e < stream->entry_count; ++e) {
+            const struct und_dump *dump = &stream->entries[e];
             int64_t here = 0, step = 0;
             for (int v = 0; v < dump->variable_count; ++v) {
                 const int64_t block = largest_block(stream, &dump->variables[v], workload->ranks);
                 const int64_t most = und_plan_transfer_bytes(&dump->variables[v], &plans[s]);
                 largest = larger(largest, block < most ? block : most);
-                step = stream->layout == UND_FLOOD ? larger(step, block) : step + block * dump->variables[v].count;
-                here += stream->layout == UND_FLOOD ? 1 : dump->variables[v].count;
+                step =
+                    stream->own.owner == UND_EACH_ROW ? larger(step, block) : step + block * dump->variables[v].count;
+                here += stream->own.owner == UND_EACH_ROW ? 1 : dump->variables[v].count;
             }
             pieces = larger(pieces, here);
             load.step_bytes = larger(load.step_bytes, step);
-            totals.scheduled_s = !plan->only_restarts && time_s > totals.scheduled_s ? time_s : totals.scheduled_s;
         }
-        if (stream->layout == UND_FLOOD && plans[s].stored_bytes > 0)
+        if (stream->own.owner == UND_EACH_ROW && plans[s].stored_bytes > 0)
             totals.largest_file_bytes = larger(totals.largest_file_bytes, load.step_bytes);
         load.transfer_bytes = largest;
         totals.largest_transfer = larger(totals.largest_transfer, largest);
         totals.memory_per_rank +=
-            pieces * (stream->layout == UND_FLOOD ? und_flood_variable_memory() : und_series_piece_memory());
+            pieces * (stream->own.owner == UND_EACH_ROW ? und_flood_variable_memory() : und_series_piece_memory());
         if (plans[s].method->memory)
             totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);
     }

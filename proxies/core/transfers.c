@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* What a restart reads was not computed. */
-static void begin_pace(struct und_series *series)
+void und_series_begin_pace(struct und_series *series)
 {
     int64_t calls = 0;
     for (int p = 0; p < series->piece_count; ++p)
@@ -94,7 +94,6 @@ static void enter(const struct und_series *series, const struct und_piece *piece
 
 void und_series_write(struct und_series *series)
 {
-    begin_pace(series);
     for (int p = 0; p < series->piece_count; ++p) {
         struct und_piece *piece = &series->pieces[p];
         struct und_file *file = series->slots[piece->slot].file;
@@ -120,7 +119,7 @@ void und_series_write(struct und_series *series)
 
 void und_series_sync(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->files; ++s)
+    for (int s = 0; s < series->stream->own.files; ++s)
         if (series->slots[s].comm != MPI_COMM_NULL) {
             und_watch_enter("flush", series->slots[s].path, true);
             series->plan->method->sync(series->slots[s].file);
@@ -128,7 +127,7 @@ void und_series_sync(struct und_series *series)
     und_watch_leave();
 }
 
-static void read_pass(struct und_series *series)
+void und_series_read(struct und_series *series)
 {
     for (int p = 0; p < series->piece_count; ++p) {
         struct und_piece *piece = &series->pieces[p];
@@ -146,13 +145,6 @@ static void read_pass(struct und_series *series)
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
-}
-
-void und_series_read(struct und_series *series)
-{
-    begin_pace(series);
-    for (int64_t pass = 0; pass < series->stream->passes; ++pass)
-        read_pass(series);
     und_watch_leave();
 }
 

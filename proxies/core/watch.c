@@ -189,11 +189,11 @@ void und_watch_dump(const struct und_stream *stream, int dump, bool restart)
 {
     if (!running)
         return;
-    double files = stream->files;
-    for (int v = 0; stream->layout == UND_FLOOD && v < stream->dumps[dump].variable_count; ++v)
-        files += (double)stream->dumps[dump].variables[v].shape[0];
+    double files = stream->own.files;
+    for (int v = 0; stream->own.owner == UND_EACH_ROW && v < und_dump_of(stream, dump)->variable_count; ++v)
+        files += (double)und_dump_of(stream, dump)->variables[v].shape[0];
     earlier_s = more_s;
-    more_s = (double)und_dump_bytes(&stream->dumps[dump]) * (double)stream->passes / slowest_bytes_per_s +
+    more_s = (double)und_dump_bytes(und_dump_of(stream, dump)) * (double)stream->passes / slowest_bytes_per_s +
              files / slowest_files_per_s;
     here.stream = stream;
     here.dump = dump;

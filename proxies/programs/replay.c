@@ -5,7 +5,8 @@
 #include "core/environment.h"
 #include "core/init.h"
 #include "core/print.h"
-#include "core/run.h"
+#include "core/program.h"
+#include "core/repetition.h"
 #include "core/setting.h"
 #include "core/stop.h"
 #include "core/storage.h"
@@ -96,10 +97,10 @@ static void list_methods(bool settings)
         }
         if (method->version)
             method->version(version, sizeof version);
-        for (int kind = 0; und_kind_names[kind]; ++kind)
-            if (!und_method_plays(method, (enum und_kind_of_stream)kind)) {
+        for (int n = 0; n < UND_NEEDS; ++n)
+            if (!(method->can & und_needs[n].ability) && !strstr(lacking, und_needs[n].name)) {
                 const size_t length = strlen(lacking);
-                snprintf(lacking + length, sizeof lacking - length, " %s", und_kind_names[kind]);
+                snprintf(lacking + length, sizeof lacking - length, " %s", und_needs[n].name);
             }
         und_print(stdout, "%-8s available%s%s%s%s%s", method->name, method->collective ? ", collective calls" : "",
                   lacking[0] ? ", not for" : "", lacking, version[0] ? ", " : "", version);
@@ -119,18 +120,18 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
         const struct und_stream *stream = &workload->streams[s];
         const struct und_stream_plan *plan = &run->plan->streams[s];
         und_print(stdout, "  stream %s: %s, %s, %s%s", stream->name,
-                  stream->operation == UND_WRITES ? "writes" : "reads", layouts[stream->layout], plan->method->name,
+                  stream->operation == UND_WRITES ? "writes" : "reads", layouts[stream->own.owner], plan->method->name,
                   plan->all_collective    ? ", collective"
                   : plan->some_collective ? ", collective and independent"
-                  : stream->turns         ? ", in turns"
+                  : stream->in_turn       ? ", in turns"
                                           : "");
         und_print(stdout, "    dumps           %d%s%s", stream->dump_count,
-                  stream->append       ? ", appended"
-                  : stream->rewrite    ? ", rewritten"
-                  : stream->reads >= 0 ? ", of the files of "
-                  : stream->update     ? ", updated"
-                                       : "",
-                  stream->reads >= 0 ? workload->streams[stream->reads].name : "");
+                  und_stream_grows(stream)      ? ", appended"
+                  : und_stream_rewrites(stream) ? ", rewritten"
+                  : stream->source >= 0         ? ", of the files of "
+                  : und_stream_updates(stream)  ? ", updated"
+                                                : "",
+                  stream->source >= 0 ? workload->streams[stream->source].name : "");
         und_print(stdout, "    files           %" PRId64, plan->files);
         und_print(stdout, "    bytes           %" PRId64, plan->bytes);
         if (plan->most_transfer_bytes > plan->least_transfer_bytes)
@@ -392,7 +393,11 @@ static int with_options(const struct und_options *options, int rank, int ranks, 
     struct und_workload *workload = und_workload_read(text.data, text.bytes, options->workload, error);
     run.workload = workload;
     struct und_plan *plan = NULL;
-    if (workload && scale(workload, options, rank, error))
+    if (workload && options->program) {
+        if (rank == 0)
+            und_program_print(workload->name, workload->ranks, workload->streams, workload->stream_count, stdout);
+        status = SUCCESS;
+    } else if (workload && scale(workload, options, rank, error))
         plan = und_plan_new(workload, options, options->workload, error);
     run.plan = plan;
     if (plan && rank == 0)

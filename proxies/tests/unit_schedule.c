@@ -9,19 +9,29 @@
 
 #include <cmocka.h>
 
-static struct und_dump first[] = {{.time_s = 1.0, .duration_s = 0.25, .variable_count = 1},
-                                  {.time_s = 2.0, .variable_count = 1},
-                                  {.time_s = 2.0, .variable_count = 1},
-                                  {.time_s = 5.0, .variable_count = 1}};
-static struct und_dump second[] = {{.time_s = 0.5, .duration_s = 2.0, .variable_count = 1},
-                                   {.time_s = 2.0, .variable_count = 1}};
-static struct und_dump third[] = {{.time_s = 2.0, .variable_count = 1}};
+static struct und_dump first[] = {{.time_s = 1.0, .duration_s = 0.25, .count = 1, .variable_count = 1},
+                                  {.time_s = 2.0, .count = 1, .variable_count = 1},
+                                  {.time_s = 2.0, .count = 1, .variable_count = 1},
+                                  {.time_s = 5.0, .count = 1, .variable_count = 1}};
+static struct und_dump second[] = {{.time_s = 0.5, .duration_s = 2.0, .count = 1, .variable_count = 1},
+                                   {.time_s = 2.0, .count = 1, .variable_count = 1}};
+static struct und_dump third[] = {{.time_s = 2.0, .count = 1, .variable_count = 1}};
+
+#define STEP(entries, i)                                                          \
+    {                                                                             \
+        .dump = &entries[i], .first = i, .count = 1, .begins = true, .content = i \
+    }
+static struct und_step of_first[] = {STEP(first, 0), STEP(first, 1), STEP(first, 2), STEP(first, 3)};
+static struct und_step of_second[] = {STEP(second, 0), STEP(second, 1)};
+static struct und_step of_third[] = {STEP(third, 0)};
+#define DUMPS(number, all, of_all) \
+    .dump_count = number, .entry_count = number, .step_count = number, .entries = all, .steps = of_all
 
 static char one[] = "one", two[] = "two", three[] = "three";
 static struct und_stream streams[] = {
-    {.name = one, .role = UND_CHECKPOINT, .operation = UND_WRITES, .dump_count = 4, .dumps = first},
-    {.name = two, .role = UND_VISUALIZATION, .operation = UND_WRITES, .dump_count = 2, .dumps = second},
-    {.name = three, .role = UND_CHECKPOINT, .operation = UND_READS, .dump_count = 1, .dumps = third},
+    {.name = one, .role = UND_CHECKPOINT, .operation = UND_WRITES, DUMPS(4, first, of_first)},
+    {.name = two, .role = UND_VISUALIZATION, .operation = UND_WRITES, DUMPS(2, second, of_second)},
+    {.name = three, .role = UND_CHECKPOINT, .operation = UND_READS, DUMPS(1, third, of_third)},
 };
 static const struct und_workload workload = {.stream_count = 3, .streams = streams};
 

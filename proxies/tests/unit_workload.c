@@ -96,25 +96,25 @@ static void test_base(void **state)
     assert_int_equal(workload->stream_count, 2);
     const struct und_stream *stream = &workload->streams[0];
     assert_int_equal(stream->role, UND_CHECKPOINT);
-    assert_int_equal(stream->layout, UND_GROUPED);
-    assert_int_equal(stream->groups, 2);
-    assert_int_equal(stream->files, 2);
-    assert_true(stream->sync && !stream->collective && !stream->append);
-    assert_false(stream->turns);
+    assert_int_equal(stream->set->owner, UND_EACH_GROUP);
+    assert_int_equal(stream->set->groups, 2);
+    assert_int_equal(stream->set->files, 2);
+    assert_true(stream->sync && !stream->collective && !und_stream_grows(stream));
+    assert_false(stream->in_turn);
     assert_int_equal(stream->content.kind, UND_RANDOM);
     assert_true(stream->content.compressibility == 0.25);
     assert_int_equal(stream->dump_count, 2);
-    assert_true(stream->dumps[1].time_s == 2.5);
-    assert_int_equal(stream->dumps[0].described_bytes, 3 * 8 * 6 * 8 + 7 * 2);
-    assert_false(stream->dumps[0].repeats);
-    assert_true(stream->dumps[1].repeats && stream->dumps[1].variables == stream->dumps[0].variables);
-    const struct und_variable *variable = &stream->dumps[0].variables[1];
+    assert_true(und_dump_time(stream, 1) == 2.5);
+    assert_int_equal(stream->entries[0].described_bytes, 3 * 8 * 6 * 8 + 7 * 2);
+    assert_false(stream->entries[0].repeats);
+    assert_true(stream->entries[1].repeats && stream->entries[1].variables == stream->entries[0].variables);
+    const struct und_variable *variable = &stream->entries[0].variables[1];
     assert_int_equal(variable->rule, UND_RUNS);
     assert_int_equal(variable->runs[1].ranks, 3);
     assert_int_equal(variable->runs[1].rows, 1);
-    assert_int_equal(workload->streams[1].groups, 4);
+    assert_int_equal(workload->streams[1].set->groups, 4);
     assert_int_equal(workload->streams[1].operation, UND_READS);
-    assert_true(workload->streams[1].append);
+    assert_true(und_stream_grows(&workload->streams[1]));
     und_workload_free(workload);
     json_decref(root);
 }
@@ -132,14 +132,14 @@ static void test_calls_of_a_variable(void **state)
     (void)state;
     if (!workload)
         fail_msg("%s", error.text);
-    const struct und_dump *dumps = workload->streams[0].dumps;
+    const struct und_dump *dumps = workload->streams[0].entries;
     assert_int_equal(dumps[0].variables[0].transfer_bytes, 512);
     assert_true(dumps[0].variables[0].collective);
     assert_int_equal(dumps[0].variables[1].transfer_bytes, 4096);
     assert_false(dumps[0].variables[1].collective);
     assert_false(dumps[1].repeats);
     assert_int_equal(dumps[1].variables[0].transfer_bytes, 4096);
-    assert_true(workload->streams[1].dumps[0].variables[0].collective);
+    assert_true(workload->streams[1].entries[0].variables[0].collective);
     und_workload_free(workload);
 
     change(root, "streams/0/turns", "true");
@@ -328,7 +328,7 @@ static void test_turns(void **state)
         if (cases[i].why)
             assert_string_equal(error.text, message);
         else
-            assert_true(workload && workload->streams[0].turns);
+            assert_true(workload && workload->streams[0].in_turn);
         und_workload_free(workload);
         json_decref(root);
     }
@@ -469,19 +469,19 @@ static void test_new_keys(void **state)
     if (!workload)
         fail_msg("%s", error.text);
     const struct und_stream *stream = &workload->streams[0];
-    assert_true(stream->rewrite && !stream->update && stream->reopen && !stream->steady);
-    assert_int_equal(stream->names, 2);
+    assert_true(und_stream_rewrites(stream) && !und_stream_updates(stream) && !stream->stays_open && !stream->spread);
+    assert_int_equal(stream->set->names, 2);
     assert_int_equal(stream->order.step, 3);
     assert_int_equal(stream->sync_bytes, 4096);
-    assert_int_equal(stream->extends, -1);
+    assert_int_equal(stream->behind, -1);
     assert_int_equal(stream->dump_count, 4);
-    assert_true(stream->dumps[2].time_s == 2.0 && stream->dumps[2].duration_s == 0.5);
-    assert_true(stream->dumps[2].repeats && stream->dumps[2].variables == stream->dumps[0].variables);
-    assert_int_equal(stream->dumps[3].variable_count, 0);
-    assert_int_equal(stream->dumps[3].operations[0].operation, UND_MKDIR);
-    assert_int_equal(stream->dumps[3].operations[0].runs[0].rows, 7);
+    assert_true(und_dump_time(stream, 2) == 2.0 && und_dump_of(stream, 2)->duration_s == 0.5);
+    assert_true(und_dump_of(stream, 2)->variables == und_dump_of(stream, 0)->variables);
+    assert_int_equal(und_dump_of(stream, 3)->variable_count, 0);
+    assert_int_equal(und_dump_of(stream, 3)->operations[0].operation, UND_MKDIR);
+    assert_int_equal(und_dump_of(stream, 3)->operations[0].runs[0].rows, 7);
     assert_int_equal(und_stream_set(stream, 3), 1);
-    assert_int_equal(workload->streams[1].dumps[0].described_bytes, 200);
+    assert_int_equal(workload->streams[1].entries[0].described_bytes, 200);
     und_workload_free(workload);
     json_decref(root);
 }
@@ -515,7 +515,7 @@ static void test_scale(void **state)
         struct und_workload *workload = read_value(root, &error);
         int64_t raised;
         assert_true(und_workload_scale(workload, cases[i].factor, &raised, &error));
-        const struct und_dump *dumps = workload->streams[0].dumps;
+        const struct und_dump *dumps = workload->streams[0].entries;
         const struct und_variable *runs = &dumps[0].variables[1];
         int64_t rows = 0, ranks = 0;
         for (int r = 0; r < runs->run_count; ++r) {
@@ -528,7 +528,7 @@ static void test_scale(void **state)
         assert_int_equal(rows, cases[i].b);
         assert_int_equal(ranks, workload->ranks);
         assert_int_equal(runs->runs[0].rows, cases[i].first_run);
-        assert_int_equal(workload->streams[1].dumps[0].variables[0].shape[0], cases[i].c);
+        assert_int_equal(workload->streams[1].entries[0].variables[0].shape[0], cases[i].c);
         assert_int_equal(dumps[1].described_bytes, 3 * 8 * 6 * 8 + 7 * 2);
         assert_int_equal(und_dump_bytes(&dumps[1]), 3 * cases[i].a * 6 * 8 + cases[i].b * 2);
         assert_true((raised > 0) == (cases[i].factor < 0.1));

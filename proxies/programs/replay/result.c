@@ -152,7 +152,7 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
     put(object, "start_s", json_real(start_s));
     put(object, "lateness_s", json_real(start_s - event->time_s));
     put(object, "described_bytes",
-        json_integer(run->workload->streams[event->stream].dumps[event->dump].described_bytes));
+        json_integer(und_dump_of(&run->workload->streams[event->stream], event->dump)->described_bytes));
     put(object, "bytes", json_integer(outcome->bytes));
     put(object, "file_bytes", outcome->file_bytes < 0 ? json_null() : json_integer(outcome->file_bytes));
     put(object, "files", json_integer(outcome->files));

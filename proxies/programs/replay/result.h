@@ -4,7 +4,7 @@
 
 #include "core/environment.h"
 #include "core/mount.h"
-#include "core/run.h"
+#include "core/repetition.h"
 
 struct und_result;
 

@@ -188,8 +188,9 @@ class _Lowering:
         )
 
     def _moves(self, dump: Dump) -> Body:
-        moves = self._paced(dump, tuple(map(self._move, dump.variables)))
-        return self._passes(moves) if dump.variables else ()
+        if not dump.variables:
+            return ()
+        return (*self._pace(dump), *self._passes(tuple(map(self._move, dump.variables))))
 
     def _flood_files(self, dump: Dump) -> Body:
         """A loop over the files of a dump."""
@@ -197,13 +198,14 @@ class _Lowering:
             return ()
         stream = self._stream
         sync = (Sync(),) if stream.sync and self._writes else ()
-        moves = self._paced(dump, tuple(map(self._move, dump.variables)))
-        return self._passes((Files(stream.order, (self._open(), *moves, *sync, Close())),))
+        moves = tuple(map(self._move, dump.variables))
+        files = Files(stream.order, (self._open(), *moves, *sync, Close()))
+        return (*self._pace(dump), *self._passes((files,)))
 
-    def _paced(self, dump: Dump, moves: Body) -> Body:
+    def _pace(self, dump: Dump) -> Body:
         if self._stream.pace == "steady":
-            return (Spread(), *moves)
-        return (Compute(dump.compute_s), *moves) if dump.compute_s else moves
+            return (Spread(),)
+        return (Compute(dump.compute_s),) if dump.compute_s else ()
 
     def _passes(self, body: Body) -> Body:
         return (Passes(self._stream.passes, body),) if self._stream.passes > 1 else body

@@ -1,4 +1,4 @@
-#include "core/run.h"
+#include "core/repetition.h"
 
 #include "core/agree.h"
 #include "core/die.h"
@@ -40,24 +40,25 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
 {
     struct und_series *series = und_series_new(run, stream, as, mode);
     const struct und_stream *what = &run->workload->streams[stream];
-    const bool again = what->rewrite || what->update;
+    const bool again = und_stream_reuses(what);
     struct und_flood *flood = und_series_flood(series);
     for (int dump = 0; flood && dump < what->dump_count; ++dump)
         pass_over_flood(flood, what, dump, mode, verification);
     for (int dump = 0; !flood && dump < what->dump_count; ++dump) {
         /* What is overwritten cannot be compared; what is read again need be made once. */
-        if (mode == UND_READ ? !und_series_lasts(series, dump)
-                             : again && dump >= what->names &&
-                                   what->dumps[dump].variables == what->dumps[dump - what->names].variables)
+        if (mode == UND_READ
+                ? !und_series_lasts(series, dump)
+                : again && dump >= what->own.names &&
+                      und_dump_of(what, dump)->variables == und_dump_of(what, dump - (int)what->own.names)->variables)
             continue;
         und_watch_dump(what, dump, false);
         und_series_prepare(series, dump);
         if (mode == UND_CREATE) {
-            und_series_check(series, again || und_series_begins(series, dump));
+            und_series_check(series, again || und_series_opens(series, dump));
             und_series_take_turn(series);
         }
-        const bool each = again && !what->reopen;
-        if (each || und_series_begins(series, dump))
+        const bool each = again && what->stays_open;
+        if (each || und_series_opens(series, dump))
             und_series_open(series);
         if (mode == UND_CREATE) {
             und_series_write(series);
@@ -65,7 +66,7 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
         } else {
             und_series_compare(series, verification);
         }
-        if (each || und_series_ends(series, dump))
+        if (each || und_series_closes(series, dump))
             und_series_close(series);
         if (mode == UND_CREATE) {
             und_series_pass_turn(series);
@@ -137,7 +138,7 @@ static void verify(const struct und_run *run, struct und_verification *verificat
     if (run->plan->only_restarts)
         verify_restarts(run, as, here);
     for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
-        if (run->workload->streams[s].reads < 0)
+        if (run->workload->streams[s].source < 0)
             pass_over(run, s, as, UND_READ, here);
     gather_verification(run, here, verification);
     free(here);
@@ -168,13 +169,14 @@ static struct und_series **series_new_all(const struct und_run *run)
             series[streams + s] = und_series_new(run, s, shifted_rank(run), UND_READ);
         if (run->plan->only_restarts)
             continue;
-        if (stream->operation == UND_READS && stream->reads < 0 && run->plan->streams[s].method->has_files)
+        if (stream->operation == UND_READS && stream->source < 0 && run->plan->streams[s].method->has_files)
             pass_over(run, s, run->rank, UND_CREATE, NULL);
-        if (stream->operation == UND_READS && stream->layout == UND_FLOOD && run->plan->streams[s].method->has_files)
+        if (stream->operation == UND_READS && stream->own.owner == UND_EACH_ROW &&
+            run->plan->streams[s].method->has_files)
             settle(run);
         series[s] = und_series_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
-        if (stream->reads >= 0)
-            und_series_read_from(series[s], series[stream->reads]);
+        if (stream->source >= 0)
+            und_series_read_from(series[s], series[stream->source]);
         und_series_take_operations(series[s]);
     }
     return series;
@@ -227,11 +229,11 @@ static void lend_files(const struct und_run *run, struct und_series **series)
     for (int s = 0; s < run->workload->stream_count; ++s) {
         const struct und_stream *stream = &run->workload->streams[s];
         int last = -1, own = -1;
-        if (!stream->update || stream->reopen || stream->names > 1)
+        if (!und_stream_updates(stream) || !stream->stays_open || stream->own.names > 1)
             continue;
         for (int e = 0; e < run->schedule->count; ++e) {
             own = !events[e].restart && events[e].stream == s ? e : own;
-            last = !events[e].restart && run->workload->streams[events[e].stream].reads == s ? e : last;
+            last = !events[e].restart && run->workload->streams[events[e].stream].source == s ? e : last;
         }
         if (own >= 0 && own < last && events[own].dump + 1 == stream->dump_count &&
             events[last].dump + 1 == run->workload->streams[events[last].stream].dump_count)
@@ -270,7 +272,7 @@ static void play(const struct und_run *run, struct und_record *records, struct s
 static bool knows_growth(const struct und_run *run, const struct und_event *event)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
-    return !event->restart && stream->operation == UND_WRITES && !stream->update &&
+    return !event->restart && stream->operation == UND_WRITES && !und_stream_updates(stream) &&
            run->plan->streams[event->stream].method->has_files;
 }
 
