@@ -16,8 +16,8 @@ PACKAGE = ROOT / "python" / "understudy"
 # A layer imports from itself and from those before it.
 LAYERS = (
     ("__init__", "errors", "files", "launch", "messages", "paths", "tables", "units"),
-    ("contracts",),
     ("semantics",),
+    ("contracts",),
     ("darshanlog",),
     ("inference", "model"),
     ("skel",),

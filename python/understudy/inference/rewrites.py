@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from understudy.contracts.workload.types import MAX_DUMPS
 from understudy.inference.drafts import Draft
 from understudy.inference.series import Cell, DumpFacts, Series
+from understudy.semantics.types import MAX_DUMPS
 
 AGAIN = 1.5  # bytes written over the size of the file from which on it is written again
 WHOLE = 0.01  # deviation from a whole number of times, as a share of them

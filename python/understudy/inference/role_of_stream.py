@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from understudy.contracts.workload import Provenance, Workload
-from understudy.contracts.workload.text import schema
 from understudy.errors import UnderstudyError
 from understudy.inference.drafts import Draft
+from understudy.semantics.descriptor import schema
 
 SMALL = 0.01  # share of the largest dump below which a stream does not hold the state
 LARGE = 0.5  # share of the largest dump from which on it can

@@ -23,7 +23,6 @@ from understudy.contracts.workload import (
     Variable,
     runs_at_most,
 )
-from understudy.contracts.workload.rules import can_read
 from understudy.inference import flood_streams, orders, pace, turns
 from understudy.inference.calls import BY_RUNS
 from understudy.inference.drafts import (
@@ -45,6 +44,7 @@ from understudy.inference.role_of_stream import Roles
 from understudy.inference.series import Cell, DumpFacts, Series, bin_edges
 from understudy.inference.table import BURST
 from understudy.inference.transfers import MAX_PIECES, Piece, Tally, pieces
+from understudy.semantics.rules import can_read
 
 STREAM_RUNS = 8192  # runs of unequal ranks in all the dumps of a stream, about
 MIN_RUNS = 64  # runs that a variable may have even so

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import Order
-from understudy.contracts.workload.types import MAX_DUMPS
 from understudy.inference import in_turn, orders, pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.calls import BIN_BYTES, BINS
@@ -54,6 +53,7 @@ from understudy.inference.passes import (
 from understudy.inference.rewrites import counted, is_again, opened_each
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
+from understudy.semantics.types import MAX_DUMPS
 
 MAX_STEPS = 10_000  # irregular ones
 PLACED = 0.005  # share of the run by which a rule may misplace a time step

@@ -7,7 +7,6 @@ proxies/core/program.c does the same for the player; a test holds the two agains
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from understudy.contracts.workload import Dump, Stream, Variable, Workload
 from understudy.semantics.program import (
     ALL_RANKS,
     CONSECUTIVE,
@@ -38,6 +37,7 @@ from understudy.semantics.program import (
     Sync,
     Thread,
 )
+from understudy.semantics.types import Dump, Stream, Variable, Workload
 
 _OWNERS = {
     "shared": ALL_RANKS,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from understudy.contracts.workload import Content, Order, Variable
+from understudy.semantics.types import Content, Order, Variable
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
 

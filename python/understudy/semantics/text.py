@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from understudy.contracts.workload import Content, Decomposition, Order
 from understudy.semantics.program import (
     EACH_GROUP,
     Begin,
@@ -24,6 +23,7 @@ from understudy.semantics.program import (
     Sync,
     Thread,
 )
+from understudy.semantics.types import Content, Decomposition, Order
 
 
 def text_of(program: Program) -> str:

@@ -8,7 +8,9 @@ all of them.
 from pathlib import Path
 
 from understudy.contracts.workload.reading import build, is_current, load, parse
-from understudy.contracts.workload.types import (
+from understudy.errors import UnderstudyError
+from understudy.paths import files
+from understudy.semantics.types import (
     CONFIDENCE,
     EVEN,
     MAX_DUMPS,
@@ -36,8 +38,6 @@ from understudy.contracts.workload.types import (
     runs_at_most,
     structures,
 )
-from understudy.errors import UnderstudyError
-from understudy.paths import files
 
 __all__ = [
     "CONFIDENCE",

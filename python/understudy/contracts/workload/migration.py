@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from understudy.contracts.workload.types import CONFIDENCE, SCHEMA
+from understudy.semantics.types import CONFIDENCE, SCHEMA
 
 OLD = "understudy/workload/1"
 

@@ -13,9 +13,12 @@ from typing import Any
 
 from understudy.contracts import strict
 from understudy.contracts.valid import Check, explaining, validator
-from understudy.contracts.workload import migration, rules
-from understudy.contracts.workload.text import old_schema, schema
-from understudy.contracts.workload.types import (
+from understudy.contracts.workload import migration
+from understudy.errors import UnderstudyError
+from understudy.files import expect_no_device
+from understudy.semantics import rules
+from understudy.semantics.descriptor import old_schema, schema
+from understudy.semantics.types import (
     Content,
     Decomposition,
     Dump,
@@ -29,8 +32,6 @@ from understudy.contracts.workload.types import (
     Variable,
     Workload,
 )
-from understudy.errors import UnderstudyError
-from understudy.files import expect_no_device
 
 
 def load(path: Path) -> Workload:

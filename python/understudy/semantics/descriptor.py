@@ -3,32 +3,12 @@ per variable."""
 
 import json
 import textwrap
+from dataclasses import Field, fields, is_dataclass
 from functools import cache
 from typing import Any
 
 from understudy.paths import where
 
-# Optional keys by a key that only their object has; at these values they are omitted.
-_OPTIONAL: dict[str, dict[str, Any]] = {
-    "dumps": {
-        "names": 1,
-        "reopen": None,
-        "extends": None,
-        "order": {"rule": "consecutive"},
-        "passes": 1,
-        "pace": "burst",
-        "direct": False,
-        "sync_bytes": None,
-        "write_through": False,
-        "files_per_directory": None,
-        "removes": False,
-        "own_directories": False,
-        "reads": None,
-    },
-    "overhead_bytes": {"repeat": None, "compute_s": 0, "operations": [], "continues": False},
-    "decomposition": {"transfer_bytes": None, "collective": None, "at": None},
-    "rule": {"grid": [], "runs": [], "block": 0},
-}
 _ORDERS = {"strided": "step", "shuffled": "seed"}  # the one number that each has
 
 
@@ -55,14 +35,28 @@ def as_text(row: dict[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The value of `asdict` as JSON has it: tuples become lists, absent keys are omitted."""
-    if isinstance(value, dict):
-        if "seed" in value:
-            return {k: v for k, v in value.items() if k in ("rule", _ORDERS.get(value["rule"]))}
-        row = {k: plain(v) for k, v in value.items()}
-        omitted = next((rows for key, rows in _OPTIONAL.items() if key in value), {})
-        return {k: v for k, v in row.items() if k not in omitted or v != omitted[k]}
-    return [plain(v) for v in value] if isinstance(value, list | tuple) else value
+    """The dataclasses of a workload as JSON has them: tuples become lists, and keys that the
+    schema does not require are omitted where they have their defaults."""
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if not is_dataclass(value):
+        return value
+    return {
+        field.name: plain(getattr(value, field.name))
+        for field in fields(value)
+        if not _omitted(value, field)
+    }
+
+
+def _omitted(value: Any, field: "Field[Any]") -> bool:
+    kind = type(value).__name__.lower()
+    given = getattr(value, field.name)
+    if kind == "order":
+        return field.name not in ("rule", _ORDERS.get(value.rule))
+    if kind == "decomposition":
+        return field.name != "rule" and not given
+    required = schema()["$defs"].get(kind, {}).get("required")
+    return required is not None and field.name not in required and given == field.default
 
 
 def _ordered(value: Any) -> Any:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from understudy.contracts.workload.types import (
+from understudy.errors import UnderstudyError
+from understudy.semantics.types import (
     MAX_DUMPS,
     Dump,
     Operation,
@@ -16,7 +17,6 @@ from understudy.contracts.workload.types import (
     Variable,
     Workload,
 )
-from understudy.errors import UnderstudyError
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,18}")
 Fault = tuple[str, str]  # the key below that of the object, and the message

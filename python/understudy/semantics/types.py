@@ -7,11 +7,11 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from understudy.contracts.workload.text import as_text, plain
+from understudy.semantics.descriptor import as_text, plain
 
 SCHEMA = "understudy/workload/2"
 MAX_RUNS = 4096
@@ -415,7 +415,7 @@ class Workload:
 
     def to_text(self) -> str:
         """The descriptor as JSON text, one line per variable."""
-        row = {"schema": SCHEMA, **plain(asdict(self))}
+        row = {"schema": SCHEMA, **plain(self)}
         row["scaling"] = row["scaling"] or {"rule": "none", "from_ranks": self.ranks}
         return as_text(row)
 
@@ -445,14 +445,14 @@ def numbers(workload: Workload) -> Iterator[str]:
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield pointer
 
-    row = plain(asdict(workload))
+    row = plain(workload)
     for key in ("ranks", "runtime_s", "streams"):
         yield from walk(row[key], f"/{key}")
 
 
 def structures(workload: Workload) -> Iterator[str]:
     """JSON pointers of what a reader infers besides numbers; it needs a provenance entry too."""
-    for k, stream in enumerate(plain(asdict(workload))["streams"]):
+    for k, stream in enumerate(plain(workload)["streams"]):
         keys = (*STRUCTURES, *(key for key in STATED if key in stream))
         yield from (f"/streams/{k}/{key}" for key in keys)
 
