@@ -1,0 +1,55 @@
+/* Answers for the workloads on standard input, one JSON text a line: for each one line, "ok" or the message of the
+ * refusal. What else is to be answered is a row of `modes`, chosen by an option. No ranks are started. */
+#include "core/print.h"
+#include "core/workload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mode {
+    const char *option;
+    void (*answer)(const struct und_workload *workload);
+};
+
+static void print_ok(const struct und_workload *workload)
+{
+    (void)workload;
+    und_print(stdout, "ok");
+}
+
+static const struct mode modes[] = {{"--check", print_ok}};
+
+static const struct mode *find_mode(const char *option)
+{
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; ++i)
+        if (strcmp(option, modes[i].option) == 0)
+            return &modes[i];
+    return NULL;
+}
+
+static void answer(const struct mode *mode, const char *text, size_t bytes)
+{
+    struct und_error error;
+    struct und_workload *workload = und_workload_read(text, bytes, "workload", &error);
+    if (workload)
+        mode->answer(workload);
+    else
+        und_print(stdout, "%s", error.text);
+    und_workload_free(workload);
+}
+
+int main(int argc, char **argv)
+{
+    const struct mode *mode = find_mode(argc > 1 ? argv[1] : "--check");
+    if (!mode || argc > 2) {
+        und_print(stderr, "usage: workload_lines [--check] < WORKLOADS");
+        return 2;
+    }
+    char *line = NULL;
+    size_t capacity = 0;
+    for (ssize_t bytes; (bytes = getline(&line, &capacity, stdin)) > 0;)
+        answer(mode, line, (size_t)(line[bytes - 1] == '\n' ? bytes - 1 : bytes));
+    free(line);
+    return 0;
+}
