@@ -1,5 +1,7 @@
 #include "core/program.h"
 
+#include "core/contents.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -200,14 +202,17 @@ static bool check_extension(struct und_strict *at, struct keys *keys, struct key
         return fault(at, "extends", "a stream without turns", "ranks that take turns fill their files");
     if (any_continues(keys) || any_continues(base))
         return fault(at, "extends", "streams whose dumps do not continue", "two would write to one place");
-    und_strict_key(at, "dumps");
+    const size_t mark = und_strict_key(at, "dumps");
     if (stream->dump_count != base->stream->dump_count)
         return und_strict_fail(at, "expected %d, as the stream %s that it extends, found %d", base->stream->dump_count,
                                base->stream->name, stream->dump_count);
     if (keys->files_of_dump > base->files_of_dump)
         return und_strict_fail(at, "expected file indices below %d, as those of the stream %s that it extends",
                                base->files_of_dump, base->stream->name);
-    return check_times(at, stream, base->stream);
+    if (!check_times(at, stream, base->stream))
+        return false;
+    und_strict_up(at, mark);
+    return true;
 }
 
 /* The last variable of that name among those before number `v` of the entry, and of the entries from `first` on. */
@@ -237,8 +242,8 @@ static bool check_places(struct und_strict *at, const struct und_dump *dump, con
                          bool *any)
 {
     const struct und_stream *stream = base->stream;
-    /* Of one content; appended files that are read have all that was written before. */
-    const int first = !own && base->files == APPEND ? 0 : first_of(base, of);
+    /* Of one content; appended files have all that was written before. */
+    const int first = base->files == APPEND ? 0 : first_of(base, of);
     const size_t mark = und_strict_key(at, "variables");
     for (int v = 0; v < dump->variable_count; ++v) {
         const struct und_variable *variable = &dump->variables[v];
@@ -285,9 +290,9 @@ static bool check_own_places(struct und_strict *at, const struct keys *keys, str
     return true;
 }
 
-/* Each dump of the stream begins when the base has files, and finds the places that it asks for. */
+/* Each dump of the stream begins when the base has files, and finds the places and bytes that it asks for. */
 static bool check_reading(struct und_strict *at, const struct und_stream *stream, const struct keys *base,
-                          struct und_stream *source)
+                          struct und_stream *source, struct und_contents *contents)
 {
     const size_t mark = und_strict_key(at, "dumps");
     const double first_s = source->entries[0].time_s;
@@ -299,10 +304,11 @@ static bool check_reading(struct und_strict *at, const struct und_stream *stream
             return und_strict_fail(at, "expected time_s of at least %g, when the stream %s that it reads begins",
                                    first_s, source->name);
         for (int k = 0, checked = -1; k < dump->count; ++k) {
-            while (of + 1 < source->entry_count &&
-                   source->entries[of + 1].time_s <= dump->time_s + (double)k * dump->period_s)
+            const double time_s = dump->time_s + (double)k * dump->period_s;
+            while (of + 1 < source->entry_count && source->entries[of + 1].time_s <= time_s)
                 ++of;
-            if (of > checked && !check_places(at, dump, base, of, false, &source->notes_places))
+            if (of > checked && (!check_places(at, dump, base, of, false, &source->notes_places) ||
+                                 !und_contents_check(at, contents, dump, time_s)))
                 return false;
             checked = of;
         }
@@ -350,7 +356,11 @@ static bool check_reader(struct und_strict *at, const struct keys *keys, const s
         return fault(at, "method", "that of the stream that it reads", why);
     if (keys->files_of_dump > base->files_of_dump)
         return fault(at, "dumps", "no more files than the stream that it reads has", why);
-    return check_reading(at, stream, base, source);
+    struct und_contents *contents =
+        und_contents_new(source, base->continues, base->files_of_dump, base->files == APPEND, base->files == UPDATE);
+    const bool right = contents ? check_reading(at, stream, base, source, contents) : und_strict_no_memory(at);
+    und_contents_free(contents);
+    return right;
 }
 
 /* -- the keys ---------------------------------------------------------------------------------------------------- */
@@ -442,7 +452,7 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
         (json_object_get(value, "compute_s") && !und_strict_seconds(at, value, "compute_s", &dump->compute_s)) ||
         (json_object_get(value, "continues") && !und_strict_flag(at, value, "continues", continues)) ||
         !und_strict_integer_or_null(at, value, "overhead_bytes", INT64_MIN, &ignored) ||
-        (operations && !und_strict_array(at, value, "operations", 0, 4096, &operations)) ||
+        (operations && !und_strict_array(at, value, "operations", 0, SIZE_MAX, &operations)) ||
         !und_strict_array(at, value, "variables", json_array_size(operations) > 0 ? 0 : 1, SIZE_MAX, &array))
         return false;
     /* Most dumps repeat the one before: they share its variables, so memory follows what differs. */
