@@ -134,7 +134,7 @@ BAD: list[tuple[Key, Any, str]] = [
     (
         ("streams", 1, "name"),
         "checkpoint",
-        "streams: expected a name of its own for each, got 'checkpoint' twice",
+        "streams[1].name: expected a name of its own, got 'checkpoint' again",
     ),
     (
         ("streams", 0, "dumps", 0, "time_s"),
@@ -287,7 +287,10 @@ def test_bad_calls_of_a_variable_are_one_message(key: str, value: object, messag
 def test_ranks_in_turns_make_no_collective_calls() -> None:
     row = json.loads((ROOT / "proxies" / "tests" / "samples" / "turns.json").read_text())
     row["streams"][0]["dumps"][0]["variables"][0]["collective"] = True
-    with pytest.raises(UnderstudyError, match="collective calls are made by all ranks together"):
+    with pytest.raises(
+        UnderstudyError,
+        match="collective: expected false, since the ranks of the stream take turns",
+    ):
         parse(json.dumps(row), "w.json")
 
 

@@ -35,8 +35,9 @@ NO_TEXT = "expected a string of Unicode text, found one with half of a surrogate
 NOT_FINITE = "expected a finite number"
 LONG_INTEGER = "an integer of more than 308 digits"
 LARGEST = sys.float_info.max
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+NUL = "expected a string without the character U+0000"
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_ESCAPED = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
 
 def load(kind: type[T], path: Path) -> T:
@@ -61,7 +62,7 @@ def decode(text: str, where: str, what: str = "JSON") -> Any:
     """The value of a JSON text that others wrote; `where` and `what` name it in messages.
 
     Refused besides what is no JSON: a key twice in one object, nesting deeper than any contract
-    has, numbers that are not finite, and strings that are not Unicode text.
+    has, numbers that are not finite, and strings that are not Unicode text or have a U+0000.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def decode(text: str, where: str, what: str = "JSON") -> Any:
         raise UnderstudyError(f"{where}: {TOO_DEEP}") from None
     except ValueError:  # more digits than Python converts
         raise UnderstudyError(f"{where}: {NOT_FINITE}, found {LONG_INTEGER}") from None
-    found = _fault(value, MAX_DEPTH, bool(_ESCAPED_SURROGATE.search(text)))
+    found = _fault(value, MAX_DEPTH, bool(_ESCAPED.search(text)))
     if found is not None:
         steps, message = found
         place = _Place(file=where, key="")
@@ -102,13 +103,16 @@ def _fault(value: Any, depth: int, strings: bool) -> tuple[list[str | int], str]
     if kind is float or kind is int:
         return None if abs(value) <= LARGEST else ([], f"{NOT_FINITE}, found {_shown(value)}")
     if kind is str:
-        return ([], NO_TEXT) if strings and _SURROGATE.search(value) else None
+        refused = _NO_TEXT.search(value) if strings else None
+        return ([], _no_text(refused)) if refused else None
     if kind is not dict and kind is not list:
         return None
     if not depth:
         return [], TOO_DEEP
-    if kind is dict and strings and any(map(_SURROGATE.search, value)):
-        return [], NO_TEXT.replace("string", "key")
+    if kind is dict and strings:
+        refused = next(filter(None, map(_NO_TEXT.search, value)), None)
+        if refused is not None:
+            return [], _no_text(refused).replace("string", "key")
     for step, inner in value.items() if kind is dict else enumerate(value):
         kind = type(inner)
         if kind is float or kind is int:
@@ -121,6 +125,10 @@ def _fault(value: Any, depth: int, strings: bool) -> tuple[list[str | int], str]
             found[0].append(step)
             return found
     return None
+
+
+def _no_text(refused: re.Match[str]) -> str:
+    return NUL if refused[0] == "\0" else NO_TEXT
 
 
 def _shown(value: float) -> str:

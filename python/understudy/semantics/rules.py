@@ -4,6 +4,7 @@ together. `proxies/core/workload.c` and `proxies/core/rules.c` check the same.""
 import json
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,20 +25,22 @@ Fault = tuple[str, str]  # the key below that of the object, and the message
 
 def check(workload: Workload, where: str) -> None:
     """An `UnderstudyError` with the first fault; `where` names the file."""
-    for key, message in _faults(workload):
+    for key, message in faults(workload):
         raise UnderstudyError(f"{where}: {key}: {message}")
 
 
-def _faults(workload: Workload) -> Iterator[Fault]:
+def faults(workload: Workload) -> Iterator[Fault]:
+    """The key and the message of every fault."""
     rule, made_from = "none", workload.ranks
     if workload.scaling is not None:
         rule, made_from = workload.scaling.rule, workload.scaling.from_ranks
     if rule == "none" and made_from != workload.ranks:
         expected = f"expected {workload.ranks}, the ranks, for the rule none"
         yield "scaling.from_ranks", f"{expected}, got {made_from}"
-    again = _duplicate(s.name for s in workload.streams)
-    if again:
-        yield "streams", f"expected a name of its own for each, got {again!r} twice"
+    names = [s.name for s in workload.streams]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            yield f"streams[{i}].name", f"expected a name of its own, got {name!r} again"
     dumps = sum(s.dump_count for s in workload.streams)
     if dumps > MAX_DUMPS:
         yield "streams", f"expected at most {MAX_DUMPS} dumps in all streams, got {dumps}"
@@ -106,7 +109,7 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
         if reads and given:
             expected = "false" if given is True else "null"
             yield key, f"expected {expected}, since the operation is read, got {json.dumps(given)}"
-    if stream.order.rule != "consecutive" and _together(stream):
+    if stream.order.rule != "consecutive" and stream.collective:
         yield (
             "order.rule",
             "expected consecutive, since ranks make collective calls together, "
@@ -118,7 +121,7 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
             "files",
             f"expected new{' or update' if reads else ''} for the layout flood, got {files}",
         )
-    if flood and _together(stream):
+    if flood and stream.collective:
         yield "collective", "expected false, since no ranks share a file in the layout flood"
     operations = any(d.operations for d in stream.dumps)
     if stream.files_per_directory is not None and not flood and not operations:
@@ -148,7 +151,10 @@ def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
     if dump.compute_s and (stream.pace == "steady" or stream.layout == "flood"):
         why = "pace is steady" if stream.pace == "steady" else "layout is flood"
         yield "compute_s", f"expected 0, since the {why}, got {json.dumps(dump.compute_s)}"
+    alone = _alone(stream)
     for k, variable in enumerate(dump.variables):
+        if variable.collective and alone:
+            yield f"variables[{k}].collective", f"expected false, since {alone}"
         wrong = _decomposition_fault(variable, ranks)
         if wrong is None and stream.layout == "flood":
             wrong = _flood_fault(variable)
@@ -196,6 +202,8 @@ def _extension_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
     for key, one in (("turns", stream), ("extends", base)):
         if one.turns:
             yield key, "expected false" if one is stream else "expected a stream without turns"
+    if any(d.continues for d in (*stream.dumps, *base.dumps)):
+        yield "extends", "expected streams whose dumps do not continue"
     if _files(stream) > _files(base):
         yield (
             "dumps",
@@ -223,9 +231,7 @@ def _continues_fault(stream: Stream, j: int) -> str:
         return "the files stay open for all dumps"
     if stream.layout == "flood":
         return "the layout is flood"
-    if stream.turns:
-        return "the ranks of the stream take turns"
-    return "the stream extends another" if stream.extends is not None else ""
+    return "the ranks of the stream take turns" if stream.turns else ""
 
 
 def _reader_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
@@ -266,9 +272,6 @@ def _place_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
         if why:
             yield f"dumps[{j}].continues", f"expected false, since {why}"
             return
-    extended = next((s for s in streams[i + 1 :] if s.extends == stream.name), None)
-    if extended is not None and any(d.continues for d in stream.dumps):
-        yield "dumps", f"expected dumps that do not continue, since {extended.name} extends it"
     base = stream
     if stream.reads is not None:
         found = next((s for s in streams[:i] if s.name == stream.reads), None)
@@ -301,36 +304,50 @@ def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
     entries = base.dumps if base is not stream else ()
     at = written = 0  # the entry that is written next, and how many of its dumps are
     for j, dump in enumerate(stream.dumps):
-        while at < len(entries):
-            started = entries[at].started(dump.time_s)
-            files.write(entries[at], started - written)
-            written = started
-            if started < entries[at].count:
-                break
-            at, written = at + 1, 0
-        if base is stream:
-            files.begin(dump)
-        for k, variable in enumerate(dump.variables):
-            place = files.places.get(variable.at or "")
-            if variable.at is None:
-                fits = True
-            elif base is stream:
-                fits = place is not None and variable.has_place_of(place.variable)
-            else:
-                fits = place is not None and variable.file == place.variable.file
-            if not fits:
-                like = "the same count, type, shape, decomposition and file"
-                like = like if base is stream else "the same file"
-                yield (
-                    f"dumps[{j}].variables[{k}].at",
-                    (f"expected a variable in the files with {like}, got {variable.at!r}"),
-                )
+        for time_s in _moments(dump, entries):
+            while at < len(entries):
+                started = entries[at].started(time_s)
+                files.write(entries[at], started - written)
+                written = started
+                if started < entries[at].count:
+                    break
+                at, written = at + 1, 0
+            found = next(_unplaced_of(dump, files, base is stream), None)
+            if found is not None:
+                yield f"dumps[{j}].{found[0]}", found[1]
                 return
-            if base is stream:
-                files.add(variable)
-        if base is not stream and (wrong := files.beyond(dump)):
-            yield f"dumps[{j}].variables", wrong
+
+
+def _moments(dump: Dump, entries: Iterable[Dump]) -> Iterator[float]:
+    """When the first dump of an entry starts, and those that find more entries of another stream
+    begun than the one before."""
+    yield dump.time_s
+    for entry in entries:
+        if dump.time_s < entry.time_s <= dump.last_s:
+            yield dump.start_s(bisect_left(range(dump.count), entry.time_s, key=dump.start_s))
+
+
+def _unplaced_of(dump: Dump, files: "Contents", own: bool) -> Iterator[Fault]:
+    """Of a dump that finds or, if the files are its own, makes these contents."""
+    if own:
+        files.begin(dump)
+    for k, variable in enumerate(dump.variables):
+        place = files.places.get(variable.at or "")
+        if variable.at is None:
+            fits = True
+        elif own:
+            fits = place is not None and variable.has_place_of(place.variable)
+        else:
+            fits = place is not None and variable.file == place.variable.file
+        if not fits:
+            like = "count, type, shape, decomposition and file" if own else "file"
+            expected = f"expected a variable in the files with the same {like}"
+            yield f"variables[{k}].at", f"{expected}, got {variable.at!r}"
             return
+        if own:
+            files.add(variable)
+    if not own and (wrong := files.beyond(dump)):
+        yield "variables", wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +428,17 @@ def _turns_fault(stream: Stream) -> str:
         return "the files are append and not new"
     if stream.files != "new":
         return f"the files are {stream.files} and not new"
-    return "collective calls are made by all ranks together" if _together(stream) else ""
+    return "collective calls are made by all ranks together" if stream.collective else ""
+
+
+def _alone(stream: Stream) -> str:
+    """Why its ranks cannot make collective calls; empty if they can."""
+    if stream.turns:
+        return "the ranks of the stream take turns"
+    if stream.layout == "flood":
+        return "no ranks share a file in the layout flood"
+    consecutive = stream.order.rule == "consecutive"
+    return "" if consecutive else "the order of the stream is not consecutive"
 
 
 def _duplicate(names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ the file, the key and what was expected.
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,21 @@ def build(row: Any, where: str) -> Workload:
     old = migration.is_old(row)
     worst = _worst(row, old)
     if worst is not None:
-        raise UnderstudyError(f"{where}: {_key(worst.absolute_path)}: {_expectation(worst)}")
+        key, message = _fault(worst)
+        raise UnderstudyError(f"{where}: {key}: {message}")
     workload = _build(migration.migrated(row) if old else row)
     rules.check(workload, where)
     return workload
+
+
+def faults(row: Any) -> Iterator[rules.Fault]:
+    """The key and the message of every fault of a JSON value: those of the schema, or if there is
+    none, those of the rules, of which one may hide others."""
+    old = migration.is_old(row)
+    if _valid(old)(row):
+        yield from rules.faults(_build(migration.migrated(row) if old else row))
+    else:
+        yield from (_fault(_of_rule(error)) for error in _errors(row, old))
 
 
 def is_current(text: str) -> bool:
@@ -77,6 +88,14 @@ def _worst(row: Any, old: bool) -> Any:
         return None
     import jsonschema  # takes 0.1 s to import, so only where needed
 
+    worst = jsonschema.exceptions.best_match(_errors(row, old))
+    return None if worst is None else _of_rule(worst)
+
+
+def _errors(row: Any, old: bool) -> Iterator[Any]:
+    """Every schema error."""
+    import jsonschema
+
     base = jsonschema.Draft202012Validator
     # As in the player: integers have no decimal point and fit in 64 bits; NaN is not a number.
     types = base.TYPE_CHECKER.redefine_many(
@@ -86,14 +105,25 @@ def _worst(row: Any, old: bool) -> Any:
         }
     )
     slow = explaining(old_schema() if old else schema(), type_checker=types)
-    worst = jsonschema.exceptions.best_match(slow.iter_errors(row))
-    if worst is None or worst.validator != "oneOf" or not isinstance(worst.instance, dict):
-        return worst
-    for n, branch in enumerate(worst.validator_value):  # the branch of that rule
-        if branch["properties"]["rule"]["const"] == worst.instance.get("rule"):
-            mine = [e for e in worst.context if e.schema_path[0] == n]
-            return jsonschema.exceptions.best_match(iter(mine))
-    return worst
+    found: Iterator[Any] = slow.iter_errors(row)
+    return found
+
+
+def _of_rule(error: Any) -> Any:
+    """Of an object with a known rule, the error in the branch of that rule."""
+    import jsonschema
+
+    if error.validator != "oneOf" or not isinstance(error.instance, dict):
+        return error
+    for n, branch in enumerate(error.validator_value):
+        if branch["properties"]["rule"]["const"] == error.instance.get("rule"):
+            of_branch = [e for e in error.context if e.schema_path[0] == n]
+            return jsonschema.exceptions.best_match(iter(of_branch))
+    return error
+
+
+def _fault(error: Any) -> rules.Fault:
+    return _key(error.absolute_path), _expectation(error)
 
 
 _WORDS = {
