@@ -53,7 +53,7 @@ def command(
 
 def _say_containers(made: workload.Workload, fitted: sizing.Sizing) -> None:
     for stream in made.streams:
-        if stream.files == "new" and stream.layout == "shared" and stream.method == fitted.method:
+        if stream.makes_new_files and stream.layout == "shared" and stream.method == fitted.method:
             sizes = [sizing.container_bytes(fitted, made.ranks, dump) for dump in stream.dumps]
             click.echo(
                 f"understudy: {stream.name}: {len(sizes)} files, {stream.bytes} B of payload, "

@@ -17,6 +17,7 @@ from understudy.contracts.run import Run
 from understudy.contracts.workload import Dump, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
 from understudy.files import expect_no_device
+from understudy.semantics import words
 from understudy.semantics.lowering import lower
 from understudy.semantics.text import text_of
 from understudy.tables import table
@@ -182,23 +183,7 @@ def _folded(streams: Sequence[Stream]) -> Iterator[list[Stream]]:
 def _shape(stream: Stream) -> tuple[Any, ...]:
     """What streams of one line have in common; their bytes differ by less than a factor of two."""
     largest = max(d.bytes for d in stream.dumps)
-    return (
-        stream.role,
-        stream.operation,
-        stream.files,
-        stream.names,
-        stream.layout,
-        stream.groups,
-        stream.method,
-        stream.collective,
-        stream.sync,
-        stream.transfer_bytes,
-        stream.dump_count,
-        largest.bit_length(),
-        stream.removes,
-        stream.own_directories,
-        stream.reads,
-    )
+    return words.alike(stream), stream.dump_count, largest.bit_length()
 
 
 def _name(streams: Sequence[Stream]) -> str:
@@ -209,32 +194,17 @@ def _name(streams: Sequence[Stream]) -> str:
 
 def _stream_row(streams: Sequence[Stream]) -> tuple[str, ...]:
     s = streams[0]
-    names = f" ({s.names} names)" if s.names > 1 else ""
-    layout = f"{s.layout} ({s.groups})" if s.groups else s.layout
-    layout += ", own directories" if s.own_directories else ""
-    names += ", removes" if s.removes else ""
     more = [word for word, on in (("collective", s.collective), ("sync", s.sync)) if on]
     return (
         _name(streams),
-        _kind(s) + names,
-        layout,
+        words.kind(s) + words.names(s),
+        words.layout(s),
         " ".join([s.method, *more]),
         str(s.dump_count),
         size(sum(s.bytes for s in streams)),
         f"{min(s.first_s for s in streams):.3f} s",
         f"{max(s.last_s for s in streams):.3f} s",
         size(s.transfer_bytes),
-    )
-
-
-def _kind(stream: Stream) -> str:
-    """What a stream does; one without a byte writes nothing, whatever its operation."""
-    if stream.reads is not None:
-        return f"read of {stream.reads}"
-    if stream.bytes:
-        return f"{stream.operation} {stream.files}"
-    return (
-        ", ".join(sorted({o.operation for d in stream.dumps for o in d.operations})) or "no bytes"
     )
 
 

@@ -315,7 +315,7 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         way = ("read", "write").index(stream.operation)
         totals.bytes[way] += stream.bytes
         totals.calls[way] += of_stream(stream, ranks)
-        base = named.get(stream.reads or "")
+        base = named.get(stream.base or "") if stream.operation == "read" else None
         totals.opens = (totals.opens or 0) + opens_of(stream, ranks, base)
         totals.played_flushes += flushes_of(stream, ranks)
         if stream.method == "stdio" and stream.sync:  # fflush() and fsync()
@@ -341,7 +341,7 @@ def _flushed(stream: Stream, dump: Dump, ranks: int) -> bool:
     if stream.sync or stream.sync_bytes is None:
         return stream.sync and dump.bytes > 0
     files = len({v.file for v in dump.variables})
-    by_bytes = stream.method == "posix" and stream.layout != "flood" and files > 0
+    by_bytes = stream.method == "posix" and not stream.is_flood and files > 0
     return by_bytes and dump.bytes >= ranks * files * stream.sync_bytes
 
 

@@ -46,7 +46,7 @@ class Metadata:
     def learn(self, draft: Draft, stream: Stream, base: Stream | None = None) -> None:
         """Note what the next stream lacks, which reads the files of `base` if there is one."""
         own = [self._own(draft, k) for k in range(draft.dumps)]
-        if stream.stays_open or any(d.continues for d in stream.dumps):
+        if stream.ever_open:
             lacks = self._of_open_files(stream, own)
         else:
             there = [False] * len(own)
@@ -62,7 +62,12 @@ class Metadata:
         """Whether files of one dump, which `base` writes, were also read while open for that: by
         the log they were opened no more often."""
         own = self._own(written, 0)
-        if base.files != "new" or written.dumps > 1 or base.method not in IN_PLACE or own is None:
+        if (
+            not base.makes_new_files
+            or written.dumps > 1
+            or base.method not in IN_PLACE
+            or own is None
+        ):
             return False
         others = [self._own(read, k) for k in range(read.dumps)]
         opens = opened(tuple(sorted(base.dumps[0].variables, key=repr)), self.ranks)

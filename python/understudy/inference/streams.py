@@ -44,7 +44,7 @@ from understudy.inference.role_of_stream import Roles
 from understudy.inference.series import Cell, DumpFacts, Series, bin_edges
 from understudy.inference.table import BURST
 from understudy.inference.transfers import MAX_PIECES, Piece, Tally, pieces
-from understudy.semantics.rules import can_read
+from understudy.semantics.rules import can_extend, can_read
 
 STREAM_RUNS = 8192  # runs of unequal ranks in all the dumps of a stream, about
 MIN_RUNS = 64  # runs that a variable may have even so
@@ -535,16 +535,11 @@ class _Defaults:
 
 def _can_extend(stream: Stream, base: Stream) -> bool:
     """Whether the dumps of a stream can go behind those of another one, in its files."""
-    same = all(
-        getattr(stream, key) == getattr(base, key)
-        for key in ("operation", "files", "names", "layout", "groups", "dump_count")
-    )
     return (
-        same
-        and stream.files in ("new", "rewrite")
+        can_extend(stream, base)
         and {stream.method, base.method} <= {"posix", "stdio", "mpiio"}
         and all(
-            own.time_s >= its.time_s and _last_file(own.dump) <= _last_file(its.dump)
+            _last_file(own.dump) <= _last_file(its.dump)
             for own, its in zip(stream.expanded(), base.expanded(), strict=True)
         )
     )

@@ -17,6 +17,7 @@ from understudy.judge.layers import Layer, compare_layers, lacking
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure, counted, relative, sizes
 from understudy.judge.observation import Observation, Seen
+from understudy.semantics import words
 
 START_S = 0.25  # a dump that is off by less is on time: processes start and stop by as much apart
 UNPAUSED = "it was played without pauses (time scale 0)"
@@ -203,7 +204,7 @@ def _difference(a: Stream, b: Stream) -> float:
         return _NEVER
     return (
         2.0 * (a.layout != b.layout)
-        + 2.0 * (a.files != b.files)
+        + 2.0 * (not words.same_use(a, b))
         + (a.role != b.role)
         + abs(math.log2(a.dump_count / b.dump_count))
         + abs(math.log2(max(1, a.bytes) / max(1, b.bytes)))
@@ -226,7 +227,7 @@ class _Clock:
 def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Iterator[Measure]:
     a, b = original.stream, replica.stream
     merged = clock.scale == 0 and a.dump_count > 1 and a.dump_count != b.dump_count
-    again = merged or _again(a) == _again(b)
+    again = merged or words.again(a) == words.again(b)
     same = ranks == 1 or (again and _files(a, ranks) == _files(b, ranks))
     yield Measure(
         quantity="layout", original=_layout(a), replica=_layout(b), error=float(not same)
@@ -248,12 +249,7 @@ def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Itera
 
 def _layout(stream: Stream) -> str:
     groups = f" ({stream.groups})" if stream.layout == "grouped" else ""
-    return f"{stream.layout}{groups}{_again(stream)}"
-
-
-def _again(stream: Stream) -> str:
-    words = {"append": ", appended", "rewrite": ", rewritten", "update": ", updated"}
-    return words.get(stream.files, "") if stream.dump_count > 1 else ""
+    return f"{stream.layout}{groups}{words.again(stream)}"
 
 
 def _files(stream: Stream, ranks: int) -> int | str:
@@ -279,7 +275,7 @@ def _bytes(a: Stream, b: Stream, estimated: bool) -> Measure:
 
 def _estimated(stream: Stream) -> bool:
     """Whether the time steps of a stream cannot be told apart: Darshan does not trace stdio."""
-    return stream.method == "stdio" and stream.files == "append"
+    return stream.method == "stdio" and stream.grows
 
 
 def _calls(a: Calls | None, b: Calls | None) -> Iterator[Measure]:

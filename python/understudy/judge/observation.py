@@ -288,14 +288,14 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
 
 def _is_one_file(stream: Stream) -> bool:
     """Whether a stream writes one dump, to files of its own."""
-    return stream.files == "new" and stream.operation == "write" and stream.dump_count == 1
+    return stream.makes_new_files and stream.operation == "write" and stream.dump_count == 1
 
 
 def _whole(stream: Stream) -> Stream:
     """A stream whose name tells that its files are of one dump: where the machine let a rank wait
     in the midst of it, the pause was taken for the time between two."""
     first = stream.dumps[0]
-    if stream.files != "append" or any(dump.repeat for dump in stream.dumps):
+    if not stream.grows or any(dump.repeat for dump in stream.dumps):
         return stream
     known = [dump.overhead_bytes for dump in stream.dumps if dump.overhead_bytes is not None]
     dump = replace(
@@ -326,7 +326,7 @@ def _written_by(seen: Stream, streams: Sequence[Stream], k: int) -> Stream:
     """Which stream these files stand for: stream k, whose name they have, or the one of the
     interface that was seen among those that extend it."""
     name = streams[k].name
-    several = [streams[k], *(s for s in streams if name in (s.extends, s.reads))]
+    several = [streams[k], *(s for s in streams if name == s.base)]
     alike = (s for s in several if (s.method, s.operation) == (seen.method, seen.operation))
     return next(alike, streams[k])
 

@@ -17,8 +17,8 @@ def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
     """
     streams = []
     for stream in workload.streams:
-        if stream.layout not in (SHARED, GROUPED, OWN) or stream.turns:
-            what = "takes turns" if stream.turns else f"has the layout {stream.layout}"
+        if stream.layout not in (SHARED, GROUPED, OWN) or stream.takes_turns:
+            what = "takes turns" if stream.takes_turns else f"has the layout {stream.layout}"
             raise UnderstudyError(f"{stream.name} {what}, which cannot become {layout}")
         streams.append(
             replace(

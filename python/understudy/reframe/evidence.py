@@ -203,7 +203,7 @@ def _stream_faults(played: PlayedStream, stream: Stream, asked: Asked) -> Iterat
             "dumps": (len(played.dumps), stream.dump_count),
         }
     )
-    grows = stream.files in ("new", "append") and stream.passes == 1
+    grows = stream.operation == "write" and (stream.makes_new_files or stream.grows)
     ahead = 0  # a file that stays open may have grown earlier for a later state (HDF5's chunks)
     for i, (have, want) in enumerate(zip(played.dumps, stream.expanded(), strict=False)):
         for fault in _dump_faults(have, want, stream.operation):
@@ -212,7 +212,7 @@ def _stream_faults(played: PlayedStream, stream: Stream, asked: Asked) -> Iterat
             continue
         if ahead + have.file_bytes < want.bytes:
             yield f"dumps[{i}]: its files lack {want.bytes - ahead - have.file_bytes} bytes"
-        ahead = max(0, ahead + have.file_bytes - want.bytes) if stream.files == "append" else 0
+        ahead = max(0, ahead + have.file_bytes - want.bytes) if stream.grows else 0
 
 
 def _dump_faults(played: PlayedDump, dump: Occurrence, operation: str) -> Iterator[str]:

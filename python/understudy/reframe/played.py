@@ -38,6 +38,8 @@ from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error, refuse
 from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NODES_AXIS
 from understudy.reframe.systems import RANKS_PER_NODE, TYPE, slowest_bytes_per_s
+from understudy.semantics.lowering import lower
+from understudy.semantics.needs import needs
 
 AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
@@ -238,28 +240,11 @@ class Played(Placed):
 
     @run_after("setup")
     def skip_kinds_that_the_method_lacks(self) -> None:
-        extended = {s.extends for s in self.described.streams}
-        bases = {s.name: s for s in self.described.streams}
-        for stream in self.described.streams:
-            base = bases.get(stream.reads or "", stream)
-            placed = any(v.at for d in stream.dumps for v in d.variables)
-            kinds = {
-                stream.files: stream.operation == "write" and stream.content_count > stream.names,
-                "reads": base is not stream,
-                "continues": placed
-                or any(d.continues for d in (*stream.dumps, *base.dumps))
-                or (base is not stream and base.stays_open),
-                stream.layout: True,
-                "reopen": stream.files == "append" and not stream.stays_open,
-                "extends": stream.extends is not None or stream.name in extended,
-                "write_through": stream.write_through,
-            }
-            asked = {kind for kind, needed in kinds.items() if needed}
-            method = stream.method if self.method == AS_DESCRIBED else self.method
-            lacking = sorted(asked & cannot_play(method))
-            self.skip_if(
-                bool(lacking), f"{method} cannot play {' and '.join(lacking)}: {stream.name}"
-            )
+        for name, needed in needs(lower(self.described)).items():
+            described = self.described.stream(name).method
+            method = described if self.method == AS_DESCRIBED else self.method
+            lacking = sorted(needed & cannot_play(method))
+            self.skip_if(bool(lacking), f"{method} cannot play {' and '.join(lacking)}: {name}")
 
     @run_before("run")
     def write_workload(self) -> None:

@@ -293,7 +293,7 @@ def _spans(original: Observation, seen: Observation) -> Iterator[Spans]:
     dumps_of = {
         s.stream.name: s.stream.dump_count
         for s in original.streams
-        if s.stream.operation == "write" and s.stream.files != "append"
+        if s.stream.operation == "write" and not s.stream.grows
     }
     names = [one.stands_for or one.stream.name for one in seen.streams]
     for name, one in zip(names, seen.streams, strict=True):

@@ -40,7 +40,7 @@ class Volume(Played):
 
     def _dump_bytes(self, name: str, index: int) -> int:
         dump = stream_of(self.played.repetitions[0], name).dumps[index]
-        return dump.bytes if self.described.stream(name).files == "append" else _volume(dump)
+        return dump.bytes if self.described.stream(name).grows else _volume(dump)
 
 
 def _volume(dump: DumpResult) -> int:

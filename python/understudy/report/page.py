@@ -418,7 +418,7 @@ def _layout(stream: Stream) -> str:
 
 def _sizes(stream: Stream) -> str:
     """Smallest to largest dump of a stream."""
-    sizes = [stream.passes * d.bytes for d in stream.dumps]
+    sizes = [stream.moved(d) for d in stream.dumps]
     low, high = units.size(min(sizes)), units.size(max(sizes))
     return low if low == high else f"{low} \N{EN DASH} {high}"
 

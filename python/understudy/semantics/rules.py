@@ -298,6 +298,11 @@ def can_read(stream: Stream, base: Stream) -> bool:
     return next(_place_faults((base, own), 1), None) is None
 
 
+def can_extend(stream: Stream, base: Stream) -> bool:
+    """Whether the dumps of a stream can go behind those of an earlier one, in its files."""
+    return next(_extension_faults((base, replace(stream, extends=base.name)), 1), None) is None
+
+
 def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
     """Variables without the place that they name, and reads beyond the end of the files."""
     files = Contents(base)

@@ -284,6 +284,35 @@ class Stream:
         return self.files == "append" if self.reopen is None else not self.reopen
 
     @property
+    def makes_new_files(self) -> bool:
+        """Whether each content has files of its own."""
+        return self.files == "new"
+
+    @property
+    def grows(self) -> bool:
+        """Whether it has one set of files, to which each dump is added."""
+        return self.files == "append"
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether ranks that share a file have it open one after the other."""
+        return self.turns
+
+    @property
+    def is_flood(self) -> bool:
+        """Whether each row of a variable is a file of its own."""
+        return self.layout == "flood"
+
+    @property
+    def base(self) -> str | None:
+        """The stream whose files it extends or reads."""
+        return self.extends or self.reads
+
+    def moved(self, dump: Dump) -> int:
+        """Bytes that one dump of an entry moves, every pass counted."""
+        return self.passes * dump.bytes
+
+    @property
     def bytes(self) -> int:
         """Payload that the stream moves over all dumps, passes and ranks."""
         return self.passes * sum(d.count * d.bytes for d in self.dumps)

@@ -1,0 +1,80 @@
+"""What a program needs of the method of each stream, in the words of the player's --list."""
+
+from collections.abc import Iterator, Sequence
+
+from understudy.semantics.program import (
+    EACH_ROW,
+    KEEP,
+    TRUNCATE,
+    Begin,
+    Instruction,
+    Move,
+    Open,
+    Program,
+    Remove,
+    Thread,
+    flat,
+)
+
+
+def needs(program: Program) -> dict[str, frozenset[str]]:
+    """Abilities beyond creating, writing, reading, flushing and closing files of one dump, by
+    stream; proxies/core/fold.c finds the same."""
+    return {t.name: frozenset(_needs(t, program.threads)) for t in program.threads}
+
+
+def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
+    owner = next(t for t in threads if t.name == thread.set.name)
+    opens = [i for i in _instructions(thread) if isinstance(i, Open)]
+    own, last = owner is thread, any(o.last for o in opens)
+    again = thread.set.names is not None and contents(thread) > thread.set.names
+    keeps = own and any(o.mode == KEEP for o in opens)
+    if again and keeps and thread.set.numbered:
+        yield "update"
+    if again and not thread.set.numbered and not thread.closes:
+        yield "reopen"
+    if again and not last and _empties(owner):
+        yield "rewrite"
+    if any(not _reads(t) and t.set == thread.set for t in threads if t is not thread) and not last:
+        yield "extends"
+    if last:
+        yield "reads"
+    if _goes_on(thread, threads) or (last and (owner.closes or _goes_on(owner, threads))):
+        yield "continues"
+    if thread.set.owner == EACH_ROW:
+        yield "flood"
+    if any(o.write_through for o in opens):
+        yield "write_through"
+
+
+def contents(thread: Thread) -> int:
+    """Contents that its files have one after the other; of one set for all time, its dumps."""
+    return sum(
+        s.count
+        for s in thread.steps
+        if not thread.set.numbered or any(isinstance(i, Begin) for i in s.body)
+    )
+
+
+def _instructions(thread: Thread) -> Iterator[Instruction]:
+    for step in thread.steps:
+        yield from flat(step.body)
+
+
+def _reads(thread: Thread) -> bool:
+    """Whether it opens the files of another stream to read them."""
+    return any(isinstance(i, Open) and i.last for i in _instructions(thread))
+
+
+def _empties(thread: Thread) -> bool:
+    return any(
+        isinstance(i, Remove) or (isinstance(i, Open) and i.mode == TRUNCATE)
+        for i in _instructions(thread)
+    )
+
+
+def _goes_on(thread: Thread, threads: Sequence[Thread]) -> bool:
+    """Whether dumps go on with the files of the one before, or places in them are used again."""
+    alike = [t for t in threads if t.set == thread.set]
+    placed = any(isinstance(i, Move) and i.at is not None for t in alike for i in _instructions(t))
+    return placed or contents(thread) < sum(s.count for s in thread.steps)

@@ -1,0 +1,46 @@
+"""What a stream does to its files, in words for tables."""
+
+from dataclasses import replace
+from typing import Any
+
+from understudy.semantics.types import Stream
+
+_AGAIN = {"append": ", appended", "rewrite": ", rewritten", "update": ", updated"}
+
+
+def kind(stream: Stream) -> str:
+    """What a stream does; one without a byte writes nothing, whatever its operation."""
+    if stream.reads is not None:
+        return f"read of {stream.reads}"
+    if stream.bytes:
+        return f"{stream.operation} {stream.files}"
+    return (
+        ", ".join(sorted({o.operation for d in stream.dumps for o in d.operations})) or "no bytes"
+    )
+
+
+def names(stream: Stream) -> str:
+    """How many sets of files are used in turn, and how they are emptied."""
+    several = f" ({stream.names} names)" if stream.names > 1 else ""
+    return several + (", removes" if stream.removes else "")
+
+
+def layout(stream: Stream) -> str:
+    """Which ranks share its files, and whether these have directories of their own."""
+    groups = f" ({stream.groups})" if stream.groups else ""
+    return stream.layout + groups + (", own directories" if stream.own_directories else "")
+
+
+def again(stream: Stream) -> str:
+    """What later dumps do to the files of earlier ones; empty where each has its own."""
+    return _AGAIN.get(stream.files, "") if stream.dump_count > 1 else ""
+
+
+def same_use(one: Stream, other: Stream) -> bool:
+    """Whether both treat the files of earlier dumps alike."""
+    return one.files == other.files
+
+
+def alike(stream: Stream) -> Any:
+    """What streams that do the same have in common: every key but names, texts and dumps."""
+    return replace(stream, name="", label="", dumps=())
