@@ -6,7 +6,6 @@
 from pathlib import Path
 from typing import Any
 
-import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
@@ -15,13 +14,14 @@ from reframe.core.logging import getlogger
 from understudy import paths, producers
 from understudy.errors import UnderstudyError
 from understudy.judge import claims
-from understudy.reframe import given, session, staging
+from understudy.reframe import session
+from understudy.reframe.checked import Checked
 from understudy.reframe.session import exit_on_error
 
 STATES = {claims.HOLDS: "held", claims.FAILS: "refuted", claims.UNDECIDED: "undecided"}
 
 
-class Claimed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
+class Claimed(Checked):
     """Judges every claim in the references of the system; one that does not hold fails."""
 
     records = variable(str, value="", loggable=True)  # a directory; by default those kept
@@ -31,17 +31,8 @@ class Claimed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
     valid_prog_environs = ["*"]
     executable = "true"
 
-    def skip(self, msg: str | None = None) -> None:
-        session.note_skip(msg, self.tags)
-        super().skip(msg)
-
-    def user_deps(self) -> Any:
-        given.check()
-        return super().user_deps()
-
     @run_after("init")
     def load_claims(self) -> None:
-        session.note_check()
         path = paths.files("references", ".yaml").get(self.current_system.name)
         with exit_on_error():
             self.claims = claims.load(path) if path else []
@@ -90,7 +81,3 @@ class Claimed(rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
 
     def _count(self, state: str) -> int:
         return sum(finding.state == state for finding in self.findings)
-
-
-given.check_before_parameterizing()
-staging.own_directories()

@@ -1,20 +1,10 @@
-# ReFrame has no type hints: its classes and decorators are Any to the type checker.
-# mypy: disable-error-code="misc"
 """What -S and -P of the command line may name, and which values they take."""
 
 import math
-import sys
-from abc import ABCMeta
-from collections.abc import Iterator
-from functools import cache, wraps
-from typing import Any
-
-import reframe as rfm
-from reframe.core.fields import make_convertible, remove_convertible
-from reframe.core.meta import RegressionTestMeta
+from typing import Any, NoReturn
 
 from understudy.errors import UnderstudyError
-from understudy.reframe import session
+from understudy.reframe import seam, session
 from understudy.units import parse_size
 
 # What a variable or parameter takes, by the name of its type.
@@ -38,60 +28,35 @@ class Size(int):
             raise ValueError(str(error)) from None
 
 
-class Abstract(RegressionTestMeta, ABCMeta):
-    """ReFrame's metaclass, with abstract methods, and one message for a wrong value of -S."""
+class Abstract(seam.AbstractMeta):
+    """The metaclass of checks: one message for a wrong value of -S."""
 
-    def __new__(cls, name: str, bases: Any, namespace: Any, **options: Any) -> Any:
-        if "deferrable" in namespace:  # a builtin of class bodies, which ReFrame takes out
-            return super().__new__(cls, name, bases, namespace, **options)
-        # -P and --repeat call ReFrame's metaclass by its name, which has done its work by now.
-        return ABCMeta.__new__(cls, name, bases, namespace, **options)
-
-    def setvar(cls, name: str, value: Any) -> bool:
-        """What -S NAME=VALUE does to a class of checks."""
-        try:
-            return bool(super().setvar(name, value))
-        except (TypeError, ValueError):
-            if value is (text := remove_convertible(value)):
-                raise
-            # ReFrame would skip the file and go on without its checks, or print a traceback.
-            session.end(f"-S {name}={text}: expected {of_variable(cls, name)}")
+    def refuse_value(cls, name: str, text: str) -> NoReturn:
+        # ReFrame would skip the file and go on without its checks, or print a traceback.
+        session.end(f"-S {name}={text}: expected {of_variable(cls, name)}")
 
 
 def check() -> None:
     """End the session if it cannot run as the command line says."""
-    session.check_given(has_variable, expected)
+    check_names()
     session.check_selection()
 
 
-@cache
-def check_before_parameterizing() -> None:
-    """From now on, what the command line says is checked before ReFrame gives each case the values
-    of -P: it would warn of a name that it does not know once for each case."""
-    module: Any = sys.modules.get("reframe.frontend.cli")
-    parameterize = getattr(module, "parameterize_tests", None)
-    if parameterize is None:
-        return
-
-    @wraps(parameterize)
-    def checked(*arguments: Any) -> Any:
-        session.check_given(has_variable, expected)
-        return parameterize(*arguments)
-
-    module.parameterize_tests = checked
+def check_names() -> None:
+    """End the session if -S or -P name what no check has, or give what it does not take."""
+    session.check_given(has_variable, expected)
 
 
 def has_variable(test: str | None, name: str) -> bool:
     """Whether a class of tests that ReFrame has loaded (None: any) has a variable."""
-    return any(name in known._rfm_var_space for known in _classes(test))
+    return any(seam.has_variable(loaded, name) for loaded in seam.loaded_tests(test))
 
 
 def of_variable(test: Any, name: str) -> str:
-    """What a variable of a class of tests takes."""
-    types = test._rfm_var_space[name].field.valid_types
-    names = [t.__name__ for t in types if t is not type(None)]
-    words = dict.fromkeys(VALUES.get(name, name) for name in names)
-    if "Size" in names:
+    """What a variable of a class of tests takes, in words."""
+    types = [kind.__name__ for kind in seam.variable_types(test, name)]
+    words = dict.fromkeys(VALUES.get(kind, kind) for kind in types if kind != "NoneType")
+    if "Size" in types:
         words = dict.fromkeys([VALUES["Size"]])
     return " or ".join(words)
 
@@ -99,45 +64,29 @@ def of_variable(test: Any, name: str) -> str:
 def expected(test: str | None, name: str, value: str) -> str | None:
     """What -P takes for a variable or parameter instead of a value: None where some class takes
     it, and no text where none has the name. ReFrame goes on with other cases."""
-    found = ""
-    for known in _classes(test):
-        wrong = _wrong(known, name, value)
-        if wrong is None:
+    words = ""
+    for loaded in seam.loaded_tests(test):
+        words_of_test = _expected_by(loaded, name, value)
+        if words_of_test is None:
             return None
-        found = wrong or found
-    return found
+        words = words_of_test or words
+    return words
 
 
-def _wrong(test: Any, name: str, value: str) -> str | None:
-    if name in test.var_space:
-        field = test._rfm_var_space[name].field
-        try:
-            field.__set__(_Probe(), make_convertible(value))
-        except (TypeError, ValueError):
-            return of_variable(test, name)
-        return None
-    if name not in test.param_space.params:
+def _expected_by(test: Any, name: str, value: str) -> str | None:
+    """What a class of tests takes instead of a value; as `expected`."""
+    if seam.has_variable(test, name):
+        return None if seam.takes_value(test, name, value) else of_variable(test, name)
+    kind: Any = seam.parameter_type(test, name)
+    if kind is None:
         return ""
-    kind = test.param_space.params[name].type
     try:
         kind(value)
     except (TypeError, ValueError):
         return VALUES.get(kind.__name__, str(kind.__name__))
-    choices = getattr(test, "choices", {}).get(name)
-    known = None if choices is None else list(choices())
-    return None if known is None or value in known else f"one of {', '.join(known)}"
-
-
-class _Probe:
-    """Takes a value of a variable, and is thrown away."""
-
-
-def _classes(test: str | None) -> Iterator[Any]:
-    """Those of the checks at hand: ReFrame keeps no list of them."""
-    classes = [rfm.RegressionTest]
-    for known in classes:
-        classes += known.__subclasses__()
-    return (known for known in classes if test in (None, known.__name__))
+    listed = getattr(test, "choices", {}).get(name)
+    choices = None if listed is None else list(listed())
+    return None if choices is None or value in choices else f"one of {', '.join(choices)}"
 
 
 def number(value: float | None, lowest: float) -> bool:

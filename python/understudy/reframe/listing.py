@@ -1,17 +1,12 @@
 """What a listing (reframe -l) amounts to: cases, bytes and time, in lines on stderr, and as JSON
-in the file that UNDERSTUDY_LISTING names.
-
-ReFrame has no hook for it: the function that prints the list is wrapped, because it alone gets the
-cases that were selected. Without that function, as in a later ReFrame, nothing is printed.
-"""
+in the file that UNDERSTUDY_LISTING names."""
 
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +15,6 @@ from understudy.reframe import spack
 from understudy.reframe.session import nothing_selected
 from understudy.units import hms, seconds, size
 
-FRONTEND = "reframe.frontend.cli"
 SHOWN = 3  # reasons
 VARIABLE = "UNDERSTUDY_LISTING"
 
@@ -46,22 +40,10 @@ class Total:
         self.ranks_per_node = max(self.ranks_per_node, each)
 
 
-def summarize() -> None:
-    """From now on, a listing ends with its summary."""
-    module = sys.modules.get(FRONTEND)
-    listed = getattr(module, "list_checks", None)
-    if listed is not None and not hasattr(listed, "__wrapped__"):
-        module.list_checks = _summarized(listed)  # type: ignore[union-attr]
-
-
-def _summarized(listed: Callable[..., None]) -> Callable[..., None]:
-    @wraps(listed)
-    def list_checks(testcases: Any, *arguments: Any, **options: Any) -> None:
-        listed(testcases, *arguments, **options)
-        for line in lines(testcases):
-            print(f"understudy: {line}", file=sys.stderr)
-
-    return list_checks
+def summarize(testcases: Iterable[Any]) -> None:
+    """Print what the cases of a listing amount to, after it."""
+    for line in lines(testcases):
+        print(f"understudy: {line}", file=sys.stderr)
 
 
 def lines(testcases: Iterable[Any]) -> Iterator[str]:

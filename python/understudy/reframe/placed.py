@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import reframe as rfm
 from reframe.core.builtins import fixture, run_after, run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 from reframe.core.logging import getlogger
@@ -28,13 +27,13 @@ from understudy.reframe import (
     batch,
     endings,
     given,
-    listing,
     recording,
+    seam,
     session,
     spaces,
     spack,
-    staging,
 )
+from understudy.reframe.checked import Checked
 from understudy.reframe.installed import InstalledBySpack
 from understudy.reframe.methods import lacks
 from understudy.reframe.promising import Promising
@@ -83,12 +82,7 @@ def stripe_counts() -> tuple[str, ...]:
     return STRIPE_COUNTS if striped else STRIPE_COUNTS[:1]
 
 
-if spack.asked():
-    with session.exit_on_error():
-        spack.expect(runtime().system.partitions)
-
-
-class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
+class Placed(Promising, Checked):
     """Runs in a fresh directory of a partition's file system, if it fits, and prints a verdict.
 
     A check derived from it has `ranks` and `stripe_count`. Each of its runs leaves a record.
@@ -117,13 +111,12 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
 
     def skip(self, msg: str | None = None) -> None:
         self.skip_reason = msg or ""
-        session.note_skip(msg, self.tags)
         super().skip(msg)
 
-    def user_deps(self) -> Any:
-        given.check()
+    def before_any_runs(self) -> None:
+        super().before_any_runs()
+        _expect_programs()
         _expect_jobs_to_start()
-        return super().user_deps()
 
     @property
     @abstractmethod
@@ -160,7 +153,6 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
 
     @run_after("init")
     def join_session(self) -> None:
-        session.note_check()
         self.session = session.identifier()
         self.ci_extras = {"gitlab": {"before_script": [session.again()]}}
 
@@ -540,15 +532,22 @@ class Placed(Promising, rfm.RunOnlyRegressionTest, metaclass=given.Abstract):
 
 
 @cache
+def _expect_programs() -> None:
+    """End the session if a partition has no Spack environment, where the programs are of one."""
+    with session.exit_on_error():
+        spack.expect(runtime().system.partitions)
+
+
+@cache
 def _expect_jobs_to_start() -> None:
     """End the session, once it is known what is selected, if this host cannot start its jobs."""
     if not session.asks_to_run(sys.argv[1:]):
         return
     system = runtime().system
-    selected = session.selected()
+    cases = seam.selected_cases()
     partitions = system.partitions
-    if selected is not None:
-        partitions = [case.partition for case in selected if isinstance(case.check, Placed)]
+    if cases is not None:
+        partitions = [case.partition for case in cases if isinstance(case.check, Placed)]
     if fault := batch.fault(partitions):
         session.end(
             f"system {system.name} {fault}; use --dry-run to see its job scripts, or "
@@ -559,19 +558,3 @@ def _expect_jobs_to_start() -> None:
 def _at_most(count: int, most: int | None) -> int:
     """The count, or all targets of the file system if it has fewer and states it."""
     return count if most is None else min(count, most)
-
-
-def _ignore_former_name(test: type) -> None:
-    """ReFrame 4.10 still knows `env_vars` as `variables`, and for the warning, suppressed here, it
-    inspects the stack twice for each test: a third of the time of `reframe -l`."""
-    former = test._rfm_var_space.vars.get("variables")  # type: ignore[attr-defined]
-    if former is not None and former.is_deprecated():
-        former.field._op = 0
-
-
-_ignore_former_name(Placed)
-listing.summarize()
-session.run_one_by_one()
-given.check_before_parameterizing()
-staging.own_directories()
-staging.quote_paths()

@@ -13,7 +13,7 @@ from reframe.core.builtins import run_after, run_before, variable
 from reframe.core.exceptions import PerformanceError
 from reframe.core.runtime import runtime
 
-from understudy.reframe import references
+from understudy.reframe import references, seam
 
 
 class Promising(rfm.RegressionTestPlugin):
@@ -63,11 +63,11 @@ class Promising(rfm.RegressionTestPlugin):
 
     def _references(self) -> dict[str, Any]:
         """The references of promised values that there are."""
-        all_of_them, found = self._resolve_reference(), {}
+        of_system, of_promised = seam.references_of(self), {}
         for name in self.promised:
             with suppress(KeyError):
-                found[name] = all_of_them[f"{self.current_partition.fullname}:{name}"]
-        return found
+                of_promised[name] = of_system[f"{self.current_partition.fullname}:{name}"]
+        return of_promised
 
     def _named_references(self) -> set[str]:
         """Names that have a reference on the partition under any condition."""

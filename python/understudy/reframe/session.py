@@ -1,13 +1,12 @@
 """Ends a session that cannot work, with one message and before any test, or that did no work.
 
 ReFrame notices a missing batch system per test in the middle of the session, only warns of a
-variable that no check has, and passes a session in which nothing ran. It has no hook for sessions:
-the checks are created before the first test, so they ask here.
+variable that no check has, and passes a session in which nothing ran. Checks ask here before any
+of them runs, see `seam`.
 """
 
 import argparse
 import atexit
-import inspect
 import logging
 import os
 import re
@@ -15,24 +14,21 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache, wraps
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
 
-import reframe.core.logging as frontend_logging
 from reframe.core.exceptions import ReframeFatalError
+from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
-from reframe.frontend.executors import Runner
-from reframe.frontend.executors.policies import SerialExecutionPolicy
-from reframe.frontend.reporting import RunReport
 
 from understudy import producers
 from understudy.contracts.run import Identity, Place
 from understudy.errors import UnderstudyError, one_line
 from understudy.records import store
-from understudy.reframe import enough
+from understudy.reframe import enough, seam
 from understudy.reframe.endings import LONGEST_REASON
 from understudy.reframe.live import Live
 
@@ -45,31 +41,8 @@ UNKNOWN_HOST = "generic"  # ReFrame's own system, for a host that no configurati
 @cache
 def identifier() -> str:
     """One for each run of ReFrame, the same for all of its checks: the UUID that ReFrame prints
-    and keeps in its database. It tells no check, so that its report is looked up among the
-    callers; a process without one, such as a test, has one of its own."""
-    for known in _callers():
-        for value in known.values():
-            if isinstance(value, RunReport):
-                with suppress(KeyError, TypeError):
-                    return str(value["session_info"]["uuid"])
-    return str(uuid4())
-
-
-def _callers() -> Iterator[dict[str, Any]]:
-    """The variables of each caller, from the innermost one."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        yield dict(frame.f_locals)
-        frame = frame.f_back
-
-
-@cache
-def _expected() -> int | None:
-    """The number of cases of the session, as ReFrame's runner has it; None where there is none."""
-    for known in _callers():
-        if isinstance(known.get("self"), Runner) and isinstance(known.get("testcases"), list):
-            return len(known["testcases"])
-    return None
+    and keeps in its database. A process without one, such as a test, has one of its own."""
+    return seam.session_uuid() or str(uuid4())
 
 
 class _Progress:
@@ -77,6 +50,7 @@ class _Progress:
 
     ended = False  # with a message of ours
     began = False  # to run what was selected, be it nothing
+    expected: int | None = None  # cases
     ran = 0  # cases
     aborted = False  # by a signal
     installing = False  # the programs, which began and has not ended well
@@ -114,24 +88,6 @@ def refuse(check: Any, message: str) -> None:
     _progress.refused[check.unique_name] = message
 
 
-def selected() -> list[Any] | None:
-    """The test cases that are selected, as ReFrame's front end has them; None where it cannot be
-    told, and any may be."""
-    for known in _callers():
-        if "testcases_all" in known and isinstance(known.get("testcases"), list):
-            return list(known["testcases"])
-    return None
-
-
-def run_one_by_one() -> None:
-    """From now on, ReFrame runs cases one after the other, unless it is asked for another policy:
-    `max_jobs` is of a partition, and two partitions can have one file system."""
-    module: Any = sys.modules.get("reframe.frontend.cli")
-    asked = any(word.startswith("--exec") for word in sys.argv[1:])
-    if not asked and hasattr(module, "AsynchronousExecutionPolicy"):
-        module.AsynchronousExecutionPolicy = SerialExecutionPolicy
-
-
 def note_installation(*, ended: bool) -> None:
     """The installation of the programs that all cases need begins, or ended well."""
     _progress.installing = not ended
@@ -147,7 +103,7 @@ def nothing_selected(cases: bool) -> str | None:
 def discard_early_log() -> None:
     """Remove the log that ReFrame opens in the temporary directory before it reads any
     configuration, and leaves there. Called by ReFrame's configuration, which names its own."""
-    for handler in getattr(getattr(frontend_logging, "_logger", None), "handlers", ()):
+    for handler in getattr(getlogger().logger, "handlers", ()):
         path = Path(getattr(handler, "baseFilename", ""))
         if path.parent == Path(tempfile.gettempdir()) and re.fullmatch(r"rfm-\w+\.log", path.name):
             path.unlink(missing_ok=True)
@@ -163,19 +119,23 @@ def expect_a_run() -> None:
     """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
     name or a system without its programs passes. Called once, by ReFrame's configuration."""
     if asks_to_run(sys.argv[1:]) or DRY in sys.argv:
-        run_all = Runner.runall
-
-        @wraps(run_all)
-        def noted(runner: Any, *arguments: Any, **options: Any) -> Any:
-            _progress.began = True
-            try:
-                return run_all(runner, *arguments, **options)
-            finally:
-                if DRY not in sys.argv:
-                    _keep_unrecorded(runner)
-
-        Runner.runall = noted
+        seam.around_run(_note_begin, _note_end_of_run)
         atexit.register(_fail_without_a_run)
+
+
+def _note_begin(_: int) -> None:
+    _progress.began = True
+
+
+def _note_end_of_run(ended: seam.Ended) -> None:
+    _progress.aborted = ended.aborted
+    if DRY not in sys.argv:
+        _keep_unrecorded(ended.failures)
+
+
+def note_cases(cases: int) -> None:
+    """So many cases are to run."""
+    _progress.expected = cases
 
 
 def _fail_without_a_run() -> None:
@@ -221,27 +181,26 @@ def _keep_lost() -> None:
                 )
 
 
-def _keep_unrecorded(runner: Any) -> None:
+def _keep_unrecorded(failures: Iterable[seam.Failure]) -> None:
     """Records of the cases that failed and have none of a run: they were not started, as where
     what they are built from failed, or their job died before its first run."""
-    for task in runner.stats.tasks():
-        check, case = task.check, task.testcase
-        if not (task.failed or task.failed_deps) or not hasattr(check, "keep_lost_runs"):
+    for failure in failures:
+        check = failure.check
+        if not hasattr(check, "keep_lost_runs"):
             continue
-        where = case.partition.fullname
-        if _case(check, where) in {*_progress.recorded, *_progress.interrupted}:
+        if _case(check, failure.partition) in {*_progress.recorded, *_progress.interrupted}:
             continue
-        system, _, partition = where.partition(":")
-        place = Place(system=system, partition=partition, environment=case.environ.name)
+        system, _, partition = failure.partition.partition(":")
+        place = Place(system=system, partition=partition, environment=failure.environment)
         with _told():
-            _keep(_reason(task), place, check.display_name, check.tags)
+            _keep(_reason(failure), place, check.display_name, check.tags)
 
 
-def _reason(task: Any) -> str:
+def _reason(failure: seam.Failure) -> str:
     """Why a case failed, in one line."""
-    if task.failed_deps:
+    if failure.stage is None:
         return "not started: a case that it depends on failed, as the output of ReFrame says"
-    return f"failed in its stage {task.failed_stage}: {one_line(str(task.exc_info[1]))}"
+    return f"failed in its stage {failure.stage}: {one_line(str(failure.error))}"
 
 
 @contextmanager
@@ -278,16 +237,14 @@ def _keep(
 def _value(variable: str) -> str | None:
     """What -S gives a variable, of all checks or of one; None where it gives nothing."""
     words = (word.partition("=") for word in _given().setvar)
-    found = [value for name, _, value in words if name.rpartition(".")[2] == variable]
-    return found[-1] if found else None
+    values = [value for name, _, value in words if name.rpartition(".")[2] == variable]
+    return values[-1] if values else None
 
 
 class _NothingPassed(logging.Filter):
-    """ReFrame's last line of a session in which nothing ran says PASSED; it tells, too, whether
-    the session was aborted."""
+    """ReFrame's last line of a session in which nothing ran says PASSED."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        _progress.aborted |= bool(re.search(r"ABORTED.* Ran \d+/", str(record.msg)))
         if not _progress.ran and re.search(r"PASSED.* Ran 0/", str(record.msg)):
             record.msg = str(record.msg).replace("PASSED", "FAILED", 1).replace("[32m", "[31m", 1)
         return True
@@ -298,7 +255,7 @@ _nothing_passed = _NothingPassed()
 
 def note_check() -> None:
     """A check was created."""
-    logger = getattr(frontend_logging, "_logger", None)
+    logger = getlogger().logger
     if logger is not None and asks_to_run(sys.argv[1:]):
         logger.addFilter(_nothing_passed)  # no second time
 
@@ -326,7 +283,7 @@ def note_work() -> None:
 def note_end(check: Any, moved_bytes: int) -> None:
     """A case that was started has ended, well or not."""
     _progress.interrupted.pop(_name(check), None)
-    _progress.live.end(_name(check), moved_bytes, _expected())
+    _progress.live.end(_name(check), moved_bytes, _progress.expected)
 
 
 def note_record(check: Any) -> None:
@@ -399,7 +356,7 @@ def check_given(
 def check_selection() -> None:
     """End the session if a selected test was refused; warn of cases that are too small for the
     mode accept. ReFrame calls this for every check, before it lists or runs any."""
-    cases = selected()
+    cases = seam.selected_cases()
     names = None if cases is None else {case.check.unique_name for case in cases}
     for test, message in _progress.refused.items():
         if names is None or test in names:

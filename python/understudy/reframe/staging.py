@@ -1,50 +1,23 @@
-# ReFrame has no type hints: its classes and decorators are Any to the type checker.
-# mypy: disable-error-code="misc"
-"""Where a session stages its cases: in a directory of its own, whatever its name.
-
-ReFrame 4.10 gives the paths to shells without quotes, and empties the stage directory of a case
-before it uses it, be it that of a job of another session.
-"""
+"""Where a session stages its cases: in a directory of its own."""
 
 import fcntl
 import itertools
 import os
-import re
-import shlex
 import socket
 import sys
-from collections.abc import Callable
-from functools import cache, wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from reframe.core.runtime import runtime
-from reframe.core.schedulers.local import LocalJobScheduler
-from reframe.core.schedulers.pbs import PbsJobScheduler
-from reframe.frontend.executors import Runner
+from understudy.reframe import seam
 
 _held: list[IO[str]] = []  # the lock of this run of ReFrame, until it ends
 LOCK = ".session"
 
 
-@cache
-def own_directories() -> None:
-    """From now on, a session that runs cases while another one does so in the same directory has
-    directories beside: stage-2 and output-2. One that is refused makes none."""
-    run_all = Runner.runall
-
-    @wraps(run_all)
-    def apart(*arguments: Any, **options: Any) -> Any:
-        _take_directories()
-        return run_all(*arguments, **options)
-
-    Runner.runall = apart
-
-
-def _take_directories() -> None:
-    here = runtime()
-    stage = Path(here.stagedir or Path(here.prefix) / "stage").absolute()
-    output = Path(here.outputdir or Path(here.prefix) / "output").absolute()
+def take_directories() -> None:
+    """Have a session use directories beside, stage-2 and output-2, while another one uses those
+    that it was to use. To be called before it runs cases: one that is refused makes none."""
+    stage, output = seam.directories()
     for number in itertools.count(1):
         end = f"-{number}" if number > 1 else ""
         try:
@@ -56,9 +29,10 @@ def _take_directories() -> None:
         break
     if not end:
         return
-    for name, folder in (("stagedir", stage), ("outputdir", output)):
-        own = str(folder.with_name(folder.name + end))
-        here.site_config.add_sticky_option(f"systems/{name}", own)
+    seam.use_directories(
+        stage.with_name(stage.name + end),
+        output.with_name(output.name + end),
+    )
     print(
         f"understudy: another session uses {stage}; this one uses {stage.name}{end} and "
         f"{output.name}{end} beside it",
@@ -82,35 +56,3 @@ def _locked(folder: Path) -> bool:
         raise
     _held.append(file)
     return True
-
-
-def quote_paths() -> None:
-    """From now on, jobs start in directories with spaces in their paths, too."""
-    for scheduler, name, quoted in (
-        (LocalJobScheduler, "submit", _submit),
-        (PbsJobScheduler, "emit_preamble", _preamble),
-    ):
-        real = getattr(scheduler, name)
-        if not hasattr(real, "__wrapped__"):
-            setattr(scheduler, name, wraps(real)(quoted(real)))
-
-
-def _submit(real: Callable[..., None]) -> Callable[..., None]:
-    def submit(self: Any, job: Any) -> None:
-        """The path of the script is split into words as a shell does."""
-        name = job.script_filename
-        job._script_filename = re.sub(r"([^\w@%+=:,./-])", r"\\\1", str(Path(name).absolute()))
-        try:
-            real(self, job)
-        finally:
-            job._script_filename = name
-
-    return submit
-
-
-def _preamble(real: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    def emit_preamble(self: Any, job: Any) -> list[str]:
-        plain, quoted = f"cd {job.workdir}", f"cd {shlex.quote(job.workdir)}"
-        return [quoted if line == plain else line for line in real(self, job)]
-
-    return emit_preamble
