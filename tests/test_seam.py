@@ -1,12 +1,22 @@
-"""ReFrame by a thin seam: one module uses more than its public interface."""
+"""ReFrame by a thin seam: one module uses more than its public interface, and it works with the
+oldest and the newest ReFrame that pyproject.toml allows."""
 
 import ast
+import json
+import os
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.needs import needs
+from tests.support.player import program
+from tests.test_checks import Session, cases, sample
+from understudy.commands import doctor
 from understudy.paths import ROOT
 
 SEAM = ROOT / "python" / "understudy" / "reframe" / "seam.py"
@@ -144,3 +154,64 @@ def test_each_function_of_the_seam_says_how_to_do_without_it() -> None:
         )
     ]
     assert silent == []
+
+
+# -- the versions --------------------------------------------------------------------------------
+
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+PLAYED = ["-P", "method=posix", "-P", "stripe_count=default"]
+
+
+def requirement() -> str:
+    """What pyproject.toml says of ReFrame."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    [words] = re.findall(r'"(ReFrame-HPC[^"]*)"', text)
+    return str(words)
+
+
+def resolved(words: str) -> str:
+    """The version of ReFrame that pip takes for a requirement."""
+    options = ["--dry-run", "--no-deps", "--ignore-installed", "--report", "-"]
+    told = subprocess.run([*PIP, "install", *options, words], capture_output=True, check=True)
+    [row] = json.loads(told.stdout)["install"]
+    return str(row["metadata"]["version"])
+
+
+def unpacked(version: str) -> Path:
+    """A directory with that ReFrame alone, kept for later runs of the tests."""
+    folder = Path(tempfile.gettempdir()) / f"understudy-reframe-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    assert folder.stat().st_uid == os.getuid()
+    if not (folder / version).is_dir():
+        with tempfile.TemporaryDirectory(dir=folder) as fresh:
+            into = Path(fresh) / version
+            words = ["install", "--no-deps", "--target", str(into), f"ReFrame-HPC=={version}"]
+            subprocess.run([*PIP, *words], check=True)
+            into.rename(folder / version)
+    return folder / version
+
+
+def test_the_doctor_knows_the_versions() -> None:
+    oldest, too_new = (".".join(map(str, numbers)) for numbers in doctor.REFRAME)
+    assert requirement() == f"ReFrame-HPC>={oldest},<{too_new}"
+
+
+@needs("PyPI")
+def test_the_oldest_and_the_newest_reframe_list_and_run_a_check(tmp_path: Path) -> None:
+    lowest = re.findall(r">=([\d.]+)", requirement())[0]
+    for version in dict.fromkeys([lowest, resolved(requirement())]):
+        folder = tmp_path / version
+        folder.mkdir()
+        session = Session(folder, sample(ranks=4))
+        session.environment["PATH"] = f"{Path(program()).parent}:{os.environ['PATH']}"
+        session.environment["PYTHONPATH"] = str(unpacked(version))
+        arguments = ("--system=localhost:tmpfs", "-S", "time_scale=0", *PLAYED)
+        listed = session.run("-l", *arguments, check="Replay")
+        assert f"{version}\n" in listed.stdout and "1 cases move" in listed.stderr, listed
+        dry = session.run("--dry-run", *arguments, check="Replay")
+        assert cases(dry.stdout) == (1, 0, 0), dry
+        ran = session.run("-r", *arguments, check="Replay")
+        assert cases(ran.stdout) == (1, 0, 0) and ran.returncode == 0, ran
+        [record] = (folder / "out" / "records").rglob("*.json.gz")
+        uuid = json.loads((folder / "report.json").read_text())["session_info"]["uuid"]
+        assert uuid in str(record), record

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "needs: "
 DARSHAN = '"${DARSHAN_RUNTIME:-$(dirname "$(command -v darshan-config)")/..}"'
+PYPI = "import urllib.request as web; web.urlopen('https://pypi.org/simple/pip/', timeout=9)"
 MODULES = {"pydarshan": "darshan", "ruptures": "ruptures"}  # that some versions of Python lack
 # As the shell expressions of requirements-debian.txt: each succeeds where it is there.
 MORE = {
@@ -29,6 +30,7 @@ MORE = {
     "O_DIRECT": "dd if=/dev/zero of=build/probe bs=4096 count=1 oflag=direct && rm build/probe",
     "Open MPI": "mpirun --version | grep -q 'Open MPI'",
     "OpenSSH": "command -v ssh-keygen",
+    "PyPI": f'python3 -c "{PYPI}"',
     "Spack": "command -v spack",
     "a folder of Darshan logs": 'test -d "${UNDERSTUDY_DARSHAN_LOGS-}"',
     "another user than root": 'test "$(id -u)" != 0',

@@ -21,7 +21,7 @@ from understudy.launch import with_settings
 from understudy.reframe import canary, methods, observer
 
 SECONDS = 20  # for a program to state its version
-REFRAME = (4, 10)
+REFRAME = (4, 10, 3), (4, 11)  # the oldest, and the first that is too new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +148,12 @@ PROGRAMS = (
 
 
 def _reframe() -> Finding:
+    oldest, too_new = (".".join(map(str, numbers)) for numbers in REFRAME)
     found: str | None
     try:
         version = metadata.version("ReFrame-HPC")
-        enough = tuple(map(int, re.findall("[0-9]+", version)[:2])) >= REFRAME
-        found = version if enough else None
+        numbers = tuple(map(int, re.findall("[0-9]+", version)[:3]))
+        found = version if REFRAME[0] <= numbers < REFRAME[1] else None
     except metadata.PackageNotFoundError:
         found = None
     return Finding(
@@ -160,7 +161,7 @@ def _reframe() -> Finding:
         found=found,
         serves="all checks",
         basic=True,
-        remedy="pip install 'ReFrame-HPC>=4.10'",
+        remedy=f"pip install 'ReFrame-HPC>={oldest},<{too_new}'",
     )
 
 

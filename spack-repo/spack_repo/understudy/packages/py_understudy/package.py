@@ -34,7 +34,7 @@ class PyUnderstudy(PythonPackage):
     depends_on("py-polars@1.29:", type=("build", "run"), when="+polars")
     depends_on("py-rich@13:", type=("build", "run"))
     depends_on("py-scipy@1.10:", type=("build", "run"))
-    depends_on("reframe@4.10.4:", type=("build", "run"))
+    depends_on("reframe@4.10.3:4.10", type=("build", "run"))
     # The checks run the programs of the same version.
     depends_on("understudy@main", type="run", when="@main")
 
