@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import parameter
 
 from understudy.reframe.benchmark import Ior as IorCheck
-from understudy.reframe.placed import stripe_counts
+from understudy.reframe.striped import stripe_counts
 
 
 @rfm.simple_test

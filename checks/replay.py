@@ -6,7 +6,7 @@ from reframe.core.builtins import parameter
 from understudy.contracts.workload import names
 from understudy.reframe import methods
 from understudy.reframe.bandwidth import Bandwidth
-from understudy.reframe.placed import stripe_counts
+from understudy.reframe.striped import stripe_counts
 
 
 @rfm.simple_test

@@ -28,7 +28,7 @@ from understudy.model.simulation import Simulation
 from understudy.paths import ROOT, where
 from understudy.producers import player as measurements
 from understudy.reframe import evidence, session
-from understudy.reframe.placed import even_ranks_per_node
+from understudy.reframe.fitting import even_ranks_per_node
 
 GOLDEN = Path(__file__).parent / "golden" / "titan"
 BUILD_BIN = ROOT / "build" / "bin"

@@ -17,7 +17,7 @@ from understudy.errors import UnderstudyError
 from understudy.judge import claims
 from understudy.paths import ROOT, where
 from understudy.reframe import references, systems
-from understudy.reframe.placed import even_ranks_per_node
+from understudy.reframe.fitting import even_ranks_per_node
 from understudy.reframe.played import AS_DESCRIBED
 
 CHECKS = sorted((ROOT / "checks").glob("*.py"))
