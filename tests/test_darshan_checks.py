@@ -32,8 +32,8 @@ from understudy.judge.shutdown import WORKLOADS
 from understudy.paths import where
 from understudy.producers import ior, operations
 from understudy.producers import shutdown as producer
-from understudy.reframe import darshan as check
 from understudy.reframe import observer
+from understudy.reframe import shutdown as check
 from understudy.report import figures
 from understudy.report.book import Book
 
