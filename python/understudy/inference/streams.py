@@ -274,7 +274,7 @@ def _can_extend(stream: Stream, base: Stream) -> bool:
         can_extend(stream, base)
         and {stream.method, base.method} <= {"posix", "stdio", "mpiio"}
         and all(
-            later.time_s >= first.time_s and _last_file(later.dump) <= _last_file(first.dump)
+            _last_file(later.dump) <= _last_file(first.dump)
             for later, first in zip(stream.expanded(), base.expanded(), strict=True)
         )
     )
