@@ -1,0 +1,112 @@
+"""The counters of Darshan, by its names, and their sums."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+Counters = dict[str, int | None]
+
+BINS = (
+    "0_100",
+    "100_1K",
+    "1K_10K",
+    "10K_100K",
+    "100K_1M",
+    "1M_4M",
+    "4M_10M",
+    "10M_100M",
+    "100M_1G",
+    "1G_PLUS",
+)
+BIN_BYTES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
+
+
+def _names(prefix: str, words: str, sizes: str | None = None) -> tuple[str, ...]:
+    bins = [f"SIZE_{way}{sizes}_{b}" for way in ("READ", "WRITE") for b in BINS]
+    return tuple(f"{prefix}_{w}" for w in (*words.split(), *(bins if sizes is not None else ())))
+
+
+_BYTES = "BYTES_READ BYTES_WRITTEN"
+_MAX = "MAX_BYTE_READ MAX_BYTE_WRITTEN"
+COUNTERS: Mapping[str, tuple[str, ...]] = {
+    "POSIX": _names(
+        "POSIX",
+        f"OPENS READS WRITES SEEKS STATS FSYNCS {_BYTES} {_MAX} CONSEC_READS CONSEC_WRITES "
+        "SEQ_READS SEQ_WRITES RW_SWITCHES",
+        "",
+    ),
+    "STDIO": _names("STDIO", f"OPENS READS WRITES SEEKS FLUSHES {_BYTES} {_MAX}"),
+    "MPI-IO": _names(
+        "MPIIO",
+        "INDEP_OPENS COLL_OPENS INDEP_READS INDEP_WRITES COLL_READS COLL_WRITES SYNCS "
+        f"{_BYTES} RW_SWITCHES",
+        "_AGG",
+    ),
+    "H5F": _names("H5F", "OPENS FLUSHES"),
+    "H5D": _names("H5D", f"OPENS READS WRITES {_BYTES} RW_SWITCHES", "_AGG"),
+}
+# The methods whose calls are known.
+PLAYED = ("posix", "stdio", "mpiio", "hdf5")
+# The modules that see a method, from the top, and those in which a library makes the calls.
+MODULES = {
+    "posix": ("POSIX",),
+    "stdio": ("STDIO", "POSIX"),
+    "mpiio": ("MPI-IO", "POSIX"),
+    "hdf5": ("H5F", "H5D", "MPI-IO", "POSIX"),
+    "adios": ("POSIX",),
+    "null": (),
+}
+_OF_LIBRARY = {"mpiio": ("POSIX",), "hdf5": ("MPI-IO", "POSIX"), "adios": ("POSIX",)}
+_KNOWN_BELOW = {"hdf5": ("MPIIO_COLL_OPENS", "MPIIO_INDEP_OPENS")}
+RECORDS = "records"  # files of a rank, each once
+
+
+def total(parts: Sequence[Mapping[str, Counters]]) -> Mapping[str, Counters]:
+    """Counters of several sets together: sums and, of MAX_…, maxima; None where one is None."""
+    modules = [m for m in COUNTERS if any(m in part for part in parts)]
+    made: dict[str, Counters] = {}
+    for module in modules:
+        rows = [part[module] for part in parts if module in part]
+        made[module] = {}
+        for name in COUNTERS[module]:
+            values = [row[name] for row in rows]
+            known = [v for v in values if v is not None]
+            join = max if "_MAX_" in name else sum
+            made[module][name] = join(known) if len(known) == len(values) else None
+    return made
+
+
+class Tally:
+    """Sums and maxima, and what nobody knows."""
+
+    def __init__(self) -> None:
+        self.sums: Counter[str] = Counter()
+        self.tops: dict[str, int] = {}
+        self.unknown: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self.sums or self.tops)
+
+    def add(self, name: str, number: int) -> None:
+        self.sums[name] += number
+
+    def top(self, name: str, byte: int) -> None:
+        self.tops[name] = max(self.tops.get(name, 0), byte)
+
+    def decline(self, *parts: str) -> None:
+        """Counters whose names hold one of these are not known."""
+        self.unknown.update(
+            n for names in COUNTERS.values() for n in names for p in parts if p in n
+        )
+
+    def counters(self, method: str) -> Mapping[str, Counters]:
+        """By module; what a library decides is None."""
+        of_library = _OF_LIBRARY.get(method, ())
+        known = _KNOWN_BELOW.get(method, ())
+        made: dict[str, Counters] = {}
+        for module in MODULES[method]:
+            made[module] = {}
+            for name in COUNTERS[module]:
+                hidden = name in self.unknown or (module in of_library and name not in known)
+                value = self.tops.get(name, 0) if "_MAX_" in name else self.sums[name]
+                made[module][name] = None if hidden else value
+        return made
