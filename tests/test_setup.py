@@ -320,6 +320,7 @@ MISSING: dict[str, list[str] | None] = {
     "fidelity": ["none.darshan", "none.darshan"],
     "migrate": ["none"],
     "plan": ["--folder", "none"],
+    "predict": ["none.json"],
     "rank": ["none"],
     "records": ["list", "--folder", "none"],
     "references": ["--system", "none", "none"],

@@ -1,0 +1,87 @@
+"""understudy predict: the counters of Darshan that a run of a workload will have."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from understudy.contracts import workload
+from understudy.semantics.counters import BINS, Counters, total
+from understudy.semantics.lowering import lower
+from understudy.semantics.predicted import Predicted, predict
+from understudy.tables import table
+
+FEW = 6  # counters that are not known and are still listed are not more
+ENDS = [name.replace("_PLUS", "+").rpartition("_")[2] for name in BINS]
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for other programs.")
+def command(file: Path, as_json: bool) -> None:
+    """Print the counters that the log of Darshan will have of a run of the workload FILE.
+
+    A table for each set of files and one of all. `prepared` are calls that only the player makes:
+    it writes files that are read, before it takes time. Counters of Darshan 3.5 for a run with the
+    default options; those that a library decides (HDF5, MPI-IO) are not known and have a -, or
+    null in JSON.
+    """
+    sets = predict(lower(workload.load(file)))
+    if as_json:
+        click.echo(json.dumps(_row(sets), indent=1))
+    else:
+        click.echo("\n".join(_lines(sets)))
+
+
+def _row(sets: Sequence[Predicted]) -> dict[str, Any]:
+    return {
+        "sets": [
+            {
+                "name": each.name,
+                "streams": list(each.streams),
+                "first_s": each.first_s,
+                "last_s": each.last_s,
+                "calls": each.calls,
+                "prepared": each.own,
+            }
+            for each in sets
+        ],
+        "total": total([each.all for each in sets]),
+    }
+
+
+def _lines(sets: Sequence[Predicted]) -> Iterator[str]:
+    for each in sets:
+        yield f"{each.name}: dumps from {each.first_s:.3f} s to {each.last_s:.3f} s"
+        yield from _tables(each.all, each.own)
+        yield ""
+    yield "All files"
+    yield from _tables(total([each.all for each in sets]), total([each.own for each in sets]))
+
+
+def _tables(counters: Mapping[str, Counters], own: Mapping[str, Counters]) -> Iterator[str]:
+    """The counters that are not 0, how large the calls are, and what is not known."""
+    rows = [
+        (name, f"{number:,}", f"{own.get(module, {}).get(name) or 0:,}")
+        for module, names in counters.items()
+        for name, number in names.items()
+        if "_SIZE_" not in name and number
+    ]
+    yield from table("", ("counter", ">number", ">prepared"), rows)
+    sizes = [
+        (f"{module} {way}S", *(f"{n:,}" for n in numbers if n is not None))
+        for module, names in counters.items()
+        for way in ("READ", "WRITE")
+        if any(numbers := [n for name, n in names.items() if f"_SIZE_{way}_" in name])
+        and None not in numbers
+    ]
+    if sizes:
+        yield ""
+        yield from table("", ("bytes of calls, up to", *(f">{end}" for end in ENDS)), sizes)
+    for module, names in counters.items():
+        unknown = [name for name, n in names.items() if n is None and "_SIZE_" not in name]
+        if unknown:
+            listed = ", ".join(unknown) if len(unknown) <= FEW else f"{len(unknown)} counters"
+            yield f"Not known of {module}: {listed}"
