@@ -1,0 +1,229 @@
+"""The counters that are predicted of a run, against those that Darshan counts."""
+
+import json
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from time import process_time
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support import observed, player
+from tests.support.needs import need, needs
+from tests.support.random_workloads import Limits, valid
+from understudy.cli import main
+from understudy.contracts import workload
+from understudy.contracts.workload import Workload
+from understudy.darshanlog import layouts
+from understudy.errors import UnderstudyError
+from understudy.paths import where
+from understudy.semantics import counters
+from understudy.semantics.lowering import lower
+from understudy.semantics.predicted import Predicted, predict
+
+Row = dict[str, Any]
+RANDOM = Limits(ranks=4, streams=3, entries=4, variables=3, bytes=2048, files=2, long_repeat=10)
+BATCHES, BATCH = 8, 25
+# glibc 2.33 and newer have stat under names that Darshan 3.5 does not watch.
+UNSEEN = {"POSIX_STATS"}
+OURS = sorted(path.stem for path in where("workloads").glob("*.json"))
+
+
+def predicted(shown: Workload) -> tuple[Predicted, ...]:
+    return predict(lower(shown))
+
+
+def differences(shown: Workload, path: Path, folder: Path) -> list[tuple[Any, ...]]:
+    """Counters of a run that are predicted otherwise than Darshan counts them."""
+    names = [s.name for s in shown.streams]
+    found = observed.counters(path, shown.ranks, folder, names)
+    wrong = []
+    for each in predicted(shown):
+        for module, names_ in each.all.items():
+            for name, number in names_.items():
+                numbers = [found[s][module][name] for s in each.streams if s in found]
+                join = max if "_MAX_" in name else sum
+                seen = join(numbers) if numbers else 0
+                if number is not None and number != seen and name not in UNSEEN:
+                    wrong.append((each.name, name, number, seen))
+    return wrong
+
+
+def written(row: Row, folder: Path) -> tuple[Workload, Path]:
+    path = folder / "app.json"
+    path.write_text(json.dumps(row), encoding="utf-8")
+    return workload.load(path), path
+
+
+def small(name: str) -> Row:
+    """A workload of ours on 4 ranks, a thousandth of the larger ones."""
+    row: Row = json.loads((where("workloads") / f"{name}.json").read_text(encoding="utf-8"))
+    if row["ranks"] > 4:
+        row["ranks"] = row["scaling"]["from_ranks"] = 4
+        row["scaling"]["rule"] = "none"
+        for variable in (v for s in row["streams"] for d in s["dumps"] for v in d["variables"]):
+            variable["shape"][0] = max(4, variable["shape"][0] // 1000)
+    return row
+
+
+@needs("Darshan's runtime")
+@pytest.mark.parametrize("name", OURS)
+def test_darshan_counts_what_is_predicted_of_our_workloads(name: str, tmp_path: Path) -> None:
+    shown, path = written(small(name), tmp_path)
+    for method in {s.method for s in shown.streams}:
+        need(*(["Darshan's HDF5 module"] if method == "hdf5" else []))
+        player.needs(method)
+    assert differences(shown, path, tmp_path / "run") == []
+
+
+# -- random workloads -----------------------------------------------------------------------------
+
+
+def playable(row: Row) -> Row:
+    """The workload by methods that can play it, with few passes."""
+    row["compute"] = "sleep"
+    roots: dict[str, str] = {}
+    for stream in row["streams"]:
+        base = stream.get("extends") or stream.get("reads")
+        roots[stream["name"]] = roots.get(base, stream["name"])
+        stream["passes"] = min(stream.get("passes", 1), 3)
+        for part in (stream, *(v for d in stream["dumps"] for v in d["variables"])):
+            if part.get("transfer_bytes"):
+                part["transfer_bytes"] = max(8, part["transfer_bytes"])
+    for root in set(roots.values()):
+        streams = [s for s in row["streams"] if roots[s["name"]] == root]
+        method = _method(streams)
+        for stream in streams:
+            stream["method"] = method
+    return row
+
+
+def _method(streams: list[Row]) -> str:
+    method: str = streams[0]["method"]
+    dumps = [d for s in streams for d in s["dumps"]]
+    goes_on = any(d.get("continues") for d in dumps)
+    placed = any(v.get("at") for d in dumps for v in d["variables"])
+    if method in ("adios", "null") or any(s.get("write_through") for s in streams):
+        return "posix"
+    if method == "hdf5" and (goes_on or placed or len(streams) > 1):
+        return "mpiio"
+    return "posix" if method == "stdio" and goes_on else method
+
+
+def can_be_played(row: Row) -> bool:
+    """Not where files that dumps share are first opened by a dump without bytes: the player does
+    not make them."""
+    return not any(
+        s["files"] != "new" and not s.get("reads") and not s["dumps"][0]["variables"]
+        for s in row["streams"]
+    )
+
+
+def random_rows(first: int, count: int) -> Iterator[Row]:
+    for seed in range(first, first + count):
+        row = playable(valid(Random(seed), RANDOM))
+        if can_be_played(row):
+            yield row
+
+
+@needs("Darshan's runtime")
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_darshan_counts_what_is_predicted_of_random_workloads(batch: int, tmp_path: Path) -> None:
+    need("Darshan's HDF5 module")
+    player.needs("hdf5")
+    played, wrong = 0, []
+    for k, row in enumerate(random_rows(batch * BATCH, BATCH)):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        shown, path = written(row, folder)
+        try:
+            wrong += [(k, *each) for each in differences(shown, path, folder / "run")]
+            played += 1
+        except AssertionError as error:
+            assert "understudy: " in str(error), error  # a reason why it cannot be played
+    assert wrong == []
+    assert played >= BATCH // 2
+
+
+def test_repeated_dumps_count_as_if_they_were_listed() -> None:
+    """Nor does it matter how many of them are alike."""
+    for row in random_rows(0, 200):
+        shown = workload.build(row, "row")
+        listed = deepcopy(row)
+        for stream in listed["streams"]:
+            stream["dumps"] = list(_expanded(stream["dumps"]))
+        try:
+            expected = predicted(workload.build(listed, "row"))
+        except UnderstudyError:  # a variable has a place that it has not in the first of them
+            continue
+        assert predicted(shown) == expected
+
+
+def _expanded(dumps: list[Row]) -> Iterator[Row]:
+    for dump in dumps:
+        repeat = dump.get("repeat", {"count": 1, "period_s": 0})
+        for k in range(repeat["count"]):
+            row = {key: value for key, value in dump.items() if key != "repeat"}
+            row["time_s"] = dump["time_s"] + k * repeat["period_s"] if k else dump["time_s"]
+            yield row
+
+
+def test_it_takes_no_longer_for_many_dumps_and_ranks() -> None:
+    row = small("n-n")
+    row["ranks"] = row["scaling"]["from_ranks"] = 1_000_000
+    for stream in row["streams"]:
+        stream["dumps"] = [stream["dumps"][0] | {"repeat": {"count": 1_000_000, "period_s": 1}}]
+        for variable in stream["dumps"][0]["variables"]:
+            variable["decomposition"] = {"rule": "even"}
+    shown = workload.build(row, "row")
+    begin = process_time()
+    [checkpoint, _] = predicted(shown)
+    assert process_time() - begin < 2
+    assert checkpoint.calls["POSIX"]["POSIX_BYTES_WRITTEN"] == shown.streams[0].bytes
+
+
+@pytest.mark.parametrize("name", ["n-n", "n-m", "n-1", "s3d"])
+def test_the_player_moves_and_calls_what_is_predicted(name: str, tmp_path: Path) -> None:
+    shown, path = written(small(name), tmp_path)
+    [repetition] = player.play(
+        path, shown.ranks, tmp_path / "run", "--time-scale", "0"
+    ).repetitions
+    for each, stream in zip(predicted(shown), repetition.streams, strict=True):
+        top = each.calls["MPI-IO" if stream.method == "mpiio" else "POSIX"]
+        moved = [top[n] or 0 for n in top if "_BYTES_" in n]
+        calls = [
+            top[n] or 0 for n in top if re.fullmatch(r"[A-Z]+(_COLL|_INDEP)?_(READ|WRITE)S", n)
+        ]
+        made = [p.operations for d in stream.dumps for p in d.phases if p.phase == "write"]
+        assert (sum(moved), sum(calls)) == (stream.bytes, sum(made))
+
+
+def test_the_bins_of_sizes_are_those_of_logs() -> None:
+    assert counters.BINS == layouts.BINS and counters.BIN_BYTES == layouts.BIN_BYTES
+
+
+def test_what_a_library_decides_is_not_known() -> None:
+    shown = workload.load(where("workloads") / "n-1.json")
+    [checkpoint, _] = predicted(shown)
+    assert checkpoint.calls["POSIX"]["POSIX_WRITES"] is None
+    assert checkpoint.calls["MPI-IO"]["MPIIO_COLL_WRITES"] == 72
+    streams = tuple(replace(s, method="adios", collective=False) for s in shown.streams)
+    [checkpoint, _] = predicted(replace(shown, streams=streams))
+    assert set(checkpoint.calls["POSIX"].values()) == {None}
+
+
+def test_the_command_prints_tables_and_json() -> None:
+    path = str(where("workloads") / "n-1.json")
+    text = CliRunner().invoke(main, ["predict", path])
+    assert text.exit_code == 0, text.output
+    assert re.search(r"(?m)^MPIIO_COLL_WRITES +72 +0$", text.output)
+    assert "Not known of POSIX: 15 counters" in text.output
+    row = json.loads(CliRunner().invoke(main, ["predict", path, "--json"]).output)
+    assert [s["name"] for s in row["sets"]] == ["checkpoint", "visualization"]
+    assert row["total"]["MPI-IO"]["MPIIO_COLL_WRITES"] == 104
+    assert row["total"]["POSIX"]["POSIX_WRITES"] is None
