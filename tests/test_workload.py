@@ -139,7 +139,7 @@ BAD: list[tuple[Key, Any, str]] = [
     (
         ("streams", 0, "dumps", 0, "time_s"),
         None,
-        "streams[0].dumps[0].time_s: expected a finite number, got null",
+        "streams[0].dumps[0].time_s: expected a finite number of at most 64 bits, got null",
     ),
     (
         ("streams", 0, "dumps", 1, "time_s"),

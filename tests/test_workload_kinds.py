@@ -151,7 +151,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"removes": 1}, "removes: expected true or false, got 1"),
     ({"own_directories": "yes"}, 'own_directories: expected true or false, got "yes"'),
     ({"dumps": [dump(compute_s=-1)]}, "dumps[0].compute_s: expected at least 0, got -1"),
-    ({"dumps": [dump(compute_s=None)]}, "dumps[0].compute_s: expected a finite number, got null"),
+    (
+        {"dumps": [dump(compute_s=None)]},
+        "dumps[0].compute_s: expected a finite number of at most 64 bits, got null",
+    ),
     (
         {"layout": "flood", "dumps": [dump(compute_s=1)]},
         "dumps[0].compute_s: expected 0, since the layout is flood, got 1",

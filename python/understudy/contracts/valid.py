@@ -13,9 +13,11 @@ from typing import Any, cast
 Check = Callable[[Any], bool]
 
 MOST = sys.float_info.max
-_TYPES: Mapping[str, Check] = {
+TYPES: Mapping[str, Check] = {
     "integer": lambda v: type(v) is int and -(1 << 63) <= v < 1 << 63,
-    "number": lambda v: (type(v) is int or type(v) is float) and -MOST <= v <= MOST,
+    "number": lambda v: (
+        -MOST <= v <= MOST if type(v) is float else type(v) is int and -(1 << 63) <= v < 1 << 63
+    ),
     "string": lambda v: type(v) is str,
     "boolean": lambda v: type(v) is bool,
     "array": lambda v: type(v) is list,
@@ -121,7 +123,7 @@ class _Compiler:
         return made[0] if made else lambda value: made[0](value)
 
     def _type(self, kinds: Any, _: Any) -> Check:
-        checks = [_TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
+        checks = [TYPES[kind] for kind in (kinds if type(kinds) is list else [kinds])]
         return checks[0] if len(checks) == 1 else lambda value: any(c(value) for c in checks)
 
     def _number(self, schema: Any) -> Check:
@@ -134,7 +136,8 @@ class _Compiler:
         )
         if whole:
             return lambda value: type(value) is int and low <= value <= high
-        return lambda value: (type(value) is float or type(value) is int) and low <= value <= high
+        number = TYPES["number"]
+        return lambda value: number(value) and low <= value <= high
 
     def _enum(self, values: list[Any], _: Any) -> Check:
         if any(type(v) in (dict, list, float) for v in values):

@@ -5,14 +5,13 @@ the file, the key and what was expected.
 """
 
 import json
-import math
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from understudy.contracts import strict
-from understudy.contracts.valid import Check, explaining, validator
+from understudy.contracts.valid import TYPES, Check, explaining, validator
 from understudy.contracts.workload import migration
 from understudy.errors import UnderstudyError
 from understudy.files import expect_no_device
@@ -99,10 +98,7 @@ def _errors(row: Any, old: bool) -> Iterator[Any]:
     base = jsonschema.Draft202012Validator
     # As in the player: integers have no decimal point and fit in 64 bits; NaN is not a number.
     types = base.TYPE_CHECKER.redefine_many(
-        {
-            "integer": lambda _, v: type(v) is int and -(1 << 63) <= v < 1 << 63,
-            "number": lambda _, v: type(v) in (int, float) and math.isfinite(v),
-        }
+        {kind: lambda _, v, check=TYPES[kind]: check(v) for kind in ("integer", "number")}
     )
     slow = explaining(old_schema() if old else schema(), type_checker=types)
     found: Iterator[Any] = slow.iter_errors(row)
@@ -128,7 +124,7 @@ def _fault(error: Any) -> rules.Fault:
 
 _WORDS = {
     "integer": "an integer of at most 64 bits",
-    "number": "a finite number",
+    "number": "a finite number of at most 64 bits",
     "string": "a string",
     "boolean": "true or false",
     "array": "a list",
