@@ -134,6 +134,15 @@ ONCE = {
         ),
         "ok",
     ),
+    "a read of what is there, once more bytes are continued": (
+        _text(
+            _stream(
+                "s", [_dump(0, A), _dump(0, A, continues=True, repeat={"count": 4, "period_s": 1})]
+            ),
+            _stream("r", [_dump(3, _variable("c", 40))], **READS),
+        ),
+        "ok",
+    ),
     "a read that finds other files when it is repeated": (
         _text(
             _stream("s", [_dump(0, A), _dump(1, B)]),

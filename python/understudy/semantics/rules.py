@@ -393,11 +393,12 @@ class Contents:
 
     def write(self, dump: Dump, times: int) -> None:
         """Whole dumps are written, one as the other."""
-        if self._grows and times > 1:  # all but the last
+        grows = self._grows or dump.continues
+        if grows and times > 1:  # all but the last
             for v in dump.variables:
                 more = v.bytes if v.at is None else 0
                 self._bytes[v.file] = self._bytes.get(v.file, 0) + (times - 1) * more
-        for _ in range(min(times, 1 if self._grows else 2)):  # a third changes nothing
+        for _ in range(min(times, 1 if grows else 2)):  # a third changes nothing
             self.begin(dump)
             for variable in dump.variables:
                 self.add(variable)
