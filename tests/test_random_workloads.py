@@ -15,10 +15,16 @@ import pytest
 from tests import random_workloads as both
 from tests.support.random_workloads import PAIRED, Limits, Row, valid
 from understudy.contracts.workload import Workload, build
+from understudy.paths import ROOT
+from understudy.semantics.lowering import lower
+from understudy.semantics.text import text_of
 
 COUNT = int(os.environ.get("RANDOM_WORKLOADS", "2000"))
 # Texts that both sides print of a valid workload: the option of the C program, and Python's.
-PRINTED: dict[str, Callable[[Workload], str]] = {"--check": lambda workload: "ok"}
+PRINTED: dict[str, Callable[[Workload], str]] = {
+    "--check": lambda workload: "ok",
+    "--program": lambda workload: text_of(lower(workload)),
+}
 
 
 @pytest.mark.parametrize("kind", both.KINDS)
@@ -35,7 +41,9 @@ def test_both_sides_read_alike(kind: str) -> None:
 
 @pytest.mark.parametrize("option", PRINTED)
 def test_both_sides_print_alike(option: str) -> None:
-    rows = [valid(Random(f"printed {seed}")) for seed in range(200)]
+    rows = [valid(Random(f"printed {seed}")) for seed in range(COUNT)]
+    ours = [*(ROOT / "workloads").glob("*.json"), *(ROOT / "proxies/tests/samples").glob("*.json")]
+    rows += [json.loads(path.read_text(encoding="utf-8")) for path in sorted(ours)]
     texts = both.answers([json.dumps(row) for row in rows], option)
     assert texts == [PRINTED[option](build(row, "workload")) for row in rows]
 

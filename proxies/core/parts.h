@@ -29,6 +29,7 @@ struct und_slot {
     int64_t payload;       /* bytes of all ranks up to the prepared dump */
     int64_t before;        /* bytes in it of the streams that this one extends */
     bool exists;           /* these make the file */
+    bool opened;           /* since its content began */
     int64_t unsynced;      /* bytes of this rank since it was flushed last */
     const void *comms_for; /* of the first slot of a set: variables that the communicators fit */
     int64_t begin;         /* in turns: byte where this rank's next dataset begins */
@@ -80,6 +81,8 @@ struct und_series {
     struct und_metadata *metadata;      /* NULL: no operations without bytes */
     struct und_flood *flood;            /* of the layout flood, which has nothing of what follows */
     int dump;                           /* prepared */
+    bool makes_files;                   /* the prepared dump, rather than go on with those of one before it */
+    bool *made;                         /* which sets that several dumps use have been opened; NULL: there are none */
     int sets;                           /* of slots: more than one where several sets of files are open at a time */
     struct und_slot *all_slots, *slots; /* of all sets, and of the one of the prepared dump */
     struct und_series *base;            /* that writes the files which this one reads; NULL: it reads its own */
@@ -105,6 +108,9 @@ int64_t und_series_path_capacity(const struct und_series *series);
 void und_series_name_file(const struct und_series *series, int dump, int file, char *path);
 void und_series_name_part(const struct und_series *series, struct und_slot *slot);
 
+/* The files of the prepared dump are open: whoever uses this set later finds them. */
+void und_series_note_opening(struct und_series *series);
+
 /* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
 void und_series_make_directory(struct und_series *series);
 
@@ -114,18 +120,10 @@ static inline bool und_series_shares_files(const struct und_stream *stream)
     return und_stream_grows(stream) || und_stream_rewrites(stream) || und_stream_updates(stream);
 }
 
-/* Does the dump make its files, rather than go on with those of a dump before it? */
-static inline bool und_series_makes_files(const struct und_series *series, int dump)
+/* Does the prepared dump go on with files that an earlier one has made, keeping what they hold? */
+static inline bool und_series_continues(const struct und_series *series)
 {
-    const struct und_stream *stream = series->stream;
-    return (!und_stream_grows(stream) && !und_stream_rewrites(stream) && !und_stream_updates(stream)) ||
-           und_stream_content(stream, dump) < stream->own.names;
-}
-
-/* Does the dump go on with files that an earlier one has made, keeping what they hold? */
-static inline bool und_series_continues(const struct und_series *series, int dump)
-{
-    return !und_series_makes_files(series, dump) && !und_stream_rewrites(series->stream);
+    return !series->makes_files && !und_stream_rewrites(series->stream);
 }
 
 #endif

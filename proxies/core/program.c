@@ -652,7 +652,7 @@ static void describe_stream(struct und_stream *streams, struct keys *keys, int s
     stream->in_turn = here->turns;
     stream->spread = here->steady;
     stream->passes = here->passes;
-    stream->stays_open = !here->reopen;
+    stream->stays_open = !here->reopen && here->layout != FLOOD;
     if (here->extends >= 0)
         streams[here->extends].followed_by = s;
 }
@@ -792,7 +792,7 @@ static void put_contents(struct writer *writer, int begin, int end)
     int first = begin, last = end - 1;
     while (first < end && entries[first].variable_count == 0)
         ++first;
-    while (last > first && entries[last].variable_count == 0)
+    while (last >= begin && entries[last].variable_count == 0)
         --last;
     if (alone > 0)
         put_step(writer, begin, 0, alone, first == begin, first == begin);

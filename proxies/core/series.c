@@ -82,6 +82,8 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     series->pieces = allocate(pieces, sizeof *series->pieces, what);
     series->calls = allocate(pieces, sizeof *series->calls, what);
     series->identities = allocate(what->own.files + 1, sizeof *series->identities, what);
+    if (what->own.names > 0)
+        series->made = allocate(what->own.names, sizeof *series->made, what);
     if (und_stream_grows(what)) {
         series->lineages = allocate(pieces, sizeof *series->lineages, what);
         series->lineage_capacity = (int)pieces;
@@ -133,6 +135,7 @@ void und_series_free(struct und_series *series)
     free(series->directory);
     free(series->calls);
     free(series->identities);
+    free(series->made);
     free(series);
 }
 
@@ -346,12 +349,13 @@ static void begin_files(struct und_series *series, int dump)
         slot->payload = slot->before;
         slot->stored = slot->stands_for_it ? slot->before : 0;
         slot->unsynced = 0;
+        slot->opened = false;
         memset(&slot->identity, 0, sizeof slot->identity);
         und_series_name_file(series, dump, s, slot->path);
         und_series_name_part(series, slot);
         if (series->mode != UND_CREATE || !series->plan->method->has_files || slot->exists)
             continue;
-        if (!und_series_makes_files(series, dump))
+        if (!series->makes_files)
             continue;
         const struct und_store *store = series->plan->method->store;
         if (slot->stands_for_it)
@@ -518,8 +522,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     piece->order = und_order_key(&stream->order, series->dump, identity, series->as);
     piece->dataset.name = piece->name;
     piece->dataset.first_row = 0;
-    piece->dataset.exists =
-        und_stream_updates(stream) && series->mode == UND_CREATE && !und_series_makes_files(series, series->dump);
+    piece->dataset.exists = und_stream_updates(stream) && series->mode == UND_CREATE && !series->makes_files;
     piece->dataset.collective = und_plan_collective(variable, series->plan);
     const struct und_deal deal =
         und_layout_deal(variable, series->run->ranks, ranks_of_dataset(series, &own), series->as, &piece->block);
@@ -587,6 +590,18 @@ static void borrow_files(struct und_series *series)
     }
 }
 
+/* Of those that several dumps use. */
+static int set_of(const struct und_series *series)
+{
+    return und_stream_grows(series->stream) ? 0 : und_stream_set(series->stream, series->dump);
+}
+
+void und_series_note_opening(struct und_series *series)
+{
+    if (series->made)
+        series->made[set_of(series)] = true;
+}
+
 void und_series_prepare(struct und_series *series, int dump)
 {
     if (series->metadata)
@@ -598,6 +613,7 @@ void und_series_prepare(struct und_series *series, int dump)
     const struct und_dump *what = und_dump_of(series->stream, dump);
     int64_t identity = 0;
     series->dump = dump;
+    series->makes_files = !series->made || !series->made[set_of(series)];
     const bool goes_on = und_stream_first(series->stream, dump) < dump;
     if (series->sets > 1)
         series->slots = series->all_slots + (ptrdiff_t)und_stream_set(series->stream, dump) * series->stream->own.files;

@@ -42,7 +42,7 @@ static int create_file(const struct und_series *series, struct und_slot *slot)
 {
     int created = -1;
     struct und_error error;
-    if (slot->stands_for_it && !und_series_makes_files(series, series->dump)) {
+    if (slot->stands_for_it && !series->makes_files) {
         if (!(series->stream->replaces
                   ? und_storage_replace(slot->path, und_striped_request(series->run->striped), &created, &error)
                   : und_storage_truncate(slot->path, &created, &error)))
@@ -109,7 +109,7 @@ static _Noreturn void die_of_another(const struct und_series *series, const stru
 /* Files that are there: the rank that has created one looks whether it still is, and tells the others. */
 void und_series_check(struct und_series *series, bool opens)
 {
-    const bool made = !series->flood && !und_series_makes_files(series, series->dump);
+    const bool made = !series->flood && !series->makes_files;
     bool any = made;
     if (series->flood)
         und_flood_check_directories(series->flood);
@@ -153,10 +153,10 @@ void und_series_open(struct und_series *series)
             continue;
         }
         und_watch_enter("open", slot->path, true);
-        const bool goes_on = slot->exists || und_series_continues(series, series->dump);
+        const bool goes_on = slot->exists || und_series_continues(series);
         const bool writes = series->mode == UND_CREATE && series->plan->method->has_files;
         const bool creates = writes && !goes_on;
-        const bool by_method = creates && series->plan->creates && und_series_makes_files(series, series->dump);
+        const bool by_method = creates && series->plan->creates && series->makes_files;
         int created = creates && !by_method ? create_file(series, slot) : -1;
         const bool turns = series->stream->in_turn;
         const struct und_open how = {
@@ -198,9 +198,11 @@ void und_series_open(struct und_series *series)
             share_identity(series, slot);
         if (!adopts)
             check_file(series, slot, method->descriptor ? method->descriptor(slot->file) : -1);
+        slot->opened = true;
         if (created >= 0)
             UND_CHECK(close(created) == 0, "%s: cannot close %s", series->plan->method->name, slot->path);
     }
+    und_series_note_opening(series);
     und_watch_leave();
 }
 
@@ -271,7 +273,7 @@ void und_series_look(struct und_series *series, int64_t *files, int64_t *file_by
     for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
         struct und_slot *slot = &series->slots[s];
         int64_t stored = 0, all = 0;
-        if (slot->comm == MPI_COMM_NULL)
+        if (slot->comm == MPI_COMM_NULL || (series->mode == UND_CREATE && !slot->opened))
             continue;
         *files += slot->stands_for_it + slot->makes;
         if (series->mode == UND_READ)
@@ -313,7 +315,7 @@ void und_series_note_layouts(const struct und_series *series)
     }
     struct und_striped *striped = series->run->striped;
     /* Files that stay open are closed by another dump than the one that made them. */
-    if (!series->stream->stays_open && !und_series_makes_files(series, series->dump))
+    if (!series->stream->stays_open && !series->makes_files)
         return;
     for (int s = 0; s < series->stream->own.files && series->mode == UND_CREATE && series->plan->method->has_files;
          ++s) {

@@ -120,7 +120,7 @@ void und_series_write(struct und_series *series)
 void und_series_sync(struct und_series *series)
 {
     for (int s = 0; s < series->stream->own.files; ++s)
-        if (series->slots[s].comm != MPI_COMM_NULL) {
+        if (series->slots[s].file) {
             und_watch_enter("flush", series->slots[s].path, true);
             series->plan->method->sync(series->slots[s].file);
         }

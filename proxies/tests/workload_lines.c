@@ -1,6 +1,7 @@
 /* Answers for the workloads on standard input, one JSON text a line: for each one line, "ok" or the message of the
  * refusal. What else is to be answered is a row of `modes`, chosen by an option. No ranks are started. */
 #include "core/print.h"
+#include "core/program.h"
 #include "core/workload.h"
 
 #include <stdio.h>
@@ -18,7 +19,24 @@ static void print_ok(const struct und_workload *workload)
     und_print(stdout, "ok");
 }
 
-static const struct mode modes[] = {{"--check", print_ok}};
+/* As a string of JSON, on one line. */
+static void print_program(const struct und_workload *workload)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        abort();
+    und_program_print(workload->name, workload->ranks, workload->streams, workload->stream_count, out);
+    fclose(out);
+    json_t *string = json_stringn(text, bytes);
+    json_dumpf(string, stdout, JSON_ENCODE_ANY);
+    putchar('\n');
+    json_decref(string);
+    free(text);
+}
+
+static const struct mode modes[] = {{"--check", print_ok}, {"--program", print_program}};
 
 static const struct mode *find_mode(const char *option)
 {
@@ -43,7 +61,7 @@ int main(int argc, char **argv)
 {
     const struct mode *mode = find_mode(argc > 1 ? argv[1] : "--check");
     if (!mode || argc > 2) {
-        und_print(stderr, "usage: workload_lines [--check] < WORKLOADS");
+        und_print(stderr, "usage: workload_lines [--check | --program] < WORKLOADS");
         return 2;
     }
     char *line = NULL;

@@ -65,7 +65,7 @@ def _thread(stream: Stream, ranks: int, before: dict[str, Thread]) -> Thread:
         content=stream.content,
         set=files,
         steps=tuple(lowering.steps()),
-        closes=stream.stays_open,
+        closes=stream.stays_open and not stream.is_flood,
     )
 
 
