@@ -136,6 +136,20 @@ def test_internals_are_seen(text: str, use: str) -> None:
     assert any(told.startswith(use) for told in internals(ast.parse(text), set()))
 
 
+def test_an_import_does_one_thing() -> None:
+    """No module of the checks does more than define, but for one call of the seam."""
+    definitions = ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef
+    values = ast.Assign | ast.AnnAssign
+    done = [
+        f"{path.name}: {ast.unparse(node).partition('(')[0]}"
+        for path in sorted(SEAM.parent.glob("*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if not isinstance(node, definitions | values)
+        and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    assert done == ["checked.py: seam.attach"]
+
+
 def test_each_function_of_the_seam_says_how_to_do_without_it() -> None:
     """Those that it offers, but for the one that calls others."""
     tree = ast.parse(SEAM.read_text(encoding="utf-8"))
@@ -159,7 +173,7 @@ def test_each_function_of_the_seam_says_how_to_do_without_it() -> None:
 # -- the versions --------------------------------------------------------------------------------
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-PLAYED = ["-P", "method=posix", "-P", "stripe_count=default"]
+CASE = ["-P", "workload=sample", "-P", "method=posix", "-P", "stripe_count=default"]
 
 
 def requirement() -> str:
@@ -191,6 +205,20 @@ def unpacked(version: str) -> Path:
     return folder / version
 
 
+def replay(session: Session, action: str) -> subprocess.CompletedProcess[str]:
+    """ReFrame on one case of one check."""
+    reframe = Path(sys.executable).parent / "reframe"
+    options = ["-c", ROOT / "checks" / "replay.py", "--system=localhost:tmpfs", *CASE]
+    return subprocess.run(
+        [reframe, *options, "-S", "time_scale=0", action],
+        cwd=session.folder,
+        env=session.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_the_doctor_knows_the_versions() -> None:
     oldest, too_new = (".".join(map(str, numbers)) for numbers in doctor.REFRAME)
     assert requirement() == f"ReFrame-HPC>={oldest},<{too_new}"
@@ -202,15 +230,14 @@ def test_the_oldest_and_the_newest_reframe_list_and_run_a_check(tmp_path: Path) 
     for version in dict.fromkeys([lowest, resolved(requirement())]):
         folder = tmp_path / version
         folder.mkdir()
-        session = Session(folder, sample(ranks=4))
+        session = Session(folder, sample(ranks=1))
         session.environment["PATH"] = f"{Path(program()).parent}:{os.environ['PATH']}"
         session.environment["PYTHONPATH"] = str(unpacked(version))
-        arguments = ("--system=localhost:tmpfs", "-S", "time_scale=0", *PLAYED)
-        listed = session.run("-l", *arguments, check="Replay")
+        listed = replay(session, "-l")
         assert f"{version}\n" in listed.stdout and "1 cases move" in listed.stderr, listed
-        dry = session.run("--dry-run", *arguments, check="Replay")
+        dry = replay(session, "--dry-run")
         assert cases(dry.stdout) == (1, 0, 0), dry
-        ran = session.run("-r", *arguments, check="Replay")
+        ran = replay(session, "-r")
         assert cases(ran.stdout) == (1, 0, 0) and ran.returncode == 0, ran
         [record] = (folder / "out" / "records").rglob("*.json.gz")
         uuid = json.loads((folder / "report.json").read_text())["session_info"]["uuid"]
