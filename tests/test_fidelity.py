@@ -40,6 +40,7 @@ from understudy.model import scaling, simulation
 from understudy.paths import ROOT, where
 from understudy.readers import darshan
 from understudy.reframe import observer
+from understudy.semantics.calls import Calls, of_stream, opens_of, prepared_opens
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
@@ -127,7 +128,7 @@ ONE_RANK = Variable(
 def test_calls_follow_from_the_descriptor(
     made: Stream, count: int, collective: int, sizes: dict[str, int]
 ) -> None:
-    found = calls.of_stream(made, RANKS)
+    found = of_stream(made, RANKS)
     assert found.sizes is not None
     by_bin = {b: n for b, n in zip(calls.BINS, found.sizes, strict=True) if n}
     assert (found.count, found.collective, by_bin) == (count, collective, sizes)
@@ -142,7 +143,7 @@ def test_the_player_makes_as_many_calls(path: Path, method: str, tmp_path: Path)
     for described, played in zip(made.streams, result.repetitions[0].streams, strict=True):
         phases = [p for d in played.dumps for p in d.phases if p.phase == described.operation]
         as_played = replace(described, method=method)
-        wanted = calls.of_stream(as_played, made.ranks).count
+        wanted = of_stream(as_played, made.ranks).count
         assert sum(p.operations for p in phases) == wanted, described.name
 
 
@@ -156,7 +157,7 @@ def sample() -> Workload:
 def seen(made: Workload) -> Observation:
     return Observation(
         ranks=made.ranks,
-        streams=tuple(Seen(stream=s, calls=calls.of_stream(s, made.ranks)) for s in made.streams),
+        streams=tuple(Seen(stream=s, calls=of_stream(s, made.ranks)) for s in made.streams),
         interfaces=interfaces.of_streams(made.streams, made.ranks),
     )
 
@@ -179,7 +180,7 @@ def test_a_call_without_a_size_may_be_of_any() -> None:
 
     def error(original: tuple[int, ...], replica: tuple[int, ...]) -> float | None:
         a, b = (
-            replace(s, calls=calls.Calls(count=4, sizes=sizes + (0,) * 8))
+            replace(s, calls=Calls(count=4, sizes=sizes + (0,) * 8))
             for s, sizes in zip(seen(sample()).streams[:1] * 2, (original, replica), strict=True)
         )
         both = (replace(seen(sample()), streams=(one,)) for one in (a, b))
@@ -279,8 +280,8 @@ def test_reads_of_changing_bytes_are_made_anew_before() -> None:
         reopen=False,
         dumps=(dump, dump, large, large, dump),
     )
-    each = calls.opens_of(replace(reads, dumps=(dump,)), RANKS)
-    assert calls.prepared_opens(reads, RANKS) == (3 * each, 0)
+    each = opens_of(replace(reads, dumps=(dump,)), RANKS)
+    assert prepared_opens(reads, RANKS) == (3 * each, 0)
 
 
 def test_times_are_scaled() -> None:

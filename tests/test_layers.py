@@ -11,10 +11,10 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload
 from understudy.darshanlog import open_log
 from understudy.inference import interfaces
-from understudy.inference.calls import Calls
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.observation import observe
 from understudy.paths import where
+from understudy.semantics.calls import Calls
 
 MIB = 1 << 20
 

@@ -19,10 +19,8 @@ from tests.support.random_workloads import Limits, valid
 from understudy.cli import main
 from understudy.contracts import workload
 from understudy.contracts.workload import Workload
-from understudy.darshanlog import layouts
 from understudy.errors import UnderstudyError
 from understudy.paths import where
-from understudy.semantics import counters
 from understudy.semantics.lowering import lower
 from understudy.semantics.predicted import Predicted, predict
 
@@ -201,10 +199,6 @@ def test_the_player_moves_and_calls_what_is_predicted(name: str, tmp_path: Path)
         ]
         made = [p.operations for d in stream.dumps for p in d.phases if p.phase == "write"]
         assert (sum(moved), sum(calls)) == (stream.bytes, sum(made))
-
-
-def test_the_bins_of_sizes_are_those_of_logs() -> None:
-    assert counters.BINS == layouts.BINS and counters.BIN_BYTES == layouts.BIN_BYTES
 
 
 def test_what_a_library_decides_is_not_known() -> None:

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tests.support.needs import needs
 from understudy import darshanlog
 from understudy.cli import main
-from understudy.darshanlog import layouts
 from understudy.darshanlog.synthetic import INTERFACES, RELEASES, TRAPS, Synthetic, write
 from understudy.readers import darshan
+from understudy.semantics import counters
 
 
 def made(folder: Path, **options: object) -> Path:
@@ -133,4 +133,4 @@ def test_impossible_jobs(tmp_path: Path, options: list[str], expected: str) -> N
 
 
 def test_bins_fit_their_ends() -> None:
-    assert len(layouts.BINS) == len(layouts.BIN_BYTES) + 1
+    assert len(counters.BINS) == len(counters.BIN_BYTES) + 1

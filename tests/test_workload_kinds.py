@@ -12,9 +12,9 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Repeat, Stream, Workload, load, parse, provenance_of
 from understudy.errors import UnderstudyError
 from understudy.export import expected
-from understudy.inference.calls import of_stream, opens_of, prepared_opens
 from understudy.model.scaling import scale
 from understudy.paths import ROOT, where
+from understudy.semantics.calls import of_stream, opens_of, prepared_opens
 from understudy.semantics.rules import check
 
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "workload-1").glob("*.json"))

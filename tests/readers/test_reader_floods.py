@@ -7,8 +7,8 @@ import pytest
 from tests.readers.synthetic import Run, flood_log, only, rank_bytes, sizes
 from tests.readers.test_reader_memory import peak_mib
 from understudy.contracts.workload import load, parse, provenance_of
-from understudy.inference.calls import of_stream
 from understudy.readers import darshan
+from understudy.semantics.calls import of_stream
 
 
 def test_epochs_of_a_loader(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run, only, sizes
 from understudy.contracts.workload import Workload, parse, provenance_of
-from understudy.inference.calls import of_stream
+from understudy.semantics.calls import of_stream
 
 MIB = 1 << 20
 MINUTES, DAY_S = 60.0, 86_400.0

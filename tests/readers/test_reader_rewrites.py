@@ -9,10 +9,10 @@ import pytest
 from tests.readers.logs import TRACES
 from tests.readers.synthetic import Run, only, sizes
 from understudy.contracts.workload import Stream, Workload, parse, provenance_of
-from understudy.inference.calls import of_stream
 from understudy.inference.passes import Segments, grows
 from understudy.inference.rewrites import passes_of
 from understudy.readers import darshan
+from understudy.semantics.calls import of_stream
 
 MIB = 1 << 20
 

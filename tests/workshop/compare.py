@@ -10,8 +10,8 @@ from tests.workshop.cases import Case
 from tests.workshop.truth import Truth, load
 from understudy.contracts.workload import Stream, Workload
 from understudy.errors import UnderstudyError
-from understudy.inference.calls import of_stream, opens_of
 from understudy.readers.darshan import read
+from understudy.semantics.calls import of_stream, opens_of
 
 LIMIT = 0.01
 # What a note on a stream says where a log cannot tell, and the quantities that it is about.

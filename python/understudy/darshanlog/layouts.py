@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from understudy.semantics.counters import BINS
+
 MAGIC = 6567223
 """Eight signed bytes after the version string; tells the byte order."""
 
@@ -137,12 +139,6 @@ UPGRADE_ZERO = frozenset({"file_rec_id", "POSIX_RENAMED_FROM"})
 def _prefixed(prefix: str, names: str | Iterable[str]) -> list[str]:
     return [prefix + name for name in (names.split() if isinstance(names, str) else names)]
 
-
-BINS = tuple(_words("0_100 100_1K 1K_10K 10K_100K 100K_1M 1M_4M 4M_10M 10M_100M 100M_1G 1G_PLUS"))
-"""Darshan's bins of access sizes."""
-
-BIN_BYTES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
-"""Their upper ends; the last bin has none."""
 
 _HISTOGRAM = [f"SIZE_{way}_{size}" for way in ("READ", "WRITE") for size in BINS]
 _HISTOGRAM_AGG = [f"SIZE_{way}_AGG_{size}" for way in ("READ", "WRITE") for size in BINS]

@@ -19,6 +19,7 @@ from understudy import __version__
 from understudy.darshanlog import layouts
 from understudy.darshanlog.records import Block
 from understudy.darshanlog.writer import BATCH_RECORDS, Ids, Texts, file_dtype, write_log
+from understudy.semantics.counters import BIN_BYTES, BINS
 
 LAYOUTS = ("process", "shared")
 INTERFACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -234,8 +235,8 @@ class Synthetic:
             counted = counted.astype(np.int32).astype(np.int64)
         transfer = moved if "overflow" in self.traps else self.transfer_bytes
         calls = np.where(some, 1, 0) if "overflow" in self.traps else calls
-        size = int(np.searchsorted(layouts.BIN_BYTES, int(np.max(transfer))))
-        kind = f"SIZE_{verb}_{'AGG_' if module == 'MPI-IO' else ''}{layouts.BINS[size]}"
+        size = int(np.searchsorted(BIN_BYTES, int(np.max(transfer))))
+        kind = f"SIZE_{verb}_{'AGG_' if module == 'MPI-IO' else ''}{BINS[size]}"
         found: dict[str, Any] = {
             "OPENS": ranks,
             f"{verb}S": calls * ranks,

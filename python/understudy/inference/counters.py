@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.inference.calls import BINS, HISTOGRAM
+from understudy.inference.calls import HISTOGRAM
 from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, SHARED, Rows
 from understudy.inference.transfers import MAX_TRANSFER, of_average, of_streams, sizes_of
+from understudy.semantics.counters import BINS
 
 MAX_COUNT = (1 << 31) - 1  # calls of one record
 MAX_SPREAD = 1 << 17  # rows of ranks that shared records of a log become at most

@@ -18,10 +18,11 @@ from understudy.contracts.workload import (
     equal_ranks,
     runs_at_most,
 )
-from understudy.inference.calls import BIN_BYTES, MODULES
+from understudy.inference.calls import MODULES
 from understudy.inference.floods import Flood, order_of
 from understudy.inference.operations import KINDS
 from understudy.inference.transfers import CLOSE, MAX_TRANSFER
+from understudy.semantics.counters import BIN_BYTES
 
 MAX_RUNS = 128  # of a variable
 MIXED = "the times of its dumps are a guess"

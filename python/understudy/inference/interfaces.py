@@ -17,17 +17,12 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Dump, Stream
 from understudy.darshanlog import Log
-from understudy.inference.calls import (
-    BINS,
-    Calls,
-    counters_of,
-    flushes_of,
-    of_stream,
-    opens_of,
-)
+from understudy.inference.calls import counters_of
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
 from understudy.inference.table import IdSet, over_rows
+from understudy.semantics.calls import Calls, flushes_of, of_stream, opens_of
+from understudy.semantics.counters import BINS
 
 Ids = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import Order, Stream
-from understudy.inference.calls import flushes_of
 from understudy.inference.drafts import Draft
 from understudy.inference.passes import Segments
 from understudy.inference.series import Cell
+from understudy.semantics.calls import flushes_of
 
 JUMPING = 0.5  # share of the calls from which on the order is not consecutive
 MIXED = (0.2, 0.8)  # share of the calls that go forward if the order is random

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.names import NAMELESS
 from understudy.inference.table import ALL_RANKS, METHODS, Rows
+from understudy.semantics.counters import BIN_BYTES, BINS
 
 FEW = 1 / 3  # share of the files of a kind above which that they last into others is their way
 MARGIN_S = 1e-3  # that a write may last into the next file's time

@@ -10,7 +10,6 @@ from itertools import count
 
 from understudy.contracts.workload import Dump, Operation, Provenance, Stream
 from understudy.inference import flood_streams, orders, pace, small_inputs, turns
-from understudy.inference.calls import BY_RUNS
 from understudy.inference.drafts import Draft, gather, merge, two_interfaces, wrote
 from understudy.inference.dumps import AVERAGED, Defaults, Dumps
 from understudy.inference.floods import Flood
@@ -21,6 +20,7 @@ from understudy.inference.rewrites import in_turn, unravel
 from understudy.inference.role_of_stream import Roles
 from understudy.inference.series import Series
 from understudy.inference.table import BURST
+from understudy.semantics.calls import BY_RUNS
 from understudy.semantics.rules import can_extend, can_read
 
 UNSEEN = (

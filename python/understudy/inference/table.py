@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.inference.calls import BINS
 from understudy.inference.names import MAX_FIELDS
+from understudy.semantics.counters import BINS
 
 ALL_RANKS = -1
 BURST = 0.01  # fraction of the run: where pauses tell nothing, longer ones divide

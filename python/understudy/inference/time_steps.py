@@ -16,7 +16,6 @@ import numpy.typing as npt
 from understudy.contracts.workload import Order
 from understudy.inference import in_turn, orders, pace, pauses
 from understudy.inference.accesses import Hint
-from understudy.inference.calls import BIN_BYTES, BINS
 from understudy.inference.division import (
     RULE_STEPS,
     Bytes,
@@ -53,6 +52,7 @@ from understudy.inference.passes import (
 from understudy.inference.rewrites import counted, is_again, opened_each
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
+from understudy.semantics.counters import BIN_BYTES, BINS
 from understudy.semantics.types import MAX_DUMPS
 
 MAX_STEPS = 10_000  # irregular ones

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from understudy.contracts.workload import Stream
-from understudy.inference.calls import Calls
 from understudy.judge.layers import Layer, compare_layers, lacking
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.measures import Measure, counted, relative, sizes
 from understudy.judge.observation import Observation, Seen
 from understudy.semantics import words
+from understudy.semantics.calls import Calls
 
 START_S = 0.25  # a dump that is off by less is on time: processes start and stop by as much apart
 UNPAUSED = "it was played without pauses (time scale 0)"

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.inference.calls import BINS, Calls
+from understudy.semantics.calls import Calls
+from understudy.semantics.counters import BINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,10 +24,10 @@ from understudy.darshanlog.names import NameBlock
 from understudy.darshanlog.records import Block
 from understudy.errors import UnderstudyError
 from understudy.inference import calls, interfaces
-from understudy.inference.calls import Calls, prepared_opens
 from understudy.inference.interfaces import OF_METHOD, Interfaces, of_streams
 from understudy.inference.names import Templates
 from understudy.readers import darshan
+from understudy.semantics.calls import Calls, of_stream, prepared_opens, total
 
 Ids = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ def as_described(described: Workload) -> Observation:
     return Observation(
         ranks=described.ranks,
         streams=tuple(
-            Seen(stream=s, calls=calls.of_stream(s, described.ranks)) for s in described.streams
+            Seen(stream=s, calls=of_stream(s, described.ranks)) for s in described.streams
         ),
         interfaces=of_streams(described.streams, described.ranks),
         workload=described,
@@ -120,7 +120,7 @@ def _observe_application(log: Log, partial: bool) -> Observation:
         seen.append(
             Seen(
                 stream=stream,
-                calls=calls.total(parts) if parts and named else None,
+                calls=total(parts) if parts and named else None,
                 guessed=len(seen) in guessed,
             )
         )
@@ -279,7 +279,7 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
         seen.append(
             Seen(
                 stream=_whole(stream) if written and _is_one_file(written) else stream,
-                calls=calls.total(found) if found else None,
+                calls=total(found) if found else None,
                 stands_for=written.name if written else "",
             )
         )

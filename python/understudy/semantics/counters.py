@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 Counters = dict[str, int | None]
 
+# Bins of access sizes, and their upper ends; the last bin has none.
 BINS = (
     "0_100",
     "100_1K",
