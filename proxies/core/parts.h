@@ -108,7 +108,7 @@ int64_t und_series_path_capacity(const struct und_series *series);
 void und_series_name_file(const struct und_series *series, int dump, int file, char *path);
 void und_series_name_part(const struct und_series *series, struct und_slot *slot);
 
-/* The files of the prepared dump are open: whoever uses this set later finds them. */
+/* The files of the prepared dump are open: later dumps with this set find them. */
 void und_series_note_opening(struct und_series *series);
 
 /* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
