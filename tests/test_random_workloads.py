@@ -158,6 +158,34 @@ ONCE = {
         ),
         "streams[1].dumps[0].variables[0].at: ",
     ),
+    "a place that the repetition before has given away": (
+        _text(
+            _stream(
+                "s",
+                [
+                    _dump(0, _variable("a", 100)),
+                    _dump(1, _variable("b", 100, at="a"), _variable("a", 7), continues=True)
+                    | {"repeat": {"count": 2, "period_s": 1}},
+                ],
+            )
+        ),
+        "streams[0].dumps[1].variables[0].at: ",
+    ),
+    "a place that the dump before has given away": (
+        _text(
+            _stream(
+                "s",
+                [
+                    _dump(0, _variable("a", 100)),
+                    *(
+                        _dump(n, _variable("b", 100, at="a"), _variable("a", 7), continues=True)
+                        for n in (1, 2)
+                    ),
+                ],
+            )
+        ),
+        "streams[0].dumps[2].variables[0].at: ",
+    ),
     "many operations": (_text(_stream("s", [_dump(0, operations=[STAT] * 4097)])), "ok"),
     "a string with U+0000": (_text(_stream("s", [_dump(0, A)]), description="\0"), ""),
     "seconds that are an integer of more than 64 bits": (

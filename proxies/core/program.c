@@ -236,14 +236,22 @@ static int first_of(const struct keys *keys, int entry)
     return entry;
 }
 
-/* Each variable with a place of another has one like it: in `base` up to its entry `of`, or where that is the
- * stream itself up to the variable. */
-static bool check_places(struct und_strict *at, const struct und_dump *dump, const struct keys *base, int of, bool own,
-                         bool *any)
+/* The variable that the files have under a name: of one content, or where they are appended to of all that was
+ * written before. `v`: of entry `of` those before it count, and with `again` those of its repetition before. */
+static const struct und_variable *place_of(const struct keys *base, int of, int v, bool again, const char *name)
 {
     const struct und_stream *stream = base->stream;
-    /* Of one content; appended files have all that was written before. */
-    const int first = base->files == APPEND ? 0 : first_of(base, of);
+    const struct und_variable *place = find_place(stream, of, of, v, name);
+    return place ? place
+                 : find_place(stream, base->files == APPEND ? 0 : first_of(base, of), of,
+                              again ? stream->entries[of].variable_count : v, name);
+}
+
+/* Each variable with a place of another has one like it: in `base` up to its entry `of`, in itself before it. */
+static bool check_places(struct und_strict *at, const struct und_dump *dump, const struct keys *base, int of, bool own,
+                         bool again, bool *any)
+{
+    const struct und_stream *stream = base->stream;
     const size_t mark = und_strict_key(at, "variables");
     for (int v = 0; v < dump->variable_count; ++v) {
         const struct und_variable *variable = &dump->variables[v];
@@ -251,7 +259,7 @@ static bool check_places(struct und_strict *at, const struct und_dump *dump, con
             continue;
         *any = true;
         const int before = own ? v : stream->entries[of].variable_count;
-        const struct und_variable *place = find_place(stream, first, of, before, variable->place);
+        const struct und_variable *place = place_of(base, of, before, again, variable->place);
         const size_t here = und_strict_element(at, (size_t)v);
         und_strict_key(at, "at");
         if (!place)
@@ -275,9 +283,10 @@ static bool check_own_places(struct und_strict *at, const struct keys *keys, str
     const size_t mark = und_strict_key(at, "dumps");
     for (int e = 0; e < stream->entry_count; ++e) {
         const size_t here = und_strict_element(at, (size_t)e);
-        /* What repeats the dump before finds what that one has. */
-        if (!(keys->continues[e] && stream->entries[e].repeats) &&
-            !check_places(at, &stream->entries[e], keys, e, true, &stream->notes_places))
+        const struct und_dump *dump = &stream->entries[e];
+        const bool again = dump->count > 1 && (keys->continues[e] || keys->files == APPEND);
+        if (!check_places(at, dump, keys, e, true, false, &stream->notes_places) ||
+            (again && !check_places(at, dump, keys, e, true, true, &stream->notes_places)))
             return false;
         und_strict_up(at, here);
     }
@@ -307,7 +316,7 @@ static bool check_reading(struct und_strict *at, const struct und_stream *stream
             const double time_s = dump->time_s + (double)k * dump->period_s;
             while (of + 1 < source->entry_count && source->entries[of + 1].time_s <= time_s)
                 ++of;
-            if (of > checked && (!check_places(at, dump, base, of, false, &source->notes_places) ||
+            if (of > checked && (!check_places(at, dump, base, of, false, false, &source->notes_places) ||
                                  !und_contents_check(at, contents, dump, time_s)))
                 return false;
             checked = of;
@@ -783,8 +792,7 @@ static void put_step(struct writer *writer, int e, int from, int count, bool ope
     step->instruction_count = (int)(writer->next - begin);
 }
 
-/* The contents that begin with entry `begin`; the last one goes on in the entries up to `end`. Its files are open
- * from its first to its last dump with data. */
+/* The contents that begin with entry `begin`, of which the last goes on up to `end`: open while dumps have data. */
 static void put_contents(struct writer *writer, int begin, int end)
 {
     const struct und_dump *entries = writer->stream->entries;

@@ -309,7 +309,7 @@ def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
     entries = base.dumps if base is not stream else ()
     at = written = 0  # the entry that is written next, and how many of its dumps are
     for j, dump in enumerate(stream.dumps):
-        for time_s in _moments(dump, entries):
+        for time_s in _moments(dump, entries, again=base is stream and files.goes_on(dump)):
             while at < len(entries):
                 started = entries[at].started(time_s)
                 files.write(entries[at], started - written)
@@ -323,10 +323,12 @@ def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
                 return
 
 
-def _moments(dump: Dump, entries: Iterable[Dump]) -> Iterator[float]:
-    """When the first dump of an entry starts, and those that find more entries of another stream
-    begun than the one before."""
+def _moments(dump: Dump, entries: Iterable[Dump], again: bool) -> Iterator[float]:
+    """When the first dump of an entry starts, those that find more entries of another stream begun
+    than the one before, and with `again` the second."""
     yield dump.time_s
+    if again and dump.count > 1:
+        yield dump.start_s(1)
     for entry in entries:
         if dump.time_s < entry.time_s <= dump.last_s:
             yield dump.start_s(bisect_left(range(dump.count), entry.time_s, key=dump.start_s))
@@ -373,9 +375,13 @@ class Contents:
         self._bytes: dict[int, int] = {}  # of a file, in the dumps with these contents
         self._sizes: dict[int, int] = {}
 
+    def goes_on(self, dump: Dump) -> bool:
+        """Whether a dump is added to what the files hold."""
+        return dump.continues or self._grows
+
     def begin(self, dump: Dump) -> None:
         """A dump is written."""
-        if not dump.continues and not self._grows:
+        if not self.goes_on(dump):
             self.places, self._bytes = {}, {}
             if not self._keeps:
                 self._sizes = {}
