@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from tests.readers.synthetic import Run
 from tests.support import player
+from tests.support.folds import calls_of, opens_of, prepared_opens
 from tests.support.needs import need
 from understudy.cli import main
 from understudy.contracts import strict, workload
@@ -40,7 +41,7 @@ from understudy.model import scaling, simulation
 from understudy.paths import ROOT, where
 from understudy.readers import darshan
 from understudy.reframe import observer
-from understudy.semantics.calls import Calls, of_stream, opens_of, prepared_opens
+from understudy.semantics.calls import Calls
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
@@ -128,7 +129,7 @@ ONE_RANK = Variable(
 def test_calls_follow_from_the_descriptor(
     made: Stream, count: int, collective: int, sizes: dict[str, int]
 ) -> None:
-    found = of_stream(made, RANKS)
+    found = calls_of(made, RANKS)
     assert found.sizes is not None
     by_bin = {b: n for b, n in zip(calls.BINS, found.sizes, strict=True) if n}
     assert (found.count, found.collective, by_bin) == (count, collective, sizes)
@@ -143,7 +144,7 @@ def test_the_player_makes_as_many_calls(path: Path, method: str, tmp_path: Path)
     for described, played in zip(made.streams, result.repetitions[0].streams, strict=True):
         phases = [p for d in played.dumps for p in d.phases if p.phase == described.operation]
         as_played = replace(described, method=method)
-        wanted = of_stream(as_played, made.ranks).count
+        wanted = calls_of(as_played, made.ranks).count
         assert sum(p.operations for p in phases) == wanted, described.name
 
 
@@ -157,7 +158,7 @@ def sample() -> Workload:
 def seen(made: Workload) -> Observation:
     return Observation(
         ranks=made.ranks,
-        streams=tuple(Seen(stream=s, calls=of_stream(s, made.ranks)) for s in made.streams),
+        streams=tuple(Seen(stream=s, calls=calls_of(s, made.ranks)) for s in made.streams),
         interfaces=interfaces.of_streams(made.streams, made.ranks),
     )
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +21,15 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.paths import where
+from understudy.semantics.calls import calls_of
+from understudy.semantics.counters import Counters
 from understudy.semantics.lowering import lower
+from understudy.semantics.needs import borrows
+from understudy.semantics.opens import opens_of, prepared_opens
 from understudy.semantics.predicted import Predicted, predict
+from understudy.semantics.program import Move, Operate, Thread, flat, instructions
+from understudy.semantics.sizes import bytes_of
+from understudy.semantics.syncs import syncs_of
 
 Row = dict[str, Any]
 RANDOM = Limits(ranks=4, streams=3, entries=4, variables=3, bytes=2048, files=2, long_repeat=10)
@@ -146,6 +153,53 @@ def test_darshan_counts_what_is_predicted_of_random_workloads(batch: int, tmp_pa
             assert "understudy: " in str(error), error  # a reason why it cannot be played
     assert wrong == []
     assert played >= BATCH // 2
+
+
+def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
+    """Of MPI-IO, which divides no call; what reads through opens of another stream left out."""
+    compared = 0
+    for row in random_rows(0, 400):
+        for stream in row["streams"]:
+            stream["method"] = "mpiio"
+        program = lower(workload.build(row, "row"))
+        threads = {t.name: t for t in program.threads}
+        for each in predict(program):
+            some = [threads[name] for name in each.streams]
+            if any(map(borrows, some)):
+                continue
+            calls = [calls_of(t, program.ranks) for t in some]
+            opens = sum(opens_of(t, program.ranks) - creates(t) for t in some)
+            assert opens == summed(each.calls, "INDEP_OPENS", "COLL_OPENS")
+            prepared = sum(prepared_opens(t, program.ranks)[0] for t in some)
+            assert prepared == summed(each.own, "INDEP_OPENS", "COLL_OPENS")
+            together = summed(each.calls, "COLL_READS", "COLL_WRITES")
+            assert sum(c.collective for c in calls) == together
+            alone = summed(each.calls, "INDEP_READS", "INDEP_WRITES")
+            assert sum(c.count for c in calls) == together + alone
+            moved = sum(bytes_of(t) for t in some)
+            assert moved == summed(each.calls, "BYTES_READ", "BYTES_WRITTEN")
+            if not any(
+                i.flush_bytes for t in some for i in instructions(t) if isinstance(i, Move)
+            ):
+                synced = sum(syncs_of(t, program.ranks) for t in some)
+                assert synced == summed(each.calls, "SYNCS")
+            compared += 1
+    assert compared > 300
+
+
+def creates(thread: Thread) -> int:
+    """Files that its operations make, by POSIX."""
+    return sum(
+        step.count * i.count
+        for step in thread.steps
+        for i in flat(step.body)
+        if isinstance(i, Operate) and i.kind == "create"
+    )
+
+
+def summed(some: Mapping[str, Counters], *names: str) -> int:
+    """Counters of MPI-IO together."""
+    return sum(some.get("MPI-IO", {}).get(f"MPIIO_{name}") or 0 for name in names)
 
 
 def test_repeated_dumps_count_as_if_they_were_listed() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.folds import calls_of
 from understudy.contracts.workload import Workload
 from understudy.darshanlog.writer import write_log
 from understudy.inference.table import ACCESS
@@ -21,7 +22,7 @@ from understudy.inference.transfers import (
     sizes_of,
 )
 from understudy.readers import darshan
-from understudy.semantics.calls import bin_of, of_stream
+from understudy.semantics.calls import bin_of
 from understudy.semantics.counters import BIN_BYTES, BINS
 
 
@@ -374,7 +375,7 @@ def test_a_log_with_a_record_per_rank_gives_each_its_calls(
 ) -> None:
     made = own_files(tmp_path / "a.darshan", 12, sizes)
     [stream] = made.streams
-    found = of_stream(stream, 12)
+    found = calls_of(stream, 12)
     wanted = [n for rank in range(12) for n in sizes[rank % len(sizes)]]
     assert found.count == len(wanted)
     assert stream.bytes == sum(wanted)
@@ -391,4 +392,4 @@ def test_many_ranks_stay_a_small_file(tmp_path: Path) -> None:
     [stream] = made.streams
     wanted = [n for rank in range(65_536) for n in sizes[rank % 3]]
     assert stream.bytes == sum(wanted)
-    assert of_stream(stream, 65_536).count == pytest.approx(len(wanted), rel=0.1)
+    assert calls_of(stream, 65_536).count == pytest.approx(len(wanted), rel=0.1)

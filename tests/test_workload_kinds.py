@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.support.folds import calls_of, opens_of, prepared_opens
 from understudy.cli import main
 from understudy.contracts import workload
 from understudy.contracts.workload import Repeat, Stream, Workload, load, parse, provenance_of
@@ -14,7 +15,6 @@ from understudy.errors import UnderstudyError
 from understudy.export import expected
 from understudy.model.scaling import scale
 from understudy.paths import ROOT, where
-from understudy.semantics.calls import of_stream, opens_of, prepared_opens
 from understudy.semantics.rules import check
 
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "workload-1").glob("*.json"))
@@ -290,7 +290,7 @@ def test_what_is_read_and_written_in_turn_is_opened_and_stored_once() -> None:
     assert (base.bytes, base.stored_bytes, reader.stored_bytes) == (4 * 960, 2 * 960, 0)
     assert base.open_at([0.5, 1.5]) == [True, False]
     assert (opens_of(base, 4), opens_of(reader, 4, base)) == (8, 4)
-    assert prepared_opens(reader, 4) == (0, 0)
+    assert prepared_opens(reader, 4, base) == (0, 0)
     scaled = scale(made(BASE, stream(name="more", **READER)), 8, "weak")
     assert parse(scaled.to_text(), "scaled").streams[1].reads == "base"
 
@@ -349,14 +349,14 @@ def test_a_repeated_dump_counts_as_often() -> None:
     made = only(dumps=[dump(**EACH), dump(time_s=7)])
     assert (made.dump_count, made.bytes, made.last_s) == (6, 6 * 960, 7)
     assert [e.time_s for e in made.expanded()] == [0, 0.5, 1, 1.5, 2, 7]
-    assert of_stream(made, 4).count == 6 * of_stream(only(), 4).count
+    assert calls_of(made, 4).count == 6 * calls_of(only(), 4).count
 
 
 def test_passes_move_bytes_and_do_not_store_them() -> None:
     made = only(operation="read", passes=3)
     assert (made.bytes, made.stored_bytes) == (3 * 960, 960)
     assert [e.bytes for e in made.expanded()] == [3 * 960]
-    assert of_stream(made, 4).count == 3 * of_stream(only(operation="read"), 4).count
+    assert calls_of(made, 4).count == 3 * calls_of(only(operation="read"), 4).count
 
 
 def test_what_is_rewritten_is_stored_once() -> None:
@@ -382,8 +382,8 @@ def test_cyclic_rows_are_dealt_in_turn(rows: int, block: int) -> None:
 
 def test_calls_never_cross_a_block_or_a_file() -> None:
     rows = VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}  # 24 B a row, 4 a call
-    assert of_stream(only(dumps=[dump(variables=[rows])]), 4).count == 14
-    assert of_stream(only(layout="flood"), 4).count == 40
+    assert calls_of(only(dumps=[dump(variables=[rows])]), 4).count == 14
+    assert calls_of(only(layout="flood"), 4).count == 40
 
 
 @pytest.mark.parametrize("rule", ["strong", "weak"])

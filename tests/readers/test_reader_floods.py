@@ -6,9 +6,9 @@ import pytest
 
 from tests.readers.synthetic import Run, flood_log, only, rank_bytes, sizes
 from tests.readers.test_reader_memory import peak_mib
+from tests.support.folds import calls_of
 from understudy.contracts.workload import load, parse, provenance_of
 from understudy.readers import darshan
-from understudy.semantics.calls import of_stream
 
 
 def test_epochs_of_a_loader(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_reads_that_find_the_end_are_played(tmp_path: Path) -> None:
     """As a language reads a whole file: a call for its size, and one that is empty."""
     log = flood_log(tmp_path / "x", 4, 4000, epochs=2, READS=2, SIZE_READ_0_100=1)
     workload = darshan.read(log)
-    found = of_stream(stream := only(workload), 4)
+    found = calls_of(stream := only(workload), 4)
     assert (found.count, found.sizes[0], stream.bytes) == (16_000, 8000, 8000 * 150_000)
     assert "8000 reads of no bytes, at the ends of files, are played" in (
         " ".join(workload.source.notes)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.readers.synthetic import Run, only, sizes
+from tests.support.folds import calls_of
 from understudy.contracts.workload import Workload, parse, provenance_of
-from understudy.semantics.calls import of_stream
 
 MIB = 1 << 20
 MINUTES, DAY_S = 60.0, 86_400.0
@@ -246,7 +246,7 @@ def test_ranks_that_go_on_behind_the_others_begin_a_time_step(trace: bool, tmp_p
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("append", [8 * step] * 60)
     assert "60 is a guess from POSIX_WRITES - POSIX_CONSEC_WRITES" in notes(workload)
-    assert of_stream(stream, 4).count == 480
+    assert calls_of(stream, 4).count == 480
 
 
 def test_small_calls_at_equal_distances_are_one_steady_dump(tmp_path: Path) -> None:

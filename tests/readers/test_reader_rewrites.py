@@ -8,11 +8,11 @@ import pytest
 
 from tests.readers.logs import TRACES
 from tests.readers.synthetic import Run, only, sizes
+from tests.support.folds import calls_of
 from understudy.contracts.workload import Stream, Workload, parse, provenance_of
 from understudy.inference.passes import Segments, grows
 from understudy.inference.rewrites import passes_of
 from understudy.readers import darshan
-from understudy.semantics.calls import of_stream
 
 MIB = 1 << 20
 
@@ -394,7 +394,7 @@ def test_ranks_that_each_read_a_whole_file_make_no_passes_over_it(
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("new", [8000])
-    assert of_stream(stream, 4).sizes[:2] == (4, 8)
+    assert calls_of(stream, 4).sizes[:2] == (4, 8)
     told = "the same bytes of a file, as the trace shows" if way == "trace" else "which the log"
     assert told in notes(workload)
 

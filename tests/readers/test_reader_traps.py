@@ -7,12 +7,12 @@ import pytest
 
 from tests.readers.logs import PARTIAL, TRACES
 from tests.readers.synthetic import Run, access, only, rank_bytes, sizes
+from tests.support.folds import calls_of
 from tests.support.logs import recompress
 from understudy.contracts.workload import Workload, parse, provenance_of
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.readers import darshan
-from understudy.semantics.calls import of_stream
 
 MIB = 1 << 20
 
@@ -290,7 +290,7 @@ def test_trap_a_header_through_another_interface(tmp_path: Path) -> None:
         only(workload, method=m, files="new", role="checkpoint") for m in ("stdio", "mpiio")
     )
     assert (sizes(header), sizes(data)) == ([921] * 3, [4 * MIB] * 3)
-    assert [of_stream(s, 4).count for s in (header, data)] == [3 * 159, 3 * 4]
+    assert [calls_of(s, 4).count for s in (header, data)] == [3 * 159, 3 * 4]
     assert [d.overhead_bytes for d in data.dumps] == [0] * 3
     assert (header.extends, data.extends) == (None, header.name)
     assert "each interface is a stream of its own: 3 files." in notes(workload)

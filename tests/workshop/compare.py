@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.folds import calls_of, opens_of
 from tests.workshop.cases import Case
 from tests.workshop.truth import Truth, load
 from understudy.contracts.workload import Stream, Workload
 from understudy.errors import UnderstudyError
 from understudy.readers.darshan import read
-from understudy.semantics.calls import of_stream, opens_of
 
 LIMIT = 0.01
 # What a note on a stream says where a log cannot tell, and the quantities that it is about.
@@ -157,7 +157,7 @@ def _of_stream(
             noted=note("order"),
         )
     if not library and all(s.method == "posix" for s in mine):
-        count = sum(of_stream(s, made.ranks).count for s in mine)
+        count = sum(calls_of(s, made.ranks).count for s in mine)
         yield Measure(
             stream=key,
             quantity="calls",

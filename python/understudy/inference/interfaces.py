@@ -15,14 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.contracts.workload import Dump, Stream
+from understudy.contracts.workload import Stream
 from understudy.darshanlog import Log
 from understudy.inference.calls import counters_of
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
 from understudy.inference.table import IdSet, over_rows
-from understudy.semantics.calls import Calls, flushes_of, of_stream, opens_of
+from understudy.semantics.calls import Calls, calls_of
 from understudy.semantics.counters import BINS
+from understudy.semantics.lowering import threads_of
+from understudy.semantics.opens import opens_of
+from understudy.semantics.program import Operate, flat
+from understudy.semantics.sizes import bytes_of, writes
+from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 
 Ids = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
@@ -302,42 +307,34 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 
 def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
     """What the player makes of a workload, each stream by its own method."""
-    made, streams = Interfaces(), tuple(streams)
-    named = {s.name: s for s in streams}
-    for stream in streams:
-        name = OF_METHOD.get(stream.method, stream.method)
-        totals = made.own.setdefault(name, Totals(stats=None, flushes=None))
-        way = ("read", "write").index(stream.operation)
-        totals.bytes[way] += stream.bytes
-        totals.calls[way] += of_stream(stream, ranks)
-        base = named.get(stream.base or "") if stream.operation == "read" else None
-        totals.opens = (totals.opens or 0) + opens_of(stream, ranks, base)
-        totals.played_flushes += flushes_of(stream, ranks)
-        if stream.method == "stdio" and stream.sync:  # fflush() and fsync()
-            below = made.own.setdefault("POSIX", Totals(stats=None, flushes=None))
-            below.played_flushes += flushes_of(stream, ranks)
-        for dump in stream.dumps:
-            if way == WRITE and _flushed(stream, dump, ranks):
-                totals.flushed_dumps += dump.count
-            for each in dump.operations:
-                if each.operation == "sync":
-                    posix = made.own.setdefault("POSIX", Totals(stats=None, flushes=None))
-                    posix.played_flushes += dump.count * each.count
-                elif each.operation == "seek":
-                    totals.seeks += dump.count * each.count
-                elif each.operation == "stat":
-                    totals.stats = (totals.stats or 0) + dump.count * each.count
+    made, threads = Interfaces(), threads_of(streams, ranks)
+    named = {thread.name: thread for thread in threads}
+
+    def totals_of(name: str) -> Totals:
+        return made.own.setdefault(name, Totals(stats=None, flushes=None))
+
+    for thread in threads:
+        totals = totals_of(OF_METHOD.get(thread.method, thread.method))
+        way = WRITE if writes(thread) else READ
+        totals.bytes[way] += bytes_of(thread)
+        totals.calls[way] += calls_of(thread, ranks)
+        totals.opens = (totals.opens or 0) + opens_of(thread, ranks, named[thread.set.name])
+        synced = syncs_of(thread, ranks)
+        totals.played_flushes += synced
+        if thread.method == "stdio" and any(map(syncs, thread.steps)):  # fflush() and fsync()
+            totals_of("POSIX").played_flushes += synced
+        totals.flushed_dumps += surely_synced(thread, ranks)
+        for step in thread.steps:
+            for each in flat(step.body):
+                if not isinstance(each, Operate):
+                    continue
+                if each.kind == "sync":
+                    totals_of("POSIX").played_flushes += step.count * each.count
+                elif each.kind == "seek":
+                    totals.seeks += step.count * each.count
+                elif each.kind == "stat":
+                    totals.stats = (totals.stats or 0) + step.count * each.count
     return made
-
-
-def _flushed(stream: Stream, dump: Dump, ranks: int) -> bool:
-    """Whether a dump has a flush for sure. The player counts the bytes of each rank in each file
-    up to `sync_bytes`, but calls where the method is collective."""
-    if stream.sync or stream.sync_bytes is None:
-        return stream.sync and dump.bytes > 0
-    files = len({v.file for v in dump.variables})
-    by_bytes = stream.method == "posix" and not stream.is_flood and files > 0
-    return by_bytes and dump.bytes >= ranks * files * stream.sync_bytes
 
 
 # -- how much of a log a workload stands for ------------------------------------------------------

@@ -24,7 +24,7 @@ from understudy.inference.operations import (
 )
 from understudy.inference.pauses import cut, pauses_of
 from understudy.inference.table import ALL_RANKS, BURST
-from understudy.semantics.calls import opened
+from understudy.semantics.opens import opened
 
 MAX_RANKS = 1 << 16  # above which the operations of all ranks are taken together, and are alike
 MAX_RUNS = 64  # runs of ranks that an operation may have

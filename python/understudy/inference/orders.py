@@ -14,7 +14,8 @@ from understudy.contracts.workload import Order, Stream
 from understudy.inference.drafts import Draft
 from understudy.inference.passes import Segments
 from understudy.inference.series import Cell
-from understudy.semantics.calls import flushes_of
+from understudy.semantics.lowering import thread_of
+from understudy.semantics.syncs import syncs_of
 
 JUMPING = 0.5  # share of the calls from which on the order is not consecutive
 MIXED = (0.2, 0.8)  # share of the calls that go forward if the order is random
@@ -153,7 +154,7 @@ def lacking(draft: Draft, stream: Stream, ranks: int) -> list[int]:
     """Flushes of the files of a draft that its stream does not make by itself: so many in each of
     its entries' dumps, spread evenly."""
     own = draft.method == "posix" or stream.sync
-    missing = draft.flushed - (flushes_of(stream, ranks) if own else 0)
+    missing = draft.flushed - (syncs_of(thread_of(stream, ranks), ranks) if own else 0)
     if draft.method not in FSYNC or not draft.write or missing <= FEW_LACKING * draft.flushed:
         return [0] * len(stream.dumps)
     ends = np.cumsum([dump.count for dump in stream.dumps])

@@ -27,7 +27,9 @@ from understudy.inference import calls, interfaces
 from understudy.inference.interfaces import OF_METHOD, Interfaces, of_streams
 from understudy.inference.names import Templates
 from understudy.readers import darshan
-from understudy.semantics.calls import Calls, of_stream, prepared_opens, total
+from understudy.semantics.calls import Calls, calls_of, total
+from understudy.semantics.lowering import threads_of
+from understudy.semantics.opens import prepared_opens
 
 Ids = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -84,10 +86,12 @@ def observe(path: Path, original: Observation | None = None, partial: bool = Fal
 
 def as_described(described: Workload) -> Observation:
     """What the player makes of a workload."""
+    threads = threads_of(described.streams, described.ranks)
     return Observation(
         ranks=described.ranks,
         streams=tuple(
-            Seen(stream=s, calls=of_stream(s, described.ranks)) for s in described.streams
+            Seen(stream=stream, calls=calls_of(thread, described.ranks))
+            for stream, thread in zip(described.streams, threads, strict=True)
         ),
         interfaces=of_streams(described.streams, described.ranks),
         workload=described,
@@ -261,9 +265,9 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
         raw = interfaces.of_log(
             log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
         )
-    for stream in streams:
-        reads_too, lacking = prepared_opens(stream, original.ranks)
-        for name, opens in ((OF_METHOD.get(stream.method, ""), reads_too), ("POSIX", lacking)):
+    for thread in threads_of(streams, original.ranks):
+        reads_too, lacking = prepared_opens(thread, original.ranks)
+        for name, opens in ((OF_METHOD.get(thread.method, ""), reads_too), ("POSIX", lacking)):
             if (totals := raw.own.get(name)) is not None and totals.opens is not None:
                 totals.opens = max(0, totals.opens - opens)
     with _PlayedLog(path, player, files) as log:

@@ -4,7 +4,7 @@ its files.
 proxies/core/program.c does the same for the player; a test holds the two against each other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from understudy.semantics.program import (
@@ -49,10 +49,23 @@ _OWNERS = {
 
 def lower(workload: Workload) -> Program:
     """The program of a valid workload."""
-    threads: dict[str, Thread] = {}
-    for stream in workload.streams:
-        threads[stream.name] = _thread(stream, workload.ranks, threads)
-    return Program(name=workload.name, ranks=workload.ranks, threads=tuple(threads.values()))
+    threads = threads_of(workload.streams, workload.ranks)
+    return Program(name=workload.name, ranks=workload.ranks, threads=threads)
+
+
+def threads_of(streams: Iterable[Stream], ranks: int) -> tuple[Thread, ...]:
+    """What each stream does, those that go into files of others behind these."""
+    threads: list[Thread] = []
+    before: dict[str, Thread] = {}
+    for stream in streams:
+        threads.append(_thread(stream, ranks, before))
+        before[stream.name] = threads[-1]
+    return tuple(threads)
+
+
+def thread_of(stream: Stream, ranks: int) -> Thread:
+    """What a stream does by itself, as if the files that it goes into were its own."""
+    return _thread(stream, ranks, {})
 
 
 def _thread(stream: Stream, ranks: int, before: dict[str, Thread]) -> Thread:

@@ -7,13 +7,12 @@ from understudy.semantics.program import (
     KEEP,
     TRUNCATE,
     Begin,
-    Instruction,
     Move,
     Open,
     Program,
     Remove,
     Thread,
-    flat,
+    instructions,
 )
 
 
@@ -25,7 +24,7 @@ def needs(program: Program) -> dict[str, frozenset[str]]:
 
 def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
     owner = next(t for t in threads if t.name == thread.set.name)
-    opens = [i for i in _instructions(thread) if isinstance(i, Open)]
+    opens = [i for i in instructions(thread) if isinstance(i, Open)]
     own, last = owner is thread, any(o.last for o in opens)
     again = thread.set.names is not None and contents(thread) > thread.set.names
     keeps = own and any(o.mode == KEEP for o in opens)
@@ -35,7 +34,10 @@ def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
         yield "reopen"
     if again and not last and _empties(owner):
         yield "rewrite"
-    if any(not _reads(t) and t.set == thread.set for t in threads if t is not thread) and not last:
+    if (
+        any(not borrows(t) and t.set == thread.set for t in threads if t is not thread)
+        and not last
+    ):
         yield "extends"
     if last:
         yield "reads"
@@ -56,25 +58,20 @@ def contents(thread: Thread) -> int:
     )
 
 
-def _instructions(thread: Thread) -> Iterator[Instruction]:
-    for step in thread.steps:
-        yield from flat(step.body)
-
-
-def _reads(thread: Thread) -> bool:
-    """Whether it opens the files of another stream to read them."""
-    return any(isinstance(i, Open) and i.last for i in _instructions(thread))
+def borrows(thread: Thread) -> bool:
+    """Whether it reads files of another stream."""
+    return any(isinstance(i, Open) and i.last for i in instructions(thread))
 
 
 def _empties(thread: Thread) -> bool:
     return any(
         isinstance(i, Remove) or (isinstance(i, Open) and i.mode == TRUNCATE)
-        for i in _instructions(thread)
+        for i in instructions(thread)
     )
 
 
 def _goes_on(thread: Thread, threads: Sequence[Thread]) -> bool:
     """Whether dumps go on with the files of the one before, or places in them are used again."""
     alike = [t for t in threads if t.set == thread.set]
-    placed = any(isinstance(i, Move) and i.at is not None for t in alike for i in _instructions(t))
+    placed = any(isinstance(i, Move) and i.at is not None for t in alike for i in instructions(t))
     return placed or contents(thread) < sum(s.count for s in thread.steps)

@@ -6,7 +6,7 @@ not with its ranks; but for grids in files of all ranks, where each rank is a se
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -129,7 +129,9 @@ class Block:
         self.slope: Whole = np.zeros(len(self.size), np.int64)
         self.whole: Whole = self.size
         self.end: Whole = self.size
-        self._alone = segments.alone or turns
+        alone = segments.alone or turns
+        several = segments.behind - segments.firsts > 1
+        self._apart: Mask = several & (rule.rule == "cyclic" and not alone)
         self.scattered = rule.rule == "grid" and segments.groups == 1 and not turns
 
         def before(rank: Whole) -> Whole:
@@ -139,7 +141,7 @@ class Block:
 
         first = before(segments.firsts)
         self.before: Whole = before(segments.starts) - first
-        if self._alone and not self.scattered:
+        if alone and not self.scattered:
             return
         self.whole = before(segments.behind) - first
         if self.scattered:
@@ -162,6 +164,7 @@ class Block:
         shape, grid = self._variable.shape, self._variable.decomposition.grid
         left, stride = self._segments.starts.copy(), TYPE_BYTES[self._variable.type]
         self.at = np.zeros(len(left), np.int64)
+        self._sides: Whole = np.zeros(len(left), np.int64)  # which are longer by one than others
         self.end = np.full(len(left), stride)
         self.slope = np.zeros(len(left), np.int64)
         for length, parts in zip(reversed(shape), reversed(grid), strict=True):
@@ -169,6 +172,7 @@ class Block:
             low, extra = divmod(length, parts)
             start = index * low + np.minimum(index, extra)
             count = low + (index < extra)
+            self._sides = 2 * self._sides + (index < extra)
             self.at += start * stride
             self.end += (start + count - 1) * stride
             stride *= length
@@ -176,38 +180,32 @@ class Block:
     def cuts(self, transfer_bytes: int, file_per_row: bool = False) -> list["Cut | None"]:
         """How the block of each segment is cut into transfers; with a `file_per_row`, that of one
         row."""
-        return [
-            None if shape is None else _cut(shape, *how)
-            for shape, how in self._shapes(transfer_bytes, file_per_row)
-        ]
+        cuts, which = self.kinds(transfer_bytes, file_per_row)
+        return [cuts[k] for k in which.tolist()]
 
-    def _shapes(
-        self, transfer_bytes: int, file_per_row: bool
-    ) -> Iterator[tuple[tuple[int, ...] | None, tuple[tuple[int, ...], int, int, int, bool]]]:
-        variable, segments = self._variable, self._segments
+    def kinds(self, transfer_bytes: int, file_per_row: bool) -> tuple[list["Cut | None"], Whole]:
+        """How blocks are cut into transfers, each way once, and which of these ways each segment
+        has."""
+        kinds = self._sides if self.scattered else 2 * self.size + self._apart
+        _, first, which = np.unique(kinds, return_index=True, return_inverse=True)
+        return [self._cut_of(k, transfer_bytes, file_per_row) for k in first.tolist()], which
+
+    def _cut_of(self, k: int, transfer_bytes: int, file_per_row: bool) -> "Cut | None":
+        """Of segment k."""
+        variable, size = self._variable, int(self.size[k])
+        shape, grid = variable.shape, variable.decomposition.grid
         element = TYPE_BYTES[variable.type]
-        most = transfer_bytes // element
-        rows = variable.decomposition.block or variable.shape[0]
-        shape, rule = variable.shape, variable.decomposition.rule
-        packed = rule == "grid" and not self.scattered
-        if packed:
-            shape, rows = (math.prod(shape),), math.prod(shape)
-        grid = variable.decomposition.grid
-        for k, size in enumerate(self.size.tolist()):
-            apart = rule == "cyclic" and not self._alone
-            if segments.groups > 1 and apart:
-                apart = bool(segments.behind[k] - segments.firsts[k] > 1)
-            how = (shape, rows, most, element, apart)
-            if size == 0:
-                yield None, how
-            elif file_per_row:
-                yield (1, *shape[1:]), how
-            elif packed:
-                yield (size // element,), how
-            elif self.scattered:
-                yield _grid_block(int(segments.starts[k]), shape, grid), how
-            else:
-                yield (size // variable.row_bytes, *shape[1:]), how
+        block = (size // variable.row_bytes, *shape[1:])
+        if size == 0:
+            return None
+        if file_per_row:
+            block = (1, *shape[1:])
+        elif self.scattered:
+            block = _grid_block(int(self._segments.starts[k]), shape, grid)
+        elif grid:
+            block, shape = (size // element,), (math.prod(shape),)
+        rows = variable.decomposition.block or shape[0]
+        return _cut(block, shape, rows, transfer_bytes // element, element, bool(self._apart[k]))
 
 
 def _grid_block(rank: int, shape: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:

@@ -1,7 +1,5 @@
 """A stream of a program, played dump by dump for the counters of Darshan."""
 
-import math
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ import numpy as np
 
 from understudy.semantics.counters import Tally
 from understudy.semantics.flushes import Written, flushes_of
+from understudy.semantics.needs import borrows
 from understudy.semantics.operations import Made, Target, operate, together
 from understudy.semantics.pieces import Block, Calls, Mask, Segments, Whole, compare
 from understudy.semantics.program import (
@@ -40,6 +39,7 @@ from understudy.semantics.sums import (
     masks_of,
     variables_of,
 )
+from understudy.semantics.times import open_spans, started
 from understudy.semantics.types import Variable
 
 
@@ -105,7 +105,7 @@ class Play(Sums):
         """The dumps that read through the opens of the writer, and not; that create files, and
         not."""
         if self.writer:
-            borrowed = sum(_started(step, begin, end) for begin, end in _open(self.writer.thread))
+            borrowed = sum(started(step, *span) for span in open_spans(self.writer.thread))
             yield from ((True, borrowed), (False, step.count - borrowed))
             return
         fresh = step.count
@@ -460,37 +460,3 @@ def is_aligned(chunk: Chunk, has: Mask) -> bool:
     return all(
         c is None or c.calls == 1 or not any(s % PAGE for s, _ in c.runs) for c in chunk.calls.cuts
     )
-
-
-def _open(thread: Thread) -> Iterator[tuple[float, float]]:
-    """From when to when its files are open behind a dump, for those that read them then."""
-    steps = thread.steps
-    if thread.closes:
-        left = sum(step.count for step in steps) - (thread.set.names or 1)
-        lent = thread.set.names == 1 and thread.set.numbered
-        at = math.inf if lent else steps[0].time_s
-        for step in steps:
-            if not lent and 0 <= left < step.count:
-                at = step.start_s(left)
-            left -= step.count
-        yield steps[0].time_s, at
-        return
-    begin: float | None = None
-    for step in steps:
-        kinds = [type(i) for i in flat(step.body)]
-        if Close in kinds and begin is not None:
-            yield begin, step.time_s
-            begin = None
-        elif Open in kinds and Close not in kinds:
-            begin = step.time_s
-
-
-def _started(step: Step, begin: float, end: float) -> int:
-    """Its dumps from one time on and before another."""
-    first, last = (bisect_left(range(step.count), t, key=step.start_s) for t in (begin, end))
-    return last - first
-
-
-def borrows(thread: Thread) -> bool:
-    """Whether it reads files of another stream."""
-    return any(isinstance(i, Open) and i.last for s in thread.steps for i in flat(s.body))

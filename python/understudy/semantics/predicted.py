@@ -5,35 +5,28 @@ is a counter that a library decides: what HDF5 and MPI-IO make of the calls of a
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from understudy.semantics.counters import PLAYED, RECORDS, Counters, Tally, total
+from understudy.semantics.needs import borrows
+from understudy.semantics.opens import preparing
 from understudy.semantics.pieces import Segments
-from understudy.semantics.plays import Play, borrows
+from understudy.semantics.plays import Play
 from understudy.semantics.program import (
     EACH_ROW,
-    KEEP,
-    Begin,
-    Body,
     Close,
-    Files,
     FileSet,
-    Instruction,
-    InTurn,
     Move,
     Open,
     Operate,
     Program,
-    Step,
-    Sync,
     Thread,
     flat,
 )
 from understudy.semantics.sums import Ranks, begins_content, masks_of, variables_of
-from understudy.semantics.types import Variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +92,7 @@ class _Set:
         switches = 0
         for thread in threads if self.method in PLAYED else ():
             if each.prepared and not borrows(thread):
-                made.append(Play(_preparing(thread), segments, self.own, made))
+                made.append(Play(preparing(thread), segments, self.own, made))
                 made[-1].run()
                 switches += _records(made[-1])
             play = Play(thread, segments, self.calls, played)
@@ -162,44 +155,3 @@ def _stays_open(thread: Thread) -> bool:
         if (Open in kinds) != (Close in kinds):
             return True
     return thread.closes
-
-
-def _preparing(thread: Thread) -> Thread:
-    """What makes the files that a stream reads: each once, flushed but for those of a row each."""
-    names = thread.set.names if thread.set.numbered else None
-    flood = thread.set.owner == EACH_ROW
-    steps: list[Step] = []
-    before: list[list[Variable]] = []
-    for step in thread.steps:
-        count = step.count if names is None else min(step.count, names)
-        moved = variables_of(iter([step.body]))
-        if names is not None:
-            fresh = 0
-            for _ in range(count):
-                fresh += len(before) < names or (not flood and moved != before[-names])
-                before.append(moved)
-            count = fresh
-        if count:
-            steps.append(replace(step, count=count, body=tuple(_making(step.body, thread))))
-    return replace(thread, steps=tuple(steps), closes=thread.closes and not thread.set.numbered)
-
-
-def _making(body: Body, thread: Thread) -> Iterator[Instruction]:
-    """The body with writes in place of reads, once."""
-    inside = [i for i in body if isinstance(i, InTurn)]
-    opens = Open(set=thread.set, mode=KEEP)
-    given = next((i for i in flat(body) if isinstance(i, Open)), opens)
-    moves = [replace(i, writes=True) for i in flat(body) if isinstance(i, Move)]
-    yield from (i for i in body if isinstance(i, Begin))
-    files: Body = (replace(given, mode=KEEP, last=False), *moves)
-    if thread.set.owner == EACH_ROW:
-        if moves:
-            order = next(i.order for i in flat(body) if isinstance(i, Files))
-            yield Files(order, (*files, Close()))
-        return
-    made: Body = (
-        *files,
-        Sync(),
-        *((Close(),) if thread.set.numbered or not thread.closes else ()),
-    )
-    yield from (InTurn(made),) if inside else made

@@ -202,3 +202,38 @@ def flat(body: Body) -> Iterator[Instruction]:
         yield instruction
         if isinstance(instruction, Passes | InTurn | Files):
             yield from flat(instruction.body)
+
+
+def instructions(thread: Thread) -> Iterator[Instruction]:
+    """Those of all steps, with those of the loops within, each once."""
+    for step in thread.steps:
+        yield from flat(step.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A move, how often a body makes it, and within which loops."""
+
+    move: Move
+    times: int
+    in_turn: bool
+    file_per_row: bool
+
+
+def moves(
+    body: Body, times: int = 1, in_turn: bool = False, file_per_row: bool = False
+) -> Iterator[Moved]:
+    """The moves of a body with those of the loops within."""
+    for instruction in body:
+        match instruction:
+            case Move():
+                yield Moved(instruction, times, in_turn, file_per_row)
+            case Passes():
+                each = times * instruction.count
+                yield from moves(instruction.body, each, in_turn, file_per_row)
+            case InTurn():
+                yield from moves(instruction.body, times, True, file_per_row)
+            case Files():
+                yield from moves(instruction.body, times, in_turn, True)
+            case _:
+                pass
