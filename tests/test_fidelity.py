@@ -33,7 +33,7 @@ from understudy.contracts.workload import (
 )
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
-from understudy.inference import calls, interfaces
+from understudy.inference import interfaces
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.measures import Measure
 from understudy.judge.observation import Observation, Seen, observe
@@ -41,7 +41,8 @@ from understudy.model import scaling, simulation
 from understudy.paths import ROOT, where
 from understudy.readers import darshan
 from understudy.reframe import observer
-from understudy.semantics.calls import Calls
+from understudy.semantics.calls import Calls, bin_of
+from understudy.semantics.counters import BINS
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
@@ -131,7 +132,7 @@ def test_calls_follow_from_the_descriptor(
 ) -> None:
     found = calls_of(made, RANKS)
     assert found.sizes is not None
-    by_bin = {b: n for b, n in zip(calls.BINS, found.sizes, strict=True) if n}
+    by_bin = {b: n for b, n in zip(BINS, found.sizes, strict=True) if n}
     assert (found.count, found.collective, by_bin) == (count, collective, sizes)
 
 
@@ -518,7 +519,7 @@ def played_log(path: Path, made: Workload) -> Path:
                 names[file] = f"/s7/run.x3/{s.name}.{number:06d}.{rank:08d}".encode()
                 calls_, at_s = -(-size // s.transfer_bytes), dump.time_s + 0.01 * rank + 1
                 common = min(size, s.transfer_bytes)
-                bin_ = calls.BINS[calls.bin_of(common)]
+                bin_ = BINS[bin_of(common)]
                 row = access(
                     file,
                     rank,
