@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.support.folds import calls_of, opens_of, prepared_opens
+from tests.support.folds import calls_of, open_at, opens_of, prepared_opens, stored_bytes
 from understudy.cli import main
 from understudy.contracts import workload
 from understudy.contracts.workload import Repeat, Stream, Workload, load, parse, provenance_of
@@ -287,8 +287,8 @@ def test_what_is_read_and_written_in_turn_is_opened_and_stored_once() -> None:
         ),
         stream(name="more", dumps=[dump(time_s=t, variables=[AT]) for t in (0.5, 1.5)], **READER),
     ).streams
-    assert (base.bytes, base.stored_bytes, reader.stored_bytes) == (4 * 960, 2 * 960, 0)
-    assert base.open_at([0.5, 1.5]) == [True, False]
+    assert (base.bytes, *(stored_bytes(s, 4) for s in (base, reader))) == (4 * 960, 2 * 960, 0)
+    assert open_at(base, 4, [0.5, 1.5]) == [True, False]
     assert (opens_of(base, 4), opens_of(reader, 4, base)) == (8, 4)
     assert prepared_opens(reader, 4, base) == (0, 0)
     scaled = scale(made(BASE, stream(name="more", **READER)), 8, "weak")
@@ -313,8 +313,10 @@ def test_files_are_open_between_repeated_dumps_as_between_others(keys: dict[str,
     dumps = [e.dump for e in base.expanded()]
     behind = [sum(start <= time for start in starts) for time in times]
     lent = keys == {"files": "update", "reopen": False}
-    assert base.open_at(times) == [
-        (lent if n == len(dumps) else base.stays_open or dumps[n].continues) if n else False
+    last = len(dumps) - base.names  # behind the next dump, the set of the content is closed
+    assert open_at(base, 4, times) == [
+        n > 0
+        and (lent if n == len(dumps) else (base.stays_open and n <= last) or dumps[n].continues)
         for n in behind
     ]
 
@@ -354,7 +356,7 @@ def test_a_repeated_dump_counts_as_often() -> None:
 
 def test_passes_move_bytes_and_do_not_store_them() -> None:
     made = only(operation="read", passes=3)
-    assert (made.bytes, made.stored_bytes) == (3 * 960, 960)
+    assert (made.bytes, stored_bytes(made, 4)) == (3 * 960, 960)
     assert [e.bytes for e in made.expanded()] == [3 * 960]
     assert calls_of(made, 4).count == 3 * calls_of(only(operation="read"), 4).count
 
@@ -363,8 +365,8 @@ def test_what_is_rewritten_is_stored_once() -> None:
     small = dump(variables=[VARIABLE | {"shape": [4, 3]}])
     dumps = [small, dump(**EACH)]
     one, two = (only(files=f, names=n, dumps=dumps) for f, n in (("rewrite", 1), ("update", 2)))
-    assert (one.stored_bytes, two.stored_bytes) == (960, 2 * 960)
-    assert only(dumps=dumps).stored_bytes == one.bytes == 5 * 960 + 96
+    assert (stored_bytes(one, 4), stored_bytes(two, 4)) == (960, 2 * 960)
+    assert stored_bytes(only(dumps=dumps), 4) == one.bytes == 5 * 960 + 96
 
 
 @pytest.mark.parametrize(("rows", "block"), [(40, 3), (24, 6), (2, 3), (12, 1), (13, 6)])

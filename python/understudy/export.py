@@ -20,6 +20,8 @@ from understudy import __version__
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, where
+from understudy.semantics.lowering import lower
+from understudy.semantics.sizes import stored_bytes
 
 MODIFIED_S = 1_767_225_600  # of every file: 2026-01-01T00:00:00Z
 # Names that the project itself makes up.
@@ -173,6 +175,7 @@ def _readme(workload: Workload) -> str:
         for s in workload.streams
     )
     last_s = max(s.last_s for s in workload.streams)
+    stored = stored_bytes(lower(workload))
     play = (
         f"mpirun -n {workload.ranks} build/bin/understudy-replay "
         f"-w workloads/{workload.name}.json -o /scratch/try"
@@ -201,7 +204,7 @@ build/bin/understudy-replay --list
 
 ## Run
 
-The directory must be empty or not exist, with room for {workload.stored_bytes:,} bytes; what the
+The directory must be empty or not exist, with room for {stored:,} bytes; what the
 player makes there it removes.
 
 ```sh

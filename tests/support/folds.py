@@ -1,7 +1,9 @@
 """What the program of one stream makes."""
 
+from collections.abc import Sequence
+
 from understudy.contracts.workload import Stream
-from understudy.semantics import calls, opens
+from understudy.semantics import calls, opens, sizes, times
 from understudy.semantics.calls import Calls
 from understudy.semantics.lowering import thread_of, threads_of
 
@@ -21,3 +23,13 @@ def prepared_opens(stream: Stream, ranks: int, base: Stream | None = None) -> tu
     """What the player opens before it takes time; nothing of the files of `base`."""
     *_, thread = threads_of([*([base] if base else []), stream], ranks)
     return opens.prepared_opens(thread, ranks)
+
+
+def stored_bytes(stream: Stream, ranks: int) -> int:
+    """Bytes in its files when everything is written."""
+    return sizes.stored_by(thread_of(stream, ranks))
+
+
+def open_at(stream: Stream, ranks: int, at_s: Sequence[float]) -> list[bool]:
+    """Whether its files are open then."""
+    return times.open_at(thread_of(stream, ranks), at_s)

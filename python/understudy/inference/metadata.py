@@ -24,7 +24,10 @@ from understudy.inference.operations import (
 )
 from understudy.inference.pauses import cut, pauses_of
 from understudy.inference.table import ALL_RANKS, BURST
+from understudy.semantics.lowering import thread_of
+from understudy.semantics.needs import contents
 from understudy.semantics.opens import opened
+from understudy.semantics.times import ever_open, open_at
 
 MAX_RANKS = 1 << 16  # above which the operations of all ranks are taken together, and are alike
 MAX_RUNS = 64  # runs of ranks that an operation may have
@@ -46,12 +49,15 @@ class Metadata:
     def learn(self, draft: Draft, stream: Stream, base: Stream | None = None) -> None:
         """Note what the next stream lacks, which reads the files of `base` if there is one."""
         own = [self._own(draft, k) for k in range(draft.dumps)]
-        if stream.ever_open:
-            lacks = self._of_open_files(stream, own)
+        thread = thread_of(stream, self.ranks)
+        if ever_open(thread):
+            opens = 1 if thread.closes else contents(thread)
+            lacks = self._of_open_files(stream, own, opens)
         else:
             there = [False] * len(own)
             if base is not None:
-                there = base.open_at([d.time_s for d in stream.dumps])
+                times = [d.time_s for d in stream.dumps]
+                there = open_at(thread_of(base, self.ranks), times)
             lacks = [
                 self._beyond(stream.method, mine, set(dump.variables), dump.count, 1 - is_open)
                 for dump, mine, is_open in zip(stream.dumps, own, there, strict=True)
@@ -75,15 +81,17 @@ class Metadata:
             other is not None and other[0].any() for other in others
         )
 
-    def _of_open_files(self, stream: Stream, own: Sequence[Whole | None]) -> list[Whole | None]:
-        """Of files that stay open: what was done more often is spread over the dumps."""
+    def _of_open_files(
+        self, stream: Stream, own: Sequence[Whole | None], opens: int
+    ) -> list[Whole | None]:
+        """Of files that stay open: what was done more often than to open each so often is spread
+        over the dumps."""
         times = [d.count for d in stream.dumps]
         told = [(mine, n) for mine, n in zip(own, times, strict=True) if mine is not None]
         if len({mine.shape for mine, _ in told}) > 1:
             told = [(together(mine), n) for mine, n in told]
         whole = sum((mine * n for mine, n in told[1:]), told[0][0] * told[0][1]) if told else None
         parts = {v for d in stream.dumps for v in d.variables}
-        opens = 1 if stream.stays_open else stream.content_count
         more = self._beyond(stream.method, whole, parts, 1, opens)
         if more is None:
             return [None] * len(times)

@@ -21,7 +21,9 @@ from understudy.inference.role_of_stream import Roles
 from understudy.inference.series import Series
 from understudy.inference.table import BURST
 from understudy.semantics.calls import BY_RUNS
+from understudy.semantics.lowering import thread_of
 from understudy.semantics.rules import can_extend, can_read
+from understudy.semantics.times import open_at
 
 UNSEEN = (
     "Darshan records no mkdir and unlink, and no stat of programs built with glibc 2.33 or later: "
@@ -148,8 +150,8 @@ class Composer:
         reader = replace(stream, files="update", names=1, reopen=None, own_directories=False)
         for written, base in before:
             if wrote(written, draft) and can_read(reader, base):
-                unread = base.method == "stdio" and base.ever_open
-                if unread and any(base.open_at([e.time_s for e in reader.expanded()])):
+                times = [e.time_s for e in reader.expanded()] if base.method == "stdio" else []
+                if any(open_at(thread_of(base, self.ranks), times)):
                     continue
                 how = f"files that {base.name} has written before"
                 self.provenance.append(

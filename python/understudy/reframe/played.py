@@ -40,6 +40,7 @@ from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NO
 from understudy.reframe.systems import RANKS_PER_NODE, TYPE, slowest_bytes_per_s
 from understudy.semantics.lowering import lower
 from understudy.semantics.needs import needs
+from understudy.semantics.sizes import stored_bytes
 
 AS_DESCRIBED = "described"  # value of the axis `method`: each stream keeps its own
 PAUSES_S = 0.5  # time of the last dump that the default time scale aims at
@@ -144,9 +145,10 @@ class Played(Placed):
 
     def bytes_on(self, here: Any) -> int:
         listed = self.as_listed
+        stored = stored_bytes(lower(listed))
         if self.wanted(NODES_AXIS) == DEFAULT:
-            return int(listed.stored_bytes)
-        return int(listed.stored_bytes * self.ranks_on(here) // listed.ranks)
+            return stored
+        return int(stored * self.ranks_on(here) // listed.ranks)
 
     def moved_on(self, here: Any) -> int:
         """Payload of all repetitions; what is verified is read back too."""
@@ -202,7 +204,7 @@ class Played(Placed):
 
     @property
     def bytes_needed(self) -> int:
-        return self.described.stored_bytes
+        return stored_bytes(lower(self.described))
 
     @property
     def methods_needed(self) -> set[str]:

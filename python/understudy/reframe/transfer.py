@@ -34,6 +34,8 @@ from understudy.reframe.methods import PLAYER
 from understudy.reframe.recording import PRINTED, PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.systems import TYPE
+from understudy.semantics.lowering import lower
+from understudy.semantics.sizes import stored_bytes
 from understudy.units import percent, seconds
 
 LOG = "run.darshan"
@@ -65,7 +67,7 @@ class TransferAccuracy(Interleaved):
 
     @property
     def bytes_needed(self) -> int:
-        return self.described.stored_bytes
+        return stored_bytes(lower(self.described))
 
     def idle_s(self) -> float:
         return float(len(ARMS) * self.rounds * (self.described.runtime_s or 0))

@@ -1,6 +1,7 @@
-"""Bytes that a stream moves."""
+"""Bytes that a stream moves, and those that its files hold."""
 
-from understudy.semantics.program import Body, Thread, moves
+from understudy.semantics.needs import borrows
+from understudy.semantics.program import Begin, Body, Program, Step, Thread, moves
 
 
 def moved_bytes(body: Body) -> int:
@@ -16,3 +17,36 @@ def bytes_of(thread: Thread) -> int:
 def writes(thread: Thread) -> bool:
     """Whether it moves bytes into files."""
     return any(m.move.writes for step in thread.steps for m in moves(step.body))
+
+
+def stored_bytes(program: Program) -> int:
+    """Bytes in all files when everything is written."""
+    return sum(map(stored_by, program.threads))
+
+
+def stored_by(thread: Thread) -> int:
+    """Bytes in its files when all dumps are written: what is written again counts once. A set that
+    is written again holds its largest content."""
+    if borrows(thread):
+        return 0
+    if thread.set.names is None or not thread.set.numbered:
+        return sum(step.count * _new_bytes(step) for step in thread.steps)
+    names = thread.set.names
+    sets: dict[int, int] = {}
+    first = content = 0
+    for step in thread.steps:
+        if any(isinstance(i, Begin) for i in step.body):
+            used = range(first, first + min(step.count, names))
+            content = _new_bytes(step)
+            first += step.count
+        else:
+            used = range(first - 1, first)
+            content += step.count * _new_bytes(step)
+        for k in used:
+            sets[k % names] = max(sets.get(k % names, 0), content)
+    return sum(sets.values())
+
+
+def _new_bytes(step: Step) -> int:
+    """Of a dump, without those that go over others of its files."""
+    return sum(m.move.variable.bytes for m in moves(step.body) if m.move.at is None)

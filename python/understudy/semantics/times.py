@@ -1,10 +1,28 @@
 """When a stream has its files open."""
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from understudy.semantics.program import Close, Open, Step, Thread, flat
+
+
+def open_at(thread: Thread, times: Sequence[float]) -> list[bool]:
+    """Whether the files of the content that it is at are open at these times, behind dumps of the
+    same time."""
+    spans = tuple(open_spans(thread))
+    behind = [bisect_right(spans, time, key=lambda span: span[0]) for time in times]
+    return [k > 0 and time < spans[k - 1][1] for k, time in zip(behind, times, strict=True)]
+
+
+def ever_open(thread: Thread) -> bool:
+    """Whether its files are open between dumps."""
+    return thread.closes or any(map(_leaves_open, thread.steps))
+
+
+def _leaves_open(step: Step) -> bool:
+    kinds = [type(i) for i in flat(step.body)]
+    return Open in kinds and Close not in kinds
 
 
 def open_spans(thread: Thread) -> Iterator[tuple[float, float]]:
@@ -22,12 +40,11 @@ def open_spans(thread: Thread) -> Iterator[tuple[float, float]]:
         return
     begin: float | None = None
     for step in steps:
-        kinds = [type(i) for i in flat(step.body)]
-        if Close in kinds and begin is not None:
+        if _leaves_open(step):
+            begin = step.time_s
+        elif begin is not None and any(isinstance(i, Close) for i in flat(step.body)):
             yield begin, step.time_s
             begin = None
-        elif Open in kinds and Close not in kinds:
-            begin = step.time_s
 
 
 def started(step: Step, begin: float, end: float) -> int:

@@ -180,11 +180,6 @@ class Dump:
     continues: bool = False
 
     @property
-    def new_bytes(self) -> int:
-        """Of these, what does not go over others of its files."""
-        return sum(v.bytes for v in self.variables if v.at is None)
-
-    @property
     def bytes(self) -> int:
         """Contents of one dump over all ranks."""
         return sum(v.bytes for v in self.variables)
@@ -318,32 +313,6 @@ class Stream:
         return self.passes * sum(d.count * d.bytes for d in self.dumps)
 
     @property
-    def stored_bytes(self) -> int:
-        """Payload in its files when all dumps are written: what is written again counts once."""
-        if self.reads is not None:
-            return 0
-        if self.files not in ("rewrite", "update"):
-            return sum(d.count * d.new_bytes for d in self.dumps)
-        sets: dict[int, int] = {}
-        first = content = 0
-        for dump in self.dumps:
-            if dump.continues:
-                content += dump.count * dump.new_bytes
-                last = (first - 1) % self.names
-                sets[last] = max(sets.get(last, 0), content)
-                continue
-            content = dump.new_bytes
-            for k in range(first, first + min(dump.count, self.names)):
-                sets[k % self.names] = max(sets.get(k % self.names, 0), content)
-            first += dump.count
-        return sum(sets.values())
-
-    @property
-    def content_count(self) -> int:
-        """Contents that its files have one after the other: dumps that do not continue."""
-        return sum(d.count for d in self.dumps if not d.continues)
-
-    @property
     def dump_count(self) -> int:
         """Number of dumps, with repetitions."""
         return sum(d.count for d in self.dumps)
@@ -357,25 +326,6 @@ class Stream:
     def last_s(self) -> float:
         """When the last dump starts."""
         return self.dumps[-1].last_s
-
-    def open_at(self, times: Sequence[float]) -> list[bool]:
-        """Whether its files are open at these times, behind dumps of the same time."""
-        return [self._open_at(time) for time in times] if self.ever_open else [False] * len(times)
-
-    @property
-    def ever_open(self) -> bool:
-        """Whether its files are open between dumps."""
-        return self.stays_open or any(d.continues for d in self.dumps)
-
-    def _open_at(self, time_s: float) -> bool:
-        behind = bisect_right(self.dumps, time_s, key=lambda d: d.time_s)
-        if not behind:
-            return False
-        last = self.dumps[behind - 1]
-        if last.started(time_s) == last.count and behind == len(self.dumps):
-            return self.files == "update" and self.stays_open and self.names == 1
-        following = last if last.started(time_s) < last.count else self.dumps[behind]
-        return self.stays_open or following.continues
 
     def expanded(self) -> Iterator[Occurrence]:
         """Every dump in order, one after the other, with repetitions."""
@@ -433,11 +383,6 @@ class Workload:
     def bytes(self) -> int:
         """Payload of the workload: every dump of every stream, reads included."""
         return sum(s.bytes for s in self.streams)
-
-    @property
-    def stored_bytes(self) -> int:
-        """Payload in all files when everything is written."""
-        return sum(s.stored_bytes for s in self.streams)
 
     def stream(self, name: str) -> Stream:
         return next(s for s in self.streams if s.name == name)
