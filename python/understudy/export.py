@@ -150,8 +150,8 @@ def _player() -> Iterator[Path]:
     yield from sorted(where("schemas").glob("*.json"))
     proxies = where("proxies")
     yield proxies / "CMakeLists.txt"
-    yield proxies / "programs" / "replay.c"
-    for directory in ("core", "methods", "stripings"):
+    yield from sorted((proxies / "programs").glob("replay.*"))
+    for directory in ("core", "methods", "stripings", "programs/replay"):
         yield from sorted(
             p
             for p in (proxies / directory).iterdir()
