@@ -156,8 +156,8 @@ def test_darshan_counts_what_is_predicted_of_random_workloads(batch: int, tmp_pa
 
 
 def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
-    """Of MPI-IO, which divides no call; what reads through opens of another stream left out."""
-    compared = 0
+    """Of MPI-IO, which divides no call; some read through opens of another stream."""
+    compared = lent = 0
     for row in random_rows(0, 400):
         for stream in row["streams"]:
             stream["method"] = "mpiio"
@@ -165,10 +165,9 @@ def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
         threads = {t.name: t for t in program.threads}
         for each in predict(program):
             some = [threads[name] for name in each.streams]
-            if any(map(borrows, some)):
-                continue
+            lent += sum(map(borrows, some))
             calls = [calls_of(t, program.ranks) for t in some]
-            opens = sum(opens_of(t, program.ranks) - creates(t) for t in some)
+            opens = sum(opens_of(t, program.ranks, threads[t.set.name]) - creates(t) for t in some)
             assert opens == summed(each.calls, "INDEP_OPENS", "COLL_OPENS")
             prepared = sum(prepared_opens(t, program.ranks)[0] for t in some)
             assert prepared == summed(each.own, "INDEP_OPENS", "COLL_OPENS")
@@ -184,7 +183,7 @@ def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
                 synced = sum(syncs_of(t, program.ranks) for t in some)
                 assert synced == summed(each.calls, "SYNCS")
             compared += 1
-    assert compared > 300
+    assert compared > 300 and lent > 0
 
 
 def creates(thread: Thread) -> int:

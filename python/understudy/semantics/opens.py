@@ -126,13 +126,37 @@ def opens_of(thread: Thread, ranks: int, writer: Thread | None = None) -> int:
     if thread.closes:
         sets = min(contents(thread), thread.set.names or 1) if thread.set.numbered else 1
         return found + sets * _total(steps[0][1])
-    spans = tuple(open_spans(writer)) if writer and borrows(thread) else ()
+    spans = tuple(_spans(writer, ranks)) if writer and borrows(thread) else ()
     for step, masks in steps:
         if thread.set.owner == EACH_ROW:
             found += step.count * rows_of_body(step.body)
         elif any(isinstance(i, Open) for i in flat(step.body)):
-            open_already = sum(started(step, *span) for span in spans)
-            found += (step.count - open_already) * _total(masks)
+            found += step.count * _total(masks)
+            for begin, end, others in spans:
+                if times := started(step, begin, end):
+                    found -= times * _lent(masks, others, thread.set.groups)
+    return found
+
+
+def _spans(writer: Thread, ranks: int) -> Iterator[tuple[float, float, Mapping[int, PerRank]]]:
+    """From when to when files are open, and for which ranks."""
+    masks = {step.time_s: masks for step, masks in files_of_steps(writer, ranks)}
+    for begin, end in open_spans(writer):
+        yield begin, end, masks[begin]
+
+
+def _lent(masks: Mapping[int, PerRank], others: Mapping[int, PerRank], groups: int) -> int:
+    """Opens that a stream shares with another: of the files that as many ranks have open there."""
+    found = 0
+    for file in masks.keys() & others.keys():
+        mine, its = masks[file], others[file]
+        behind = -(-np.arange(1, groups + 1) * mine.ends[-1] // groups)  # each group
+        ends = np.unique(np.concatenate([mine.ends, its.ends, behind]))
+        starts = np.concatenate([[0], ends[:-1]])
+        own, group = mine.at(starts) * (ends - starts), np.searchsorted(behind, starts, "right")
+        more = np.zeros(groups, np.int64)
+        np.add.at(more, group, own - its.at(starts) * (ends - starts))
+        found += int(own[more[group] == 0].sum())
     return found
 
 
