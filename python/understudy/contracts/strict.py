@@ -36,6 +36,7 @@ NOT_FINITE = "expected a finite number"
 LONG_INTEGER = "an integer of more than 308 digits"
 LARGEST = sys.float_info.max
 NUL = "expected a string without the character U+0000"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
@@ -58,11 +59,12 @@ def parse(kind: type[T], text: str, where: str) -> T:
     return built
 
 
-def decode(text: str, where: str, what: str = "JSON") -> Any:
+def decode(text: str, where: str, what: str = "JSON", *, nul: bool = True) -> Any:
     """The value of a JSON text that others wrote; `where` and `what` name it in messages.
 
     Refused besides what is no JSON: a key twice in one object, nesting deeper than any contract
-    has, numbers that are not finite, and strings that are not Unicode text or have a U+0000.
+    has, numbers that are not finite, and strings that are not Unicode text or, without `nul`, have
+    a U+0000.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -80,7 +82,8 @@ def decode(text: str, where: str, what: str = "JSON") -> Any:
         raise UnderstudyError(f"{where}: {TOO_DEEP}") from None
     except ValueError:  # more digits than Python converts
         raise UnderstudyError(f"{where}: {NOT_FINITE}, found {LONG_INTEGER}") from None
-    found = _fault(value, MAX_DEPTH, bool(_ESCAPED.search(text)))
+    refused = _SURROGATE if nul else _NO_TEXT
+    found = _fault(value, MAX_DEPTH, refused if _ESCAPED.search(text) else None)
     if found is not None:
         steps, message = found
         place = _Place(file=where, key="")
@@ -96,21 +99,23 @@ def _not_unique(pairs: list[tuple[str, Any]], where: str) -> UnderstudyError:
     return UnderstudyError(f"{where}: key {twice!r} stands twice in one object")
 
 
-def _fault(value: Any, depth: int, strings: bool) -> tuple[list[str | int], str] | None:
-    """The steps to the first value that is refused, innermost first, and why; `strings`: whether
-    strings are looked at."""
+def _fault(
+    value: Any, depth: int, strings: re.Pattern[str] | None
+) -> tuple[list[str | int], str] | None:
+    """The steps to the first value that is refused, innermost first, and why; `strings`: what none
+    may have, if they are looked at."""
     kind = type(value)
     if kind is float or kind is int:
         return None if abs(value) <= LARGEST else ([], f"{NOT_FINITE}, found {_shown(value)}")
     if kind is str:
-        refused = _NO_TEXT.search(value) if strings else None
+        refused = strings.search(value) if strings else None
         return ([], _no_text(refused)) if refused else None
     if kind is not dict and kind is not list:
         return None
     if not depth:
         return [], TOO_DEEP
     if kind is dict and strings:
-        refused = next(filter(None, map(_NO_TEXT.search, value)), None)
+        refused = next(filter(None, map(strings.search, value)), None)
         if refused is not None:
             return [], _no_text(refused).replace("string", "key")
     for step, inner in value.items() if kind is dict else enumerate(value):

@@ -46,7 +46,7 @@ def load(path: Path) -> Workload:
 
 def parse(text: str, where: str) -> Workload:
     """A workload from JSON text; `where` names it in messages."""
-    return build(strict.decode(text, where), where)
+    return build(strict.decode(text, where, nul=False), where)
 
 
 def build(row: Any, where: str) -> Workload:
