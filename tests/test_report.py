@@ -451,10 +451,11 @@ def test_hostile_names_are_escaped(tmp_path: Path) -> None:
 def test_control_characters_are_escaped_in_figures_and_on_the_page(tmp_path: Path) -> None:
     """An SVG with one is no XML, and a terminal that shows the page's text would obey it."""
     evil = "h\x1b[2J\x00\u202e $\\frac$"
+    described = evil.replace("\x00", "")  # which no workload has
     made = samples.workload(
         "hostile",
-        [samples.stream("dump", "output", [1000], [0.0], label=evil)],
-        description=evil,
+        [samples.stream("dump", "output", [1000], [0.0], label=described)],
+        description=described,
     )
     row = samples.result(made, repetitions=2, file_system=evil)
     samples.write(row, tmp_path / "result.json")
