@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -78,9 +79,9 @@ def test_a_file_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     workload.write_text(of(station(0)).to_text())
     plain, seen = strict.decode, []
 
-    def counted(text: str, where: str, what: str = "JSON") -> object:
+    def counted(text: str, where: str, *others: Any, **options: Any) -> object:
         seen.append(where)
-        return plain(text, where, what)
+        return plain(text, where, *others, **options)
 
     monkeypatch.setattr(strict, "decode", counted)
     for path in (workload, PLAYER):
