@@ -115,10 +115,10 @@ static int64_t shifted_rank(const struct und_run *run)
 /* Compares just what restarts read, in files of an earlier run. */
 static void verify_restarts(const struct und_run *run, int64_t as, struct und_verification *here)
 {
-    for (int e = 0; e < run->schedule->count; ++e) {
-        const struct und_event *event = &run->schedule->events[e];
-        struct und_series *series = und_series_new(run, event->stream, as, UND_READ);
-        und_phase_prepare(run, series, event);
+    struct und_event event;
+    for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
+        struct und_series *series = und_series_new(run, event.stream, as, UND_READ);
+        und_phase_prepare(run, series, &event);
         /* The files of a flood are opened one by one. */
         const bool opens = !und_series_flood(series);
         if (opens)
@@ -212,59 +212,68 @@ static void drop_cache(const struct und_run *run, struct und_series **series, co
 bool und_run_finds_files(const struct und_run *run, struct und_error *error)
 {
     bool found = true;
-    for (int e = 0; e < run->schedule->count; ++e) {
-        const struct und_event *event = &run->schedule->events[e];
-        struct und_series *series = und_series_new(run, event->stream, run->rank, UND_READ);
-        und_phase_prepare(run, series, event);
+    struct und_event event;
+    for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
+        struct und_series *series = und_series_new(run, event.stream, run->rank, UND_READ);
+        und_phase_prepare(run, series, &event);
         found = found && und_series_find(series, error);
         und_series_free(series);
     }
     return und_agree(found, run->comm, error);
 }
 
+/* Does the last dump of a stream come after that of another? */
+static bool ends_after(const struct und_workload *workload, int stream, int other)
+{
+    const struct und_stream *left = &workload->streams[stream], *right = &workload->streams[other];
+    const double left_s = und_dump_time(left, left->dump_count - 1),
+                 right_s = und_dump_time(right, right->dump_count - 1);
+    return left_s > right_s || (left_s == right_s && stream > other);
+}
+
 /* Updated files that stay open do so until the last dump that reads them. */
 static void lend_files(const struct und_run *run, struct und_series **series)
 {
-    const struct und_event *events = run->schedule->events;
-    for (int s = 0; s < run->workload->stream_count; ++s) {
-        const struct und_stream *stream = &run->workload->streams[s];
-        int last = -1, own = -1;
+    const struct und_workload *workload = run->workload;
+    for (int s = 0; !run->plan->only_restarts && s < workload->stream_count; ++s) {
+        const struct und_stream *stream = &workload->streams[s];
+        int last = s;
         if (!und_stream_updates(stream) || !stream->stays_open || stream->own.names > 1)
             continue;
-        for (int e = 0; e < run->schedule->count; ++e) {
-            own = !events[e].restart && events[e].stream == s ? e : own;
-            last = !events[e].restart && run->workload->streams[events[e].stream].source == s ? e : last;
-        }
-        if (own >= 0 && own < last && events[own].dump + 1 == stream->dump_count &&
-            events[last].dump + 1 == run->workload->streams[events[last].stream].dump_count)
-            und_series_lend(series[s], series[events[last].stream]);
+        for (int reader = 0; reader < workload->stream_count; ++reader)
+            if (workload->streams[reader].source == s && ends_after(workload, reader, last))
+                last = reader;
+        if (last != s)
+            und_series_lend(series[s], series[last]);
     }
 }
 
 static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes)
 {
     struct und_series **series = series_new_all(run);
+    struct und_event event;
     lend_files(run, series);
+    und_schedule_rewind(run->schedule);
     const double zero = und_clock_start(run->comm);
     double end = zero; /* of the event before */
-    for (int e = 0; e < run->schedule->count; ++e) {
-        const struct und_event *event = &run->schedule->events[e];
-        const int at = event->restart ? run->workload->stream_count + event->stream : event->stream;
-        if (event->restart && run->plan->drop_cache)
-            drop_cache(run, series, event);
-        const double due = run->plan->keep_pauses ? end + event->pause_s : zero + event->time_s;
-        und_phase_play(run, series[at], event, zero, due, &records[e * UND_PHASES]);
+    while (und_schedule_next(run->schedule, &event)) {
+        const int at = event.restart ? run->workload->stream_count + event.stream : event.stream;
+        const int64_t position = und_schedule_position(run->schedule, &event);
+        if (event.restart && run->plan->drop_cache)
+            drop_cache(run, series, &event);
+        const double due = run->plan->keep_pauses ? end + event.pause_s : zero + event.time_s;
+        und_phase_play(run, series[at], &event, zero, due, &records[position * UND_PHASES]);
         end = und_clock();
-        und_series_look(series[at], &sizes[e].files, &sizes[e].file_bytes);
+        und_series_look(series[at], &sizes[position].files, &sizes[position].file_bytes);
         und_series_note_layouts(series[at]);
-        struct und_series *closed = event->restart ? NULL : und_series_returns(series[at]);
+        struct und_series *closed = event.restart ? NULL : und_series_returns(series[at]);
         if (closed) {
             struct sizes known;
             und_series_look(closed, &known.files, &known.file_bytes);
             und_series_note_layouts(closed);
         }
         if (run->plan->verbose && run->rank == 0)
-            report(run, event, &records[e * UND_PHASES]);
+            report(run, &event, &records[position * UND_PHASES]);
     }
     series_free_all(run, series);
 }
@@ -276,41 +285,47 @@ static bool knows_growth(const struct und_run *run, const struct und_event *even
            run->plan->streams[event->stream].method->has_files;
 }
 
-/* Reduces event by event, so that memory does not grow with dumps times ranks. */
+/* Reduces a block of events at a time, so that memory does not grow with dumps times ranks. */
 static void reduce(const struct und_run *run, const struct und_record *records, const struct sizes *sizes,
-                   struct und_outcome *outcomes)
+                   und_take_outcome *take, void *taker)
 {
-    const int count = run->schedule->count;
-    struct und_summary *summaries = calloc((size_t)count * UND_PHASES, sizeof *summaries);
-    struct sizes *sums = calloc((size_t)count, sizeof *sums);
-    UND_CHECK(summaries && sums, "no memory for the results of %d dumps", count);
-    und_summarize(records, count * UND_PHASES, run->comm, summaries);
-    UND_MPI(MPI_Allreduce(sizes, sums, 2 * count, MPI_INT64_T, MPI_SUM, run->comm), "cannot add up the files");
-    for (int e = 0; e < count; ++e) {
-        struct und_outcome *outcome = &outcomes[e];
-        outcome->files = sums[e].files;
-        outcome->file_bytes = knows_growth(run, &run->schedule->events[e]) ? sums[e].file_bytes : -1;
-        outcome->bytes = 0;
-        for (int p = 0; p < UND_PHASES; ++p) {
-            outcome->phases[p] = summaries[e * UND_PHASES + p];
-            outcome->took_place[p] = records[e * UND_PHASES + p].took_place;
-            outcome->bytes += outcome->phases[p].bytes;
+    enum { BLOCK = 256 };
+    const int64_t count = run->schedule->count;
+    struct und_summary *summaries = calloc(BLOCK * UND_PHASES, sizeof *summaries);
+    struct sizes *sums = calloc(BLOCK, sizeof *sums);
+    UND_CHECK(summaries && sums, "no memory for the results of %d dumps", BLOCK);
+    for (int64_t first = 0; first < count; first += BLOCK) {
+        const int some = count - first < BLOCK ? (int)(count - first) : BLOCK;
+        und_summarize(records + first * UND_PHASES, some * UND_PHASES, run->comm, summaries);
+        UND_MPI(MPI_Allreduce(sizes + first, sums, 2 * some, MPI_INT64_T, MPI_SUM, run->comm),
+                "cannot add up the files");
+        for (int e = 0; run->rank == 0 && e < some; ++e) {
+            const struct und_event event = und_schedule_at(run->schedule, first + e);
+            struct und_outcome outcome = {.files = sums[e].files,
+                                          .file_bytes = knows_growth(run, &event) ? sums[e].file_bytes : -1};
+            for (int p = 0; p < UND_PHASES; ++p) {
+                outcome.phases[p] = summaries[e * UND_PHASES + p];
+                outcome.took_place[p] = records[(first + e) * UND_PHASES + p].took_place;
+                outcome.bytes += outcome.phases[p].bytes;
+            }
+            take(taker, &event, &outcome);
         }
     }
     free(summaries);
     free(sums);
 }
 
-void und_run_repetition(const struct und_run *run, bool keep, struct und_outcome *outcomes,
+void und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
                         struct und_verification *verification)
 {
+    /* Not a byte of them is touched before its dump is played. */
     const size_t count = (size_t)run->schedule->count;
     struct und_record *records = calloc(count * UND_PHASES, sizeof *records);
     struct sizes *sizes = calloc(count, sizeof *sizes);
     UND_CHECK(records && sizes, "no memory for the times of %zu dumps", count);
     und_watch_pause(false);
     play(run, records, sizes);
-    reduce(run, records, sizes, outcomes);
+    reduce(run, records, sizes, take, taker);
     if (run->plan->verify)
         verify(run, verification);
     und_watch_pause(true); /* the files are removed, by each rank its own */

@@ -17,9 +17,12 @@ struct und_outcome {
  * Collective. */
 bool und_run_finds_files(const struct und_run *run, struct und_error *error);
 
-/* Plays the schedule once; `outcomes` has one element per event and is filled on every rank. Adds to
- * *verification with --verify. Leaves no files, but with `keep`. Collective. */
-void und_run_repetition(const struct und_run *run, bool keep, struct und_outcome *outcomes,
+/* Is given one event after the other, in the order of their positions. */
+typedef void und_take_outcome(void *taker, const struct und_event *event, const struct und_outcome *outcome);
+
+/* Plays the schedule once. `take` is called on rank 0, after the last event. Adds to *verification with --verify.
+ * Leaves no files, but with `keep`. Collective. */
+void und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
                         struct und_verification *verification);
 
 #endif

@@ -20,7 +20,7 @@ struct und_striped;
 struct und_run {
     const struct und_workload *workload;
     const struct und_plan *plan;
-    const struct und_schedule *schedule;
+    struct und_schedule *schedule;
     struct und_pattern *pattern;
     struct und_stencil *stencil; /* NULL: ranks do not compute together */
     struct und_striped *striped; /* layouts and hints of the files */

@@ -245,13 +245,41 @@ static bool find_files(const struct und_run *run, struct und_error *error)
     return und_agree(there, run->comm, error) && und_run_finds_files(run, error);
 }
 
-static void finish_result(const struct und_run *run, const char *output, struct und_result *result,
-                          const struct und_verification *verification, json_t *striping, int descriptor)
+static void finish_result(const char *output, struct und_result *result, const struct und_verification *verification,
+                          json_t *striping)
 {
     struct und_error error;
-    und_result_write(result, run, verification, striping, descriptor, output);
+    und_result_finish(result, verification, striping);
     if (!und_storage_publish_result(output, &error))
         UND_DIE("%s", error.text);
+}
+
+/* False when contents were wrong. The result is there on rank 0. */
+static bool play_repetitions(const struct und_run *run, const struct und_options *options, struct und_result *result)
+{
+    struct und_verification *verification = calloc(1, sizeof *verification);
+    UND_CHECK(verification, "no memory to verify");
+    und_watch_begin(run->rank, options->watchdog);
+    for (int64_t i = 0; i < run->plan->repetitions; ++i) {
+        if (run->plan->verbose && result)
+            und_print(stderr, "understudy: repetition %" PRId64, i);
+        if (result)
+            und_result_begin(result);
+        und_run_repetition(run, run->plan->keep && i == run->plan->repetitions - 1, und_result_take, result,
+                           verification);
+        if (result)
+            und_result_end(result);
+    }
+    und_watch_end();
+    json_t *striping = und_striped_json(run->striped);
+    const bool right = verification->wrong_bytes == 0;
+    if (!right && result)
+        und_print(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s",
+                  verification->wrong_bytes, verification->bytes, verification->first);
+    if (result)
+        finish_result(options->output, result, verification, striping);
+    free(verification);
+    return right;
 }
 
 /* Plays all repetitions and writes the result. */
@@ -285,31 +313,11 @@ static int play(struct und_run *run, const struct und_options *options, const st
 
     struct und_result *result = NULL;
     if (run->rank == 0)
-        result = und_result_new(run, options, text->data, text->bytes, &environment, &storage, argc, argv);
+        result = und_result_new(run, options, text->data, text->bytes, &environment, &storage, argc, argv, descriptor,
+                                options->output);
     und_environment_free(&environment);
-    struct und_outcome *outcomes = calloc((size_t)run->schedule->count, sizeof *outcomes);
-    struct und_verification *verification = calloc(1, sizeof *verification);
-    UND_CHECK(outcomes && verification, "no memory for the results of %d dumps", run->schedule->count);
-    und_watch_begin(run->rank, options->watchdog);
-    for (int64_t i = 0; i < run->plan->repetitions; ++i) {
-        if (run->plan->verbose && run->rank == 0)
-            und_print(stderr, "understudy: repetition %" PRId64, i);
-        und_run_repetition(run, run->plan->keep && i == run->plan->repetitions - 1, outcomes, verification);
-        if (run->rank == 0)
-            und_result_add(result, run, outcomes);
-    }
-    und_watch_end();
-    json_t *striping = und_striped_json(run->striped);
-    const bool right = verification->wrong_bytes == 0;
-    if (run->rank == 0) {
-        if (!right)
-            und_print(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s",
-                      verification->wrong_bytes, verification->bytes, verification->first);
-        finish_result(run, options->output, result, verification, striping, descriptor);
-    }
+    const bool right = play_repetitions(run, options, result);
     und_striped_free(run->striped);
-    free(outcomes);
-    free(verification);
     return right ? SUCCESS : FAILURE;
 }
 

@@ -35,12 +35,17 @@ static struct und_stream streams[] = {
 };
 static const struct und_workload workload = {.stream_count = 3, .streams = streams};
 
-static bool make(const struct und_options *options, struct und_schedule *schedule)
-{
+/* A schedule looks into its plan as long as it lasts. */
+struct planned {
     struct und_stream_plan of_streams[3];
-    struct und_plan plan = {.streams = of_streams};
-    und_plan_events(&workload, options, &plan);
-    return und_schedule_make(&workload, &plan, schedule);
+    struct und_plan plan;
+};
+
+static bool make(const struct und_options *options, struct planned *planned, struct und_schedule *schedule)
+{
+    planned->plan = (struct und_plan){.streams = planned->of_streams};
+    und_plan_events(&workload, options, &planned->plan);
+    return und_schedule_make(&workload, &planned->plan, schedule);
 }
 
 static void test_order(void **state)
@@ -52,18 +57,24 @@ static void test_order(void **state)
     /* The dump of 2 s lasts until others begin, and counts for none. */
     static const double pauses[] = {1.0, 1.0, 1.5, 0, 0, 0, 6.0, 0};
     struct und_schedule schedule;
+    struct planned planned;
     struct und_options options = {.time_scale = 2.0, .restart_dump = -1};
     (void)state;
     for (int restart = 0; restart < 2; ++restart) {
         options.restart = restart == 1;
-        assert_true(make(&options, &schedule));
+        assert_true(make(&options, &planned, &schedule));
         assert_int_equal(schedule.count, 7 + restart);
-        for (int e = 0; e < schedule.count; ++e) {
-            assert_true(schedule.events[e].time_s == expected[e].time_s);
-            assert_true(schedule.events[e].pause_s == pauses[e]);
-            assert_int_equal(schedule.events[e].stream, expected[e].stream);
-            assert_int_equal(schedule.events[e].dump, expected[e].dump);
-            assert_int_equal(schedule.events[e].restart, expected[e].restart);
+        for (int again = 0; again < 2; ++again, und_schedule_rewind(&schedule)) {
+            struct und_event event;
+            for (int e = 0; e < schedule.count; ++e) {
+                assert_true(und_schedule_next(&schedule, &event));
+                assert_true(event.time_s == expected[e].time_s);
+                assert_true(event.pause_s == pauses[e]);
+                assert_int_equal(event.stream, expected[e].stream);
+                assert_int_equal(event.dump, expected[e].dump);
+                assert_int_equal(event.restart, expected[e].restart);
+            }
+            assert_false(und_schedule_next(&schedule, &event));
         }
         und_schedule_free(&schedule);
     }
@@ -89,15 +100,48 @@ static void test_restarts(void **state)
                                             .restart_dump = cases[i].dump,
                                             .restart_from = cases[i].from};
         struct und_schedule schedule;
-        assert_true(make(&options, &schedule));
+        struct planned planned;
+        assert_true(make(&options, &planned, &schedule));
         assert_int_equal(schedule.count, cases[i].events);
-        const struct und_event *last = &schedule.events[schedule.count - 1];
-        assert_int_equal(last->restart, cases[i].events != 7);
-        assert_int_equal(last->stream, cases[i].of);
-        assert_int_equal(last->dump, cases[i].reads);
-        assert_true(last->time_s == (cases[i].from ? 0.0 : 5.0));
+        struct und_event last = {.stream = -1}, event;
+        while (und_schedule_next(&schedule, &event))
+            last = event;
+        assert_int_equal(last.restart, cases[i].events != 7);
+        assert_int_equal(last.stream, cases[i].of);
+        assert_int_equal(last.dump, cases[i].reads);
+        assert_true(last.time_s == (cases[i].from ? 0.0 : 5.0));
         und_schedule_free(&schedule);
     }
+}
+
+/* Results list the events stream by stream, the restarts last. */
+static void test_positions(void **state)
+{
+    const struct und_options options = {.time_scale = 2.0, .restart = true, .restart_dump = -1};
+    struct und_schedule schedule;
+    struct planned planned;
+    struct und_event event, before = {.stream = -1};
+    bool seen[8] = {false};
+    (void)state;
+    assert_true(make(&options, &planned, &schedule));
+    while (und_schedule_next(&schedule, &event)) {
+        const int64_t position = und_schedule_position(&schedule, &event);
+        const struct und_event there = und_schedule_at(&schedule, position);
+        assert_in_range(position, 0, 7);
+        assert_false(seen[position]);
+        seen[position] = true;
+        assert_true(there.time_s == event.time_s);
+        assert_int_equal(there.stream, event.stream);
+        assert_int_equal(there.dump, event.dump);
+        assert_int_equal(there.restart, event.restart);
+    }
+    for (int64_t position = 0; position < schedule.count; ++position, before = event) {
+        event = und_schedule_at(&schedule, position);
+        assert_true(event.restart == (position == 7));
+        assert_true(event.restart || event.stream > before.stream ||
+                    (event.stream == before.stream && event.dump == before.dump + 1));
+    }
+    und_schedule_free(&schedule);
 }
 
 /* Without pauses the order is the same. */
@@ -105,14 +149,18 @@ static void test_no_pauses(void **state)
 {
     static const struct und_options paused = {.time_scale = 1.0}, hurried = {.time_scale = 0.0};
     struct und_schedule with, without;
+    struct planned planned[2];
     (void)state;
-    assert_true(make(&paused, &with));
-    assert_true(make(&hurried, &without));
-    for (int e = 0; e < with.count; ++e) {
-        assert_true(without.events[e].time_s == 0.0);
-        assert_int_equal(without.events[e].stream, with.events[e].stream);
-        assert_int_equal(without.events[e].dump, with.events[e].dump);
+    assert_true(make(&paused, &planned[0], &with));
+    assert_true(make(&hurried, &planned[1], &without));
+    struct und_event paused_event, hurried_event;
+    while (und_schedule_next(&with, &paused_event)) {
+        assert_true(und_schedule_next(&without, &hurried_event));
+        assert_true(hurried_event.time_s == 0.0);
+        assert_int_equal(hurried_event.stream, paused_event.stream);
+        assert_int_equal(hurried_event.dump, paused_event.dump);
     }
+    assert_false(und_schedule_next(&without, &hurried_event));
     und_schedule_free(&with);
     und_schedule_free(&without);
 }
@@ -133,10 +181,8 @@ static void test_waiting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_restarts),
-        cmocka_unit_test(test_no_pauses),
-        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_order),     cmocka_unit_test(test_restarts), cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_no_pauses), cmocka_unit_test(test_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "core/mpi_settings.h"
 #include "core/sha256.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,28 @@
 #include <unistd.h>
 
 struct und_result {
-    json_t *root;
-    json_t *repetitions;
+    const struct und_run *run;
+    const char *path;
+    FILE *file;
+    int64_t repetitions; /* begun */
+    int stream;          /* that is being written; -1: none */
+    bool restart;        /* it is its restart */
+    int64_t dumps;       /* written of it */
+    double elapsed_s;
 };
+
+static void add_text(struct und_result *result, const char *text)
+{
+    UND_CHECK(fputs(text, result->file) >= 0, "result: cannot write %s", result->path);
+}
+
+/* Writes an object, or with JSON_EMBED its keys, and frees it. */
+static void add(struct und_result *result, json_t *object, size_t flags)
+{
+    UND_CHECK(json_dumpf(object, result->file, flags | JSON_REAL_PRECISION(12)) == 0, "result: cannot write %s",
+              result->path);
+    json_decref(object);
+}
 
 /* Every value goes through here: jansson returns NULL where memory is out or a string is not UTF-8. */
 static void put(json_t *object, const char *key, json_t *value)
@@ -97,22 +117,29 @@ static json_t *environment_of(const struct und_run *run, const struct und_enviro
 
 struct und_result *und_result_new(const struct und_run *run, const struct und_options *options, const char *text,
                                   size_t bytes, const struct und_environment *environment,
-                                  const struct und_storage *storage, int argc, char **argv)
+                                  const struct und_storage *storage, int argc, char **argv, int descriptor,
+                                  const char *path)
 {
     char digits[65];
-    struct und_result *result = malloc(sizeof *result);
+    json_t *head = json_object();
+    struct und_result *result = calloc(1, sizeof *result);
     UND_CHECK(result, "no memory for the result");
+    result->run = run;
+    result->path = path;
+    result->file = fdopen(descriptor, "w");
+    UND_CHECK(result->file, "result: cannot write %s", path);
+    /* What is small is written when the run is over, not between its repetitions. */
+    setvbuf(result->file, NULL, _IOFBF, 1 << 20);
     und_sha256(text, bytes, digits);
-    result->root = json_object();
-    put(result->root, "schema", json_string("understudy/player/1"));
-    put(result->root, "workload", json_stringn(text, bytes));
-    put(result->root, "workload_sha256", json_string(digits));
-    put(result->root, "options", und_options_record(options));
-    put(result->root, "environment", environment_of(run, environment, argc, argv));
-    put(result->root, "storage", und_storage_json(storage));
-    put(result->root, "striping", json_array());
-    put(result->root, "repetitions", json_array());
-    result->repetitions = json_object_get(result->root, "repetitions");
+    put(head, "schema", json_string("understudy/player/1"));
+    put(head, "workload", json_stringn(text, bytes));
+    put(head, "workload_sha256", json_string(digits));
+    put(head, "options", und_options_record(options));
+    put(head, "environment", environment_of(run, environment, argc, argv));
+    put(head, "storage", und_storage_json(storage));
+    add_text(result, "{");
+    add(result, head, JSON_INDENT(1) | JSON_EMBED);
+    add_text(result, ",\n\"repetitions\": [");
     return result;
 }
 
@@ -135,7 +162,8 @@ static json_t *phase_of(const char *name, const struct und_summary *summary)
     return object;
 }
 
-static json_t *dump_of(const struct und_run *run, const struct und_event *event, const struct und_outcome *outcome)
+static json_t *dump_of(const struct und_run *run, const struct und_event *event, const struct und_outcome *outcome,
+                       double *elapsed_s)
 {
     static const char *const names[UND_PHASES] = {"open", "metadata", "write", "read", "sync", "close"};
     json_t *object = json_object(), *phases = json_array();
@@ -145,6 +173,8 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
             continue;
         if (start_s < 0)
             start_s = outcome->phases[p].first_start_s;
+        if (outcome->phases[p].last_end_s > *elapsed_s)
+            *elapsed_s = outcome->phases[p].last_end_s;
         json_array_append_new(phases, phase_of(names[p], &outcome->phases[p]));
     }
     put(object, "dump", json_integer(event->dump));
@@ -160,46 +190,55 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
     return object;
 }
 
-static json_t *stream_of(const struct und_run *run, const struct und_outcome *outcomes, int s, bool restart)
+/* What comes before the dumps of a stream. */
+static json_t *stream_of(const struct und_run *run, int s, bool restart)
 {
     const struct und_stream *stream = &run->workload->streams[s];
     const struct und_stream_plan *plan = &run->plan->streams[s];
     const bool reads = restart || stream->operation == UND_READS;
-    json_t *object = json_object(), *dumps = json_array();
+    json_t *object = json_object();
     char name[256];
     snprintf(name, sizeof name, "%s%s", stream->name, restart ? "-restart" : "");
-    for (int e = 0; e < run->schedule->count; ++e) {
-        const struct und_event *event = &run->schedule->events[e];
-        if (event->stream == s && event->restart == restart)
-            json_array_append_new(dumps, dump_of(run, event, &outcomes[e]));
-    }
     put(object, "name", json_string(name));
     put(object, "operation", json_string(reads ? "read" : "write"));
     put(object, "method", json_string(plan->method->name));
     put(object, "transfer_bytes", json_integer(plan->transfer_bytes));
     put(object, "collective", json_boolean(plan->collective));
     put(object, "sync", json_boolean(plan->sync && !reads));
-    put(object, "dumps", dumps);
     return object;
 }
 
-void und_result_add(struct und_result *result, const struct und_run *run, const struct und_outcome *outcomes)
+void und_result_begin(struct und_result *result)
 {
-    json_t *object = json_object(), *streams = json_array();
-    double elapsed_s = 0;
-    for (int e = 0; e < run->schedule->count; ++e)
-        for (int p = 0; p < UND_PHASES; ++p)
-            if (outcomes[e].took_place[p] && outcomes[e].phases[p].last_end_s > elapsed_s)
-                elapsed_s = outcomes[e].phases[p].last_end_s;
-    for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
-        json_array_append_new(streams, stream_of(run, outcomes, s, false));
-    for (int s = 0; s < run->workload->stream_count; ++s)
-        if (run->plan->streams[s].restarts)
-            json_array_append_new(streams, stream_of(run, outcomes, s, true));
-    put(object, "repetition", json_integer((json_int_t)json_array_size(result->repetitions)));
-    put(object, "elapsed_s", json_real(elapsed_s));
-    put(object, "streams", streams);
-    json_array_append_new(result->repetitions, object);
+    fprintf(result->file, "%s\n{\"repetition\": %" PRId64 ", \"streams\": [", result->repetitions > 0 ? "," : "",
+            result->repetitions);
+    ++result->repetitions;
+    result->stream = -1;
+    result->elapsed_s = 0;
+}
+
+void und_result_take(void *taker, const struct und_event *event, const struct und_outcome *outcome)
+{
+    struct und_result *result = taker;
+    if (event->stream != result->stream || event->restart != result->restart) {
+        add_text(result, result->stream < 0 ? "\n{" : "]},\n{");
+        add(result, stream_of(result->run, event->stream, event->restart), JSON_EMBED);
+        add_text(result, ", \"dumps\": [");
+        result->stream = event->stream;
+        result->restart = event->restart;
+        result->dumps = 0;
+    }
+    add_text(result, result->dumps++ > 0 ? ",\n" : "\n");
+    add(result, dump_of(result->run, event, outcome, &result->elapsed_s), 0);
+}
+
+void und_result_end(struct und_result *result)
+{
+    add_text(result, result->stream < 0 ? "], " : "]}], ");
+    json_t *rest = json_object();
+    put(rest, "elapsed_s", json_real(result->elapsed_s));
+    add(result, rest, JSON_EMBED);
+    add_text(result, "}");
 }
 
 static json_t *verification_of(const struct und_run *run, const struct und_verification *verification)
@@ -212,18 +251,16 @@ static json_t *verification_of(const struct und_run *run, const struct und_verif
     return object;
 }
 
-void und_result_write(struct und_result *result, const struct und_run *run, const struct und_verification *verification,
-                      json_t *striping, int descriptor, const char *path)
+void und_result_finish(struct und_result *result, const struct und_verification *verification, json_t *striping)
 {
-    put(result->root, "striping", striping);
-    put(result->root, "verification", verification_of(run, verification));
-    put(result->root, "finished", json_true());
-    FILE *file = fdopen(descriptor, "w");
-    UND_CHECK(file, "result: cannot write %s", path);
-    UND_CHECK(json_dumpf(result->root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) == 0 &&
-                  fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0,
-              "result: cannot write %s", path);
-    UND_CHECK(fclose(file) == 0, "result: cannot close %s", path);
-    json_decref(result->root);
+    json_t *rest = json_object();
+    put(rest, "striping", striping);
+    put(rest, "verification", verification_of(result->run, verification));
+    put(rest, "finished", json_true());
+    add_text(result, "],");
+    add(result, rest, JSON_INDENT(1) | JSON_EMBED);
+    add_text(result, "}\n");
+    UND_CHECK(fflush(result->file) == 0 && fsync(fileno(result->file)) == 0, "result: cannot write %s", result->path);
+    UND_CHECK(fclose(result->file) == 0, "result: cannot close %s", result->path);
     free(result);
 }

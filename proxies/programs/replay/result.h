@@ -8,16 +8,19 @@
 
 struct und_result;
 
-/* `text` is the descriptor, byte for byte. */
+/* `text` is the descriptor, byte for byte. Written as it comes to the open descriptor of `path`, so that memory does
+ * not grow with the dumps. */
 struct und_result *und_result_new(const struct und_run *run, const struct und_options *options, const char *text,
                                   size_t bytes, const struct und_environment *environment,
-                                  const struct und_storage *storage, int argc, char **argv);
+                                  const struct und_storage *storage, int argc, char **argv, int descriptor,
+                                  const char *path);
 
-/* Adds the next repetition. */
-void und_result_add(struct und_result *result, const struct und_run *run, const struct und_outcome *outcomes);
+/* Begins the next repetition. */
+void und_result_begin(struct und_result *result);
+und_take_outcome und_result_take; /* of the repetition that was begun; the taker is the result */
+void und_result_end(struct und_result *result);
 
-/* Writes it to the open descriptor of `path`, flushes and closes it, and frees the result. */
-void und_result_write(struct und_result *result, const struct und_run *run, const struct und_verification *verification,
-                      json_t *striping, int descriptor, const char *path);
+/* Completes, flushes and closes the file, and frees the result. */
+void und_result_finish(struct und_result *result, const struct und_verification *verification, json_t *striping);
 
 #endif
