@@ -58,36 +58,34 @@ static bool check_stream(struct und_strict *at, const struct keys *keys)
 {
     const struct und_stream *stream = keys->stream;
     const bool reads = stream->operation == UND_READS;
-    const bool again = keys->files == REWRITE || keys->files == UPDATE;
-    char why[64];
-    snprintf(why, sizeof why, "the files are %s", files_names[keys->files]);
-    if (reads && keys->files == REWRITE)
-        return fault(at, "files", "new, append or update", "the operation is read");
-    if (keys->names > 1 && !again)
-        return fault(at, "names", "1", why);
-    if (!keys->reopen && keys->files != UPDATE && keys->files != APPEND)
-        return fault(at, "reopen", "true", why);
-    if (keys->own_directories && keys->layout != FILE_PER_PROCESS && keys->layout != GROUPED)
-        return fault(at, "own_directories", "false", "the layout is neither file-per-process nor grouped");
-    if (keys->removes && keys->files != REWRITE)
-        return fault(at, "removes", "false", why);
-    if (keys->passes > 1 && !reads)
-        return fault(at, "passes", "1", "the operation is write");
-    if (stream->sync_bytes > 0 && reads)
-        return fault(at, "sync_bytes", "null", "the operation is read");
-    if (stream->write_through && reads)
-        return fault(at, "write_through", "false", "the operation is read");
-    if (stream->order.rule != UND_CONSECUTIVE && stream->collective)
-        return fault(at, "order", "consecutive", "ranks make collective calls together");
+    char are[64];
+    snprintf(are, sizeof are, "the files are %s", files_names[keys->files]);
+    const struct {
+        bool wrong;
+        const char *key, *expected, *why;
+    } rows[] = {
+        {reads && keys->files == REWRITE, "files", "new, append or update", "the operation is read"},
+        {keys->names > 1 && keys->files != REWRITE && keys->files != UPDATE, "names", "1", are},
+        {!keys->reopen && keys->files != UPDATE && keys->files != APPEND, "reopen", "true", are},
+        {keys->own_directories && keys->layout != FILE_PER_PROCESS && keys->layout != GROUPED, "own_directories",
+         "false", "the layout is neither file-per-process nor grouped"},
+        {keys->removes && keys->files != REWRITE, "removes", "false", are},
+        {keys->passes > 1 && !reads, "passes", "1", "the operation is write"},
+        {stream->sync_bytes > 0 && reads, "sync_bytes", "null", "the operation is read"},
+        {stream->write_through && reads, "write_through", "false", "the operation is read"},
+        {stream->order.rule != UND_CONSECUTIVE && stream->collective, "order", "consecutive",
+         "ranks make collective calls together"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
+        if (rows[i].wrong)
+            return fault(at, rows[i].key, rows[i].expected, rows[i].why);
     return check_turns(at, keys) && check_flood(at, keys);
 }
 
 static bool check_dump(struct und_strict *at, const struct keys *keys, const struct und_dump *dump)
 {
-    if (keys->steady && dump->compute_s > 0)
-        return fault(at, "compute_s", "0", "the pace of the stream is steady");
-    if (keys->layout == FLOOD && dump->compute_s > 0)
-        return fault(at, "compute_s", "0", "the layout is flood");
+    if ((keys->steady || keys->layout == FLOOD) && dump->compute_s > 0)
+        return fault(at, "compute_s", "0", keys->steady ? "the pace of the stream is steady" : "the layout is flood");
     return !keys->steady || dump->duration_s > 0 ||
            fault(at, "duration_s", "more than 0", "the pace of the stream is steady");
 }
@@ -128,11 +126,11 @@ static bool check_continues(struct und_strict *at, const struct keys *keys)
 {
     for (int e = 0; e < keys->stream->entry_count; ++e) {
         const char *why = keys->continues[e] ? why_not_continue(keys, e) : NULL;
-        if (!why)
-            continue;
-        und_strict_key(at, "dumps");
-        und_strict_element(at, (size_t)e);
-        return fault(at, "continues", "false", why);
+        if (why) {
+            und_strict_key(at, "dumps");
+            und_strict_element(at, (size_t)e);
+            return fault(at, "continues", "false", why);
+        }
     }
     return true;
 }
@@ -145,10 +143,10 @@ static bool differs(struct und_strict *at, const char *key, const struct keys *b
 
 static bool any_continues(const struct keys *keys)
 {
+    bool any = false;
     for (int e = 0; e < keys->stream->entry_count; ++e)
-        if (keys->continues[e])
-            return true;
-    return false;
+        any = any || keys->continues[e];
+    return any;
 }
 
 /* A dump of a stream and the one behind it. */
@@ -512,6 +510,7 @@ static bool read_entry(struct und_strict *at, const json_t *value, const json_t 
 static bool read_entries(struct und_strict *at, const json_t *array, int64_t ranks, struct keys *keys,
                          struct und_stream *stream)
 {
+    const size_t mark = und_strict_key(at, "dumps");
     const json_t *before = NULL;
     int64_t bytes = 0;
     stream->entries = calloc(json_array_size(array), sizeof *stream->entries);
@@ -531,6 +530,24 @@ static bool read_entries(struct und_strict *at, const json_t *array, int64_t ran
         before = value;
         und_strict_up(at, here);
     }
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool read_choices(struct und_strict *at, const json_t *value, struct und_stream *stream, struct keys *keys)
+{
+    static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
+    static const char *const operations[] = {"write", "read", NULL};
+    int role, operation, files, layout;
+    if (!und_strict_choice(at, value, "role", roles, &role) ||
+        !und_strict_choice(at, value, "operation", operations, &operation) ||
+        !und_strict_choice(at, value, "files", files_names, &files) ||
+        !und_strict_choice(at, value, "layout", layout_names, &layout))
+        return false;
+    stream->role = (enum und_role)role;
+    stream->operation = (enum und_operation)operation;
+    keys->files = (enum files)files;
+    keys->layout = (enum layout)layout;
     return true;
 }
 
@@ -547,16 +564,10 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
                                            "write_through", "files_per_directory",
                                            "removes",       "own_directories",
                                            "reads",         NULL};
-    static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
-    static const char *const operations[] = {"write", "read", NULL};
     const char *name, *label, *method;
     const json_t *dumps;
-    int role, operation, files, layout;
     if (!und_strict_object_with(at, value, names, optional) || !und_strict_identifier(at, value, "name", &name) ||
-        !und_strict_text(at, value, "label", &label) || !und_strict_choice(at, value, "role", roles, &role) ||
-        !und_strict_choice(at, value, "operation", operations, &operation) ||
-        !und_strict_choice(at, value, "files", files_names, &files) ||
-        !und_strict_choice(at, value, "layout", layout_names, &layout) ||
+        !und_strict_text(at, value, "label", &label) || !read_choices(at, value, stream, keys) ||
         !und_strict_identifier(at, value, "method", &method) ||
         !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &stream->transfer_bytes) ||
         !und_strict_flag(at, value, "collective", &stream->collective) ||
@@ -567,18 +578,9 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     stream->method = und_text_copy(method);
     if (!stream->name || !stream->method)
         return und_strict_no_memory(at);
-    stream->role = (enum und_role)role;
-    stream->operation = (enum und_operation)operation;
     keys->stream = stream;
-    keys->files = (enum files)files;
-    keys->layout = (enum layout)layout;
-    if (!read_groups(at, value, ranks, keys) || !read_optional(at, value, stream, keys) || !check_stream(at, keys))
-        return false;
-    const size_t mark = und_strict_key(at, "dumps");
-    if (!read_entries(at, dumps, ranks, keys, stream))
-        return false;
-    und_strict_up(at, mark);
-    return check_directories(at, keys) && check_continues(at, keys);
+    return read_groups(at, value, ranks, keys) && read_optional(at, value, stream, keys) && check_stream(at, keys) &&
+           read_entries(at, dumps, ranks, keys, stream) && check_directories(at, keys) && check_continues(at, keys);
 }
 
 /* The stream before this one that a key names; -1: none. */
@@ -593,12 +595,11 @@ static bool read_base(struct und_strict *at, const json_t *value, const char *ke
     if (!und_strict_text(at, value, key, &name))
         return false;
     const json_t *place = json_object_get(places, name);
-    if (place && json_integer_value(place) < s) {
+    if (place && json_integer_value(place) < s)
         *base = (int)json_integer_value(place);
-        return true;
-    }
-    und_strict_key(at, key);
-    return und_strict_fail(at, "expected the name of a stream before it, found \"%.100s\"", name);
+    else
+        und_strict_key(at, key);
+    return *base >= 0 || und_strict_fail(at, "expected the name of a stream before it, found \"%.100s\"", name);
 }
 
 /* The streams into whose files this one writes, or whose files it reads. */

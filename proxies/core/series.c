@@ -602,31 +602,30 @@ void und_series_note_opening(struct und_series *series)
         series->made[set_of(series)] = true;
 }
 
-void und_series_prepare(struct und_series *series, int dump)
+/* Chooses the files of the dump. */
+static void prepare_files(struct und_series *series, bool goes_on)
 {
-    if (series->metadata)
-        und_metadata_prepare(series->metadata, dump);
-    if (series->flood) {
-        und_flood_prepare(series->flood, dump);
-        return;
-    }
-    const struct und_dump *what = und_dump_of(series->stream, dump);
-    int64_t identity = 0;
-    series->dump = dump;
+    const struct und_stream *stream = series->stream;
+    const bool updates = und_stream_updates(stream);
     series->makes_files = !series->made || !series->made[set_of(series)];
-    const bool goes_on = und_stream_first(series->stream, dump) < dump;
     if (series->sets > 1)
-        series->slots = series->all_slots + (ptrdiff_t)und_stream_set(series->stream, dump) * series->stream->own.files;
+        series->slots = series->all_slots + (ptrdiff_t)und_stream_set(stream, series->dump) * stream->own.files;
     if (!goes_on)
-        choose_comms(series, dump);
+        choose_comms(series, series->dump);
     /* Another than the first may be all that is read of a set that stays open. */
-    const bool grows = und_stream_grows(series->stream) && dump > 0;
-    if (!grows && (begins(series, dump) || (und_stream_updates(series->stream) && !is_open(series))))
-        begin_files(series, dump);
-    for (int s = 0; s < series->stream->own.files && und_stream_updates(series->stream) && !goes_on; ++s)
+    const bool grows = und_stream_grows(stream) && series->dump > 0;
+    if (!grows && (begins(series, series->dump) || (updates && !is_open(series))))
+        begin_files(series, series->dump);
+    for (int s = 0; s < stream->own.files && updates && !goes_on; ++s)
         series->slots[s].payload = 0;
     if (series->base)
         borrow_files(series);
+}
+
+/* Chooses what this rank moves in them. */
+static void prepare_pieces(struct und_series *series, const struct und_dump *what, bool goes_on)
+{
+    int64_t identity = 0;
     series->piece_count = 0;
     if (!goes_on && !und_stream_grows(series->stream))
         series->place_count = 0;
@@ -641,6 +640,20 @@ void und_series_prepare(struct und_series *series, int dump)
     agree_on_calls(series);
     for (int p = 0; p < series->piece_count && series->mode == UND_CREATE; ++p)
         und_base_continue(series->pieces[p].base);
+}
+
+void und_series_prepare(struct und_series *series, int dump)
+{
+    if (series->metadata)
+        und_metadata_prepare(series->metadata, dump);
+    if (series->flood) {
+        und_flood_prepare(series->flood, dump);
+        return;
+    }
+    const bool goes_on = und_stream_first(series->stream, dump) < dump;
+    series->dump = dump;
+    prepare_files(series, goes_on);
+    prepare_pieces(series, und_dump_of(series->stream, dump), goes_on);
 }
 
 void und_series_drop_cache(struct und_series *series, int dump)

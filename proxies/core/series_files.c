@@ -142,6 +142,75 @@ static void check_file(const struct und_series *series, const struct und_slot *s
         die_of_another(series, slot);
 }
 
+/* Those who come to a file in turns find it made by the first. */
+static enum und_mode mode_of(const struct und_series *series, const struct und_slot *slot, bool goes_on)
+{
+    const bool is_made = series->stream->in_turn && series->plan->method->has_files && !slot->stands_for_it;
+    if (series->mode != UND_CREATE)
+        return series->mode;
+    return goes_on || is_made ? UND_EXTEND : UND_CREATE;
+}
+
+/* Is the file that a method creates this rank's to remove as soon as it is there? */
+static bool adopts(const struct und_slot *slot, const struct und_open *how)
+{
+    return how->creates && slot->stands_for_it;
+}
+
+static void open_by_method(const struct und_series *series, struct und_slot *slot, const struct und_open *how)
+{
+    const struct und_method *method = series->plan->method;
+    if (adopts(slot, how))
+        und_stop_hold();
+    else if (!method->descriptor)
+        check_file(series, slot, -1);
+    if (series->directory)
+        und_storage_enter_parent(slot->path);
+    slot->file = method->open(how);
+    if (series->directory)
+        und_storage_leave_parent(slot->path);
+    if (adopts(slot, how)) {
+        und_storage_adopt(slot->path, method->descriptor ? method->descriptor(slot->file) : -1);
+        und_stop_release();
+    }
+}
+
+static void open_slot(struct und_series *series, int s)
+{
+    struct und_slot *slot = &series->slots[s];
+    const struct und_method *method = series->plan->method;
+    const bool goes_on = slot->exists || und_series_continues(series);
+    const bool creates = series->mode == UND_CREATE && method->has_files && !goes_on;
+    const bool by_method = creates && series->plan->creates && series->makes_files;
+    int created = creates && !by_method ? create_file(series, slot) : -1;
+    const bool turns = series->stream->in_turn;
+    const struct und_open how = {
+        .path = slot->path,
+        .comm = turns ? MPI_COMM_SELF : slot->comm,
+        .mode = mode_of(series, slot, goes_on),
+        .write_through = series->stream->write_through,
+        .turns = turns,
+        .append = und_stream_grows(series->stream),
+        .lasting = series->plan->lasting || series->stream->sync_bytes > 0,
+        .transfer_bytes = series->plan->most_transfer_bytes,
+        .bytes = bytes_in_slot(series, s),
+        .part = slot->makes ? slot->part : NULL,
+        .settings = series->plan->settings,
+        .creates = by_method && (!turns || slot->stands_for_it),
+        .hints = und_striped_hints(series->run->striped, series->index),
+        .created = &created,
+        .operations = &series->operations,
+    };
+    open_by_method(series, slot, &how);
+    if (by_method)
+        share_identity(series, slot);
+    if (!adopts(slot, &how))
+        check_file(series, slot, method->descriptor ? method->descriptor(slot->file) : -1);
+    slot->opened = true;
+    if (created >= 0)
+        UND_CHECK(close(created) == 0, "%s: cannot close %s", method->name, slot->path);
+}
+
 void und_series_open(struct und_series *series)
 {
     for (int s = 0; s < series->stream->own.files; ++s) {
@@ -153,54 +222,7 @@ void und_series_open(struct und_series *series)
             continue;
         }
         und_watch_enter("open", slot->path, true);
-        const bool goes_on = slot->exists || und_series_continues(series);
-        const bool writes = series->mode == UND_CREATE && series->plan->method->has_files;
-        const bool creates = writes && !goes_on;
-        const bool by_method = creates && series->plan->creates && series->makes_files;
-        int created = creates && !by_method ? create_file(series, slot) : -1;
-        const bool turns = series->stream->in_turn;
-        const struct und_open how = {
-            .path = slot->path,
-            .comm = turns ? MPI_COMM_SELF : slot->comm,
-            .mode = series->mode != UND_CREATE                             ? series->mode
-                    : goes_on || (turns && writes && !slot->stands_for_it) ? UND_EXTEND
-                                                                           : UND_CREATE,
-            .write_through = series->stream->write_through,
-            .turns = turns,
-            .append = und_stream_grows(series->stream),
-            .lasting = series->plan->lasting || series->stream->sync_bytes > 0,
-            .transfer_bytes = series->plan->most_transfer_bytes,
-            .bytes = bytes_in_slot(series, s),
-            .part = slot->makes ? slot->part : NULL,
-            .settings = series->plan->settings,
-            .creates = by_method && (!turns || slot->stands_for_it),
-            .hints = und_striped_hints(series->run->striped, series->index),
-            .created = &created,
-            .operations = &series->operations,
-        };
-        /* A file that a method creates is this rank's to remove as soon as it is there. */
-        const bool adopts = how.creates && slot->stands_for_it;
-        const struct und_method *method = series->plan->method;
-        if (adopts)
-            und_stop_hold();
-        else if (!method->descriptor)
-            check_file(series, slot, -1);
-        if (series->directory)
-            und_storage_enter_parent(slot->path);
-        slot->file = method->open(&how);
-        if (series->directory)
-            und_storage_leave_parent(slot->path);
-        if (adopts) {
-            und_storage_adopt(slot->path, method->descriptor ? method->descriptor(slot->file) : -1);
-            und_stop_release();
-        }
-        if (by_method)
-            share_identity(series, slot);
-        if (!adopts)
-            check_file(series, slot, method->descriptor ? method->descriptor(slot->file) : -1);
-        slot->opened = true;
-        if (created >= 0)
-            UND_CHECK(close(created) == 0, "%s: cannot close %s", series->plan->method->name, slot->path);
+        open_slot(series, s);
     }
     und_series_note_opening(series);
     und_watch_leave();
