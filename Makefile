@@ -10,7 +10,8 @@ export ARGS ?=
 export SYSTEM
 define REHEARSE_USAGE
 { echo "usage: make rehearse SYSTEM=NAME [ARGS='arguments for ReFrame']"; \
-  echo "       make rehearse FS=ceph [ARGS='--list | CASE...']"; } >&2; exit 2
+  echo "       make rehearse FS=ceph [ARGS='--list | CASE...']"; \
+  echo "       make rehearse FS=slow [ARGS='--list | STORAGE...']"; } >&2; exit 2
 endef
 
 help:  ## list the targets
@@ -40,9 +41,9 @@ bench:  ## compare the speed with other programs
 	@./setup.sh test
 	@$(ENV) for bench in benchmarks/*.py; do echo "== $$bench"; PYTHONPATH=. python "$$bench"; done
 
-rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph
-	@$(if $(or $(filter ceph,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))
-	@./setup.sh rehearse-$(if $(FS),ceph,slurm)
+rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph, or replicas on FS=slow
+	@$(if $(or $(filter ceph slow,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))
+	@./setup.sh rehearse-$(or $(FS),slurm)
 	@$(ENV) PYTHONPATH=. python -m tests.rehearsal.$(if $(FS),$(FS) $(ARGS),slurm "$$SYSTEM" --more "$$ARGS")
 
 clean:  ## remove build/ and .venv/

@@ -3,7 +3,7 @@
 #
 #   ./setup.sh run     system packages, .venv with the package understudy, the player in build/bin
 #   ./setup.sh test    the same, and what the tests and the linters need
-#   ./setup.sh rehearse-slurm, rehearse-ceph    the same, and what these rehearsals need (see docs/how-to/rehearse.md)
+#   ./setup.sh rehearse-slurm, rehearse-ceph, rehearse-slow    the same, and what these rehearsals need (see docs/how-to/rehearse.md)
 #
 # System packages come from apt where it exists (as root or through sudo); elsewhere the compilers and libraries
 # of the system are used, and missing ones are listed. PYTHON=... chooses the interpreter. Logs: build/setup-*.log
@@ -124,7 +124,7 @@ build_key() (
   command -v cmake mpicc h5pcc || true
   "${CC:-cc}" --version || true
   mpicc -show || true
-  for library in jansson cmocka hdf5-openmpi; do pkg-config --modversion "$library" || true; done
+  for library in jansson cmocka hdf5-openmpi fuse3; do pkg-config --modversion "$library" || true; done
   ls /usr/lib/*/adios/openmpi/libadios.a || true
 )
 
@@ -145,8 +145,8 @@ fi
 case ${1-} in
   run) needs="run more" requirements=requirements.txt ;;
   test) needs="run more test more-test" requirements=requirements-test.txt ;;
-  rehearse-slurm | rehearse-ceph) needs="run more test more-test more-$1" requirements=requirements-test.txt ;;
-  *) die "setup.sh: expected 'run', 'test', 'rehearse-slurm' or 'rehearse-ceph', got '${1-}'" ;;
+  rehearse-slurm | rehearse-ceph | rehearse-slow) needs="run more test more-test more-$1" requirements=requirements-test.txt ;;
+  *) die "setup.sh: expected 'run', 'test', 'rehearse-slurm', 'rehearse-ceph' or 'rehearse-slow', got '${1-}'" ;;
 esac
 # shellcheck disable=SC2086  # words
 system_packages $needs

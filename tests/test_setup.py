@@ -99,6 +99,7 @@ def test_pre_commit_runs_the_pinned_linters(tool: str) -> None:
 
 
 NEEDS = {"run", "test", "more", "more-test", "more-rehearse-slurm", "more-rehearse-ceph"}
+NEEDS |= {"more-rehearse-slow"}
 
 
 def test_debian_packages_have_a_need_and_a_probe() -> None:
@@ -209,9 +210,10 @@ def test_apt_is_not_asked_again_for_what_it_does_not_have(bare: tuple[Path, Path
         ("test", []),
         ("rehearse-slurm", ["slurmd"]),
         ("rehearse-ceph", ["ceph-osd"]),
+        ("rehearse-slow", ["fuse3"]),
     ],
 )
-def test_slurm_and_ceph_are_for_their_rehearsals(
+def test_packages_of_rehearsals_are_for_these_alone(
     verb: str, found: list[str], bare: tuple[Path, Path]
 ) -> None:
     tree, programs = bare
@@ -226,7 +228,7 @@ def test_slurm_and_ceph_are_for_their_rehearsals(
     (tree / "requirements-debian.txt").write_text(rows, encoding="utf-8")
     shell(tree, programs, "bash", "./setup.sh", verb, PYTHON="good-python")
     installed = (tree / "apt").read_text(encoding="utf-8").splitlines()[-1].split()
-    assert [name for name in ("slurmd", "ceph-osd") if name in installed] == found
+    assert [name for name in ("slurmd", "ceph-osd", "fuse3") if name in installed] == found
 
 
 def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) -> None:
@@ -244,7 +246,8 @@ def test_nobody_to_ask_for_a_password_is_no_question(bare: tuple[Path, Path]) ->
 def test_setup_says_what_it_expects(bare: tuple[Path, Path], arguments: list[str]) -> None:
     done = shell(*bare, "bash", "./setup.sh", *arguments)
     assert done.returncode == 1
-    assert "expected 'run', 'test', 'rehearse-slurm' or 'rehearse-ceph', got" in done.stderr
+    expected = "'run', 'test', 'rehearse-slurm', 'rehearse-ceph' or 'rehearse-slow'"
+    assert f"expected {expected}, got" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh"])

@@ -1,0 +1,10 @@
+# Built where libfuse 3 is here; nothing else needs it.
+pkg_check_modules(FUSE3 IMPORTED_TARGET fuse3)
+if(FUSE3_FOUND)
+  set(UND_PROGRAM_BASE understudy_storage)
+  set(UND_PROGRAM_LIBRARIES PkgConfig::FUSE3 Threads::Threads)
+  set(UND_PROGRAM_DEFINITIONS _GNU_SOURCE FUSE_USE_VERSION=32 "UND_VERSION=\"${PROJECT_VERSION}\"")
+else()
+  message(STATUS "No understudy-slowfs: libfuse 3 is missing")
+  set(UND_PROGRAM_LEFT_OUT TRUE)
+endif()

@@ -1,0 +1,161 @@
+"""A file system of known behaviour: what it passes through, and how long it waits at least."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.rehearsal import slow
+from tests.support.needs import need
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT, program
+
+WAIT_S = 0.02
+COUNT = 20
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with one to mount on and one to pass through to."""
+    need("FUSE")
+    for name in ("mount", "backing"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def mounted(place: Path, *options: str):  # type: ignore[no-untyped-def]
+    return slow.mounted(place / "mount", place / "backing", *options)
+
+
+def lasts(action: Callable[[int], object]) -> float:
+    """Seconds that so many of an action take, one after the other."""
+    begin = time.monotonic()
+    for n in range(COUNT):
+        action(n)
+    return time.monotonic() - begin
+
+
+def test_all_is_passed_through(place: Path) -> None:
+    mount, backing = place / "mount", place / "backing"
+    with mounted(place, "--jitter", "0.5", "--seed", "7", "--write", "1us"):
+        (mount / "a").write_bytes(b"x" * 300_000)
+        with (mount / "a").open("ab") as file:
+            file.write(b"end")
+        (mount / "folder").mkdir(mode=0o750)
+        (mount / "a").rename(mount / "folder" / "b")
+        (mount / "link").symlink_to("folder/b")
+        os.link(mount / "folder" / "b", mount / "twin")
+        os.truncate(mount / "twin", 300_001)
+        os.utime(mount / "twin", (10, 20))
+        (mount / "twin").chmod(0o640)
+        assert (mount / "link").read_bytes() == b"x" * 300_000 + b"e"
+        assert sorted(p.name for p in mount.iterdir()) == ["folder", "link", "twin"]
+        with pytest.raises(FileNotFoundError):
+            (mount / "none").read_bytes()
+        with pytest.raises(OSError, match="not empty"):
+            (mount / "folder").rmdir()
+        (mount / "link").unlink()
+    assert list(mount.iterdir()) == []  # it is unmounted
+    status = (backing / "twin").stat()
+    assert (status.st_size, status.st_nlink, status.st_mtime) == (300_001, 2, 20)
+    assert (status.st_mode & 0o777, (backing / "folder").stat().st_mode & 0o777) == (0o640, 0o750)
+
+
+@pytest.mark.parametrize("what", ["create", "open", "stat", "remove", "flush"])
+def test_requests_wait(what: str, place: Path) -> None:
+    for n in range(COUNT):
+        (place / "backing" / f"there{n}").write_text("1")
+
+    def act(n: int) -> None:
+        path = place / "mount" / (f"new{n}" if what == "create" else f"there{n}")
+        if what == "stat":
+            path.stat()
+        elif what == "remove":
+            path.unlink()
+        else:
+            fd = os.open(path, os.O_CREAT | os.O_WRONLY)
+            if what == "flush":
+                os.fsync(fd)
+            os.close(fd)
+
+    with mounted(place, f"--{what}", f"{1e3 * WAIT_S:g}ms"):
+        assert lasts(act) >= COUNT * WAIT_S
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_writes_wait_one_after_the_other(parallel: bool, place: Path) -> None:
+    """Of so many ranks; at the same time they take as long as one, at least."""
+    options = ["--write", "50ms", "--direct", *(["--parallel-data"] if parallel else [])]
+    with mounted(place, *options):
+        begin = time.monotonic()
+        threads = [
+            threading.Thread(target=(place / "mount" / f"{n}").write_bytes, args=(b"x",))
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        passed_s = time.monotonic() - begin
+    assert passed_s >= (0.05 if parallel else 8 * 0.05)
+
+
+def test_a_rate_is_never_exceeded(place: Path) -> None:
+    with mounted(place, "--write-rate", "10MB", "--read-rate", "5MB", "--direct"):
+        begin = time.monotonic()
+        (place / "mount" / "a").write_bytes(bytes(2_000_000))
+        middle = time.monotonic()
+        assert len((place / "mount" / "a").read_bytes()) == 2_000_000
+        end = time.monotonic()
+    assert middle - begin >= 0.2
+    assert end - middle >= 0.4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--write", "2"], "--write 2: expected a time of at most 3600s with us, ms or s"),
+        (["--open", "-1ms"], "--open -1ms: expected a time"),
+        (["--open", "nans"], "--open nans: expected a time"),
+        (["--open", "0x10ms"], "--open 0x10ms: expected a time"),
+        (["--open", " 2ms"], "--open  2ms: expected a time"),
+        (["--jitter", "2"], "--jitter 2: expected a number from 0 to 1"),
+        (["--seed", "x"], "--seed x: expected a whole number from 0 to 2^32 - 1"),
+        (["--write-rate", "0"], "--write-rate 0: expected 1 to 2^63 - 1 bytes"),
+        (["--nix"], "--nix: no such option"),
+        (["{}"], "expected two directories, BACKING and MOUNT, found 1"),
+        (["{}/none", "{}"], "cannot open the directory"),
+        (["{}", "{}/none"], "cannot find the directory"),
+        (["{}", "{}"], "BACKING and MOUNT are one directory"),
+        (["{}/..", "{}"], "MOUNT is below BACKING"),
+        (["/", "{}"], "MOUNT is below BACKING"),
+        (["{}", "{}/.."], "is not empty; expected an empty directory to mount on"),
+    ],
+)
+def test_what_cannot_be_mounted_is_one_message(
+    words: list[str], message: str, place: Path
+) -> None:
+    command = [program(slow.SLOWFS), *(word.format(place / "mount") for word in words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("understudy: ") and done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+def test_a_mount_that_fails_says_why(place: Path) -> None:
+    (place / "mount" / "a").touch()
+    with pytest.raises(UnderstudyError, match="is not empty"), mounted(place):
+        pass
+
+
+def test_the_storages_of_the_rehearsal_are_listed(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tests.rehearsal.slow"]
+    done = subprocess.run([*words, "--list"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "w500      --write 2ms" in done.stdout.splitlines()
+    done = subprocess.run([*words, "w1"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "w1: no such storage; expected one of open2ms" in done.stderr
