@@ -24,6 +24,7 @@ KEYS = {
     "extends",
     "continues",
     "removes",
+    "backup",
     "turns",
     "own_directories",
     "files_per_directory",
@@ -59,15 +60,16 @@ OTHERS = {
     "inference/orders.py": "cell.files draft.names",
     "inference/pace.py": "draft.pace",
     "inference/pauses.py": "self.at",
-    "inference/proofs.py": "draft.files draft.names draft.pace draft.removes draft.reopen",
-    "inference/rewrites.py": "draft.files one.files other.files",
+    "inference/proofs.py": "draft.backup draft.files draft.names draft.pace draft.removes "
+    "draft.reopen",
+    "inference/rewrites.py": "c.files draft.files one.files other.files",
     "inference/role_of_stream.py": "draft.files",
     "inference/series.py": "c.files templates.names",
     "inference/small_inputs.py": "_pauses().at",
-    "inference/spill.py": "piece.at",
-    "inference/streams.py": "draft.files draft.names draft.pace draft.removes draft.reopen",
-    "inference/time_steps.py": "c.files d.files draft.files draft.removes found.at "
-    "pauses.cut_into().at",
+    "inference/spill.py": "batch.at",
+    "inference/streams.py": "draft.backup draft.files draft.names draft.pace draft.removes "
+    "draft.reopen",
+    "inference/time_steps.py": "c.files d.files draft.files found.at pauses.cut_into().at",
     "judge/change.py": "change.turns",
     "judge/compare.py": "found_blocks.turns",
     "judge/observation.py": "known.names",
@@ -212,3 +214,5 @@ def test_needs_of_a_program() -> None:
     assert found(files="append") == frozenset()
     assert found(files="append", reopen=True) == {"reopen"}
     assert found(write_through=True) == {"write_through"}
+    looks_up = {"every_bytes": 1, "calls": 1, "transfer_bytes": 1}
+    assert found(lookups=looks_up) == {"lookups"}

@@ -217,6 +217,12 @@ ONCE = {
 }
 
 
+@pytest.mark.parametrize("option", PRINTED)
+def test_zero_has_no_sign(option: str) -> None:
+    text = _text(_stream("s", [_dump(-0.0, A, duration_s=-0.0, compute_s=-0.0)]))
+    assert both.answers([text], option) == [PRINTED[option](build(json.loads(text), "workload"))]
+
+
 @pytest.mark.parametrize("what", ONCE)
 def test_cases_that_differed_once(what: str) -> None:
     text, expected = ONCE[what]

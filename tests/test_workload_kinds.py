@@ -80,7 +80,9 @@ ALL: list[dict[str, Any]] = [
     {"order": {"rule": "strided", "step": 4}, "direct": True},
     {"pace": "steady", "dumps": [dump(duration_s=2)]},
     {"sync_bytes": 4096, "write_through": True},
+    {"lookups": {"every_bytes": 700, "calls": 1.25, "transfer_bytes": 2000}},
     {"files": "rewrite", "removes": True},
+    {"files": "rewrite", "removes": True, "backup": True},
     {"layout": "file-per-process", "own_directories": True},
     {"dumps": [dump(duration_s=2, compute_s=1.5)]},
     {"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}])]},
@@ -118,8 +120,10 @@ def test_what_is_the_default_is_not_written() -> None:
         "direct": False,
         "sync_bytes": None,
         "write_through": False,
+        "lookups": None,
         "files_per_directory": None,
         "removes": False,
+        "backup": False,
         "own_directories": False,
         "reads": None,
         "dumps": [
@@ -130,6 +134,7 @@ def test_what_is_the_default_is_not_written() -> None:
     assert set(json.loads(made(stream(**given)).to_text())["streams"][0]) == set(stream())
 
 
+LOOKUPS = {"every_bytes": 700, "calls": 1.25, "transfer_bytes": 2000}
 CYCLIC = {"rule": "cyclic", "block": 3}
 OP = {"operation": "open", "runs": [[4, 1]]}
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -140,6 +145,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"passes": 2}, "passes: expected 1, since the operation is write, got 2"),
     ({"operation": "read", "sync_bytes": 1}, "sync_bytes: expected null, since the operation is"),
     ({"operation": "read", "write_through": True}, "write_through: expected false, since"),
+    ({"lookups": LOOKUPS | {"calls": 0}}, "lookups"),
+    ({"lookups": LOOKUPS, "operation": "read"}, "lookups: expected null, since the operation is"),
     ({"order": {"rule": "odd"}}, "order: expected an object whose rule is consecutive or strided"),
     ({"order": {"rule": "strided"}}, "order: key 'step' is missing"),
     ({"order": {"rule": "strided", "step": 2}, "collective": True}, "order.rule: expected conse"),
@@ -160,6 +167,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
         "dumps[0].compute_s: expected 0, since the layout is flood, got 1",
     ),
     ({"removes": True}, "removes: expected false, since the files are new and not rewrite"),
+    ({"backup": True}, "backup: expected false, since removes is false"),
     ({"own_directories": True}, "own_directories: expected false, since the layout is neither"),
     (
         {"pace": "steady", "dumps": [dump(duration_s=1, compute_s=1)]},

@@ -189,8 +189,9 @@ int64_t und_fold_files(const struct und_stream *stream, int64_t ranks, const str
 {
     if (!method->has_files || stream->source >= 0 || stream->behind >= 0)
         return 0;
-    return stream->own.owner == UND_EACH_ROW ? files_of_flood(stream)
-                                             : files_of_series(stream, method, settings, ranks);
+    const int64_t files =
+        stream->own.owner == UND_EACH_ROW ? files_of_flood(stream) : files_of_series(stream, method, settings, ranks);
+    return (1 + stream->has_backup) * files;
 }
 
 int64_t und_fold_other_inodes(const struct und_stream *stream, int64_t ranks)
@@ -200,7 +201,8 @@ int64_t und_fold_other_inodes(const struct und_stream *stream, int64_t ranks)
 
 int64_t und_fold_stored_bytes(const struct und_stream *stream)
 {
-    return stream->own.owner == UND_EACH_ROW ? stored_by_flood(stream) : stored_by_series(stream);
+    return stream->own.owner == UND_EACH_ROW ? stored_by_flood(stream)
+                                             : (1 + stream->has_backup) * stored_by_series(stream);
 }
 
 int64_t und_fold_bytes(const struct und_stream *stream)
@@ -225,4 +227,5 @@ void und_fold_needs(const struct und_workload *workload, const struct und_stream
     needs[UND_CONTINUES] = goes_on || stream->notes_places;
     needs[UND_FLOOD] = stream->own.owner == UND_EACH_ROW;
     needs[UND_WRITE_THROUGH] = stream->write_through;
+    needs[UND_LOOKS_UP] = stream->lookups.every_bytes > 0;
 }

@@ -69,6 +69,7 @@ struct und_open {
     bool turns;              /* comm is this rank alone; others have the file open before and after it */
     bool write_through;      /* every write returns with its bytes on storage; only where the method can */
     bool append;             /* datasets grow along dimension 0 while the file stays open */
+    bool looks_up;           /* reads are made between writes */
     bool lasting;            /* sync waits until storage has the bytes; false: until the system has them */
     int64_t transfer_bytes;  /* maximum of any call */
     int64_t bytes;           /* that this rank will write up to the first sync or close; 0: not known */
@@ -117,7 +118,8 @@ enum und_ability {
     UND_CAN_SHARE = 1 << 2,     /* write behind or read what another stream has in the file */
     UND_CAN_READ_BACK = 1 << 3, /* go on with files that are open, and read what was written to them */
     UND_CAN_EACH_FILE = 1 << 4, /* the loop over files, each opened by one rank */
-    UND_CAN_WRITE_THROUGH = 1 << 5
+    UND_CAN_WRITE_THROUGH = 1 << 5,
+    UND_CAN_LOOK_UP = 1 << 6 /* read what was just written, between two writes */
 };
 
 struct und_store;
@@ -244,6 +246,7 @@ enum und_need_of {
     UND_CONTINUES,
     UND_FLOOD,
     UND_WRITE_THROUGH,
+    UND_LOOKS_UP,
     UND_NEEDS
 };
 extern const struct und_need und_needs[UND_NEEDS];

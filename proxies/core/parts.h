@@ -31,6 +31,8 @@ struct und_slot {
     bool exists;           /* these make the file */
     bool opened;           /* since its content began */
     int64_t unsynced;      /* bytes of this rank since it was flushed last */
+    int64_t unread;        /* and since it was read between writes, */
+    int64_t lookups;       /* so many times */
     const void *comms_for; /* of the first slot of a set: variables that the communicators fit */
     int64_t begin;         /* in turns: byte where this rank's next dataset begins */
     int64_t stored;        /* size on storage, of the file and the part that this rank makes, when last looked at */
@@ -83,6 +85,7 @@ struct und_series {
     int dump;                           /* prepared */
     bool makes_files;                   /* the prepared dump, rather than go on with those of one before it */
     bool *made;                         /* which sets that several dumps use have been opened; NULL: there are none */
+    unsigned char *looked_up;           /* the bytes that a lookup read; NULL: there are none */
     int sets;                           /* of slots: more than one where several sets of files are open at a time */
     struct und_slot *all_slots, *slots; /* of all sets, and of the one of the prepared dump */
     struct und_series *base;            /* that writes the files which this one reads; NULL: it reads its own */

@@ -18,7 +18,7 @@ struct keys {
     enum files files;
     enum layout layout;
     int64_t names, groups, passes, files_per_directory;
-    bool reopen, removes, own_directories, turns, steady;
+    bool reopen, removes, backup, own_directories, turns, steady;
     bool *continues; /* of each entry */
     int extends, reads, extended_by;
     int files_of_dump; /* highest file index + 1 */
@@ -57,7 +57,7 @@ static bool check_flood(struct und_strict *at, const struct keys *keys)
 static bool check_stream(struct und_strict *at, const struct keys *keys)
 {
     const struct und_stream *stream = keys->stream;
-    const bool reads = stream->operation == UND_READS;
+    const bool reads = stream->operation == UND_READS, looks_up = stream->lookups.every_bytes > 0;
     char are[64];
     snprintf(are, sizeof are, "the files are %s", files_names[keys->files]);
     const struct {
@@ -70,8 +70,11 @@ static bool check_stream(struct und_strict *at, const struct keys *keys)
         {keys->own_directories && keys->layout != FILE_PER_PROCESS && keys->layout != GROUPED, "own_directories",
          "false", "the layout is neither file-per-process nor grouped"},
         {keys->removes && keys->files != REWRITE, "removes", "false", are},
+        {keys->backup && !keys->removes, "backup", "false", "removes is false"},
         {keys->passes > 1 && !reads, "passes", "1", "the operation is write"},
         {stream->sync_bytes > 0 && reads, "sync_bytes", "null", "the operation is read"},
+        {looks_up && (reads || keys->layout == FLOOD || stream->order.rule != UND_CONSECUTIVE), "lookups", "null",
+         "the operation is read, the layout flood or the order not consecutive"},
         {stream->write_through && reads, "write_through", "false", "the operation is read"},
         {stream->order.rule != UND_CONSECUTIVE && stream->collective, "order", "consecutive",
          "ranks make collective calls together"},
@@ -397,11 +400,8 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
     const struct {
         const char *key;
         bool *flag;
-    } flags[] = {{"reopen", &keys->reopen},
-                 {"direct", &stream->direct},
-                 {"write_through", &stream->write_through},
-                 {"removes", &keys->removes},
-                 {"own_directories", &keys->own_directories}};
+    } flags[] = {{"reopen", &keys->reopen},   {"direct", &stream->direct}, {"write_through", &stream->write_through},
+                 {"removes", &keys->removes}, {"backup", &keys->backup},   {"own_directories", &keys->own_directories}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
         if (json_object_get(value, numbers[i].key) &&
             !und_strict_integer(at, value, numbers[i].key, 1, numbers[i].most, numbers[i].number))
@@ -414,7 +414,7 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
         !und_strict_integer_or_null(at, value, "files_per_directory", 1, &keys->files_per_directory))
         return false;
     keys->steady = pace == 1;
-    return und_order_read(at, value, &stream->order);
+    return und_order_read(at, value, &stream->order) && und_lookups_read(at, value, &stream->lookups);
 }
 
 /* How many dumps the entry stands for, and their period. */
@@ -557,13 +557,11 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     static const char *const names[] = {"name",   "label",  "role",    "operation",      "files",
                                         "layout", "groups", "method",  "transfer_bytes", "collective",
                                         "sync",   "turns",  "content", "dumps",          NULL};
-    static const char *const optional[] = {"names",         "reopen",
-                                           "extends",       "order",
-                                           "passes",        "pace",
-                                           "direct",        "sync_bytes",
-                                           "write_through", "files_per_directory",
-                                           "removes",       "own_directories",
-                                           "reads",         NULL};
+    static const char *const optional[] = {
+        "names",   "reopen",          "extends",    "order",         "passes",
+        "pace",    "direct",          "sync_bytes", "write_through", "files_per_directory",
+        "removes", "own_directories", "reads",      "backup",        "lookups",
+        NULL};
     const char *name, *label, *method;
     const json_t *dumps;
     if (!und_strict_object_with(at, value, names, optional) || !und_strict_identifier(at, value, "name", &name) ||
@@ -659,6 +657,8 @@ static void describe_stream(struct und_stream *streams, struct keys *keys, int s
     stream->source = here->reads;
     stream->opening = opening_of(here);
     stream->replaces = here->removes && here->extends < 0;
+    stream->backs_up = here->backup && here->extends < 0;
+    stream->has_backup = here->extends < 0 ? here->backup : streams[here->extends].has_backup;
     stream->in_turn = here->turns;
     stream->spread = here->steady;
     stream->passes = here->passes;

@@ -88,6 +88,9 @@ static void print_move(const struct und_stream *stream, const struct und_variabl
         print_order(&stream->order, out);
     if (stream->sync_bytes > 0)
         fprintf(out, " flush %" PRId64, stream->sync_bytes);
+    if (stream->lookups.every_bytes > 0)
+        fprintf(out, " lookups %.15g of %" PRId64 " every %" PRId64, stream->lookups.calls,
+                stream->lookups.transfer_bytes, stream->lookups.every_bytes);
 }
 
 static void print_open(const struct und_stream *stream, FILE *out)
@@ -100,16 +103,19 @@ static void print_open(const struct und_stream *stream, FILE *out)
 
 static void print_instruction(const struct und_stream *stream, const struct und_instruction *instruction, FILE *out)
 {
-    static const char *const words[] = {
-        [UND_DO_BEGIN] = "begin", [UND_DO_REMOVE] = "remove", [UND_DO_SPREAD] = "spread",
-        [UND_DO_SYNC] = "sync",   [UND_DO_CLOSE] = "close",   [UND_DO_IN_TURN] = "in turn"};
+    static const char *const words[] = {[UND_DO_BEGIN] = "begin",
+                                        [UND_DO_SPREAD] = "spread",
+                                        [UND_DO_SYNC] = "sync",
+                                        [UND_DO_CLOSE] = "close",
+                                        [UND_DO_IN_TURN] = "in turn"};
     switch (instruction->code) {
     case UND_DO_OPEN: print_open(stream, out); break;
     case UND_DO_OPERATE:
         fprintf(out, "operate %s", und_bare_names[instruction->operations->operation]);
         print_runs(instruction->operations->runs, instruction->operations->run_count, out);
         break;
-    case UND_DO_COMPUTE: fprintf(out, "compute %.15g s", instruction->seconds); break;
+    case UND_DO_REMOVE: fputs(stream->backs_up ? "rename" : "remove", out); break;
+    case UND_DO_COMPUTE: fprintf(out, "compute %.15g s", instruction->seconds + 0.0); break;
     case UND_DO_MOVE: print_move(stream, instruction->variable, out); break;
     case UND_DO_PASSES: fprintf(out, "passes %" PRId64, instruction->times); break;
     case UND_DO_EACH_FILE:
@@ -139,7 +145,7 @@ static void print_step(const struct und_stream *stream, const struct und_step *s
     else
         fprintf(out, "  repeat %d from %.15g s every %.15g s", step->count, time_s, step->dump->period_s);
     if (step->dump->duration_s >= 0)
-        fprintf(out, " lasting %.15g s", step->dump->duration_s);
+        fprintf(out, " lasting %.15g s", step->dump->duration_s + 0.0);
     fputc('\n', out);
     print_body(stream, step->instructions, step->instruction_count, 4, out);
 }

@@ -84,6 +84,8 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     series->identities = allocate(what->own.files + 1, sizeof *series->identities, what);
     if (what->own.names > 0)
         series->made = allocate(what->own.names, sizeof *series->made, what);
+    if (what->lookups.every_bytes > 0)
+        series->looked_up = allocate(und_lookups_memory(&what->lookups), 1, what);
     if (und_stream_grows(what)) {
         series->lineages = allocate(pieces, sizeof *series->lineages, what);
         series->lineage_capacity = (int)pieces;
@@ -136,6 +138,7 @@ void und_series_free(struct und_series *series)
     free(series->calls);
     free(series->identities);
     free(series->made);
+    free(series->looked_up);
     free(series);
 }
 
@@ -348,7 +351,7 @@ static void begin_files(struct und_series *series, int dump)
         find_bytes_before(series, dump, s);
         slot->payload = slot->before;
         slot->stored = slot->stands_for_it ? slot->before : 0;
-        slot->unsynced = 0;
+        slot->unsynced = slot->unread = slot->lookups = 0;
         slot->opened = false;
         memset(&slot->identity, 0, sizeof slot->identity);
         und_series_name_file(series, dump, s, slot->path);

@@ -44,7 +44,8 @@ static int create_file(const struct und_series *series, struct und_slot *slot)
     struct und_error error;
     if (slot->stands_for_it && !series->makes_files) {
         if (!(series->stream->replaces
-                  ? und_storage_replace(slot->path, und_striped_request(series->run->striped), &created, &error)
+                  ? und_storage_replace(slot->path, series->stream->backs_up, und_striped_request(series->run->striped),
+                                        &created, &error)
                   : und_storage_truncate(slot->path, &created, &error)))
             UND_DIE("%s: %s", series->plan->method->name, error.text);
     } else if (slot->stands_for_it &&
@@ -191,6 +192,7 @@ static void open_slot(struct und_series *series, int s)
         .write_through = series->stream->write_through,
         .turns = turns,
         .append = und_stream_grows(series->stream),
+        .looks_up = series->stream->lookups.every_bytes > 0,
         .lasting = series->plan->lasting || series->stream->sync_bytes > 0,
         .transfer_bytes = series->plan->most_transfer_bytes,
         .bytes = bytes_in_slot(series, s),

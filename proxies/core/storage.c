@@ -28,7 +28,9 @@ struct entry {
     const struct entry *parent;    /* NULL: the run directory */
     int descriptor;                /* of a directory; -1: not open */
     struct und_identity identity;
-    const char *name; /* in the parent */
+    struct und_identity backup_identity;
+    _Atomic(char *) backup; /* name in the parent of what it was before; NULL: none */
+    const char *name;       /* in the parent */
     char path[];
 };
 
@@ -41,6 +43,7 @@ struct place {
 };
 
 /* The handler may run between any two instructions, so a new entry is complete before it is linked. */
+static const char backup_mark[] = ".backup";
 static _Atomic(struct entry *) entries;
 static _Atomic(struct und_storage_many *) manies;
 static struct place run_directory = {.directory = -1}; /* in its parent */
@@ -351,7 +354,52 @@ bool und_storage_truncate(const char *path, int *descriptor, struct und_error *e
     return ftruncate(*descriptor, 0) == 0 || und_fail(error, "cannot truncate %s: %s", path, strerror(errno));
 }
 
-bool und_storage_replace(const char *path, const struct und_striping_request *request, int *descriptor,
+/* The name of the backup, which must be free or that of the one before. */
+static char *backup_name(struct entry *entry, struct und_error *error)
+{
+    struct stat status;
+    char *name = entry->backup;
+    if (!name) {
+        const size_t bytes = strlen(entry->name) + sizeof backup_mark;
+        name = malloc(bytes);
+        UND_CHECK(name, "no memory to rename %s", entry->path);
+        snprintf(name, bytes, "%s%s", entry->name, backup_mark);
+        if (fstatat(directory_of(entry), name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+            und_fail(error, "cannot rename %s to %s: %s", entry->path, name, strerror(EEXIST));
+            free(name);
+            return NULL;
+        }
+    } else if (!is_same(directory_of(entry), name, &entry->backup_identity)) {
+        und_fail(error, "the backup %s of %s is no longer the file that this run created", name, entry->path);
+        return NULL;
+    }
+    return name;
+}
+
+static bool back_up(struct entry *entry, struct und_error *error)
+{
+    const int directory = directory_of(entry);
+    char *name = backup_name(entry, error);
+    if (!name)
+        return false;
+    if (renameat(directory, entry->name, directory, name) != 0) {
+        und_fail(error, "cannot rename %s to %s: %s", entry->path, name, strerror(errno));
+        if (!entry->backup)
+            free(name);
+        return false;
+    }
+    entry->backup_identity = entry->identity;
+    entry->backup = name;
+    return true;
+}
+
+static bool remove_old(const struct entry *entry, struct und_error *error)
+{
+    return unlinkat(directory_of(entry), entry->name, 0) == 0 ||
+           und_fail(error, "cannot remove %s: %s", entry->path, strerror(errno));
+}
+
+bool und_storage_replace(const char *path, bool backup, const struct und_striping_request *request, int *descriptor,
                          struct und_error *error)
 {
     struct entry *entry = find_reserved(path);
@@ -359,12 +407,10 @@ bool und_storage_replace(const char *path, const struct und_striping_request *re
     if (!entry->ours || !is_same(directory_of(entry), entry->name, &entry->identity))
         return und_fail(error, "%s is no longer the file that this run created", path);
     und_stop_hold();
-    bool made = unlinkat(directory_of(entry), entry->name, 0) == 0;
+    bool made = backup ? back_up(entry, error) : remove_old(entry, error);
     if (made) {
         entry->ours = false;
         made = create_in_tree(entry, request, descriptor, error);
-    } else {
-        und_fail(error, "cannot remove %s: %s", path, strerror(errno));
     }
     und_stop_release();
     return made;
@@ -439,6 +485,8 @@ static void remove_plain(int directory, const char *name)
 /* A directory that still holds files of other ranks is theirs to remove. */
 static void drop(const struct entry *entry)
 {
+    if (entry->backup)
+        remove_same(directory_of(entry), entry->backup, &entry->backup_identity, 0);
     if (!entry->ours)
         return;
     if (entry->store)
@@ -467,6 +515,7 @@ void und_storage_drop_data(bool removing)
         entries = next;
         if (entry->descriptor >= 0)
             close(entry->descriptor);
+        free(entry->backup);
         free(entry);
     }
 }

@@ -77,8 +77,9 @@ bool und_storage_is_it(int descriptor, const char *path, const struct und_identi
 /* Opens the file that und_storage_create made, empty, for reading and writing. False with the error message. */
 bool und_storage_truncate(const char *path, int *descriptor, struct und_error *error);
 
-/* The same, but the file is removed and created again. */
-bool und_storage_replace(const char *path, const struct und_striping_request *request, int *descriptor,
+/* The same, but the file is removed and created again; with a backup it is renamed instead, in place of the backup
+ * that this run made before. */
+bool und_storage_replace(const char *path, bool backup, const struct und_striping_request *request, int *descriptor,
                          struct und_error *error);
 
 /* Creates the reserved directory, which must not exist. Other ranks with files in it have reserved it

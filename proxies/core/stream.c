@@ -45,6 +45,28 @@ bool und_order_read(struct und_strict *at, const json_t *stream, struct und_orde
     return true;
 }
 
+int64_t und_lookups_memory(const struct und_lookups *lookups)
+{
+    return lookups->every_bytes == 0 ? 0 : lookups->transfer_bytes;
+}
+
+bool und_lookups_read(struct und_strict *at, const json_t *stream, struct und_lookups *lookups)
+{
+    static const char *const keys[] = {"every_bytes", "calls", "transfer_bytes", NULL};
+    const json_t *value = json_object_get(stream, "lookups");
+    *lookups = (struct und_lookups){.every_bytes = 0};
+    if (!value || json_is_null(value))
+        return true;
+    const size_t mark = und_strict_key(at, "lookups");
+    if (!und_strict_object(at, value, keys) ||
+        !und_strict_integer(at, value, "every_bytes", 1, INT64_MAX, &lookups->every_bytes) ||
+        !und_strict_positive(at, value, "calls", UND_MAX_LOOKUPS, &lookups->calls) ||
+        !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &lookups->transfer_bytes))
+        return false;
+    und_strict_up(at, mark);
+    return true;
+}
+
 const struct und_step *und_step_of(const struct und_stream *stream, int dump)
 {
     int low = 0, high = stream->step_count - 1;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { UND_MAX_DUMPS = 10000000, UND_MAX_NAMES = 1024, UND_MAX_PASSES = 1000000 };
+enum { UND_MAX_DUMPS = 10000000, UND_MAX_NAMES = 1024, UND_MAX_PASSES = 1000000, UND_MAX_LOOKUPS = 1000000 };
 
 enum und_operation { UND_WRITES, UND_READS };
 enum und_role { UND_CHECKPOINT, UND_VISUALIZATION, UND_OUTPUT, UND_RESTART, UND_INPUT };
@@ -46,7 +46,7 @@ enum und_opening { UND_OPEN_NEW, UND_OPEN_TRUNCATE, UND_OPEN_KEEP, UND_OPEN_READ
 
 enum und_code {
     UND_DO_BEGIN,   /* the next content */
-    UND_DO_REMOVE,  /* the files, if they are there */
+    UND_DO_REMOVE,  /* the files, or rename them to a backup, if they are there */
     UND_DO_OPEN,    /* unless they are open */
     UND_DO_OPERATE, /* operations without bytes */
     UND_DO_COMPUTE, /* between transfers */
@@ -84,6 +84,13 @@ struct und_dump {
     struct und_operations *operations;
 };
 
+/* Reads between the writes of a rank, each of what it has written to the file last. */
+struct und_lookups {
+    int64_t every_bytes; /* of a rank, behind which there are some; 0: no reads */
+    double calls;        /* each time, on average */
+    int64_t transfer_bytes;
+};
+
 /* Dumps first … first+count-1 of a stream, all of one entry, which do the same. */
 struct und_step {
     const struct und_dump *dump;
@@ -106,6 +113,7 @@ struct und_stream {
     struct und_order order; /* of transfers or, in a flood, of files */
     bool direct, write_through;
     int64_t sync_bytes; /* flushed within a dump; 0: not */
+    struct und_lookups lookups;
     bool sync;
     struct und_content content;
 
@@ -116,9 +124,11 @@ struct und_stream {
     int source;        /* the stream whose files it reads; -1: its own */
     bool notes_places; /* variables of this stream, or of one that reads its files, have places of others */
     enum und_opening opening;
-    bool replaces; /* files are removed before they are opened */
-    bool in_turn;  /* by the ranks of a file */
-    bool spread;   /* transfers, over duration_s */
+    bool replaces;   /* files are removed before they are opened */
+    bool backs_up;   /* and renamed instead, in place of the backup before */
+    bool has_backup; /* its bytes are in a backup, too: of this stream's files, or of those that it extends */
+    bool in_turn;    /* by the ranks of a file */
+    bool spread;     /* transfers, over duration_s */
     int64_t passes;
     bool stays_open; /* files are closed behind their last use */
     int dump_count, entry_count, step_count;
@@ -132,6 +142,12 @@ void und_streams_free(struct und_stream *streams, int count);
 /* The keys content and order of a stream; an order that is not there is consecutive. */
 bool und_content_read(struct und_strict *at, const json_t *stream, struct und_content *content);
 bool und_order_read(struct und_strict *at, const json_t *stream, struct und_order *order);
+
+/* Bytes of the buffer for lookups. */
+int64_t und_lookups_memory(const struct und_lookups *lookups);
+
+/* The key lookups; every_bytes is 0 where it is not there. */
+bool und_lookups_read(struct und_strict *at, const json_t *stream, struct und_lookups *lookups);
 
 /* The step of a dump, its entry, and when it begins. */
 const struct und_step *und_step_of(const struct und_stream *stream, int dump);

@@ -246,6 +246,19 @@ bool und_strict_seconds_or_null(struct und_strict *at, const json_t *object, con
     return json_is_null(json_object_get(object, key)) || und_strict_seconds(at, object, key, &ignored);
 }
 
+bool und_strict_positive(struct und_strict *at, const json_t *object, const char *key, double most, double *number)
+{
+    const size_t mark = und_strict_key(at, key);
+    const json_t *value = json_object_get(object, key);
+    char expected[64];
+    snprintf(expected, sizeof expected, "a number above 0 and at most %.15g", most);
+    if (!json_is_number(value) || !(json_number_value(value) > 0 && json_number_value(value) <= most))
+        return unexpected(at, value, "%s", expected);
+    *number = json_number_value(value);
+    und_strict_up(at, mark);
+    return true;
+}
+
 bool und_strict_share(struct und_strict *at, const json_t *object, const char *key, double *share)
 {
     const size_t mark = und_strict_key(at, key);

@@ -42,8 +42,44 @@ static void flush(struct und_series *series, struct und_piece *piece, int64_t po
     slot->unsynced = 0;
 }
 
+/* Consecutive bytes that this rank has written up to the end of its transfer: of a file that it has alone, all; else
+ * those of the piece, `written` so far. */
+static int64_t reach_of(const struct und_slot *slot, const struct und_piece *piece, int64_t end, int64_t written)
+{
+    int ranks;
+    bool whole = piece->cut.deal.blocks == 1;
+    MPI_Comm_size(slot->comm, &ranks);
+    for (int d = 1; d < piece->dataset.ndims; ++d)
+        whole = whole && piece->block.count[d] == piece->dataset.shape[d];
+    return ranks == 1 ? end : whole ? written : 0;
+}
+
+/* Behind a transfer: each reads what was written last. */
+static void look_up(struct und_series *series, const struct und_piece *piece, int64_t written, int64_t bytes)
+{
+    const struct und_lookups *lookups = &series->stream->lookups;
+    struct und_slot *slot = &series->slots[piece->slot];
+    slot->unread += bytes;
+    if (slot->unread < lookups->every_bytes)
+        return;
+    slot->unread %= lookups->every_bytes;
+    const int64_t element = und_type_bytes(piece->dataset.type), times = ++slot->lookups;
+    const int64_t end = piece->dataset.file_offset + (piece->cut.element + piece->cut.many) * element;
+    const int64_t reach = reach_of(slot, piece, end, written);
+    const int64_t size = reach < lookups->transfer_bytes ? reach : lookups->transfer_bytes;
+    const int64_t calls = (int64_t)((double)times * lookups->calls) - (int64_t)((double)(times - 1) * lookups->calls);
+    const struct und_dataset whole = {.name = piece->name, .type = UND_BYTE, .ndims = 1, .shape = {end}, .slabs = true};
+    const struct und_box box = {.start = {end - size}, .count = {size}};
+    for (int64_t i = 0; i < calls && size > 0; ++i) {
+        und_watch_call(i);
+        series->plan->method->read(slot->file, &whole, &box, series->looked_up);
+    }
+}
+
 static void write_consecutive(struct und_series *series, struct und_piece *piece, struct und_file *file)
 {
+    const bool looks_up = series->stream->lookups.every_bytes > 0;
+    int64_t written = 0;
     const struct und_method *method = series->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
     struct und_cut *cut = &piece->cut;
@@ -55,6 +91,8 @@ static void write_consecutive(struct und_series *series, struct und_piece *piece
                       und_base_consecutive(piece->base, piece->identity, piece->content + cut->element * size, bytes));
         if (flushes)
             flush(series, piece, i, bytes);
+        if (looks_up)
+            look_up(series, piece, written += bytes, bytes);
     }
 }
 
@@ -64,6 +102,7 @@ static void write_gathered(struct und_series *series, struct und_piece *piece, s
     const struct und_method *method = series->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
     unsigned char *buffer = und_base_buffer(piece->base);
+    int64_t written = 0;
     struct und_cut *cut = &piece->cut;
     for (int64_t i = 0; i < cut->calls; ++i) {
         unsigned char *to = buffer;
@@ -76,6 +115,8 @@ static void write_gathered(struct und_series *series, struct und_piece *piece, s
         method->write(file, &piece->dataset, &cut->box, buffer);
         if (series->stream->sync_bytes > 0)
             flush(series, piece, i, to - buffer);
+        if (series->stream->lookups.every_bytes > 0)
+            look_up(series, piece, written += to - buffer, to - buffer);
     }
 }
 

@@ -31,6 +31,7 @@ struct und_file {
     char *buffer; /* that the stream uses; NULL: one of its own */
     int64_t at;   /* byte where the stream stands, or UNKNOWN */
     bool lasting; /* sync waits for storage */
+    bool reads;   /* the last call did */
     int64_t *operations;
     char path[];
 };
@@ -59,10 +60,12 @@ static void set_buffer(struct und_file *file, int64_t bytes)
  * Of a file that is there, to write to it only: with "r+" the C library would read a page or more around each place
  * that it writes to, "w" truncates, and "a" makes a file system in user space append, even after fcntl.
  */
-static FILE *open_to_write(const char *path, int64_t *at)
+static FILE *open_to_write(const char *path, int64_t *at, bool looks_up)
 {
-    const int fd = open(und_storage_name(path), O_WRONLY | O_CLOEXEC);
     *at = UNKNOWN;
+    if (looks_up)
+        return fopen(und_storage_name(path), "r+e");
+    const int fd = open(und_storage_name(path), O_WRONLY | O_CLOEXEC);
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
@@ -71,10 +74,10 @@ static FILE *create_once(const struct und_open *how, int64_t *at)
 {
     int rank, created = 1;
     MPI_Comm_rank(how->comm, &rank);
-    FILE *stream = rank == 0 ? fopen(und_storage_name(how->path), "wxe") : NULL;
+    FILE *stream = rank == 0 ? fopen(und_storage_name(how->path), how->looks_up ? "w+xe" : "wxe") : NULL;
     UND_CHECK(rank != 0 || stream, "stdio: cannot create %s", how->path);
     UND_MPI(MPI_Bcast(&created, 1, MPI_INT, 0, how->comm), "stdio: cannot wait for %s", how->path);
-    return rank == 0 ? stream : open_to_write(how->path, at);
+    return rank == 0 ? stream : open_to_write(how->path, at, how->looks_up);
 }
 
 static struct und_file *stdio_open(const struct und_open *how)
@@ -86,13 +89,14 @@ static struct und_file *stdio_open(const struct und_open *how)
     file->operations = how->operations;
     file->at = 0;
     file->lasting = how->lasting;
+    file->reads = how->mode == UND_READ;
     if (how->creates)
         file->stream = create_once(how, &file->at);
     else if (*how->created >= 0)
-        file->stream = fdopen(*how->created, "w");
+        file->stream = fdopen(*how->created, how->looks_up ? "w+" : "w");
     else
-        file->stream =
-            how->mode == UND_READ ? fopen(und_storage_name(how->path), "re") : open_to_write(how->path, &file->at);
+        file->stream = how->mode == UND_READ ? fopen(und_storage_name(how->path), "re")
+                                             : open_to_write(how->path, &file->at, how->looks_up);
     UND_CHECK(file->stream, "stdio: cannot open %s", how->path);
     *how->created = -1;
     set_buffer(file, how->settings ? how->settings[BUFFER] : LIBRARY_BUFFER);
@@ -100,10 +104,12 @@ static struct und_file *stdio_open(const struct und_open *how)
     return file;
 }
 
-static void go_to(struct und_file *file, int64_t offset)
+/* C wants a seek between reads and writes. */
+static void go_to(struct und_file *file, int64_t offset, bool reads)
 {
-    if (file->at == offset)
+    if (file->at == offset && file->reads == reads)
         return;
+    file->reads = reads;
     UND_CHECK(fseeko(file->stream, (off_t)offset, SEEK_SET) == 0, "stdio: cannot go to byte %lld of %s",
               (long long)offset, file->path);
     file->at = offset;
@@ -111,7 +117,7 @@ static void go_to(struct und_file *file, int64_t offset)
 
 static void write_run(struct und_file *file, const char *data, int64_t bytes, int64_t offset)
 {
-    go_to(file, offset);
+    go_to(file, offset, false);
     const size_t moved = fwrite(data, 1, (size_t)bytes, file->stream);
     ++*file->operations;
     UND_CHECK(moved == (size_t)bytes, "stdio: cannot write %lld bytes at byte %lld of %s", (long long)bytes,
@@ -121,7 +127,7 @@ static void write_run(struct und_file *file, const char *data, int64_t bytes, in
 
 static void read_run(struct und_file *file, char *data, int64_t bytes, int64_t offset)
 {
-    go_to(file, offset);
+    go_to(file, offset, true);
     const size_t moved = fread(data, 1, (size_t)bytes, file->stream);
     ++*file->operations;
     if (feof(file->stream))
@@ -178,7 +184,7 @@ const struct und_method und_method_stdio = {
     .collective = false,
     .settings = settings,
     .memory = stdio_memory,
-    .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_EACH_FILE,
+    .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_EACH_FILE | UND_CAN_LOOK_UP,
     .open = stdio_open,
     .descriptor = stdio_descriptor,
     .write = stdio_write,

@@ -79,8 +79,10 @@ def plain(described: Json) -> Json:
             "direct",
             "reads",
             "sync_bytes",
+            "lookups",
             "write_through",
             "removes",
+            "backup",
             "own_directories",
         ):
             one.pop(key, None)
@@ -162,6 +164,40 @@ def rewritten(player: Player, method: str) -> None:
         expect(data == wanted[twin], f"{path} is not the last dump, {twin}")
 
 
+def backed_up(player: Player, method: str) -> None:
+    """Each content is a new file beside one backup, which holds the content before; bytes and
+    files on storage count it, and a run that does not keep its files leaves none of both."""
+    need_method(method)
+    keys = {"files": "rewrite", "removes": True, "backup": True, "method": method}
+    described = workload(stream("s", layout="file-per-process", dumps=SERIES, **keys))
+    result, files = kept(player, described, "--verify", "--time-scale", 0)
+    expect(result["verification"]["wrong_bytes"] == 0, f"verified {result['verification']}")
+    opens = [operations(d, "open") > 0 for d in played(result, "s")]
+    expect(opens == 5 * [True], f"opens {opens}")
+    expect(len(files) == 2 * RANKS, f"files {sorted(files)}")
+    if method in BYTE_METHODS:
+        _, wanted = kept(player, plain(described), "--time-scale", 0)
+        for path, data in files.items():
+            dump = "000003" if path.endswith(".backup") else "000004"
+            twin = path.removesuffix(".backup").replace(".000000.", f".{dump}.", 1)
+            expect(data == wanted[twin], f"{path} is not dump {dump}")
+    outcome = player.run(0, "-w", player.describe(described), "-o", "data", "--dry-run")
+    lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
+    for line in (f"files on storage {2 * RANKS}", f"bytes on storage {2 * WHOLE_BYTES}"):
+        expect(line in lines, f"{line!r} is missing in {outcome.out}")
+    player.play(described, "--time-scale", 0)
+    expect(player.data() == {}, f"left: {sorted(player.data())}")
+    if method not in BYTE_METHODS:
+        return
+    more = stream("more", extends="s", files="rewrite", dumps=SERIES, method=method)
+    both = workload(stream("s", dumps=SERIES, **keys), more)
+    _, files = kept(player, both, "--time-scale", 0)
+    outcome = player.run(0, "-w", player.describe(both), "-o", "data", "--dry-run")
+    told = f"bytes on storage {sum(map(len, files.values()))}"
+    lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
+    expect(told in lines, f"{told!r} is missing in {outcome.out}")
+
+
 def grown(player: Player, method: str) -> None:
     """Appended files that each dump opens hold the same as those that stay open."""
     need_method(method)
@@ -209,6 +245,10 @@ def refused(player: Player) -> None:
         ({"files": "update"}, "cannot update files in place"),
         ({"files": "append", "reopen": True}, "cannot open appended files again"),
         ({"write_through": True}, "cannot write through"),
+        (
+            {"lookups": {"every_bytes": 9, "calls": 1, "transfer_bytes": 9}},
+            "cannot read files between writes",
+        ),
     ):
         path = player.describe(workload(stream("s", dumps=SERIES, **keys)))
         outcome = player.run(RANKS, "-w", path, "-o", "data", "-a", "adios", "--dry-run")
@@ -355,6 +395,24 @@ def calls(player: Player) -> None:
     wanted = kept(player, plain(described))[1]
     for path, data in files.items():
         expect(path.startswith("again") or data == wanted[path], f"{path} differs")
+
+
+def looked_up(player: Player) -> None:
+    """Reads between writes are made by every method that can, and what is written is the same."""
+    found = {"every_bytes": 1000, "calls": 1.5, "transfer_bytes": 300}
+    described = workload(
+        *(stream(method, method=method, lookups=found) for method in ("posix", "stdio")),
+        stream("turns", method="stdio", turns=True, lookups=found),
+        stream("flushed", method="stdio", sync_bytes=1, lookups=found),
+    )
+    result, files = kept(player, described, "--verify")
+    # A rank writes 592 bytes a call, 5 times: 1 and then 2 reads behind the second and the fourth.
+    made = operations(played(result, "posix")[0], "write")
+    expect(made == 3 * (5 + 3), f"{made} calls")
+    wanted = kept(player, plain(described))[1]
+    for path, data in files.items():
+        if not path.startswith("turns"):
+            expect(data == wanted[path], f"{path} differs")
 
 
 def paced(player: Player) -> None:
@@ -608,6 +666,7 @@ def repeated(player: Player) -> None:
 
 CASES = {
     **{f"rewritten.{m}": partial(rewritten, method=m) for m in METHODS},
+    **{f"backed-up.{m}": partial(backed_up, method=m) for m in METHODS if m != "adios"},
     **{f"grown.{m}": partial(grown, method=m) for m in METHODS if m != "adios"},
     **{f"ordered.{m}": partial(ordered, method=m) for m in METHODS},
     **{f"in-turn.{m}": partial(in_turn, method=m) for m in ("posix", "mpiio")},
@@ -618,6 +677,7 @@ CASES = {
     "smaller": smaller,
     "extended": extended,
     "calls": calls,
+    "looked-up": looked_up,
     "paced": paced,
     "between": between,
     "own": own,

@@ -256,6 +256,27 @@ def planted_in(
         expect(at in outcome.message(), f"{where}: {outcome.err}")
 
 
+def backup_in_the_way(player: Player) -> None:
+    """A file that has the name of a backup is not replaced, nor a link, nor what took the place of
+    the backup that the run has made."""
+    name = f"{FIRST}.backup"
+
+    def foreign(folder: Path) -> None:
+        (folder / "data" / name).write_text("mine")
+
+    def link(folder: Path) -> None:
+        (folder / "foreign").write_text("mine")
+        (folder / "data" / name).symlink_to("../foreign")
+
+    for plant, kept in ((foreign, f"data/{name}"), (link, "foreign")):
+        workload = timed([0, 4], "shared")
+        workload["streams"][0] |= {"files": "rewrite", "removes": True, "backup": True}
+        outcome = waiting(player, plant, workload=workload, second_files="none")
+        expect(outcome.status != 0, "status 0")
+        expect("File exists" in outcome.message(), outcome.err)
+        expect((player.folder / kept).read_text() == "mine", f"{kept} was written to")
+
+
 def opened_again_in_between(player: Player) -> None:
     """What takes the place of a file of the run after the last look at it is not written to."""
     for method, files in itertools.product(("posix", "stdio", "mpiio"), ("rewrite", "update")):
@@ -471,6 +492,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         files_become_others,
         directories_become_links,
         updated_file_becomes_a_link,
+        backup_in_the_way,
         opened_again_in_between,
         flood_in_between,
         flood_files_become_others,

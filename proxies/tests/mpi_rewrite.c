@@ -68,6 +68,8 @@ int main(int argc, char **argv)
     if (!und_storage_open(options.directory, false, &error))
         UND_DIE("%s", error.text);
     char *text = load(options.workload);
+    if (!und_storage_work_inside(&error))
+        UND_DIE("%s", error.text);
     struct und_workload *workload = und_workload_read(text, strlen(text), options.workload, &error);
     if (!workload || workload->ranks != run.ranks)
         UND_DIE("%s", workload ? "the workload is for another number of ranks" : error.text);

@@ -292,7 +292,13 @@ class _Workload:
                 row["sync_bytes"] = rng.choice((None, 1, 100, 1 << 20))
             if self.maybe(0.2):
                 row["write_through"] = self.maybe(0.8)
-        defaults = {"names": 1, "extends": None, "reads": None, "removes": False, "passes": 1}
+        defaults = {
+            "names": 1,
+            "extends": None,
+            "reads": None,
+            "removes": False,
+            "passes": 1,
+        }
         defaults |= {"own_directories": False, "files_per_directory": None, "sync_bytes": None}
         for key in rng.sample(sorted(defaults), 2) if self.maybe(0.1) else ():
             row.setdefault(key, defaults[key])
@@ -311,6 +317,8 @@ class _Workload:
         row["turns"] = turns and row["files"] == "new" and layout in ("shared", "grouped")
         if row["files"] == "rewrite" and self.maybe(0.4):
             row["removes"] = True
+            # Not drawn, so that the known seeds stay the workloads that they were.
+            row["backup"] = row["transfer_bytes"] % 2 == 1
         if layout in ("file-per-process", "grouped") and self.maybe(0.4):
             row["own_directories"] = True
         self._order(row)
@@ -605,7 +613,16 @@ def features(row: Row) -> list[set[str]]:
 def _of_stream(stream: Row, streams: dict[str, Row]) -> Iterator[str]:
     for key in ("operation", "files", "layout", "method", "role"):
         yield f"{key} {stream[key]}"
-    for key in ("turns", "collective", "sync", "direct", "write_through", "removes", "extends"):
+    for key in (
+        "turns",
+        "collective",
+        "sync",
+        "direct",
+        "write_through",
+        "removes",
+        "backup",
+        "extends",
+    ):
         if stream.get(key):
             yield key
     for key in ("own_directories", "files_per_directory", "sync_bytes", "reads"):

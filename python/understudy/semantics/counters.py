@@ -46,7 +46,7 @@ COUNTERS: Mapping[str, tuple[str, ...]] = {
     "H5D": _names("H5D", f"OPENS READS WRITES {_BYTES} RW_SWITCHES", "_AGG"),
 }
 # The methods whose calls are known.
-PLAYED = ("posix", "stdio", "mpiio", "hdf5")
+PLAYED = frozenset({"posix", "stdio", "mpiio", "hdf5"})
 # The modules that see a method, from the top, and those in which a library makes the calls.
 MODULES = {
     "posix": ("POSIX",),

@@ -19,16 +19,20 @@ class Written:
     known: Mask
 
 
-def flushes_of(state: int, written: Sequence[Written], s: int, dumps: int) -> tuple[int, int]:
-    """Flushes of a rank of segment `s`, one each time that it has written so many bytes, `state`
-    of them before; and the bytes behind the last one."""
-    after = written[0].move.flush_bytes
-    assert after, "it flushes"
-    every = after
+def flushes_of(
+    state: int, written: Sequence[Written], s: int, dumps: int, every: int, carry: bool = False
+) -> tuple[int, int]:
+    """Flushes of a rank of segment `s`, one behind the transfer with which it has written `every`
+    bytes since the last one, `state` of them before; and the bytes behind the last one. `carry`:
+    bytes beyond a multiple of them count for the next one."""
 
     def sizes(state: int, each: Sizes) -> tuple[int, int]:
         flushes = 0
         for size, calls in each:
+            if carry:
+                flushes += calls if size >= every else (state + calls * size) // every
+                state = (state + calls * size) % every
+                continue
             first = -(-(every - state) // size)
             if calls < first:
                 state += calls * size

@@ -174,7 +174,7 @@ class _Lowering:
             return
         data = bool(dump.variables) or stream.stays_open
         body = (
-            *((Remove(),) if part.opens and stream.removes and stream.extends is None else ()),
+            *(self._remove() if part.opens and stream.removes else ()),
             *((self._open(),) if part.opens else ()),
             *operated,
             *self._moves(dump),
@@ -182,6 +182,10 @@ class _Lowering:
             *((Close(),) if part.closes else ()),
         )
         yield from (InTurn(body),) if stream.turns else body
+
+    def _remove(self) -> Body:
+        stream = self._stream
+        return (Remove(backup=stream.backup),) if stream.extends is None else ()
 
     def _open(self) -> Open:
         stream = self._stream
@@ -232,4 +236,5 @@ class _Lowering:
             collective=stream.collective if variable.collective is None else variable.collective,
             order=self._order,
             flush_bytes=stream.sync_bytes,
+            lookups=stream.lookups,
         )

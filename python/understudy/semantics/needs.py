@@ -47,6 +47,8 @@ def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
         yield "flood"
     if any(o.write_through for o in opens):
         yield "write_through"
+    if any(isinstance(i, Move) and i.lookups for i in instructions(thread)):
+        yield "lookups"
 
 
 def contents(thread: Thread) -> int:

@@ -216,11 +216,12 @@ def _making(body: Body, thread: Thread) -> Iterator[Instruction]:
     given = next((i for i in flat(body) if isinstance(i, Open)), opens)
     moves = [replace(i, writes=True) for i in flat(body) if isinstance(i, Move)]
     yield from (i for i in body if isinstance(i, Begin))
+    if not moves:
+        return
     files: Body = (replace(given, mode=KEEP, last=False), *moves)
     if thread.set.owner == EACH_ROW:
-        if moves:
-            order = next(i.order for i in flat(body) if isinstance(i, Files))
-            yield Files(order, (*files, Close()))
+        order = next(i.order for i in flat(body) if isinstance(i, Files))
+        yield Files(order, (*files, Close()))
         return
     made: Body = (
         *files,

@@ -132,7 +132,8 @@ class Block:
         alone = segments.alone or turns
         several = segments.behind - segments.firsts > 1
         self._apart: Mask = several & (rule.rule == "cyclic" and not alone)
-        self.scattered = rule.rule == "grid" and segments.groups == 1 and not turns
+        one_file = segments.groups == 1 and (not turns or segments.ranks == 1)
+        self.scattered = rule.rule == "grid" and one_file
 
         def before(rank: Whole) -> Whole:
             run = np.minimum(np.searchsorted(ends, rank, "right"), len(each) - 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from understudy.semantics.counters import Tally
 from understudy.semantics.flushes import Written, flushes_of
+from understudy.semantics.lookups import is_whole, looked_up
 from understudy.semantics.needs import borrows
 from understudy.semantics.operations import Made, Target, operate, together
 from understudy.semantics.pieces import Block, Calls, Mask, Segments, Whole, compare
@@ -18,12 +19,15 @@ from understudy.semantics.program import (
     Begin,
     Body,
     Close,
+    Compute,
     Files,
     InTurn,
     Move,
     Open,
     Operate,
     Passes,
+    Remove,
+    Spread,
     Step,
     Sync,
     Thread,
@@ -40,7 +44,7 @@ from understudy.semantics.sums import (
     variables_of,
 )
 from understudy.semantics.times import open_spans, started
-from understudy.semantics.types import Variable
+from understudy.semantics.types import Lookups, Variable
 
 
 @dataclass(slots=True)
@@ -56,6 +60,11 @@ class Chunk:
     calls: Calls
 
 
+def _opens(thread: Thread) -> Iterator[Open]:
+    for step in thread.steps:
+        yield from (i for i in flat(step.body) if isinstance(i, Open))
+
+
 class Play(Sums):
     """One stream, dump after dump. Equal dumps are played until they no longer differ, then
     multiplied."""
@@ -66,7 +75,9 @@ class Play(Sums):
         super().__init__(thread, segments, tally)
         bodies = [step.body for step in thread.steps]
         self.writer = before[0] if before and borrows(thread) else None
-        self.extended = () if self.writer else tuple(before)
+        self.extended = () if self.writer else tuple(p for p in before if not p.writer)
+        makers = [i for play in (self, *self.extended) for i in _opens(play.thread)]
+        self.empties = any(i.mode in (NEW, TRUNCATE) for i in makers)
         self.names = None if self.writer else thread.set.names
         self.appends = not thread.set.numbered and not self.writer
         kept = self.appends and self.writes and thread.closes
@@ -74,6 +85,7 @@ class Play(Sums):
         # These libraries keep the bytes of a dump; the player flushes them.
         self.syncs_itself = kept and not syncs and self.method in ("hdf5", "stdio")
         self.masks = masks_of(segments, variables_of(iter(bodies))) if self.names else {}
+        self.looks_up = any(isinstance(i, Move) and i.lookups for b in bodies for i in flat(b))
         self.moves_places = self.appends or len(set(bodies)) > 1  # from dump to dump
         self.k = -1
         self.fresh = True
@@ -84,6 +96,8 @@ class Play(Sums):
         self.places: dict[str, tuple[Whole, Whole]] = {}
         self.open: dict[tuple[int, int], File] = {}
         self.unsynced: dict[tuple[int, int], list[int]] = {}
+        self.looked: dict[int, list[Written]] = {}
+        self.unread: dict[tuple[int, int], list[tuple[int, int]]] = {}
         self.cached: dict[object, Calls] = {}
         self.made = Made(self.none)
 
@@ -131,7 +145,7 @@ class Play(Sums):
             before = dict(self.payload)
             places = dict(self.places)
             ends = {key: file.end for key, file in self.open.items()}
-            self.sums, self.tops, self.written = Counter(), {}, {}
+            self.sums, self.tops, self.written, self.looked = Counter(), {}, {}, {}
             self._body(step.body)
             if self.syncs_itself:
                 self._sync()
@@ -180,8 +194,10 @@ class Play(Sums):
                     self._sync()
                 case Close():
                     self.open.clear()
-                case _:
+                case Remove() | Compute() | Spread():
                     pass
+                case _:
+                    raise AssertionError(instruction)
 
     def _begin(self) -> None:
         self.k += 1
@@ -198,6 +214,15 @@ class Play(Sums):
                     whole = self.segments.block(variable, False).whole
                     behind = behind + variable.count * whole
         return behind
+
+    def _exists(self, file: int) -> Mask:
+        """Where an extended stream has made the file: one that is written again is there from its
+        first dump on, with bytes or without."""
+        exists: Mask = self._before(file) > 0
+        for play in self.extended:
+            if play.names and file in play.masks:
+                exists = exists | (self.segments.in_file(play.masks[file].astype(np.int64)) > 0)
+        return exists
 
     def content_variables(self, k: int) -> list[Variable]:
         """The variables of content k."""
@@ -227,8 +252,8 @@ class Play(Sums):
                 continue
             if self.appends and file not in self.payload:
                 self.payload[file] = self.none, self.none
-            base = self._before(file) > 0
-            creates = self.writes and (self.fresh or instruction.mode in (NEW, TRUNCATE))
+            base = self._exists(file)
+            creates = self.writes and (self.fresh or self.empties)
             leads = self.segments.leads(mask) & ~base if creates else mask & False
             self._note_open(instruction, mask & ~self._lent(file, mask), leads)
             if self.method == "stdio" and leads.any() and not self.fresh:
@@ -240,7 +265,7 @@ class Play(Sums):
             else:
                 end = np.ones(len(mask), np.int64)
                 known = mask
-            if self.method == "stdio" and not self.writes:
+            if self.method == "stdio" and (self.looks_up or not self.writes):
                 known = mask & False
             self.open[self._set(), file] = File(end, self.none, known)
         if self.appends:
@@ -267,7 +292,7 @@ class Play(Sums):
                     self.count("POSIX_OPENS", mask)
             case "stdio":
                 self.count("STDIO_OPENS", mask)
-                if self.writes:
+                if self.writes and not self.looks_up:
                     known = mask & ~leads if self.fresh else mask
                     self.count("POSIX_OPENS", known)
                     self.left.add(known)
@@ -347,6 +372,8 @@ class Play(Sums):
         has = chunk.block.size > 0
         last = chunk.end + (count - 1) * chunk.block.whole - 1
         last = np.where(has, last + chunk.slope * (self.segments.counts - 1), -1)
+        if move.lookups and self.method in ("posix", "stdio"):
+            self._look_up(chunk, move.lookups)
         if move.flush_bytes and self.method in ("posix", "stdio"):
             known = self.open[self._set(), file].known
             times = np.full(len(has), count)
@@ -370,6 +397,24 @@ class Play(Sums):
                 self._note_library(chunk, "MPIIO", way, moved, has)
             case "hdf5":
                 self._note_library(chunk, "H5D", way, moved, has)
+
+    def _look_up(self, chunk: Chunk, lookups: Lookups) -> None:
+        """Note a move between whose writes there are reads."""
+        file, block = chunk.move.variable.file, chunk.block
+        has, times = block.size > 0, np.full(len(block.size), chunk.move.variable.count)
+        alone = self.segments.in_file(self.masks[file].astype(np.int64)) == 1
+        known = self.open[self._set(), file].known
+        self.looked.setdefault(file, []).append(
+            Written(chunk.move, times, chunk.calls.cuts, known)
+        )
+        cuts = chunk.calls.cuts
+        one = np.array([c is not None and c.strands == 1 for c in cuts], np.bool_)
+        sizes = np.array([0 if c is None else c.rounds[0][1][0][0] for c in cuts], np.int64)
+        first = np.where(alone, chunk.at, 0) + np.where(alone | one, sizes, 0)
+        if not is_whole(lookups, first[has]):
+            self.tally.decline("BYTES_READ", "SIZE_READ")
+        if not (alone | one)[has].all():
+            self.tally.decline("_READS", "STDIO_SEEKS")
 
     def _note_library(self, chunk: Chunk, module: str, way: str, moved: int, has: Mask) -> None:
         """Calls of MPI-IO or HDF5: where they are collective, of all ranks of the file, as many as
@@ -436,9 +481,15 @@ class Play(Sums):
                 for s in range(len(each)):
                     if not lasts:
                         state[s] = 0
-                    more, state[s] = flushes_of(state[s], written, s, times if lasts else 1)
+                    every = written[0].move.flush_bytes or 1
+                    more, state[s] = flushes_of(state[s], written, s, times if lasts else 1, every)
                     each[s] += more if lasts else times * more
             self.flushed(each, each * written[0].known)
+        for file, written in self.looked.items():
+            for j in range(min(dumps, sets)):
+                key = (self.k - j) % sets, file
+                found = self.unread.setdefault(key, [(0, 0)] * len(self.none))
+                looked_up(self, written, found, dumps // sets + (j < dumps % sets), lasts)
         self.take(1)
 
     def _opened(self) -> Iterator[Target]:

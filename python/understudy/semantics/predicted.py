@@ -57,9 +57,14 @@ def predict(program: Program) -> tuple[Predicted, ...]:
     plays = [play for each in sets for play in each.plays]
     if _meet([p.left for p in plays], [p.taken for p in plays]):
         for each in sets:
-            if each.method == "stdio":
-                each.calls.decline("POSIX_FSYNCS", "POSIX_SEEKS")
+            if "stdio" in each.calls:
+                each.calls["stdio"].decline("POSIX_FSYNCS", "POSIX_SEEKS")
     return tuple(each.predicted() for each in sets)
+
+
+def _of_methods(tallies: Mapping[str, Tally]) -> Mapping[str, Counters]:
+    """What one library decides of a module is not known of all."""
+    return total([tally.counters(method) for method, tally in tallies.items()])
 
 
 def _meet(some: Sequence[Ranks], others: Sequence[Ranks]) -> bool:
@@ -72,10 +77,10 @@ def _meet(some: Sequence[Ranks], others: Sequence[Ranks]) -> bool:
 
 
 class _Set:
-    """The counters of a set of files, as its streams are played."""
+    """The counters of a set of files, as its streams are played, each by its own method."""
 
     def __init__(self, program: Program, each: FileSet, threads: tuple[Thread, ...]) -> None:
-        self._set, self._threads, self.method = each, threads, threads[0].method
+        self._set, self._threads = each, threads
         instructions = [i for t in threads for s in t.steps for i in flat(s.body)]
         segments = Segments(
             program.ranks,
@@ -86,23 +91,29 @@ class _Set:
         for thread in threads:
             variables = variables_of(s.body for s in thread.steps)
             segments.split_leads(masks_of(segments, variables).values())
-        self.calls, self.own = Tally(), Tally()
+        self.calls = {thread.method: Tally() for thread in threads}
+        self.own = {thread.method: Tally() for thread in threads}
         made: list[Play] = []
         played: list[Play] = []
         switches = 0
-        for thread in threads if self.method in PLAYED else ():
+        for thread in threads if PLAYED.issuperset(self.calls) else ():
+            own = self.own[thread.method]
             if each.prepared and not borrows(thread):
-                made.append(Play(preparing(thread), segments, self.own, made))
+                made.append(Play(preparing(thread), segments, own, made))
                 made[-1].run()
                 switches += _records(made[-1])
-            play = Play(thread, segments, self.calls, played)
+            play = Play(thread, segments, self.calls[thread.method], played)
             play.run()
             played.append(play)
-            self.own.add("POSIX_OPENS", int((play.made.lacking * segments.counts).sum()))
+            own.add("POSIX_OPENS", int((play.made.lacking * segments.counts).sum()))
         self.plays = (*made, *played)
         self._note_switches(switches)
         if len(threads) > 1 and any(_stays_open(t) for t in threads):
-            self.calls.decline("CONSEC_", "SEQ_")
+            self._decline("CONSEC_", "SEQ_")
+
+    def _decline(self, *parts: str) -> None:
+        for tally in self.calls.values():
+            tally.decline(*parts)
 
     def _note_switches(self, prepared: int) -> None:
         """Reads behind writes of the same rank and file, and the reverse."""
@@ -110,19 +121,21 @@ class _Set:
         moves = [i for body in bodies for i in flat(body) if isinstance(i, Move)]
         several = len(self.plays) > 2 and self._set.prepared
         if len({m.writes for m in moves}) > 1 or several:
-            self.calls.decline("RW_SWITCHES")
-        elif self._set.prepared and self.method == "hdf5":
-            self.calls.decline("H5D_RW_SWITCHES")
-        elif self._set.prepared and self.method in ("posix", "mpiio"):
-            self.calls.add(f"{self.method.upper()}_RW_SWITCHES", prepared)
+            self._decline("RW_SWITCHES")
+            return
+        for method, tally in self.calls.items() if self._set.prepared else ():
+            if method == "hdf5":
+                tally.decline("H5D_RW_SWITCHES")
+            elif method in ("posix", "mpiio"):
+                tally.add(f"{method.upper()}_RW_SWITCHES", prepared)
 
     def predicted(self) -> Predicted:
         """What was found."""
         return Predicted(
             name=self._set.name,
             streams=tuple(t.name for t in self._threads),
-            calls=self.calls.counters(self.method),
-            own=self.own.counters(self.method) if self.own else {},
+            calls=_of_methods(self.calls),
+            own=_of_methods({m: t for m, t in self.own.items() if t}),
             first_s=min(t.steps[0].time_s for t in self._threads),
             last_s=max(t.steps[-1].start_s(t.steps[-1].count - 1) for t in self._threads),
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from understudy.semantics.types import Content, Order, Variable
+from understudy.semantics.types import Content, Lookups, Order, Variable
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
 
@@ -46,7 +46,10 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The files are removed, if they are there."""
+    """The files are removed, if they are there. `backup`: they are renamed instead, to a backup
+    that takes the place of the one before."""
+
+    backup: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,7 @@ class Move:
     collective: bool = False
     order: Order = CONSECUTIVE
     flush_bytes: int | None = None  # a rank flushes each time that it has written so many
+    lookups: Lookups | None = None
 
     @property
     def at(self) -> str | None:

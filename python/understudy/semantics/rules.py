@@ -103,12 +103,19 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
         )
     if stream.removes and files != "rewrite":
         yield "removes", f"expected false, since the files are {files} and not rewrite"
+    if stream.backup and not stream.removes:
+        yield "backup", "expected false, since removes is false"
     if not reads and stream.passes > 1:
         yield "passes", f"expected 1, since the operation is write, got {stream.passes}"
     for key, given in (("sync_bytes", stream.sync_bytes), ("write_through", stream.write_through)):
         if reads and given:
             expected = "false" if given is True else "null"
             yield key, f"expected {expected}, since the operation is read, got {json.dumps(given)}"
+    if stream.lookups and (
+        reads or stream.layout == "flood" or stream.order.rule != "consecutive"
+    ):
+        why = "the operation is read, the layout flood or the order not consecutive"
+        yield "lookups", f"expected null, since {why}"
     if stream.order.rule != "consecutive" and stream.collective:
         yield (
             "order.rule",

@@ -1,7 +1,16 @@
 """Bytes that a stream moves, and those that its files hold."""
 
 from understudy.semantics.needs import borrows
-from understudy.semantics.program import Begin, Body, Program, Step, Thread, moves
+from understudy.semantics.program import (
+    Begin,
+    Body,
+    Program,
+    Remove,
+    Step,
+    Thread,
+    instructions,
+    moves,
+)
 
 
 def moved_bytes(body: Body) -> int:
@@ -20,8 +29,9 @@ def writes(thread: Thread) -> bool:
 
 
 def stored_bytes(program: Program) -> int:
-    """Bytes in all files when everything is written."""
-    return sum(map(stored_by, program.threads))
+    """Bytes in all files when everything is written, and in their backups."""
+    backed_up = {t.set for t in program.threads if _backs_up(t)}
+    return sum((1 + (t.set in backed_up)) * stored_by(t) for t in program.threads)
 
 
 def stored_by(thread: Thread) -> int:
@@ -45,6 +55,10 @@ def stored_by(thread: Thread) -> int:
         for k in used:
             sets[k % names] = max(sets.get(k % names, 0), content)
     return sum(sets.values())
+
+
+def _backs_up(thread: Thread) -> bool:
+    return any(isinstance(i, Remove) and i.backup for i in instructions(thread))
 
 
 def _new_bytes(step: Step) -> int:

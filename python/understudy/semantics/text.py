@@ -85,7 +85,7 @@ def _when(step: Step) -> str:
 
 def _number(value: float) -> str:
     """As C prints it with %.15g."""
-    return f"{value:.15g}"
+    return f"{value + 0.0:.15g}"  # of -0.0, 0
 
 
 def _body(body: Body, indent: str) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _words(instruction: Instruction) -> Iterator[str]:
         case Begin():
             yield "begin"
         case Remove():
-            yield "remove"
+            yield "rename" if instruction.backup else "remove"
         case Open():
             yield f"open {instruction.set.name} {instruction.mode}"
             yield from _flags(last=instruction.last, direct=instruction.direct)
@@ -146,6 +146,9 @@ def _move(move: Move) -> Iterator[str]:
     yield from _order(move.order)
     if move.flush_bytes is not None:
         yield f"flush {move.flush_bytes}"
+    if move.lookups is not None:
+        found = move.lookups
+        yield f"lookups {_number(found.calls)} of {found.transfer_bytes} every {found.every_bytes}"
 
 
 def _division(rule: Decomposition) -> Iterator[str]:

@@ -238,6 +238,16 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lookups:
+    """Reads between the writes of a rank: behind every `every_bytes` of a file, `calls` on
+    average, each of the last `transfer_bytes` that it has written."""
+
+    every_bytes: int
+    calls: float
+    transfer_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     name: str
     role: str
@@ -261,8 +271,10 @@ class Stream:
     pace: str = "burst"
     direct: bool = False
     sync_bytes: int | None = None
+    lookups: Lookups | None = None
     write_through: bool = False
     removes: bool = False
+    backup: bool = False
     own_directories: bool = False
     files_per_directory: int | None = None
     reads: str | None = None

@@ -22,7 +22,8 @@ def kind(stream: Stream) -> str:
 def names(stream: Stream) -> str:
     """How many sets of files are used in turn, and how they are emptied."""
     several = f" ({stream.names} names)" if stream.names > 1 else ""
-    return several + (", removes" if stream.removes else "")
+    kept = ", backup" if stream.backup else ", removes"
+    return several + (kept if stream.removes else "")
 
 
 def layout(stream: Stream) -> str:

@@ -21,6 +21,7 @@ from understudy.semantics.types import (
     Content,
     Decomposition,
     Dump,
+    Lookups,
     Operation,
     Order,
     Provenance,
@@ -188,6 +189,8 @@ def _build_stream(row: dict[str, Any]) -> Stream:
     made = row | {"dumps": tuple(map(_build_dump, row["dumps"]))}
     if "order" in row:
         made["order"] = Order(**row["order"])
+    if row.get("lookups"):
+        made["lookups"] = Lookups(**row["lookups"])
     return Stream(**(made | {"content": Content(**row["content"])}))
 
 
