@@ -11,6 +11,7 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload
 from understudy.darshanlog import open_log
 from understudy.inference import interfaces
+from understudy.inference.coverage import Coverage, coverage
 from understudy.judge.fidelity import Comparison, compare
 from understudy.judge.observation import observe
 from understudy.paths import where
@@ -24,10 +25,10 @@ def raw(log: Path) -> interfaces.Interfaces:
         return interfaces.of_log(opened)
 
 
-def covered(run: Run, folder: Path) -> interfaces.Coverage:
+def covered(run: Run, folder: Path) -> Coverage:
     log = run.log(folder / "app.darshan")
     made: Workload = run.describe(folder)
-    return interfaces.coverage(raw(log), interfaces.of_streams(made.streams, made.ranks))
+    return coverage(raw(log), interfaces.of_streams(made.streams, made.ranks))
 
 
 def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
@@ -131,7 +132,7 @@ def test_an_error_of_the_reader_does_not_cancel_out(tmp_path: Path) -> None:
     assert compare(observe(logs[0]), observe(logs[0])).passed
 
 
-def test_what_a_library_makes_is_shown_and_not_judged(tmp_path: Path) -> None:
+def test_what_a_library_makes_at_the_storage_is_judged(tmp_path: Path) -> None:
     logs = []
     for name, below in (("app", 4 * MIB), ("replica", 16 * MIB)):
         run = Run()
@@ -139,11 +140,36 @@ def test_what_a_library_makes_is_shown_and_not_judged(tmp_path: Path) -> None:
         run.write("/s/a.dat", below, 1.0, rank=0, MAX_BYTE_WRITTEN=4 * MIB - 1)
         logs.append(run.log(tmp_path / f"{name}.darshan"))
     made = compare(*map(observe, logs), time_scale=0)
-    assert made.passed and errors(made)["POSIX below MPI-IO", "bytes written"] is None
+    assert (made.application, made.storage, made.passed) == (True, False, False)
+    assert errors(made)["POSIX below MPI-IO", "bytes written"] == 3
+    assert any("POSIX below MPI-IO: bytes written" in failure for failure in made.failures())
+    same = compare(observe(logs[0]), observe(logs[0]))
+    assert (same.application, same.storage, same.passed) == (True, True, True)
     [below_mpi] = [x for x in made.layers if x.name == "POSIX below MPI-IO"]
     assert [(m.original, m.replica) for m in below_mpi.measures[:1]] == [
         ("4,194,304", "16,777,216")
     ]
+
+
+def test_seeks_of_stdio_are_compared_with_its_calls(tmp_path: Path) -> None:
+    logs = []
+    for name, seeks in (("app", 90), ("same", 85), ("replica", 2)):
+        run = Run(nprocs=1)
+        run.write("/s/a", MIB, 1.0, rank=0, module="STDIO", calls=100, SEEKS=seeks)
+        logs.append(run.log(tmp_path / f"{name}.darshan"))
+    made = [compare(observe(logs[0]), observe(log), time_scale=0) for log in logs[1:]]
+    assert [errors(m)["STDIO", "seeks"] for m in made] == [-0.05, -0.88]
+    assert [(m.passed, m.storage) for m in made] == [(True, True), (False, False)]
+
+
+def test_a_storage_of_which_a_side_does_not_tell_is_no_pass(tmp_path: Path) -> None:
+    """MPI-IO without the records of POSIX, beside a file of POSIX that is the same."""
+    run = Run()
+    run.write("/s/a.dat", 4 * MIB, 1.0, module="MPIIO", COLL_OPENS=4)
+    run.write("/s/b", MIB, 1.0, rank=0)
+    found = observe(run.log(tmp_path / "a.darshan"))
+    made = compare(found, found)
+    assert (made.application, made.storage, made.passed) == (True, None, True)
 
 
 def test_stats_that_no_runtime_sees_are_not_compared(tmp_path: Path) -> None:
@@ -209,15 +235,116 @@ def test_what_a_description_leaves_out_is_stated_with_its_share(tmp_path: Path) 
     whole = raw(tmp_path / "app.darshan")
     made = run.describe(tmp_path)
     data = interfaces.of_streams([s for s in made.streams if s.bytes], made.ranks)
-    found = interfaces.coverage(whole, data)
+    found = coverage(whole, data)
     assert found.missing == (
         "9 of 10 opens through POSIX (90 %)",
         "18 of 18 stats through POSIX (100 %)",
     )
     assert found.message == (
         "The workload stands for 100 % of the bytes, 6.897 % of the calls and 75.89 % of the I/O "
-        "time of the log."
+        "time of the log. At the storage it makes, as predicted, 100 % of the write calls and "
+        "100 % of the bytes."
     )
+
+
+def database(run: Run, *, calls: int, seeks: int, flushes: int) -> None:
+    """A stdio file of which each record is sought, read, written and flushed."""
+    run.write(
+        "/s/base",
+        100 * calls,
+        1.0,
+        rank=0,
+        module="STDIO",
+        calls=calls,
+        duration_s=20.0,
+        BYTES_READ=100 * calls,
+        READS=calls,
+        MAX_BYTE_READ=100 * calls - 1,
+        SEEKS=seeks,
+        FLUSHES=flushes,
+        F_READ_START_TIMESTAMP=1.0,
+        F_READ_END_TIMESTAMP=21.0,
+        F_WRITE_TIME=0.1,
+        F_META_TIME=1.0,
+    )
+
+
+def test_seeks_and_flushes_of_stdio_are_calls(tmp_path: Path) -> None:
+    """They are what a database takes its time for, and empty the buffer of the C library."""
+    run = Run(nprocs=1)
+    database(run, calls=1000, seeks=1000, flushes=500)
+    found = covered(run, tmp_path)
+    assert found.bytes == 1 and found.calls < 0.6 and found.time < 0.2
+    assert found.storage.calls == (1000, 500)
+    assert found.storage.kept == (25, 25)  # buffers of 4 KiB
+    assert "1,000 of 1,000 seeks through STDIO (100 %)" in found.missing
+    assert "475 of about 500 write calls that the C library made at the storage (95 %)" in (
+        found.missing
+    )
+    assert "5 % of the write calls" in found.message
+
+
+def test_reads_between_writes_are_made(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    database(run, calls=1000, seeks=2000, flushes=0)
+    found = covered(run, tmp_path)
+    assert found.bytes > 0.999 and found.calls > 0.999 and found.time > 0.999
+    assert found.storage.kept == (1000, 999)
+
+
+def test_stdio_without_seeks_is_reproduced(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/text", MIB, 1.0, rank=0, module="STDIO", calls=1000, F_WRITE_TIME=0.1)
+    found = covered(run, tmp_path)
+    assert (found.calls, found.time, found.missing) == (1, 1, ())
+    assert found.storage.kept == found.storage.calls == (0, 256)
+
+
+def below_hdf5(run: Run, sizes: dict[str, int], size: int, calls: int) -> None:
+    """A dataset of 4 MiB in four collective writes, and what POSIX has of its file."""
+    file, dataset = run.file("/s/a.h5"), run.file("/s/a.h5:/u")
+    run.add("H5F", {"id": file, "rank": -1, "H5F_OPENS": 4})
+    run.add(
+        "H5D",
+        {
+            "id": dataset,
+            "file_rec_id": file,
+            "rank": -1,
+            "H5D_OPENS": 4,
+            "H5D_BYTES_WRITTEN": 4 * MIB,
+            "H5D_WRITES": 4,
+            "H5D_USE_MPIIO_COLLECTIVE": 1,
+            "H5D_SIZE_WRITE_AGG_100K_1M": 4,
+            "H5D_F_WRITE_START_TIMESTAMP": 1.0,
+            "H5D_F_WRITE_END_TIMESTAMP": 2.0,
+            "H5D_F_WRITE_TIME": 1.0,
+        },
+    )
+    counts = {f"POSIX_SIZE_WRITE_{name}": count for name, count in sizes.items()}
+    run.add(
+        "POSIX",
+        {"id": file, "rank": -1, "POSIX_OPENS": 4, "POSIX_BYTES_WRITTEN": size}
+        | {"POSIX_WRITES": calls, "POSIX_MAX_BYTE_WRITTEN": size - 1}
+        | counts,
+    )
+
+
+def test_small_calls_of_a_library_for_itself_are_made_by_the_replica_too(tmp_path: Path) -> None:
+    run = Run(nprocs=4)
+    below_hdf5(run, {"100K_1M": 4, "0_100": 20}, 4 * MIB + 960, 24)
+    found = covered(run, tmp_path)
+    assert found.storage.calls == (0, 24) and found.storage.kept[1] >= 23
+    assert found.time > 0.95
+
+
+def test_data_that_reach_the_storage_in_pieces_are_not_reproduced(tmp_path: Path) -> None:
+    """Views with gaps: the application's calls are the same, those of the storage are 256 B."""
+    run = Run(nprocs=4)
+    below_hdf5(run, {"100_1K": 16_384}, 4 * MIB, 16_384)
+    found = covered(run, tmp_path)
+    assert (found.bytes, found.calls) == (1, 1)
+    assert found.time < 0.01 and found.storage.kept == (0, 4)
+    assert "16,380 of 16,384 write calls that HDF5 made at the storage (99.98 %)" in found.missing
 
 
 def test_time_of_calls_that_move_nothing_is_not_reproduced(tmp_path: Path) -> None:
@@ -247,16 +374,17 @@ def test_calls_beyond_those_of_the_log_are_stated(tmp_path: Path) -> None:
     whole, made = raw(tmp_path / "app.darshan"), run.describe(tmp_path)
     writes = [s for s in made.streams if s.operation == "write"]
     reads = [s for s in made.streams if s.operation == "read"]
-    found = interfaces.coverage(whole, interfaces.of_streams(2 * writes, made.ranks))
+    found = coverage(whole, interfaces.of_streams(2 * writes, made.ranks))
     assert found.extra == ("200 writes (100 %)",)
     assert "400 of 400 data calls that read through MPI-IO (100 %)" in found.missing
-    found = interfaces.coverage(whole, interfaces.of_streams(2 * writes + 3 * reads, made.ranks))
+    found = coverage(whole, interfaces.of_streams(2 * writes + 3 * reads, made.ranks))
     assert found.message == (
         "The workload stands for 100 % of the bytes, 100 % of the calls and 100 % of the I/O time "
         "of the log, and makes 800 reads (200 %) and 200 writes (100 %) more than the application."
+        + found.storage.message
     )
     whole.own["MPI-IO"].calls[1] = Calls(count=199)
-    assert interfaces.coverage(whole, interfaces.of_streams(writes, made.ranks)).extra == ()
+    assert coverage(whole, interfaces.of_streams(writes, made.ranks)).extra == ()
 
 
 def checkpoints(folder: Path, name: str, *, header_by_stdio: bool) -> Path:
@@ -305,3 +433,13 @@ def test_the_time_of_a_shared_record_is_that_of_all_ranks(tmp_path: Path) -> Non
     run.write("/s/a", 64 * MIB, 1.0, F_WRITE_TIME=64 * 90.0)
     run.write("/s/b", 64 * MIB, 1.0, F_WRITE_TIME=64 * 900.0)  # longer than the run: unknown
     assert raw(run.log(tmp_path / "a.darshan")).own["POSIX"].time_s == [64 * 90.0, 0.0]
+
+
+def test_a_log_without_data_claims_the_time_of_its_metadata(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.add(
+        "POSIX",
+        {"id": run.file("/s/a"), "rank": 0, "POSIX_OPENS": 1, "POSIX_F_META_TIME": 1.0},
+    )
+    found = covered(run, tmp_path)
+    assert not any(found.storage.calls) and found.claim == found.time

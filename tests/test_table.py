@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from understudy.inference import spill
-from understudy.inference.accesses import _lookup
 from understudy.inference.counters import TOUCH
+from understudy.inference.known_files import lookup
 from understudy.inference.spill import Spill
-from understudy.inference.table import ACCESS, SHARED, over_rows, shared
+from understudy.inference.table import ACCESS, SHARED, Once, over_rows, shared
 
 
 def test_shared_columns_are_copied_and_no_others() -> None:
@@ -32,7 +32,7 @@ def test_over_rows_merges_every_row(merge: np.ufunc, count: int) -> None:
 
 def test_equal_keys_are_found_at_the_first_of_them() -> None:
     keys = np.array([3, 3, 7], np.uint64)
-    known, place = _lookup(keys, keys)
+    known, place = lookup(keys, keys)
     assert known.all()
     assert place.tolist() == [0, 0, 2]
 
@@ -57,3 +57,33 @@ def test_spilled_rows_come_back_in_their_order(
         for found in (kept.bucket(n), kept.bucket(n)):
             assert repr(found.tolist()) == repr(expected.tolist())
     kept.close()
+
+
+@pytest.mark.parametrize(
+    "columns", [["file", "write", "bare"], ["calls", "rank", "made", "element"]]
+)
+def test_some_columns_of_spilled_rows(columns: list[str]) -> None:
+    rng = np.random.default_rng(2)
+    rows = np.zeros(500, ACCESS)
+    rows.view(np.uint8)[:] = rng.integers(0, 2, len(rows) * ACCESS.itemsize)
+    rows["file"] = rng.integers(0, 1 << 60, len(rows))
+    kept = Spill(ACCESS, 3)
+    for n in range(3):
+        mine = rows[rows["file"] % np.uint64(3) == n]
+        for part in np.array_split(mine, 2):
+            kept.add_block(n, part)
+        found = kept.bucket(n, columns)
+        assert found.dtype.itemsize < ACCESS.itemsize
+        for name in columns:
+            assert found[name].tolist() == mine[name].tolist(), name
+    kept.close()
+
+
+def test_ids_that_are_there_once() -> None:
+    once = Once()
+    ids = np.array([7, 3, 9], np.uint64)
+    assert once(ids)
+    assert once(ids.copy())
+    assert not once(np.array([7, 3, 7], np.uint64))
+    assert once(ids[:2])
+    assert once(ids[:0])

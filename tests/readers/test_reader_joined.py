@@ -340,7 +340,7 @@ def test_floods_of_runs_after_each_other_are_played_in_each(tmp_path: Path) -> N
     times = [d.time_s for d in stream.expanded()]
     assert times == pytest.approx([100 * k + at for k in range(8) for at in (1, 20)], abs=0.1)
     assert any("was read 2 times by one run or by runs" in note for note in workload.source.notes)
-    assert workload.source.notes[-1].endswith("100 % of the I/O time of the log.")
+    assert "100 % of the I/O time of the log. At" in workload.source.notes[-1]
 
 
 def test_runs_that_read_other_files_have_streams_of_their_own(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from understudy.contracts.workload import identifier, parse
 from understudy.darshanlog import logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
+from understudy.inference.coverage import Coverage
 from understudy.inference.role_of_stream import decided, known
+from understudy.judge import calibration
 from understudy.messages import progress, tell, tell_some
 
 
@@ -120,6 +122,9 @@ def command(
     for key in given:
         if not readers.takes(reader, key):
             raise UnderstudyError(_unfit(context, key, trace))
+    found: list[Coverage] = []
+    if readers.takes(reader, "told"):
+        given["told"] = found.append
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -153,6 +158,9 @@ def command(
         click.echo(text, nl=False)
     else:
         write_text(output, text)
+    for covered in found:
+        if said := calibration.sentence(covered.claim, calibration.ours()):
+            click.echo(said, err=True)
     if hasattr(reader, "closing"):
         click.echo(reader.closing(workload), err=True)
 

@@ -89,8 +89,9 @@ def command(
     may be a directory with the logs of one job. If REPLICA has other ranks, or its bytes are
     scaled, it is compared with ORIGINAL as scaled; a note states the rule.
 
-    The exit status is 0 if every error is within the tolerance, 1 if an error exceeds it or a
-    stream has no counterpart, 2 for a usage error.
+    The exit status is 0 if every error is within the tolerance, 1 if an error exceeds it, at an
+    interface of the application or at the storage below it, or a stream has no counterpart, 2 for
+    a usage error.
 
     Example: understudy fidelity app.darshan replica.darshan --time-scale 0.1
     """
@@ -129,7 +130,7 @@ def _show(made: Comparison) -> None:
     console.print(
         "Not compared: the order of accesses, which bytes each rank moves, how long a dump lasts "
         "and what a rank computes in it, direct and synchronous files, contents, directories, "
-        "seeks and renames."
+        "seeks of POSIX and renames."
     )
     for note in made.notes:
         console.print(f"Note: {one_line(note)}", markup=False)
@@ -145,8 +146,13 @@ def _show(made: Comparison) -> None:
     console.print(
         f"{'pass' if made.passed else 'fail'}: {len(measures) - above - skipped} within "
         f"{100 * made.tolerance_fraction:g}%, {above} above, {skipped} not compared, "
-        f"{alone} streams without a counterpart{ranks}"
+        f"{alone} streams without a counterpart{ranks}; "
+        f"application: {_verdict(made.application)}, storage: {_verdict(made.storage)}"
     )
+
+
+def _verdict(passed: bool | None) -> str:
+    return "not compared" if passed is None else "pass" if passed else "fail"
 
 
 def _error(measure: Measure) -> str:
@@ -161,12 +167,14 @@ def _word(made: Comparison, measure: Measure, mark: str) -> str:
 
 def _row(made: Comparison, original: Path, replica: Path, time_scale: float) -> dict[str, Any]:
     return {
-        "schema": "understudy/fidelity/2",
+        "schema": "understudy/fidelity/3",
         "original": original.name,
         "replica": replica.name,
         "tolerance": made.tolerance_fraction,
         "time_scale": time_scale,
-        "verdict": "pass" if made.passed else "fail",
+        "verdict": _verdict(made.passed),
+        "application": _verdict(made.application),
+        "storage": _verdict(made.storage),
         "failures": list(made.failures()),
         "notes": list(made.notes),
         "streams": [
@@ -180,6 +188,7 @@ def _row(made: Comparison, original: Path, replica: Path, time_scale: float) -> 
         "interfaces": [
             {
                 "interface": layer.name,
+                "storage": layer.storage,
                 "measures": [_measure(made, m) for m in layer.measures],
             }
             for layer in made.layers

@@ -77,6 +77,11 @@ def without_repeats(blocks: Iterable[NameBlock]) -> Iterator[NameBlock]:
     before: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
     for block in blocks:
         empty = block.ends == block.starts
+        both = np.sort(np.concatenate([block.ids, before]))
+        if (both[1:] != both[:-1]).all():
+            before = block.ids[~empty] if empty.any() else block.ids
+            yield block
+            continue
         best_first = np.concatenate([np.flatnonzero(~empty), np.flatnonzero(empty)])
         one_each = np.sort(best_first[first_of_each(block.ids[best_first])])
         new = one_each[~np.isin(block.ids[one_each], before)]

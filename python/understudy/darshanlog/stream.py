@@ -5,12 +5,13 @@ compressed its own share. Memory is one compressed chunk and what the reader ask
 """
 
 import bz2
+import importlib
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from understudy.errors import UnderstudyError
 
@@ -31,9 +32,29 @@ class _Stream(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
+def _module_of_isal() -> Any:
+    """An extra of the package, which inflates more than twice as fast; None if not installed."""
+    try:
+        return importlib.import_module("isal.igzip_lib")
+    except ImportError:
+        return None
+
+
+_isal = _module_of_isal()
+
+
+def _fast_stream() -> _Stream:
+    stream: _Stream = _isal.IgzipDecompressor(flag=_isal.DECOMP_ZLIB)
+    return stream
+
+
 _NEW_STREAM: Mapping[str, Callable[[], _Stream]] = MappingProxyType(
-    {"zlib": zlib.decompressobj, "bzip2": bz2.BZ2Decompressor}
+    {
+        "zlib": _fast_stream if _isal else zlib.decompressobj,
+        "bzip2": bz2.BZ2Decompressor,
+    }
 )
+_ISAL_ERROR: type[Exception] = _isal.error if _isal else zlib.error
 
 
 class DamagedRegion(UnderstudyError):
@@ -70,6 +91,8 @@ class Region:
         self._taken = taken
         self._new_stream = _NEW_STREAM.get(compression)  # None: plain bytes
         self._stream: _Stream | None = None  # None between two streams
+        self._begin = (offset, b"")  # `_position` and `_pending` at the begin of the stream
+        self._inflated = 0  # plain bytes of the stream
         self._pending = b""  # compressed bytes that the stream has not taken yet
         self._hungry = True  # whether the stream needs more input
         self.streams = 0  # compressed streams read to their ends
@@ -118,6 +141,7 @@ class Region:
                     break
             if self._stream is None:
                 self._stream = self._new_stream()
+                self._begin, self._inflated = (self._position, self._pending), 0
             plain = self._inflate(self._stream, limit_bytes)
             if plain:
                 return plain
@@ -128,17 +152,30 @@ class Region:
     def _inflate(self, stream: _Stream, limit_bytes: int) -> bytes:
         try:
             plain = stream.decompress(self._pending, limit_bytes)
-        except (zlib.error, OSError, ValueError) as error:
+        except (_ISAL_ERROR, zlib.error, OSError, ValueError) as error:
+            if self._new_stream is _fast_stream:
+                self._inflate_again()
+                return b""
             raise self.error(f"the compressed data is corrupt: {error}") from error
-        # zlib returns unused input, bz2 keeps it
+        # zlib returns unused input, the others keep it
         self._pending = getattr(stream, "unconsumed_tail", b"")
         self._hungry = len(plain) < limit_bytes
+        self._inflated += len(plain)
         if stream.eof:
             self.streams += 1
             self._pending = stream.unused_data
             self._hungry = True
             self._stream = None
         return plain
+
+    def _inflate_again(self) -> None:
+        """Go on with zlib, which has the last word on what is corrupt."""
+        self._new_stream = zlib.decompressobj
+        self._position, self._pending = self._begin
+        missing, self._inflated = self._inflated, 0
+        self._stream, self._hungry = zlib.decompressobj(), True
+        while missing and (plain := self._piece(min(missing, PIECE_BYTES))):
+            missing -= len(plain)
 
     def _compressed(self, limit_bytes: int) -> bytes:
         n_bytes = min(limit_bytes, self._end - self._position)

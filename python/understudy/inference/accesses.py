@@ -6,7 +6,7 @@ offset written plus one. Every rule that changes or drops a record is counted in
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ from understudy.inference.counters import (
 )
 from understudy.inference.crosscheck import Layers, missing_datasets
 from understudy.inference.interfaces import Sums
+from understudy.inference.known_files import Extents, lookup, names_of
 from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, alike, is_junk
 from understudy.inference.operations import OPERATION, Idle, attached, operations, own
 from understudy.inference.screen import Screen
@@ -40,9 +41,9 @@ from understudy.inference.table import (
     ALL_RANKS,
     METHODS,
     IdSet,
+    Once,
     Rows,
     joined,
-    place_in,
     shared,
     sorting,
     within,
@@ -104,6 +105,7 @@ class Accesses:
         self.repeated: dict[str, list[npt.NDArray[np.uint64]]] = {}  # keys of records, by module
         self.named, self.nameless = 0, 0  # accesses to files with and without a name
         self.last_s = 0.0  # the last end of an access
+        self.once: set[int] = set()  # blocks in which each file has one row
         self.junk = IdSet()  # files of MPI and the system
         self.sums = Sums(log, self.kept)
         self._of_hdf5 = IdSet()  # files that HDF5 opened
@@ -121,9 +123,10 @@ class Accesses:
             self.close()
             raise
 
-    def blocks(self, without: Container[int] = ()) -> Iterator[Rows]:
-        """The rows, all of a file in one block, but for some blocks; can be called again."""
-        return (self._rows.bucket(n) for n in range(self._buckets) if n not in without)
+    def blocks(self, without: Container[int] = (), columns: Sequence[str] = ()) -> Iterator[Rows]:
+        """The rows, all of a file in one block, but for some blocks; can be called again. At least
+        these columns of them, if given."""
+        return (self._rows.bucket(n, columns) for n in range(self._buckets) if n not in without)
 
     def kept(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which files are the application's."""
@@ -158,7 +161,10 @@ class Accesses:
                         spills[module].add(touches)
             self.remarks.add("unspread", spread.kept)
             for n in range(self._buckets):
-                rows = self._combined({k: s.bucket(n) for k, s in spills.items()})
+                once = Once()
+                rows = self._combined({k: s.bucket(n) for k, s in spills.items()}, once)
+                if once(rows["file"]):
+                    self.once.add(n)
                 self.last_s = max(self.last_s, float(rows["end_s"].max(initial=0.0)))
                 self._rows.add_block(n, rows)
                 self._tick(READING + (1 - READING) * (n + 1) / self._buckets)
@@ -197,15 +203,16 @@ class Accesses:
                     if not (last.isdigit() and folder.rstrip(b"/") in self._mounts):  # obfuscated
                         rows["template"][n], found = self.templates.split(name)
                         rows["numbers"][n, : len(found)] = found
-        named: Rows = rows[block.ends > block.starts]
+        has_name = block.ends > block.starts
+        named: Rows = rows if has_name.all() else rows[has_name]
         self.junk.add(named["file"][named["template"] == JUNK])
         return named
 
     # -- which module describes a file --------------------------------------------------------
 
-    def _combined(self, found: dict[str, Rows]) -> Rows:
+    def _combined(self, found: dict[str, Rows], once: Once) -> Rows:
         """The accesses to the files of one bucket."""
-        self._note_repeats(found)
+        self._note_repeats(found, once)
         names = found["names"]
         junk = names["file"][names["template"] == JUNK]
         for module in COLUMNS:
@@ -216,34 +223,36 @@ class Accesses:
                 found[module] = touches[~dropped]
         made = found["operations"]
         made = made[~np.isin(made["file"], junk)] if len(junk) else made
-        rows = self._combine(found)
-        order = sorting(names["file"])
-        files = names["file"][order]
-        named, place = _lookup(files, rows["file"])
-        self.nameless += int(len(named) - named.sum())
-        self.named += int(named.sum())
-        which: Any = slice(None) if named.all() else named
-        own_names = names[order[place[which]]]
+        rows = self._combine(found, once)
+        has_name, own_names = names_of(names, rows["file"], once)
+        self.nameless += int(len(has_name) - has_name.sum())
+        self.named += int(has_name.sum())
+        which: Any = slice(None) if has_name.all() else has_name
         rows["template"][which] = self.templates.meaningful()[own_names["template"]]
         rows["numbers"][which] = own_names["numbers"]
-        rows["numbers"][rows["template"] == NAMELESS] = 0
+        nameless = rows["template"] == NAMELESS
+        if nameless.any():
+            rows["numbers"][nameless] = 0
         rows = restored(rows, self._traces, self.remarks.add)
         libraries = np.union1d(found["H5D"]["file"], found["H5F"]["file"])
-        rows, idle = attached(rows, own(made, libraries), self.ranks)
+        rows, idle = attached(rows, own(made, libraries), self.ranks, once)
         if len(idle):
-            named, place = _lookup(files, idle["file"])
-            known = names["template"][order[place[named]]]
+            known = names_of(names, idle["file"], once)[1]["template"]
             self.idle.add(idle, {self.templates.names[n] for n in np.unique(known).tolist()})
         return rows
 
-    def _note_repeats(self, found: dict[str, Rows]) -> None:
+    def _note_repeats(self, found: dict[str, Rows], once: Once) -> None:
         """Note files of which a rank has two records, which Darshan does not write."""
         modules = {"H5D": (found["H5D"], "record", "write")}
+        operations = found["operations"]
         for module, method in (("POSIX", "posix"), ("MPI-IO", "mpiio"), ("STDIO", "stdio")):
-            mine = found["operations"]["method"] == METHODS.index(method)
-            modules[module] = (found["operations"][mine], "file", "method")
+            mine = operations["method"] == METHODS.index(method)
+            rows = operations if mine.all() else operations[mine]
+            modules[module] = (rows, "file", "method")
         for module, (rows, name, other) in modules.items():
             ids, ranks = rows[name], rows["rank"].astype(np.int64)
+            if once(ids):
+                continue
             keys = record_keys(ids, ranks)
             marked = keys + rows[other].astype(np.uint64)
             both = np.sort(marked)
@@ -274,10 +283,10 @@ class Accesses:
                 found[record.id, record.rank] = rows
         return {pair: rows for pair, rows in found.items() if len(rows)}
 
-    def _combine(self, found: dict[str, Rows]) -> Rows:
+    def _combine(self, found: dict[str, Rows], once: Once) -> Rows:
         posix, mpiio, stdio = (found[m] for m in COLUMNS)
         posix = self._undo_streams(posix, stdio)
-        extents = _Extents(posix, stdio)
+        extents = Extents(posix, stdio, once)
         self.layers.compare(found["H5D"], mpiio, posix)
         lost, files, size = missing_datasets(found["H5D"], found["present"], mpiio, self.ranks)
         self.remarks.add("no H5D", files, size)
@@ -304,11 +313,14 @@ class Accesses:
         self._note_steps(mpiio, posix, stdio, described)
         merged = joined(rows)
         written = np.flatnonzero(merged["write"])
-        order = sorting(merged["file"][written])
-        known = merged["file"][written[order]]
-        new = np.ones(len(known), np.bool_)
-        new[1:] = known[1:] != known[:-1]
-        merged["extent"][written[order[new]]] = extents.of(known[new])
+        whose = merged["file"][written]
+        if not once(whose):  # the first row of each
+            order = sorting(whose)
+            known = whose[order]
+            new = np.ones(len(known), np.bool_)
+            new[1:] = known[1:] != known[:-1]
+            written, whose = written[order[new]], known[new]
+        merged["extent"][written] = extents.of(whose)
         self._share_extents(merged)
         return merged
 
@@ -316,7 +328,7 @@ class Accesses:
         """Files of stdio that are also given to fsync(), once each time they are open."""
         synced = posix[posix["write"] & (posix["bytes"] == 0) & (posix["syncs"] > 0)]
         synced = synced[np.argsort(synced["file"], kind="stable")]
-        known, place = _lookup(synced["file"], rows["file"])
+        known, place = lookup(synced["file"], rows["file"])
         once = synced["syncs"][place[known]] == rows["opens"][known]
         rows["synced"][known] = once & rows["write"][known]
         rows["syncs"] = 0
@@ -329,7 +341,7 @@ class Accesses:
         opens = np.zeros(len(files), np.int64)
         each = np.where(mine["rank"] == ALL_RANKS, self.ranks, 1)
         np.maximum.at(opens, index.ravel(), mine["opens"] // each)
-        known, place = _lookup(files, rows["file"])
+        known, place = lookup(files, rows["file"])
         rows["opens"][known] = np.clip(opens[place[known]], 0, MAX_COUNT)
 
     def _share_extents(self, rows: Rows) -> None:
@@ -408,7 +420,7 @@ class Accesses:
         row["bytes"] = row["count"] = 0
         row["calls"] = 0
 
-    def _mpiio_rows(self, mpiio: Rows, posix: Rows, extents: "_Extents") -> Rows:
+    def _mpiio_rows(self, mpiio: Rows, posix: Rows, extents: Extents) -> Rows:
         """Rows of files accessed through MPI-IO."""
         mpiio = mpiio.copy()
         posix_is_partial = "POSIX" in self.log.modules and self.log.modules["POSIX"].partial
@@ -443,6 +455,8 @@ class Accesses:
         rows["opens"] = np.clip(touches["opens"] // each, 0, MAX_COUNT)
         rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
         rows["syncs"] = np.clip(touches["syncs"], 0, MAX_COUNT)
+        several = touches["write"] & (touches["switches"] > touches["opens"])
+        rows["switches"] = np.where(several, touches["switches"], 0)
         rows["busy_s"] = np.where(touches["busy_s"] > 0, touches["busy_s"], np.inf)
         rows["top"] = np.where(touches["write"], 0, touches["top"])
         rows["size"] = touches["top"]
@@ -475,6 +489,8 @@ class Accesses:
             (stdio, "STDIO", "STDIO_FLUSHES"),
             (posix, "POSIX", "POSIX_FSYNCS + POSIX_FDSYNCS"),
         ):
+            if not len(touches):
+                continue
             each = np.where(touches["rank"] == ALL_RANKS, self.ranks, 1)
             # more time in calls than between them: one long dump
             apart = touches["busy_s"] <= 0.5 * each * (touches["end_s"] - touches["start_s"])
@@ -529,44 +545,6 @@ class Accesses:
             record: next((files[name] for name in some if name in files), record)
             for record, some in prefixes.items()
         }
-
-
-def _lookup(
-    keys: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
-    """Which of `wanted` are among the sorted `keys`, and where."""
-    if not len(keys):
-        return np.zeros(len(wanted), np.bool_), np.zeros(len(wanted), np.intp)
-    if len(keys) == len(wanted) and (keys == wanted).all() and (keys[1:] > keys[:-1]).all():
-        return np.ones(len(wanted), np.bool_), np.arange(len(wanted))
-    place = place_in(keys, wanted)
-    place[place == len(keys)] = 0
-    return keys[place] == wanted, place
-
-
-class _Extents:
-    """Size on storage of each written file: the largest offset written, plus one."""
-
-    def __init__(self, posix: Rows, stdio: Rows) -> None:
-        mine = [t["write"] & (t["bytes"] > 0) for t in (posix, stdio)]
-        both = [
-            [t[name][m] for t, m in zip((posix, stdio), mine, strict=True)]
-            for name in ("file", "top")
-        ]
-        self._ids, index = np.unique(np.concatenate(both[0]), return_inverse=True)
-        self._sizes = np.zeros(len(self._ids), np.int64)
-        np.maximum.at(self._sizes, index.ravel(), np.concatenate(both[1]))
-
-    def forget(self, file: int) -> None:
-        """Of a file whose records are incomplete, the size is unknown."""
-        self._sizes[self._ids == file] = 0
-
-    def of(self, files: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Bytes of each file, 0 where unknown."""
-        known, place = _lookup(self._ids, files)
-        sizes = np.zeros(len(files), np.int64)
-        sizes[known] = self._sizes[place[known]]
-        return sizes
 
 
 _SPILLED = {

@@ -29,6 +29,7 @@ TOUCH = np.dtype(
         ("syncs", "i8"),
         ("opens", "i8"),
         ("count", "i8"),
+        ("switches", "i8"),
         ("call_bytes", "i8"),
         ("opened_s", "f8"),
         ("closed_s", "f8"),
@@ -93,6 +94,7 @@ def _posix(block: Any, ranks: int, spread: "Spread", needed: Mask | None) -> Ite
         _size(touch, some, "POSIX", "WRITE" if write else "READ", touch["count"], common)
         touch["syncs"] = np.maximum(some["POSIX_FSYNCS"], 0) + np.maximum(some["POSIX_FDSYNCS"], 0)
         touch["opens"] = some["POSIX_OPENS"]
+        touch["switches"] = np.maximum(some["POSIX_RW_SWITCHES"], 0) // 2
         _order(touch, some, "WRITES" if write else "READS")
         handles = some["POSIX_FILENOS"]
         touch["by_handle"] = (handles > 0) & (handles == some["POSIX_OPENS"])
@@ -141,6 +143,8 @@ def _stdio(block: Any, ranks: int, _: "Spread", needed: Mask | None) -> Iterator
             continue
         touch = _touch(some, "STDIO", write, ranks, None)
         _size(touch, some, "STDIO", "WRITE" if write else "READ", touch["count"], None)
+        # Each read takes a seek of its own; the others go back to where writes go on.
+        touch["switches"] = np.maximum(some["STDIO_SEEKS"] - some["STDIO_READS"], 0)
         touch["syncs"] = some["STDIO_FLUSHES"]
         touch["opens"] = some["STDIO_OPENS"]
         if "STDIO_FDOPENS" in some.dtype.names:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.counters import DATASET, PRESENT
 from understudy.inference.table import ALL_RANKS, Rows
 
-GAP = 0.01  # share of the application's bytes above which a difference is stated
+GAP = levels.SMALL  # share of the application's bytes above which a difference is stated
 
 
 @dataclass(slots=True)

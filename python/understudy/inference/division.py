@@ -7,13 +7,14 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.heatmap import Burst
 from understudy.inference.operations import share_of, together
 from understudy.inference.series import CELLS, Cell, DumpFacts, bin_edges
 from understudy.inference.transfers import Tally
 
-RULE_STEPS = 1000  # regular ones from which on they are held as a rule
-SHORTEST_S = 1e-6  # between two of them
+RULE_STEPS = levels.THOUSAND  # regular ones from which on they are held as a rule
+SHORTEST_S = levels.MOMENT_S  # between two of them
 
 Bytes = npt.NDArray[np.int64]
 

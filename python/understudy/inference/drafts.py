@@ -8,14 +8,16 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from understudy.contracts.workload import Order
+from understudy.contracts.workload import Lookups, Order
+from understudy.inference import constants as levels
 from understudy.inference.series import NEXT, Series
 from understudy.inference.table import LONG
 from understudy.inference.turns import Turn
 
 MAX_FILES = 1024
-ALIKE = 8  # names from which on files that are alike are one stream
-NEAR_S = 1.0  # seconds: files this near to each other can be of one dump, however long the run
+ALIKE = levels.ALIKE  # names from which on files that are alike are one stream
+# Seconds: files this near to each other can be of one dump, however long the run.
+NEAR_S = levels.NEAR_S
 
 
 @dataclass(slots=True)
@@ -26,7 +28,8 @@ class Draft:
     files: str = "new"
     names: int = 1  # of files rewritten or updated: sets used in turn
     reopen: bool | None = None  # as in the contract
-    removes: bool = False  # files rewritten are created again
+    backup: bool = False  # they are renamed before
+    removes: str = ""  # how one knows that files rewritten are created again; empty: they are not
     again: str = ""  # how it was found that they are written again
     again_sure: bool = False
     timing: str = ""  # how the time steps of a file that stays open were told apart
@@ -44,6 +47,7 @@ class Draft:
     sync_every: float = 0.0  # bytes
     folded: frozenset[bytes] = frozenset()  # templates of the series that were put together
     turned: list[Turn] = field(default_factory=list)  # dumps of files read and written in turn
+    lookups: Lookups | None = None  # between its writes
     shares: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))  # of each rank
 
     @property

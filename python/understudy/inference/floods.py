@@ -12,24 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.darshanlog import Wave
+from understudy.inference import constants as levels
 from understudy.inference.names import NAMELESS, Templates
 from understudy.inference.operations import KINDS
 from understudy.inference.pauses import cut
 from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows, different, sorting
 
-MIN_FILES = 1000  # of a name, moved equally often
-LARGEST = 1 / 16  # of the bytes in one file: a larger one is a dump of its own
-MIN_EACH = 64  # files of a rank in a dump, on average
-MIN_AGAIN, EACH_AGAIN = 100, 16  # the same of files that are read in several epochs
+MIN_FILES = levels.THOUSAND  # of a name, moved equally often
+LARGEST = 1 / levels.MANY  # of the bytes in one file: a larger one is a dump of its own
+MIN_EACH = levels.OFTEN  # files of a rank in a dump, on average
+# The same of files that are read in several epochs.
+MIN_AGAIN, EACH_AGAIN = levels.HUNDRED, levels.MANY
 MAX_EPOCHS = 1 << 20
 MAX_KINDS = 256  # names and epochs that are looked at
 BINS = 1 << 14  # of time, in which starts are counted
 DISTINCT = 16  # sizes up to which each is kept
 SAMPLE = 8192  # files whose order is looked at
 RANK_BINS = 4096
-REST = 0.1  # share of the time that lies between dumps, below which they are one
+REST = levels.PART  # share of the time that lies between dumps, below which they are one
 MAX_LEFT_BYTES = 8 << 20  # of accesses of no flood that are kept
-WHOLE = 0.01  # deviation of the bytes moved from a whole number of times the file
+WHOLE = levels.SMALL  # deviation of the bytes moved from a whole number of times the file
 
 Whole = npt.NDArray[np.int64]
 Times = npt.NDArray[np.float64]
@@ -111,10 +113,27 @@ _FILES = np.dtype(
 )
 
 
-def _files_of(rows: Rows, family: Whole) -> tuple[Rows, Whole]:
-    """The files of one block, of a family each, and which of them each row is of."""
+# The columns of accesses that are needed to find floods, and to add them up.
+_LEARNT = [
+    "file",
+    "bytes",
+    "start_s",
+    "end_s",
+    "rank",
+    "write",
+    "template",
+    "method",
+    "size",
+    "bare",
+]
+_TAKEN = [*_LEARNT, "calls", "sizes", "numbers", "synced", "made"]
+
+
+def _files_of(rows: Rows, family: Whole, once: bool = False) -> tuple[Rows, Whole]:
+    """The files of one block, of a family each, and which of them each row is of; `once`: each
+    file is known to have one row."""
     alike = bool(len(family)) and bool((family == family[0]).all())
-    if alike and different(rows["file"]):
+    if alike and (once or different(rows["file"])):
         found = np.empty(len(rows), _FILES)
         found["key"], found["first"] = family[0], np.arange(len(rows))
         for name, source in (
@@ -172,13 +191,15 @@ class Floods:
 
     def __init__(
         self,
-        blocks: Callable[[Container[int]], Iterable[Rows]],
+        blocks: Callable[[Container[int], Sequence[str]], Iterable[Rows]],
         templates: Templates,
         ranks: int,
         span_s: float,
         waves: Sequence[Wave] = (),
+        once: Container[int] = (),
     ) -> None:
-        """`blocks` gives the accesses but for blocks of these numbers, all of a file in one."""
+        """`blocks` gives the accesses but for blocks of these numbers, all of a file in one; at
+        least these columns of them, or all; `once` has blocks of one row for each file."""
         self._blocks, self._ranks = blocks, ranks
         self._names = templates.names
         self._bin_s = max(span_s, 1e-6) / BINS
@@ -190,6 +211,7 @@ class Floods:
         self._part: set[int] = set()
         self._left: list[Rows] | None = None  # what `rest` gives, if it is little
         self._full: set[int] = set()  # blocks of nothing but floods
+        self._once = once
         self._learn()
         if self._found:
             self._add_up()
@@ -213,7 +235,7 @@ class Floods:
             self._left = left
 
     def _without(self) -> Iterator[Rows]:
-        for rows in self._blocks(self._full):
+        for rows in self._blocks(self._full, ()):
             if self._found:
                 family = _families(rows)
                 rows = rows[~np.isin(family, list(self._whole))]
@@ -241,13 +263,14 @@ class Floods:
     def _learn(self) -> None:
         seen: dict[Key, Flood] = {}
         alike: dict[int, int] = {}  # family of all rows, by block
-        for n, rows in enumerate(self._blocks(())):
+        for n, rows in enumerate(self._blocks((), _LEARNT)):
             family = _families(rows)
             if len(family) and (family == family[0]).all():
                 alike[n] = int(family[0])
-            if rows["bare"].any():
-                rows, family = rows[~rows["bare"]], family[~rows["bare"]]
-            files, _ = _files_of(rows, family)
+            bare = rows["bare"]
+            if bare.any():
+                rows, family = rows[~bare], family[~bare]
+            files, _ = _files_of(rows, family, n in self._once)
             for key, some in self._groups(files):
                 mine = files[some]
                 if key not in seen and len(seen) >= 64 * MAX_KINDS:
@@ -341,13 +364,13 @@ class Floods:
             ]
             flood.step = max(1, flood.count // SAMPLE)
         wanted = list(self._whole | self._part)
-        for rows in self._blocks(()):
+        for n, rows in enumerate(self._blocks((), _TAKEN)):
             family = _families(rows)
             mine = np.isin(family, wanted)
             if not mine.any():
                 continue
             rows, family = (rows, family) if mine.all() else (rows[mine], family[mine])
-            files, which = _files_of(rows, family)
+            files, which = _files_of(rows, family, n in self._once)
             for key, some in self._groups(files):
                 if key in self._found:
                     flood = self._found[key]

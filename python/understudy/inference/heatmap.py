@@ -2,19 +2,21 @@
 minus those of other files."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
+from understudy.inference import pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.drafts import Draft
 from understudy.inference.series import DumpFacts, Series
 
-FULL = 0.5  # share of the heatmap's bins in use above which it shows no pauses
-HALF = 0.5  # of a time step's bytes are at least in the heatmap at its time
-NOISE = 0.01  # fraction of a time step below which a rest in the heatmap is none
+FULL = levels.HALF  # share of the heatmap's bins in use above which it shows no pauses
+HALF = levels.HALF  # of a time step's bytes are at least in the heatmap at its time
+NOISE = levels.SMALL  # fraction of a time step below which a rest in the heatmap is none
 FROM_HEAT = "times and sizes from the HEATMAP bins, minus the bytes of other files in them"
 SHARED_HEAT = (
     "times from the HEATMAP bins, which are shared with other files; equal sizes are assumed"
@@ -28,15 +30,22 @@ Bytes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
-    """Bytes written over all ranks per time bin, of one module."""
+    """Bytes written over all ranks per time bin, of one module; `movers`: of each rank the bins
+    in which it moved some, as packed bits, u8 [ranks, ceil(bins / 8)]."""
 
     width_s: float
     bytes: Bytes
+    movers: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
 
     def at(self, time_s: float) -> int:
         """Bytes of the bin of this time and its neighbours."""
         n = int(time_s / self.width_s)
         return int(self.bytes[max(0, n - 1) : n + 2].sum())
+
+    def ranks_of(self, group: npt.NDArray[np.intp]) -> set[int]:
+        """The ranks that moved bytes in these bins."""
+        mask = np.packbits(np.isin(np.arange(len(self.bytes)), group))
+        return set(np.flatnonzero((self.movers & mask).any(axis=1)).tolist())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +67,7 @@ def from_heat(
 ) -> list[Burst]:
     """Time steps from the heatmap, or passes over a file that is written `again`; of 1 B each if
     the bytes of others, whose times within their files are unknown, were in the bins of several.
+    One only: ranks of which each moved its bytes at another time, which are one dump.
     """
     steps = hint.steps if hint else None
     name = _MODULE[series.method] + ("" if series.write else READS)
@@ -79,6 +89,11 @@ def from_heat(
     groups = _groups(np.flatnonzero(left), None if weak else steps)
     if len(groups) < 2 or (steps and not weak and len(groups) != steps):
         return []
+    if len(heat.movers) and not again and (weak or not steps):
+        groups = [
+            np.concatenate(groups[part])
+            for part in pauses.rounds_of([heat.ranks_of(group) for group in groups])
+        ]
     if again and steps:
         hidden = [n for n in (first, last) if not left[max(0, n - 1) : n + 2].any()]
         if any(heat.at((n + 0.5) * heat.width_s) >= HALF * dump.bytes / steps for n in hidden):

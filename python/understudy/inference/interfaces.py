@@ -1,4 +1,4 @@
-"""The raw counters of a log, added up by interface, and what a workload makes of each.
+"""The raw counters of a log, added up by interface, and those that a workload makes of each.
 
 Several modules of Darshan record the same file. The highest one that has it is the interface that
 the application called; what a lower one records of that file is the library's. HDF5 is above
@@ -6,9 +6,8 @@ MPI-IO, MPI-IO above POSIX; no library writes through STDIO, so its records are 
 application's own.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,11 +20,13 @@ from understudy.inference.calls import counters_of
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
 from understudy.inference.table import IdSet, over_rows
-from understudy.semantics.calls import Calls, calls_of
+from understudy.semantics.calls import BY_RUNS, Calls, bin_of, calls_of
 from understudy.semantics.counters import BINS
+from understudy.semantics.lookups import lookups_of
 from understudy.semantics.lowering import threads_of
 from understudy.semantics.opens import opens_of
-from understudy.semantics.program import Operate, flat
+from understudy.semantics.predicted import predict
+from understudy.semantics.program import Operate, Program, flat
 from understudy.semantics.sizes import bytes_of, writes
 from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 
@@ -57,6 +58,8 @@ class Totals:
 
     `flushed_dumps` is what a workload states of flushes: each of these dumps has at least one;
     `played_flushes` are those that the player makes of it.
+    `pieces` are the runs of consecutive bytes of the calls that a workload makes of a library, of
+    which that makes a call of storage each at most.
     `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
     """
 
@@ -69,6 +72,7 @@ class Totals:
     flushes: int | None = 0
     flushed_dumps: int = 0
     played_flushes: int = 0
+    pieces: list[Calls] = field(default_factory=lambda: [Calls(count=0), Calls(count=0)])
     time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
 
@@ -318,6 +322,13 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         way = WRITE if writes(thread) else READ
         totals.bytes[way] += bytes_of(thread)
         totals.calls[way] += calls_of(thread, ranks)
+        if thread.method not in BY_RUNS:
+            totals.pieces[way] += calls_of(replace(thread, method=BY_RUNS[0]), ranks)
+        number, moved, size = lookups_of(thread, ranks)
+        sizes = tuple(number * (k == bin_of(size)) for k in range(len(BINS)))
+        totals.bytes[READ] += moved
+        totals.calls[READ] += Calls(count=number, sizes=sizes)
+        totals.pieces[READ] += Calls(count=number, sizes=sizes)
         totals.opens = (totals.opens or 0) + opens_of(thread, ranks, named[thread.set.name])
         synced = syncs_of(thread, ranks)
         totals.played_flushes += synced
@@ -334,112 +345,10 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
                     totals.seeks += step.count * each.count
                 elif each.kind == "stat":
                     totals.stats = (totals.stats or 0) + step.count * each.count
+    if "STDIO" in made.own:
+        made.own["STDIO"].seeks = sum(
+            each.calls["STDIO"]["STDIO_SEEKS"] or 0
+            for each in predict(Program(name="", ranks=ranks, threads=threads))
+            if each.calls.get("STDIO")
+        )
     return made
-
-
-# -- how much of a log a workload stands for ------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """Shares of a log (0 to 1) that a workload reproduces, what it leaves out, and the data calls
-    that it makes beyond those of the application."""
-
-    bytes: float
-    calls: float
-    time: float
-    missing: tuple[str, ...]
-    extra: tuple[str, ...]
-
-    @property
-    def message(self) -> str:
-        more = f", and makes {' and '.join(self.extra)} more than the application" * any(
-            self.extra
-        )
-        return (
-            f"The workload stands for {_percent(self.bytes)} of the bytes, "
-            f"{_percent(self.calls)} of the calls and {_percent(self.time)} of the I/O time of "
-            f"the log{more}."
-        )
-
-
-def coverage(log: Interfaces, made: Interfaces) -> Coverage:
-    """What of the application's own calls in a log is in a workload made from it.
-
-    Calls are data calls, opens and stats. The data time of an interface counts as far as its
-    bytes and its data calls do, whichever share is smaller; the time of its opens, stats and
-    closes as far as its opens and stats do. Calls beyond those of an interface make up for no
-    missing ones of another, nor reads for writes.
-    """
-    have, whole = Counter[str](), Counter[str]()
-    beyond, counted = [0, 0], [0, 0]
-    kept_s = all_s = 0.0
-    missing = []
-    for name, totals in log.own.items():
-        mine = made.own.get(name, Totals())
-        for way, word in ((READ, "read"), (WRITE, "written")):
-            size, kept = totals.bytes[way], min(totals.bytes[way], mine.bytes[way])
-            count, calls = totals.calls[way].count, mine.calls[way].count
-            whole["bytes"] += size
-            have["bytes"] += kept
-            whole["calls"] += count
-            have["calls"] += min(count, calls)
-            counted[way] += count
-            beyond[way] += max(0, calls - count)
-            if size - kept > 0.01 * size:
-                missing.append(
-                    f"{size - kept:,} of {size:,} B {word} through {name} "
-                    f"({_percent((size - kept) / size)})"
-                )
-            if count - calls > 0.01 * count:
-                missing.append(
-                    f"{count - calls:,} of {count:,} data calls that {_verb(way)} through {name} "
-                    f"({_percent((count - calls) / count)})"
-                )
-        operations = Counter[str]()
-        for what, there, here in (
-            ("opens", totals.opens or 0, mine.opens or 0),
-            ("stats", totals.stats or 0, mine.stats or 0),
-        ):
-            whole["calls"] += there
-            have["calls"] += min(there, here)
-            operations["all"] += there
-            operations["kept"] += min(there, here)
-            if there - here > 0.01 * there:
-                share = _percent((there - here) / there)
-                missing.append(f"{there - here:,} of {there:,} {what} through {name} ({share})")
-        there, here = totals.flushes or 0, mine.played_flushes
-        if abs(there - here) > 0.01 * there:
-            missing.append(f"{there:,} flushes through {name} (the replica makes {here:,})")
-        size = sum(totals.bytes)
-        kept = sum(map(min, totals.bytes, mine.bytes))
-        count = sum(c.count for c in totals.calls)
-        calls = sum(min(a.count, b.count) for a, b in zip(totals.calls, mine.calls, strict=True))
-        moved = min(kept / size, calls / count) if size and count else 0.0
-        kept_s += totals.time_s[0] * moved
-        kept_s += totals.time_s[1] * (
-            operations["kept"] / operations["all"] if operations["all"] else 1.0
-        )
-        all_s += sum(totals.time_s)
-    return Coverage(
-        bytes=have["bytes"] / whole["bytes"] if whole["bytes"] else 1.0,
-        calls=have["calls"] / whole["calls"] if whole["calls"] else 1.0,
-        time=kept_s / all_s if all_s > 0 else 1.0,
-        missing=tuple(missing),
-        extra=tuple(
-            f"{more:,} {_verb(way)}s" + (f" ({100 * more / count:.4g} %)" if count else "")
-            for way, (more, count) in enumerate(zip(beyond, counted, strict=True))
-            if more > 0.01 * count
-        ),
-    )
-
-
-def _verb(way: int) -> str:
-    return "write" if way == WRITE else "read"
-
-
-def _percent(share: float) -> str:
-    """A share in percent; 100 only where nothing is missing, 0 only where all is."""
-    if share in (0.0, 1.0):
-        return f"{100 * share:.0f} %"
-    return f"{min(99.99, max(0.01, 100 * share)):.4g} %"

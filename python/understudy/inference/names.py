@@ -113,14 +113,13 @@ class Templates:
         index, found = self.split(first)
         if found:
             self._files[index] += len(names.which) - 1
-            digits = (names.letters - _ZERO).astype(np.int64)
             for k, field in enumerate(list(self._NUMBER.finditer(first))[-MAX_FIELDS:]):
                 places = [n for n in range(*field.span()) if first[n] != ord(".")][-16:]
                 value = numbers[:, k]  # a view
                 value += _prefix(field[0].partition(b".")[2])
                 for place in places:
                     value *= 10
-                    value += digits[:, place]
+                    value += names.letters[:, place] - _ZERO
         elif index != NAMELESS:
             self._files[index] += len(names.which) - 1
         return index, numbers

@@ -15,10 +15,12 @@ from understudy.contracts.workload import equal_ranks
 from understudy.inference.table import (
     ALL_RANKS,
     METHODS,
+    Once,
     Rows,
-    different,
+    any_of,
     joined,
     place_in,
+    same,
     sorting,
 )
 
@@ -88,8 +90,8 @@ def own(found: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
     """The operations that the application made itself, of all of some files; `libraries` are the
     files that HDF5 opens. `understudy.inference.interfaces` counts a log by the same rules."""
     if not len(libraries) and (found["method"] == METHODS.index("posix")).all():
-        alone: Rows = found[found["made"].any(axis=1)]
-        return alone
+        some = any_of(found["made"])
+        return found if some.all() else found[some]
     method = {name: found["method"] == METHODS.index(name) for name in METHODS}
     handles = found["file"][method["posix"] & found["by_handle"]]
     streamed = found["file"][method["stdio"] & found["moved"]]
@@ -107,24 +109,24 @@ def own(found: Rows, libraries: npt.NDArray[np.uint64]) -> Rows:
     return mine
 
 
-def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
+def attached(rows: Rows, made: Rows, ranks: int, once: Once) -> tuple[Rows, Rows]:
     """The accesses with the operations on their files, on rows of their own (`bare`) where they
     are of another rank; and the operations on files without accesses through that interface."""
     idle, more = [made[:0]], [rows]
     rows["made"] = 0
-    for method in np.unique(made["method"]).tolist():
+    for method in np.flatnonzero(np.bincount(made["method"])).tolist():
         own_method = made["method"] == method
         mine = made if own_method.all() else made[own_method]
         which = np.flatnonzero(rows["method"] == method)
-        place, known = _rows_of(rows, which, mine, by_rank=False)
+        place, known = _rows_of(rows, which, mine, once, by_rank=False)
         if not known.all():
             idle.append(mine[~known])
             mine, place = mine[known], place[:, known]
         target, last = place  # a write, and a read if there is one
         added = [(target, mine["made"])]
         if (target != last).any():  # some file has several rows
-            own, same = _rows_of(rows, which, mine, by_rank=True)
-            target, last = np.where(same, own, place)
+            own, known = _rows_of(rows, which, mine, once, by_rank=True)
+            target, last = np.where(known, own, place)
             both = rows["write"][target] & ~rows["write"][last]
             each = np.where(mine["rank"] == ALL_RANKS, ranks, 1)
             some = both & (mine["made"][:, 0] >= 2 * each)  # a file is opened once to read it
@@ -132,10 +134,13 @@ def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
             of_reads[:, 0] = np.where(some, each, 0)
             added = [(target, mine["made"] - of_reads), (last, of_reads)]
         for where, counts in added:
-            here = counts.any(axis=1)
-            same = here & (rows["rank"][where] == mine["rank"])
-            _add_to(rows["made"], where[same], counts[same])
-            other = here & ~same
+            here = any_of(counts)
+            alike = here & (rows["rank"][where] == mine["rank"])
+            if alike.all():
+                _add_to(rows["made"], where, counts)
+                continue
+            _add_to(rows["made"], where[alike], counts[alike])
+            other = here & ~alike
             if not other.any():
                 continue
             bare = rows[where[other]]
@@ -149,14 +154,16 @@ def attached(rows: Rows, made: Rows, ranks: int) -> tuple[Rows, Rows]:
 
 def _add_to(made: Whole, where: npt.NDArray[np.intp], counts: Whole) -> None:
     """Add counts to rows, some of them to the same."""
-    if len(where) and np.bincount(where).max() == 1:
+    if same(where, np.arange(len(made))):
+        made += counts
+    elif len(where) and np.bincount(where).max() == 1:
         made[where] += counts
     else:
         np.add.at(made, where, counts)
 
 
 def _rows_of(
-    rows: Rows, which: npt.NDArray[np.intp], made: Rows, *, by_rank: bool
+    rows: Rows, which: npt.NDArray[np.intp], made: Rows, once: Once, *, by_rank: bool
 ) -> tuple[Whole, npt.NDArray[np.bool_]]:
     """The first and the last row of the file of each operation, [2, n], of the same rank or of
     any, and which operations have some: what is written first, by variables."""
@@ -169,7 +176,7 @@ def _rows_of(
     if not len(which) or not len(made):
         return np.zeros((2, len(made)), np.int64), np.zeros(len(made), np.bool_)
     files = made["file"]
-    if len(which) == len(made) and (rows["file"][which] == files).all() and different(files):
+    if same(rows["file"][which], files) and once(files):
         return np.stack([which, which]), np.ones(len(made), np.bool_)
     whose = keys(rows)[which]
     order = sorting(whose)

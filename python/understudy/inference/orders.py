@@ -11,22 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import Order, Stream
+from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
 from understudy.inference.passes import Segments
 from understudy.inference.series import Cell
 from understudy.semantics.lowering import thread_of
 from understudy.semantics.syncs import syncs_of
 
-JUMPING = 0.5  # share of the calls from which on the order is not consecutive
-MIXED = (0.2, 0.8)  # share of the calls that go forward if the order is random
-DEALT = 0.75  # share of the bytes whose blocks a rank left at the distance of the other ranks
+JUMPING = levels.HALF  # share of the calls from which on the order is not consecutive
+MIXED = (levels.SOME, 1 - levels.SOME)  # share of the calls that go forward if the order is random
+# Share of the bytes whose blocks a rank left at the distance of the other ranks.
+DEALT = 1 - levels.QUARTER
 SEED = 1
 FSYNC = ("posix", "stdio")  # methods whose files are flushed by fsync()
-NEARLY = 0.9  # flushes of a file per dump from which on each dump ends with one
+NEARLY = 1 - levels.PART  # flushes of a file per dump from which on each dump ends with one
 UNTOLD = "in an order that the log does not tell and that is not reproduced"
-FEW_LACKING = 0.01  # share of the flushes that may be missed
-FEW = 8  # calls of a rank in a dump, below which a trace is not asked for their order
-SEVERAL = 1.5  # flushes of a file in a dump from which on they are within it
+FEW_LACKING = levels.SMALL  # share of the flushes that may be missed
+FEW = levels.ALIKE  # calls of a rank in a dump, below which a trace is not asked for their order
+SEVERAL = 1 + levels.HALF  # flushes of a file in a dump from which on they are within it
 
 
 def learn(draft: Draft, ranks: int) -> None:

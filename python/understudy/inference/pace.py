@@ -6,21 +6,23 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
 from understudy.inference.series import Cell
 from understudy.inference.table import BURST, LONG
 
-FILES = 8  # of a stream, whose traces are looked at
-CALLS = 4  # of a rank in a dump from which on they have a pace
-BUSY = 0.5  # share of the duration in calls, above which they follow each other
-UNEVEN = 0.2  # share of the duration by which a call may be off
-SHARED = 0.1  # share of the dumps in which dumps of other streams may begin
-APART = 10.0  # times that a rank is in calls, above which a dump is not one burst for sure
-AT_LEAST_S = 1.0  # seconds of such a dump, or LONG of the run
-TRACED = 0.2  # share of the run up to which a dump in a trace lasts for sure
+FILES = levels.ALIKE  # of a stream, whose traces are looked at
+CALLS = levels.SEVERAL  # of a rank in a dump from which on they have a pace
+BUSY = levels.HALF  # share of the duration in calls, above which they follow each other
+UNEVEN = levels.SOME  # share of the duration by which a call may be off
+SHARED = levels.PART  # share of the dumps in which dumps of other streams may begin
+# Times that a rank is in calls, above which a dump is not one burst for sure.
+APART = levels.TIMES
+AT_LEAST_S = levels.NEAR_S  # seconds of such a dump, or LONG of the run
+TRACED = levels.SOME  # share of the run up to which a dump in a trace lasts for sure
 # Interfaces in whose calls ranks do not wait for each other, but in collective ones.
 ALONE = ("posix", "stdio", "mpiio")
-AGREE = 2 / 3  # share of the dumps that have to be alike
+AGREE = 1 - levels.THIRD  # share of the dumps that have to be alike
 
 Times = npt.NDArray[np.float64]
 

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.heatmap import NOISE
 from understudy.inference.rewrites import passes_of
 from understudy.inference.series import Cell, bin_edges
 
-GROWS = 0.1  # share of the file by which its size may be off the share that is written
-FILLED = 0.02  # share of the file by which what fills it may be off, which is the library's own
-APART = 1.5  # ratio of the rests between uses of a scratch file to those within
+GROWS = levels.PART  # share of the file by which its size may be off the share that is written
+# Share of the file by which what fills it may be off, which is the library's own.
+FILLED = levels.LITTLE
+APART = 1 + levels.HALF  # ratio of the rests between uses of a scratch file to those within
 
 Bytes = npt.NDArray[np.int64]
 

@@ -5,19 +5,25 @@ computes) differ by their kind, not by their share of the run: in the sorted pau
 break, which a time step every second shows as well as one every hour.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-PAUSE_S = 1e-3  # a shorter pause is none
-TURN_S = 0.01  # for which a process may wait for its turn on a core, whatever the application does
-BREAK = 4.0  # ratio of neighbours in the sorted pauses from which on they are of two kinds
+from understudy.inference import constants as levels
+
+PAUSE_S = levels.PAUSE_S  # a shorter pause is none
+# For which a process may wait for its turn on a core, whatever the application does.
+TURN_S = levels.TURN_S
+# Ratio of neighbours in the sorted pauses from which on they are of two kinds.
+BREAK = levels.BREAK
 MAX_RIVALS = 5
-MOST = 0.5  # share of all rest that lies between time steps
-FEW = 0.05  # share of the long pauses that may lie between the two kinds
-RIVAL = 0.75  # share of the largest break's logarithm from which on another break is plausible
+MOST = levels.HALF  # share of all rest that lies between time steps
+FEW = levels.FEW  # share of the long pauses that may lie between the two kinds
+# Share of the largest break's logarithm from which on another break is plausible.
+RIVAL = 1 - levels.QUARTER
 
 Times = npt.NDArray[np.float64]
 
@@ -108,6 +114,18 @@ def cut_flushed(pauses: Times, flushes: int) -> Cuts:
     """Time steps that each end with a flush, or one more, which ends with the close."""
     found, more = cut_into(pauses, flushes), cut_into(pauses, flushes + 1)
     return more if more.clear and not found.clear else found
+
+
+def rounds_of(ranks: Sequence[Set[int]]) -> list[slice]:
+    """Bursts that make one time step, from the ranks that take part in each: a time step goes on
+    until a rank of it moves bytes again. Ranks that begin later than others begin none."""
+    edges, busy = [0], set[int]()
+    for k, some in enumerate(ranks):
+        if busy & some:
+            edges.append(k)
+            busy = set()
+        busy |= some
+    return [slice(a, b) for a, b in pairwise([*edges, len(ranks)])]
 
 
 def _near_a_break(longest: Times, below: Times, breaks: Times) -> list[int]:

@@ -113,9 +113,16 @@ def _of_files(draft: Draft, main: Series) -> Iterator[_Row]:
     if draft.ordered:
         path = "/dumps/*/variables/*/decomposition" if draft.block else "/order"
         yield path, "derived", draft.ordered, "likely"
+    if draft.lookups:
+        counter = (
+            "STDIO_SEEKS - STDIO_READS" if main.method == "stdio" else f"{module}_RW_SWITCHES"
+        )
+        how = f"{counter}, more than opens explain; {module}_READS, {module}_BYTES_READ"
+        yield "/lookups", "derived", how, "likely"
     if draft.removes:
-        how = "lives in the DXT segments, of other sizes"
-        yield "/removes", "reconstructed", how, "guess"
+        yield "/removes", "reconstructed", draft.removes, "guess"
+    if draft.backup:
+        yield "/backup", "reconstructed", draft.removes, "guess"
     if directories_apart(draft) and len(draft.spans) > 1:
         yield "/own_directories", "read", "names of the files"
     if draft.names > 1:

@@ -12,18 +12,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
+from understudy.inference.operations import KINDS
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.semantics.types import MAX_DUMPS
 
-AGAIN = 1.5  # bytes written over the size of the file from which on it is written again
-WHOLE = 0.01  # deviation from a whole number of times, as a share of them
-NEARLY = 0.9  # share of the largest size that files written again have on average
-PATCH = 0.01  # share of a pass below which what is written again is part of it (a header)
+# Bytes written over the size of the file from which on it is written again.
+AGAIN = 1 + levels.HALF
+WHOLE = levels.SMALL  # deviation from a whole number of times, as a share of them
+NEARLY = 1 - levels.PART  # share of the largest size that files written again have on average
+PATCH = levels.SMALL  # share of a pass below which what is written again is part of it (a header)
 MAX_NAMES = 8  # files used in turn
 MAX_ITEMS = 64  # files of one dump that are looked at one by one
-LARGE = 1 << 20  # bytes of a file from which on it matters that they are read again
-SIMILAR = 0.25  # by which files used in turn differ in size at most
+LARGE = levels.LARGE  # bytes of a file from which on it matters that they are read again
+SIMILAR = levels.QUARTER  # by which files used in turn differ in size at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,3 +240,19 @@ def _turning(drafts: Sequence[Draft]) -> Draft:
         flushed=sum(d.flushed for d in drafts),
         folded=frozenset(t for d in drafts for t in d.templates),
     )
+
+
+def backed_up(dumps: Sequence[DumpFacts], contents: int) -> bool:
+    """Whether files were renamed between their contents, as those are that become backups, so that
+    each content is a new file; these renames are then no operations of their own."""
+    kind = KINDS.index("rename")
+    made = [(c.made[kind], d.count) for d in dumps for c in d.cells.values() if c.made is not None]
+    between = (contents - 1) * max(1, sum(c.files for c in dumps[0].cells.values()))
+    if sum(count * int(renames.sum()) for renames, count in made) < between:
+        return False
+    for renames, count in made:
+        for n in np.flatnonzero(renames):
+            taken = min(int(renames[n]), between // count)
+            renames[n] -= taken
+            between -= taken * count
+    return True

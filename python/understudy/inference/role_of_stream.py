@@ -15,13 +15,14 @@ import numpy as np
 
 from understudy.contracts.workload import Provenance, Workload
 from understudy.errors import UnderstudyError
+from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
 from understudy.semantics.descriptor import schema
 
-SMALL = 0.01  # share of the largest dump below which a stream does not hold the state
-LARGE = 0.5  # share of the largest dump from which on it can
-ALIKE = 10  # factor by which what is read at the start may differ from a checkpoint
-MOST = 0.9  # share of the ranks that count as all
+SMALL = levels.SMALL  # share of the largest dump below which a stream does not hold the state
+LARGE = levels.HALF  # share of the largest dump from which on it can
+ALIKE = levels.TIMES  # factor by which what is read at the start may differ from a checkpoint
+MOST = 1 - levels.PART  # share of the ranks that count as all
 ORIGIN = {"likely": "reconstructed", "guess": "assumed"}
 
 

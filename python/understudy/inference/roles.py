@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.table import ALL_RANKS, BURST, Rows
 
 MAX_VALUES = 1 << 18  # values of a number whose ranks and times are kept
-NEAR_S, NEAR = 1.0, 0.001  # seconds, or share of the run, within which files are of one burst
+# Seconds, or share of the run, within which files are of one burst.
+NEAR_S, NEAR = levels.NEAR_S, levels.NEGLIGIBLE
 MAX_ITEMS = 1024  # files of one dump that are told apart
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.nameless import NUMBERS, Nameless
 from understudy.inference.names import Templates, own_number
 from understudy.inference.operations import add_to
@@ -20,10 +21,11 @@ from understudy.inference.table import ALL_RANKS, BURST, METHODS, Rows
 from understudy.inference.transfers import Tally
 
 CELLS = 4_000_000  # numbers (dumps x ranks) kept per family: 32 MB
-ALIKE = 0.5  # share of the rest between dumps from which on a rest within one is of that kind
-NEXT = 0.1  # share of the rest between dumps below which files are of the same one
+# Share of the rest between dumps from which on a rest within one is of that kind.
+ALIKE = levels.HALF
+NEXT = levels.PART  # share of the rest between dumps below which files are of the same one
 MAX_KINDS = 8  # of files that alternate
-UNLIKE = 1.25  # ratio of the sizes of two kinds
+UNLIKE = 1 + levels.QUARTER  # ratio of the sizes of two kinds
 MAX_CALLS = 4096  # kinds of calls that are counted at a time
 
 
@@ -49,6 +51,7 @@ class Cell:
     gaps: int = 0
     top: int = 0  # bytes of the files up to which they were read
     syncs: int = 0
+    switches: int = 0  # interruptions of writes by reads
     busy_s: float = 0.0  # in calls, of all ranks; infinite if unknown
     made: npt.NDArray[np.int64] | None = None  # operations, see `operations.add_to`
 
@@ -270,6 +273,7 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     cell.files += len(np.unique(rows["file"]))
     cell.order = cell.order + rows["order"].sum(axis=0)
     cell.syncs += int(rows["syncs"].sum())
+    cell.switches += int(rows["switches"].sum())
     cell.busy_s += float(rows["busy_s"].sum())
     most = int(np.argmax(rows["gaps"]))
     if rows["gaps"][most] > cell.gaps:
@@ -451,6 +455,7 @@ def _merged(
             home.extent += cell.extent
             home.top += cell.top
             home.syncs += cell.syncs
+            home.switches += cell.switches
             home.busy_s += cell.busy_s
             home.order = home.order + cell.order
             if cell.made is not None:

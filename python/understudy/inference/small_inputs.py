@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from understudy.inference import constants as levels
 from understudy.inference.drafts import MAX_FILES, NEAR_S, Draft, file_count
 from understudy.inference.pauses import Cuts, cut, pauses_of
 from understudy.inference.series import DumpFacts, Series
 from understudy.inference.table import BURST
 
-SMALL = 0.01  # share of all bytes below which single inputs are put together
+SMALL = levels.SMALL  # share of all bytes below which single inputs are put together
 
 
 def combine(drafts: Sequence[Draft], runtime_s: float) -> tuple[list[Draft], list[str]]:

@@ -11,13 +11,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.names import NAMELESS
 from understudy.inference.table import ALL_RANKS, METHODS, Rows
 from understudy.semantics.counters import BIN_BYTES, BINS
 
-FEW = 1 / 3  # share of the files of a kind above which that they last into others is their way
-MARGIN_S = 1e-3  # that a write may last into the next file's time
-PAUSE = 0.5  # share of the time between two files that is without writes of the first
+# Share of the files of a kind above which that they last into others is their way.
+FEW = levels.THIRD
+MARGIN_S = levels.PAUSE_S  # that a write may last into the next file's time
+PAUSE = levels.HALF  # share of the time between two files that is without writes of the first
 
 Pair = tuple[int, int]  # file and rank
 Traces = dict[Pair, Rows]  # traced writes in order of start: offset, length, start_s, end_s

@@ -48,7 +48,7 @@ class Composer:
     def streams(
         self,
         series: Sequence[Series],
-        split: Callable[[Sequence[Draft]], None],
+        split: Callable[[Sequence[Draft]], Sequence[Draft]],
         idle: Idle | None = None,
     ) -> tuple[Stream, ...]:
         """The streams; `split` finds the time steps of files that stay open, `idle` has what was
@@ -59,8 +59,7 @@ class Composer:
         drafts = unravel(drafts)
         for draft in drafts:
             orders.learn(draft, self.ranks)
-        split(drafts)
-        drafts = gather(in_turn(drafts), self.runtime_s)
+        drafts = gather(in_turn(split(drafts)), self.runtime_s)
         drafts.sort(key=lambda d: (d.start_s(0), -d.bytes))
         named: dict[str, int] = {}
         roles = Roles(drafts, self.ranks)
@@ -211,11 +210,13 @@ class Composer:
             dumps=dumps,
             names=draft.names,
             reopen=draft.reopen,
-            removes=draft.removes,
+            removes=bool(draft.removes),
+            backup=draft.backup,
             own_directories=layout != "shared" and directories_apart(draft),
             order=draft.order,
             pace=draft.pace,
             sync_bytes=flushed,
+            lookups=draft.lookups,
         )
 
     def _directories(self, draft: Draft) -> tuple[Operation, ...]:

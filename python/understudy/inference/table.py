@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.inference.names import MAX_FIELDS
 from understudy.semantics.counters import BINS
 
 ALL_RANKS = -1
-BURST = 0.01  # fraction of the run: where pauses tell nothing, longer ones divide
+BURST = levels.SMALL  # fraction of the run: where pauses tell nothing, longer ones divide
 SOME = 1000  # numbers that are sorted before they are looked up
-LONG = 0.05  # fraction of the run from which on a file is open for more than one dump
+LONG = levels.FEW  # fraction of the run from which on a file is open for more than one dump
 
 Rows = npt.NDArray[np.void]
 Ids = npt.NDArray[np.uint64]
@@ -54,6 +55,7 @@ ACCESS = np.dtype(
         ("bare", "?"),  # the row has nothing but the operations in `made`
         ("top", "i8"),  # bytes up to which the file was read
         ("syncs", "i8"),
+        ("switches", "i8"),  # interruptions of writes by reads, where opens do not explain them
         ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
         ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
     ],
@@ -99,6 +101,35 @@ def different(ids: Ids) -> bool:
     """Whether none of the ids is there twice."""
     found = np.sort(ids)
     return not (found[1:] == found[:-1]).any()
+
+
+def same(some: npt.NDArray[Any], others: npt.NDArray[Any]) -> bool:
+    """Whether these are equal, one by one."""
+    return len(some) == len(others) and bool((some == others).all())
+
+
+class Once:
+    """Whether ids are all different. Records and names of some files mostly have the ids in the
+    same order: those that were the last found to be different are not sorted again."""
+
+    def __init__(self) -> None:
+        self._last: Ids = np.empty(0, np.uint64)
+
+    def __call__(self, ids: Ids) -> bool:
+        if same(ids, self._last):
+            return True
+        once = different(ids)
+        if once:
+            self._last = np.ascontiguousarray(ids)
+        return once
+
+
+def any_of(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which rows of few columns have a number that is not 0; faster than any(axis=1)."""
+    found: npt.NDArray[np.bool_] = counts[:, 0] != 0
+    for column in counts.T[1:]:
+        found |= column != 0
+    return found
 
 
 def place_in(keys: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.contracts.workload import Order
-from understudy.inference import in_turn, orders, pace, pauses
+from understudy.inference import constants as levels
+from understudy.inference import in_turn, lookups, orders, pace, pauses
 from understudy.inference.accesses import Hint
 from understudy.inference.division import (
     RULE_STEPS,
@@ -49,19 +50,24 @@ from understudy.inference.passes import (
     runs_of,
     some,
 )
-from understudy.inference.rewrites import counted, is_again, opened_each
+from understudy.inference.rewrites import backed_up, counted, is_again, opened_each
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
 from understudy.semantics.counters import BIN_BYTES, BINS
 from understudy.semantics.types import MAX_DUMPS
 
 MAX_STEPS = 10_000  # irregular ones
-PLACED = 0.005  # share of the run by which a rule may misplace a time step
-FEW_STEPS, MIN_BYTES = 100, 4096  # more and smaller: lines of a text file
-SINGLE = 1.25  # calls of such a time step on average, at most
-MANY = 10  # time steps that show themselves in a shorter time too
-TINY = 1e-4  # share of the largest time step below which accesses are none
-IDLE = 0.9  # if the file rests for this share of the time
+PLACED = levels.PRECISE  # share of the run by which a rule may misplace a time step
+FEW_STEPS, MIN_BYTES = levels.HUNDRED, levels.LINES  # more and smaller: lines of a text file
+SINGLE = 1 + levels.QUARTER  # calls of such a time step on average, at most
+MANY = levels.TIMES  # time steps that show themselves in a shorter time too
+TINY = levels.TINY  # share of the largest time step below which accesses are none
+TOGETHER = (
+    "each of its ranks moves its bytes once, some later than others: one dump, which the ranks "
+    "of the replica begin together"
+)
+LIVES = "lives in the DXT segments, of other sizes"
+IDLE = 1 - levels.PART  # if the file rests for this share of the time
 
 
 @dataclass(slots=True)
@@ -74,10 +80,11 @@ class TimeSteps:
     heat: dict[str, Heat] = field(default_factory=dict)
     trace: Callable[[int, str, bool], Segments | None] = lambda file, method, write: None
 
-    def split(self, drafts: Sequence[Draft]) -> None:
+    def split(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
         """Turn every draft that is one long-open file into a stream of time steps."""
         for written, read in _both_directions(drafts):
             self._take_turns(written, read)
+        drafts = lookups.joined(drafts)
         for draft in drafts:
             if draft.files != "new" or draft.turned:
                 continue
@@ -97,6 +104,7 @@ class TimeSteps:
             orders.traced(draft, self.trace)
         align(others, self.heat)
         pace.learn(others, self.trace, self.runtime_s)
+        return drafts
 
     def _take_turns(self, written: Draft, read: Draft) -> None:
         """A file that is read and written in turn, if its traces show that."""
@@ -138,7 +146,7 @@ class TimeSteps:
                 draft.timing += ", of the file of one rank; those of the others are alike"
         read.files = "update"
         again = found.contents > 1
-        written.files, written.removes = ("rewrite" if again else "new"), again
+        written.files, written.removes = ("rewrite", LIVES) if again else ("new", "")
         written.again = (
             f"of {opens} opens per rank, {found.contents} behind which nothing was read that "
             "was written before"
@@ -168,6 +176,9 @@ class TimeSteps:
         segments = self._traced(file, series, dump.bytes)
         bursts, plausible, clear = self._from_trace(segments, hint)
         if not self._lasts(dump, bursts):
+            return
+        if len(bursts) == 1:
+            draft.remarks.append(TOGETHER)
             return
         if bursts and (_too_fine(len(bursts), dump.bytes) or _lines(bursts)):
             fine, plausible = len(bursts), ()
@@ -219,6 +230,9 @@ class TimeSteps:
         elif several:
             return
         elif bursts := from_heat(self.heat, series, dump, hint, others):
+            if len(bursts) == 1:
+                draft.remarks.append(TOGETHER)
+                return
             how = FROM_HEAT
             draft.unclear = crowded(series, dump, others)
             if bursts[0].bytes == 1:
@@ -325,18 +339,25 @@ class TimeSteps:
         # What is left of earlier, longer contents was not truncated.
         left_over = bool(begins) and dump.extent > (1 + NOISE) * largest
         rewritten = series.write and found.rewritten and not left_over
-        draft.removes = bool(lives) and rewritten
-        if draft.removes:
+        if rewritten and backed_up(series.dumps, found.times):
+            draft.backup = True
+            draft.removes = "POSIX_RENAME_SOURCES of its files, as often as they have contents"
+            draft.remarks.append(
+                "that its files were renamed before they were created again, in place of the "
+                "backup before, is assumed"
+            )
+        elif rewritten and lives:
+            draft.removes = LIVES
             draft.remarks.append(
                 "that its files were removed and created again each time is assumed, since what "
                 "is written differs in size and parts of it are overwritten"
             )
-        elif rewritten and series.method in ("posix", "stdio"):
+        elif rewritten and not draft.lookups and series.method in ("posix", "stdio"):
             draft.remarks.append(
                 "that its files were truncated each time they were opened is assumed; Darshan "
                 "tells neither that nor whether they were opened to append"
             )
-        draft.files = "rewrite" if rewritten else "update"
+        draft.files = "rewrite" if rewritten and not draft.lookups else "update"
         draft.reopen = rewritten or found.reopened
         draft.again, draft.again_sure = found.how, found.sure or bool(begins)
         draft.timing = how
@@ -410,7 +431,16 @@ class TimeSteps:
                 return [_burst(segments, step) for step in steps], (), False
         if not found.at:
             return [], (), False
-        return _bursts(segments, _without_tiny(sizes, found.at)), found.others, found.clear
+        at = _without_tiny(sizes, found.at)
+        if hint is None or hint.weak:
+            edges = [0, *at, len(sizes)]
+            rounds = pauses.rounds_of(
+                [set(segments.rank[a:b].tolist()) for a, b in pairwise(edges)]
+            )
+            at = tuple(edges[part.start] for part in rounds[1:])
+            if not at and len(edges) > 2:
+                return _bursts(segments, ()), (), True
+        return _bursts(segments, at), found.others, found.clear
 
     def _equal(self, hint: Hint | None, bursts: list[Burst]) -> list[Burst]:
         """Time steps of a dataset that grew by its first shape repeatedly are equal."""

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.darshanlog import Log
+from understudy.inference import constants as levels
 from understudy.inference.screen import Screen
 
-GAP = 0.01  # share of a file's bytes from which on trace and counters disagree
+GAP = levels.SMALL  # share of a file's bytes from which on trace and counters disagree
 TRACES = {"DXT_POSIX": ("POSIX", "POSIX"), "DXT_MPIIO": ("MPI-IO", "MPIIO")}
 WAYS = ("READ", "WRITTEN")
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
 from understudy.semantics.calls import bin_of
 from understudy.semantics.counters import BIN_BYTES, BINS
 
@@ -21,11 +22,9 @@ MAX_TRANSFER = 1 << 32  # bytes; a replica holds them in memory
 MAX_PIECES = 6  # of a variable of the log in one file
 BUFFER_BYTES = 4096  # of standard I/O, as a rule
 ITEM_BYTES = 8  # a scalar
-MANY = 16  # calls of an open, below which nothing is said of their sizes
-CLOSE = 0.01  # share of the calls that may be missed, or be of a size like others'
-CONSTANT = (
-    0.01  # share of the bytes below which calls do not grow with the time step that they write
-)
+MANY = levels.MANY  # calls of an open, below which nothing is said of their sizes
+CLOSE = levels.SMALL  # share of the calls that may be missed, or be of a size like others'
+CONSTANT = levels.SMALL  # share of the bytes: calls that do not grow with their time step
 
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]

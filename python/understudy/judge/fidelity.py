@@ -64,6 +64,26 @@ class Comparison:
         return not any(True for _ in self.failures())
 
     @property
+    def application(self) -> bool:
+        """Whether it passes at the interfaces that the application called."""
+        own = [m for pair in self.pairs for m in pair.measures]
+        own += [m for layer in self.layers if not layer.below for m in layer.measures]
+        whole = self.ranks[0] == self.ranks[1] and not self.missing and not self.extra
+        return whole and not any(map(self.above, own))
+
+    @property
+    def storage(self) -> bool | None:
+        """Whether it passes at the storage; None if a part of that was not compared, and no other
+        fails: that of a library of which a side does not tell what it made of its calls."""
+        found = [m for layer in self.layers if layer.storage for m in layer.measures]
+        if any(map(self.above, found)):
+            return False
+        untold = {layer.name for layer in self.layers if not layer.storage and layer.measures}
+        untold -= {layer.name.rpartition(" below ")[2] for layer in self.layers if layer.below}
+        compared = any(m.error is not None for m in found)
+        return True if compared and not any(" below " not in name for name in untold) else None
+
+    @property
     def summary(self) -> str:
         """How much was compared, and the largest error, in one message."""
         errors = [(m.error, name, m.quantity) for name, m in self.rows() if m.error is not None]

@@ -4,6 +4,7 @@ The counters are sums over the records of a log, untouched by the reader that de
 error of that reader cannot cancel out.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -11,34 +12,46 @@ from understudy.inference.interfaces import READ, WRITE, Interfaces, Totals
 from understudy.judge.measures import Measure, counted, sizes
 
 _UNSEEN = "Darshan does not see stats of programs that were built with glibc 2.33 or later"
-_SEEKS = "seeks move no bytes, and the player gives each call its offset"
+_SEEKS = "seeks of POSIX reach no storage, and the player gives each call its offset"
+STORAGE = "POSIX"  # the module that sees what reaches the storage
 _HDF5 = frozenset({"H5F", "H5D"})
 _UNSTATED = "a workload does not state them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What was compared of one interface; of a module below another one nothing is judged."""
+    """What was compared of one interface: of one that the application called, or of the storage
+    below it (`below`). Of a library below another one nothing is judged."""
 
     name: str
     measures: tuple[Measure, ...]
+    below: bool = False
+
+    @property
+    def storage(self) -> bool:
+        """Whether it is the lowest that a log has: POSIX, and stdio, whose calls, seeks and
+        flushes decide the calls that the C library makes."""
+        return self.below or self.name in (STORAGE, "STDIO")
 
 
 def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ...]:
     """Each interface that either side used."""
     made = [
-        Layer(name=name, measures=tuple(_measures(a, b)))
+        Layer(name=name, measures=tuple(_measures(a, b, name)))
         for name in sorted(original.own | replica.own)
         for a, b in ((original.own.get(name, Totals()), replica.own.get(name, Totals())),)
     ]
     for module, above in sorted(original.below | replica.below):
         if not (original.modules and replica.modules):
             continue
-        reason = f"the library makes them below {above}"
         a = original.below.get((module, above), Totals())
         b = replica.below.get((module, above), Totals())
-        found = (replace(m, error=None, reason=reason) for m in _measures(a, b))
-        made.append(Layer(name=f"{module} below {above}", measures=tuple(found)))
+        found = _measures(a, b, module)
+        if module != STORAGE:
+            reason = f"the library makes them below {above}"
+            found = (replace(m, error=None, reason=reason) for m in found)
+        name = f"{module} below {above}"
+        made.append(Layer(name=name, measures=tuple(found), below=module == STORAGE))
     return tuple(layer for layer in made if layer.measures)
 
 
@@ -54,7 +67,7 @@ def lacking(original: Interfaces, replica: Interfaces) -> Iterator[str]:
             )
 
 
-def _measures(a: Totals, b: Totals) -> Iterator[Measure]:
+def _measures(a: Totals, b: Totals, module: str) -> Iterator[Measure]:
     for way, past, verb in ((READ, "read", "reads"), (WRITE, "written", "writes")):
         if a.calls[way].count or b.calls[way].count or a.bytes[way] or b.bytes[way]:
             yield counted(f"bytes {past}", a.bytes[way], b.bytes[way])
@@ -65,7 +78,12 @@ def _measures(a: Totals, b: Totals) -> Iterator[Measure]:
     yield from _flushes(a, b)
     yield from _operations("stats", a.stats, b.stats, _UNSEEN)
     if a.seeks or b.seeks:
-        yield replace(counted("seeks", a.seeks, b.seeks), error=None, reason=_SEEKS)
+        seeks = counted("seeks", a.seeks, b.seeks)
+        if module == "STDIO":  # which empty and fill the buffer of the C library
+            calls = sum(c.count for c in a.calls)
+            yield replace(seeks, error=(b.seeks - a.seeks) / calls if calls else math.inf)
+        else:
+            yield replace(seeks, error=None, reason=_SEEKS)
 
 
 def _flushes(a: Totals, b: Totals) -> Iterator[Measure]:

@@ -15,7 +15,7 @@ from understudy import __version__
 from understudy.contracts import schema
 from understudy.contracts.measurement import Environment, Node, Observed, Spans, Stated, Timers
 from understudy.contracts.run import Sample
-from understudy.darshanlog import Log, open_log
+from understudy.darshanlog import Log, logs_below, open_joined
 from understudy.errors import UnderstudyError
 from understudy.producers._reading import LOWER, SECONDS
 
@@ -108,13 +108,14 @@ def of_log(
     dumps: Iterable[Spans] = (),
     prepared: Collection[int] = (),
 ) -> dict[str, Any]:
-    """The measurement of the run whose log this is; `workload` is the name and the SHA-256 of
+    """The measurement of the run whose log this is, or whose processes' logs are below this
+    directory; `workload` is the name and the SHA-256 of
     what the replica plays. An `UnderstudyError` where the log lacks records or timers of ranks.
 
     `prepared` are the records of files that the player makes, in one open each, before it reads
     them: that open and the writes are left out. So are directories and the standard streams.
     """
-    with open_log(path) as log:
+    with open_joined(logs_below(path).logs if path.is_dir() else [path]) as log:
         job = log.job
         if job.run_time_s is None:
             raise UnderstudyError(f"{path}: the program did not end; its log has no run time")

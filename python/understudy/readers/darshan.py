@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+import numpy.typing as npt
 
 from understudy import __version__
 from understudy.contracts.workload import Provenance, Source, Workload, identifier
@@ -19,11 +20,12 @@ from understudy.darshanlog import JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference import tracecheck
 from understudy.inference.accesses import Accesses, Remarks
+from understudy.inference.coverage import Coverage, coverage
 from understudy.inference.crosscheck import Layers
 from understudy.inference.flood_streams import MIXED
 from understudy.inference.floods import Floods
 from understudy.inference.heatmap import READS, Heat
-from understudy.inference.interfaces import Interfaces, coverage, of_streams
+from understudy.inference.interfaces import Interfaces, of_streams
 from understudy.inference.passes import Segments
 from understudy.inference.screen import MAX_RANKS, Screen, left_out
 from understudy.inference.series import find_series
@@ -99,24 +101,26 @@ def read(
     tick: Callable[[float], None] = lambda _: None,
     others: Sequence[Path] = (),
     join_jobs: bool = False,
+    told: Callable[[Coverage], None] = lambda _: None,
 ) -> Workload:
     """The workload of a log, or of several joined: `path` and `others`, which are of one job
     unless `join_jobs` (see `understudy.darshanlog.open_joined`).
 
     `name` of the workload (default: made from the log's file name only where names may be kept),
     `keep_names` keeps the source's file names as labels, `partial` accepts a log whose modules ran
-    out of memory, `tick` is told now and then which share of the work is done.
+    out of memory, `tick` is told now and then which share of the work is done, `told` how much of
+    the log the workload stands for.
     """
     with open_joined([path, *others], several_jobs=join_jobs) as log:
         made, _, raw = _described(log, name, keep_names, partial, tick)
         covered = coverage(raw, of_streams(made.streams, made.ranks))
+    told(covered)
     assert made.source is not None
     notes = [*made.source.notes, *(f"Not reproduced: {what}." for what in covered.missing)]
-    seeks = [f"{t.seeks:,} seeks through {name}" for name, t in sorted(raw.own.items()) if t.seeks]
-    if seeks:
+    if (posix := raw.own.get("POSIX")) is not None and posix.seeks:
         notes.append(
-            f"Not reproduced: {' and '.join(seeks)}, which move no bytes; the player gives each "
-            "call its offset."
+            f"Not reproduced: {posix.seeks:,} seeks through POSIX, which reach no storage; the "
+            "player gives each call its offset."
         )
     if mapped := sum(totals.mmaps for totals in raw.own.values()):
         times = "once" if mapped == 1 else f"{mapped:,} times"
@@ -178,7 +182,7 @@ def _describe(
     runtime_s = log.job.run_time_s if (log.job.run_time_s or 0) > 0 else None
     span_s = max(accesses.last_s, runtime_s or 0.0)
     waves = log.waves if isinstance(log, JoinedLog) else ()
-    floods = Floods(accesses.blocks, accesses.templates, ranks, span_s, waves)
+    floods = Floods(accesses.blocks, accesses.templates, ranks, span_s, waves, accesses.once)
     series = find_series(floods.rest, accesses.templates, ranks, span_s)
     if not series and not floods.floods and not accesses.idle.files:
         other = [m.name for m in log.modules.values() if m.reason is not None]
@@ -320,6 +324,7 @@ def _heat(log: Log, accesses: Accesses) -> dict[str, Heat]:
     if module is None or not module.supported or module.partial:
         return {}
     sums: dict[str, Heat] = {}
+    movers: dict[str, list[npt.NDArray[np.uint8]]] = {}
     for record in log.heatmap():
         module_name = accesses.module_names.get(record.id, b"").decode("ascii", "replace")
         both = [np.asarray(some, np.int64) for some in (record.write_bins, record.read_bins)]
@@ -328,12 +333,18 @@ def _heat(log: Log, accesses: Accesses) -> dict[str, Heat]:
         for ending, bins in zip(("", READS), both, strict=True):
             name = module_name + ending
             old = sums.get(name)
+            movers.setdefault(name, []).append(np.packbits(bins > 0))
             if old is not None:
                 size = max(len(bins), len(old.bytes))
                 bins = np.pad(bins, (0, size - len(bins))) + np.pad(
                     old.bytes, (0, size - len(old.bytes))
                 )
             sums[name] = Heat(width_s=record.bin_width_s, bytes=bins)
+    for name, heat in sums.items():
+        rows = np.zeros((len(movers[name]), -(-len(heat.bytes) // 8)), np.uint8)
+        for row, bits in zip(rows, movers[name], strict=True):
+            row[: len(bits)] = bits
+        sums[name] = replace(heat, movers=rows)
     return sums
 
 

@@ -1,0 +1,115 @@
+"""What descriptions were worth that claimed as much: measured transfers beside their claims.
+
+`applications/measured.csv` has a row for every case of the check `transfer`, failed and undecided
+ones too; `benchmarks/transfers.py` writes it.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from understudy.errors import UnderstudyError
+from understudy.judge.transfer import OUTSIDE, UNDECIDED, WITHIN
+from understudy.paths import where
+
+CLAIMS = (0.95, 0.80)  # lower ends of the groups in which claims are looked at; the last is 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A replica on a storage: `claim`, the smallest share (0 to 1) of I/O time, and of calls and
+    bytes at the storage, that its description stands for; the error of its I/O time, percent, with
+    the interval, and that of the application against itself; and the verdict on it."""
+
+    application: str
+    storage: str
+    developed: bool  # with this application
+    claim: float
+    error: float | None
+    low: float | None
+    high: float | None
+    control_low: float | None
+    control_high: float | None
+    verdict: str
+
+
+def ours() -> list[Measured]:
+    """The rows of our table; none where applications are not installed."""
+    try:
+        path = where("applications") / "measured.csv"
+    except UnderstudyError:
+        return []
+    return load(path)
+
+
+def load(path: Path) -> list[Measured]:
+    """The rows of a table."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [_row(row) for row in csv.DictReader(file)]
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise UnderstudyError(f"{path}: cannot read the measured transfers: {error}") from None
+
+
+def _row(row: dict[str, str]) -> Measured:
+    def number(key: str) -> float | None:
+        return float(row[key]) if row[key] else None
+
+    return Measured(
+        application=row["application"],
+        storage=row["storage"],
+        developed=row["developed"] == "yes",
+        claim=float(row["claim"]),
+        error=number("error"),
+        low=number("low"),
+        high=number("high"),
+        control_low=number("control_low"),
+        control_high=number("control_high"),
+        verdict=row["verdict"],
+    )
+
+
+def save(path: Path, rows: Sequence[Measured]) -> None:
+    """Write a table; a number that is not known is empty."""
+    names = list(Measured.__slots__)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            values = (getattr(row, name) for name in names)
+            writer.writerow([_text(value) for value in values])
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "" if value is None else str(value)
+
+
+def alike(claim: float, rows: Sequence[Measured]) -> list[Measured]:
+    """Those whose descriptions claimed about as much."""
+
+    def group(share: float) -> int:
+        return sum(share < low for low in CLAIMS)
+
+    return [row for row in rows if group(row.claim) == group(claim)]
+
+
+def sentence(claim: float, rows: Sequence[Measured]) -> str:
+    """What such a claim was worth; empty where nothing was measured."""
+    found = alike(claim, rows)
+    if not found:
+        return ""
+    count = {v: sum(r.verdict == v for r in found) for v in (WITHIN, OUTSIDE, UNDECIDED)}
+    decided = count[WITHIN] + count[OUTSIDE]
+    rest = [f"{count[UNDECIDED]} undecided", f"{len(found) - decided - count[UNDECIDED]} failed"]
+    more = ", ".join(text for text in rest if not text.startswith("0 "))
+    programs = len({row.application for row in found})
+    return (
+        f"Of {len(found)} measured transfers of {programs} programs with descriptions like this "
+        f"one, {count[WITHIN]} of {decided} decided ones were within 10 %"
+        f"{f' ({more})' if more else ''}."
+    )

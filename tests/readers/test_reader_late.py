@@ -1,0 +1,108 @@
+"""Ranks that move their bytes later than others: a dump, and no time step of its own."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.readers.synthetic import Run, only
+from understudy.contracts.workload import Workload
+
+MIB, RANKS, WIDTH_S = 1 << 20, 8, 0.1
+
+
+def described(
+    folder: Path,
+    at_s: list[list[float]],
+    *,
+    calls: int,
+    trace: bool,
+    reduced: bool,
+    run_time_s: float = 60.0,
+) -> Workload:
+    """A file of all ranks, to which each writes so many MiB at each of its times."""
+    run = Run(nprocs=RANKS, run_time_s=run_time_s)
+    each = calls * MIB
+    for rank in range(0 if reduced else RANKS):
+        mine = at_s[rank]
+        lasts_s = mine[-1] - mine[0] + 0.01
+        number = calls * len(mine)
+        top = ((len(mine) - 1) * RANKS + rank + 1) * each - 1
+        run.write(
+            "/s/all",
+            number * MIB,
+            mine[0],
+            rank=rank,
+            calls=number,
+            duration_s=lasts_s,
+            MAX_BYTE_WRITTEN=top,
+        )
+    if reduced:
+        first, last = min(map(min, at_s)), max(map(max, at_s))
+        number = calls * sum(map(len, at_s))
+        run.write("/s/all", number * MIB, first, calls=number, duration_s=last - first + 0.01)
+    file = run.file("/s/all")
+    run.names[9] = b"heatmap:POSIX"
+    for rank, mine in enumerate(at_s):
+        bins = np.zeros(int(run_time_s / WIDTH_S), np.int64)
+        np.add.at(bins, [int(s / WIDTH_S) for s in mine], each)
+        run.add(
+            "HEATMAP",
+            {
+                "id": 9,
+                "rank": rank,
+                "bin_width_s": WIDTH_S,
+                "write_bins": bins.tolist(),
+                "read_bins": [0] * len(bins),
+            },
+        )
+        if trace:
+            run.add(
+                "DXT_POSIX",
+                {
+                    "id": file,
+                    "rank": rank,
+                    "write_segments": [
+                        (
+                            ((k * RANKS + rank) * calls + c) * MIB,
+                            MIB,
+                            s + 1e-4 * c,
+                            s + 1e-4 * c + 1e-4,
+                        )
+                        for k, s in enumerate(mine)
+                        for c in range(calls)
+                    ],
+                },
+            )
+    return run.describe(folder)
+
+
+@pytest.mark.parametrize("trace", [False, True])
+@pytest.mark.parametrize("reduced", [False, True])
+@pytest.mark.parametrize("calls", [1, 4])
+def test_a_late_rank_is_no_time_step(
+    calls: int, reduced: bool, trace: bool, tmp_path: Path
+) -> None:
+    at_s = [[0.3]] * (RANKS - 1) + [[1.3]]
+    workload = described(tmp_path, at_s, calls=calls, trace=trace, reduced=reduced, run_time_s=1.5)
+    [dump] = only(workload, operation="write").dumps
+    assert sum(v.count * v.shape[0] for v in dump.variables) == RANKS * calls * MIB
+    assert workload.source is not None
+    assert any("some later than others" in note for note in workload.source.notes)
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_a_rank_that_is_late_each_time_is_in_each_time_step(trace: bool, tmp_path: Path) -> None:
+    starts = [5.0, 20.0, 35.0, 50.0]
+    at_s = [starts] * (RANKS - 1) + [[s + 1.0 for s in starts]]
+    workload = described(tmp_path, at_s, calls=4, trace=trace, reduced=True)
+    stream = only(workload, operation="write")
+    assert [round(dump.time_s) for dump in stream.dumps] == [5, 20, 35, 50]
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_ranks_that_come_back_make_time_steps(trace: bool, tmp_path: Path) -> None:
+    """Half of the ranks write at each time, one of them at all."""
+    at_s = [[5.0, 20.0, 35.0]] + [[5.0, 35.0]] * 4 + [[20.0]] * 3
+    workload = described(tmp_path, at_s, calls=4, trace=trace, reduced=True)
+    assert len(only(workload, operation="write").dumps) == 3
