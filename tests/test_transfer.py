@@ -334,7 +334,9 @@ ROW = {
 @pytest.mark.parametrize("name", applications.names())
 def test_each_application_is_complete(name: str) -> None:
     made = applications.get(name)
-    assert made.name == name and made.inputs is not None and made.original.suffix == ".json"
+    assert made.name == name
+    assert made.original is None or made.original.suffix == ".json"
+    assert not any("/" in word.removeprefix("./") for word in made.command), "no path of a machine"
 
 
 @pytest.mark.parametrize(
@@ -344,6 +346,9 @@ def test_each_application_is_complete(name: str) -> None:
         ({"more": 1}, "more"),
         ({"inputs": "gone"}, "inputs: .*gone is not a directory"),
         ({"original": "gone.darshan"}, r"original: .*gone\.darshan is not a file"),
+        ({"mpi": 1}, "mpi"),
+        ({"prepare": []}, "prepare"),
+        ({"requires": {"package": "p"}}, "package"),
         ({"schema": "understudy/run/1"}, "expected understudy/case/1"),
     ],
 )
@@ -354,6 +359,53 @@ def test_a_wrong_description_is_one_message(
     (tmp_path / "x.json").write_text(json.dumps(ROW | change))
     with pytest.raises(UnderstudyError, match=message):
         applications.load(tmp_path / "x.json")
+
+
+def application(folder: Path, **change: Any) -> applications.Application:
+    (folder / "w.json").touch()
+    (folder / "x.json").write_text(json.dumps(ROW | change))
+    return applications.load(folder / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"command": ["gone"]}, r"^gone: not found on PATH; x needs it \(Debian: p\)$"),
+        ({"prepare": ["gone"]}, "^gone: not found on PATH"),
+        ({"requires": {"programs": ["gone"]}}, "^gone: not found on PATH; x needs it$"),
+        (
+            {"command": ["python3", "x.py"], "requires": {"modules": ["json", "gone_b"]}},
+            "^python3: none on PATH has json and gone_b; x needs it$",
+        ),
+    ],
+)
+def test_what_is_missing_is_said_with_its_package(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    made = application(tmp_path, **({"requires": {"packages": "Debian: p"}} | change))
+    with pytest.raises(UnderstudyError, match=message):
+        made.found()
+
+
+def test_the_first_interpreter_with_the_modules_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, status in (("a", 1), ("b", 0), ("c", 0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "python9").write_text(f"#!/bin/sh\nexit {status}\n")
+        (tmp_path / name / "python9").chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / name) for name in "abc"))
+    words = {"command": ["python9", "x.py"]}
+    asked = application(
+        tmp_path, **words, requires={"modules": ["m"]}, prepare=["python9", "y.py"]
+    ).found()
+    there = str(tmp_path / "b" / "python9")
+    assert (asked.command, asked.prepare) == ((there, "x.py"), (there, "y.py"))
+    assert application(tmp_path, **words).found().command == ("python9", "x.py")
+
+
+def test_what_the_application_builds_need_not_be_there(tmp_path: Path) -> None:
+    assert application(tmp_path, command=["./built"], prepare=["true"]).found()
 
 
 # -- the check ------------------------------------------------------------------------------------
@@ -477,6 +529,39 @@ def test_the_job_runs_the_arms_in_changing_order(site: Path) -> None:
     assert script.count("/inputs/. ") == 4, "every run of the application has fresh inputs"
 
 
+def of_mine(site: Path, *without: str, **change: Any) -> None:
+    """Change the description of the application."""
+    path = site / "site" / "applications" / "mine.json"
+    row = json.loads(path.read_text()) | change
+    path.write_text(json.dumps({key: row[key] for key in row if key not in without}))
+
+
+def test_a_program_without_mpi_is_prepared_once_and_started_without_a_launcher(site: Path) -> None:
+    of_mine(site, mpi=False, prepare=["make", "it"], environment={"A": "b c"})
+    done = reframe(site, "--dry-run", "-S", "rounds=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    [script] = [p.read_text() for p in (site / "reframe").rglob("rfm_job.sh")]
+    assert script.count("(cd inputs && A='b c' make it >../prepared.txt)") == 1
+    assert script.count("cp -R inputs/. ") == 4, "every run has the files as prepared"
+    assert script.count('(cd "$dir/control" && env -u LD_BIND_NOW -u DARSHAN_LOGFILE ') == 2
+    assert script.count("DARSHAN_ENABLE_NONMPI=1") == 4
+    assert script.count('DARSHAN_LOGPATH="$stage/control/0/logs"') == 1
+    assert len(re.findall(r"(?m)^mpirun -np 2 .*understudy-replay", script)) == 2
+
+
+def test_without_an_original_the_check_is_skipped_or_takes_a_given_one(site: Path) -> None:
+    of_mine(site, "original")
+    done = reframe(site, "-r", DARSHAN_RUNTIME=str(site))
+    assert "mine names no original, nor is one given (-S originals=" in done.stdout
+    given = site / "given"
+    given.mkdir()
+    done = reframe(site, "-r", "-S", f"originals={given}", DARSHAN_RUNTIME=str(site))
+    assert f"mine names no original, and {given} has none" in done.stdout
+    (site / "site" / "applications" / "mine.darshan").rename(given / "mine.darshan")
+    done = reframe(site, "--dry-run", "-S", "rounds=2", "-S", f"originals={given}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_without_a_runtime_the_check_is_skipped_with_the_reason(site: Path) -> None:
     done = reframe(site, "-r", DARSHAN_RUNTIME=str(site))
     assert f"DARSHAN_RUNTIME={site}: there is no lib/libdarshan.so in it" in done.stdout
@@ -538,6 +623,25 @@ def test_a_program_and_its_replica_are_measured_and_judged(site: Path) -> None:
         assert all(s > 0 for s in posix["write_s"])
     [case] = transfer.cases(found)
     assert case.state() != FAILED and set(case.errors) >= {transfer.HEADLINE, "elapsed_s"}
+
+
+@needs_darshan
+def test_processes_without_mpi_are_measured_together(site: Path) -> None:
+    """A shell and the two copies that it starts, each with a log. Darshan sees no copy_file_range,
+    which cp and cat of new systems call."""
+    copy = "dd bs=64k status=none"
+    (site / "site" / "applications" / "inputs" / "a").write_bytes(bytes(1 << 20))
+    of_mine(site, mpi=False, command=["sh", "-c", f"{copy} if=a of=b; {copy} if=b of=c"])
+    done = reframe(site, "-r", "-S", "rounds=2", "-S", "tolerance_percent=1e9")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [runs.load(path) for path in (site / "reframe" / "output").rglob("run.json")]
+    assert len(found) == 6 and not any(run.failed for run in found)
+    for run in found:
+        assert run.measurement is not None
+        [posix] = [m for m in run.measurement["modules"] if m["module"] == "POSIX"]
+        mine = run.identity.arm == "replica"
+        assert run.measurement["environment"]["ranks"] == 2 or not mine
+        assert mine or 2 << 20 <= posix["bytes_written"] <= (2 << 20) + 16
 
 
 @needs_darshan

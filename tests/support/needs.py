@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "needs: "
 DARSHAN = '"${DARSHAN_RUNTIME:-$(dirname "$(command -v darshan-config)")/..}"'
 PYPI = "import urllib.request as web; web.urlopen('https://pypi.org/simple/pip/', timeout=9)"
-MODULES = {"pydarshan": "darshan", "ruptures": "ruptures"}  # that some versions of Python lack
+# That some versions of Python, or some processors, lack.
+MODULES = {"isal": "isal", "pydarshan": "darshan", "ruptures": "ruptures"}
 # As the shell expressions of requirements-debian.txt: each succeeds where it is there.
 MORE = {
     "Chromium": "command -v chromium || command -v chromium-browser || command -v google-chrome",
@@ -26,6 +27,7 @@ MORE = {
     "darshan-convert": f"test -x {DARSHAN}/bin/darshan-convert || command -v darshan-convert",
     "darshan-parser": "command -v darshan-parser",
     "Debian's gcc": "dpkg-query -W gcc",
+    "FUSE": "pkg-config --exists fuse3 && test -r /dev/fuse && test -w /dev/fuse",
     "IOR and mdtest": "command -v ior && command -v mdtest",
     "O_DIRECT": "dd if=/dev/zero of=build/probe bs=4096 count=1 oflag=direct && rm build/probe",
     "Open MPI": "mpirun --version | grep -q 'Open MPI'",

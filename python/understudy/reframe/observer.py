@@ -15,6 +15,7 @@ VARIABLE = "DARSHAN_RUNTIME"
 LOG = "replica.darshan"
 SETTINGS = "darshan.conf"
 RECORDS = 20_000  # most files per rank and module
+LOGS = "logs"  # the directory of those of processes without MPI
 # Open MPI 4 says that it could not read Darshan's buffers in one copy, then takes two.
 ONE_COPY = "OMPI_MCA_btl_vader_single_copy_mechanism=none"
 
@@ -82,3 +83,19 @@ def prefix_of(prefix: str, folder: str = "$PWD", log: str = LOG) -> Iterator[str
     # 3.5 asks for one by itself).
     yield "DARSHAN_LOGHINTS=cb_nodes=1"
     yield ONE_COPY
+
+
+def make_directory(logs: str) -> str:
+    """The line of a job that makes the directory of the logs of processes. Unless Darshan was
+    built to take a plain one, it writes below one of the date, which it does not make."""
+    return f'mkdir -p "{logs}/$(date +%Y/%-m/%-d)"'
+
+
+def prefix_of_processes(prefix: str, folder: str, logs: str) -> Iterator[str]:
+    """As `prefix_of`, of a program without MPI: each of its processes writes a log of its own
+    below the directory `logs`, and all logs are of one job."""
+    yield "env -u LD_BIND_NOW -u DARSHAN_LOGFILE"
+    yield f'LD_PRELOAD="{prefix}/lib/libdarshan.so"'
+    yield f'DARSHAN_CONFIG_PATH="{folder}/{SETTINGS}"'
+    yield f'DARSHAN_LOGPATH="{logs}"'
+    yield "DARSHAN_ENABLE_NONMPI=1 DARSHAN_JOBID=UNDERSTUDY_JOB UNDERSTUDY_JOB=1"

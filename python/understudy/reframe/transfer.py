@@ -6,7 +6,6 @@
 import hashlib
 import json
 import shlex
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from understudy.contracts import case as cases
 from understudy.contracts import workload as workloads
 from understudy.contracts.measurement import Spans
 from understudy.contracts.workload import Workload
+from understudy.darshanlog import logs_below
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.judge import transfer
@@ -39,7 +39,11 @@ from understudy.semantics.sizes import stored_bytes
 from understudy.units import percent, seconds
 
 LOG = "run.darshan"
+PREPARED = "prepared.txt"
 OF_THE_PLAYER = "player.json"  # no result.json: the run is measured by Darshan
+# By default the player keeps Open MPI from testing locks with files beside each that it opens; the
+# library of the application does, and with it the replica.
+LOCKS = 'OMPI_MCA_sharedfp="${OMPI_MCA_sharedfp-lockedfile,sm,individual}"'
 
 
 class TransferAccuracy(Interleaved):
@@ -51,6 +55,7 @@ class TransferAccuracy(Interleaved):
     rounds = 11
     time_scale = variable(float, value=1.0, loggable=True)
     player_options = variable(str, value="", loggable=True)
+    originals = variable(str, value="")
     tolerance_percent = variable(float, value=100 * LIMIT_FRACTION, loggable=True)
     workload_sha256 = variable(str, value="", loggable=True)  # known by the setup
 
@@ -62,19 +67,34 @@ class TransferAccuracy(Interleaved):
         """An invalid description ends the session here, with one message and before any test."""
         with exit_on_error():
             self.case = cases.get(self.application)
-            self.described = _described(self.case)
-        self.num_tasks = self.ranks = self.case.ranks
+            self.original = _original(self.case, self.originals)
+            self.replayed = _described(self.case, self.original) if self.original else None
+        of_processes = self.replayed is not None and not self.case.mpi
+        self.num_tasks = self.ranks = self.described.ranks if of_processes else self.case.ranks
+
+    @property
+    def described(self) -> Workload:
+        """What the replica plays; without an original, the case does not run."""
+        assert self.replayed is not None
+        return self.replayed
 
     @property
     def bytes_needed(self) -> int:
-        return stored_bytes(lower(self.described))
+        return stored_bytes(lower(self.replayed)) if self.replayed else 0
 
     def idle_s(self) -> float:
-        return float(len(ARMS) * self.rounds * (self.described.runtime_s or 0))
+        runtime_s = self.replayed.runtime_s if self.replayed else None
+        return float(len(ARMS) * self.rounds * (runtime_s or 0))
 
     @property
     def methods_needed(self) -> set[str]:
-        return {stream.method for stream in self.described.streams}
+        return {stream.method for stream in self.replayed.streams} if self.replayed else set()
+
+    def reasons(self, here: Any) -> Iterator[str]:
+        if self.replayed is None:
+            where = f"and {self.originals} has none" if self.originals else "nor is one given"
+            yield f"{self.application} names no original, {where} (-S originals=DIRECTORY)"
+        yield from super().reasons(here)
 
     @property
     def arms(self) -> Sequence[Arm]:
@@ -100,9 +120,11 @@ class TransferAccuracy(Interleaved):
                 observer.preloaded(self.runtime)
         except UnderstudyError as error:
             self.skip(str(error))
-        program = self.case.command[0]
-        if self.local and shutil.which(program) is None:
-            self.skip(f"{program}: not found on PATH; {self.application} needs it")
+        try:
+            if self.local:
+                self.case = self.case.found()
+        except UnderstudyError as error:
+            self.skip(str(error))
 
     @run_before("run")
     def one_job_for_all(self) -> None:
@@ -125,32 +147,53 @@ class TransferAccuracy(Interleaved):
 
     def command(self, arm: Arm, directory: str, measurement: str) -> str:
         folder = str(Path(measurement).parent)
-        under = " ".join(observer.prefix_of(self.runtime, "$stage", f"{folder}/{LOG}"))
-        variables = [f"{k}={shlex.quote(v)}" for k, v in self.case.environment.items()]
+        if arm.name == REPLICA or self.case.mpi:
+            prefix = observer.prefix_of(self.runtime, "$stage", f"{folder}/{LOG}")
+        else:
+            logs = f"$stage/{folder}/{observer.LOGS}"
+            prefix = observer.prefix_of_processes(self.runtime, "$stage", logs)
+        under = " ".join(prefix)
         if arm.name == REPLICA:  # with the same settings of MPI
             words = [
-                *variables,
+                *([] if "OMPI_MCA_sharedfp" in self.case.environment else [LOCKS]),
+                *self.assignments,
                 f'{PLAYER} -w workload.json -o "{directory}" -O {folder}/{OF_THE_PLAYER}',
                 f"--time-scale {self.time_scale} --keep-pauses",
                 *filter(None, [self.player_options]),
             ]
         else:
-            words = [*variables, *map(shlex.quote, self.case.command)]
+            words = [*self.assignments, *map(shlex.quote, self.case.command)]
         return f"{under} {' '.join(words)}"
+
+    @property
+    def assignments(self) -> list[str]:
+        """Those of the application, as a shell sets them for one command."""
+        return [f"{k}={shlex.quote(v)}" for k, v in self.case.environment.items()]
 
     def turns(self) -> Iterator[str]:
         """Lines of the job. What a run has written is removed, and on storage, before the next."""
         self.job.num_tasks = self.num_tasks
         self.job.num_tasks_per_node = self.num_tasks_per_node
         launch = self.job.launcher.run_command(self.job)
+        inputs = shlex.quote(str(self.case.inputs)) if self.case.inputs else None
+        if self.case.prepare:
+            yield "mkdir inputs"
+            if inputs:
+                yield f"cp -R {inputs}/. inputs"
+            prepare = " ".join([*self.assignments, *map(shlex.quote, self.case.prepare)])
+            yield f"(cd inputs && {prepare} >../{PREPARED})"
+            inputs = "inputs"
         for run in self.planned_runs:
             yield f"mkdir -p {run.folder}"
             where = f'"$dir/{run.arm}"'
             started = f"{launch} {run.command}"
             if run.arm != REPLICA:
                 yield f"mkdir {where}"
-                if self.case.inputs is not None:
-                    yield f"cp -R {shlex.quote(str(self.case.inputs))}/. {where}"
+                if inputs:
+                    yield f"cp -R {inputs}/. {where}"
+                if not self.case.mpi:
+                    yield observer.make_directory(f"{run.folder}/{observer.LOGS}")
+                    started = run.command
                 started = f'(cd {where} && {started} >"$stage/{run.folder}/{PRINTED}")'
             yield from ('sync -f "$dir"', started, f"rm -rf {where}")
 
@@ -189,9 +232,10 @@ class TransferAccuracy(Interleaved):
             played = player.read(self._staged(run.folder / OF_THE_PLAYER))
             for fault in faults(played, self._asked()):
                 raise UnderstudyError(f"{run.folder / OF_THE_PLAYER}: {fault}")
-        log = self._staged(run.folder / LOG)
-        if not log.is_file():
-            raise UnderstudyError(f"{run.folder / LOG}: Darshan wrote no log")
+        processes = run.arm != REPLICA and not self.case.mpi
+        log = self._staged(run.folder / (observer.LOGS if processes else LOG))
+        if not (any(log.rglob("*.darshan")) if processes else log.is_file()):
+            raise UnderstudyError(f"{run.folder / log.name}: Darshan wrote no log")
         row = observed.of_log(
             log,
             application=self.application,
@@ -214,7 +258,8 @@ class TransferAccuracy(Interleaved):
         return list(_spans(original, seen))
 
     def faults_of(self, arm: Arm, measured: Any) -> Iterator[str]:
-        if measured.environment.ranks != self.ranks:
+        many = arm.name != REPLICA and not self.case.mpi  # as happen to run at the same time
+        if measured.environment.ranks != self.ranks and not many:
             yield f"expected {self.ranks} ranks, found {measured.environment.ranks}"
 
     def _asked(self) -> Asked:
@@ -277,15 +322,26 @@ class TransferAccuracy(Interleaved):
         return "; ".join(words)
 
 
-def _described(case: cases.Application) -> Workload:
+def _original(case: cases.Application, originals: str) -> Path | None:
+    """NAME.json, NAME.darshan or the directory of logs NAME in the directory that is given, else
+    what the description names."""
+    if originals:
+        for name in (f"{case.name}.json", f"{case.name}.darshan", case.name):
+            if (path := Path(originals) / name).exists():
+                return path
+    return case.original
+
+
+def _described(case: cases.Application, original: Path) -> Workload:
     """What the replica plays."""
-    if case.original.suffix == ".json":
-        made = workloads.load(case.original)
+    if original.suffix == ".json":
+        made = workloads.load(original)
     else:
-        made = darshan.read(case.original, name=case.name)
-    if made.ranks != case.ranks:
+        first, *others = logs_below(original).logs if original.is_dir() else [original]
+        made = darshan.read(first, name=case.name, others=others)
+    if made.ranks != case.ranks and case.mpi:
         raise UnderstudyError(
-            f"{case.original}: ranks: expected {case.ranks} as of {case.name}, found {made.ranks}"
+            f"{original}: ranks: expected {case.ranks} as of {case.name}, found {made.ranks}"
         )
     return made
 
