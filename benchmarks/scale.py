@@ -3,10 +3,13 @@
     PYTHONPATH=python:. python benchmarks/scale.py [--files 10000 1000000 …] [--figure FILE.svg]
 
 The logs are synthetic, of 1,024 files of each process, of a file of each process, and of files
-that all share. Both programs run in turns; CPU is user and system time of the process and its
-children,
-memory the peak of a process. CPU per file is that of the whole run over the number of files.
-darshan-parser is taken from PATH; without it, only our side is measured.
+that all share. All programs run in turns; CPU is user and system time of the process and its
+children, memory the peak of a process. CPU per file is that of the whole run over the number of
+files; the ratio is the CPU time over that of describe.
+
+isal is used where it is installed, and describe runs without it as well. darshan-parser is taken
+from PATH. --before names another checkout, such as of the version before a change: its describe
+runs, too, and its workloads must be the same bytes.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from understudy.darshanlog.synthetic import Synthetic, write
@@ -25,6 +29,8 @@ from understudy.darshanlog.synthetic import Synthetic, write
 FILES = (10_000, 100_000, 1_048_576)
 LAYOUTS = ("many", "one", "shared")
 DESCRIBE = "from understudy.cli import main; main()"
+WITHOUT_ISAL = f"import sys; sys.modules['isal'] = None; {DESCRIBE}"
+OURS, PARSER = "describe", "darshan-parser"
 
 
 @dataclass(slots=True)
@@ -34,10 +40,14 @@ class Cost:
     cpu_s: list[float] = field(default_factory=list)
     peak_mib: list[float] = field(default_factory=list)
 
-    def run(self, command: Sequence[str | Path]) -> None:
-        """Run it once more."""
+    def run(self, command: Sequence[str | Path], package: Path | None = None) -> None:
+        """Run it once more, with the Python package of another checkout if given."""
+        more = {"PYTHONPATH": str(package)} if package else {}
         process = subprocess.Popen(
-            list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            list(map(str, command)),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **more},
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -60,34 +70,40 @@ def job_of(layout: str, files: int) -> Synthetic:
     return Synthetic(processes=1024, files=files, layout="shared")
 
 
-def measure(path: Path, parser: str | None, rounds: int) -> tuple[Cost, Cost]:
-    """Both programs in turns on a log: ours, and darshan-parser."""
-    ours, theirs = Cost(), Cost()
+def measure(path: Path, parser: str | None, before: Path | None, rounds: int) -> dict[str, Cost]:
+    """All programs in turns on a log."""
+    scripts: dict[str, tuple[str, Path | None]] = {OURS: (DESCRIBE, None)}
+    if find_spec("isal"):
+        scripts[f"{OURS} without isal"] = (WITHOUT_ISAL, None)
+    if before:
+        scripts[f"{OURS} before"] = (DESCRIBE, before / "python")
+    costs: dict[str, Cost] = {}
     for _ in range(rounds):
-        ours.run([sys.executable, "-c", DESCRIBE, "describe", path, "-f", "-o", f"{path}.json"])
+        made = set()
+        for name, (script, package) in scripts.items():
+            out = Path(f"{path}.json")
+            command = [sys.executable, "-c", script, "describe", path, "-f", "-o", out]
+            costs.setdefault(name, Cost()).run(command, package)
+            made.add(out.read_bytes())
+        if len(made) > 1:
+            raise SystemExit(f"{path}: {', '.join(scripts)}: expected the same workload")
         if parser:
-            theirs.run([parser, "--total", path])
-    return ours, theirs
+            costs.setdefault(PARSER, Cost()).run([parser, "--total", path])
+    return costs
 
 
-def line(layout: str, job: Synthetic, size: int, ours: Cost, theirs: Cost) -> str:
+def line(layout: str, job: Synthetic, size: int, name: str, cost: Cost, ours: Cost) -> str:
     """A row of the table."""
     cells = [
         layout,
         f"{job.records:,}",
         f"{size / 1e6:.1f}",
-        f"{ours.median_s:.2f}",
-        f"{1e6 * ours.median_s / job.records:.2f}",
-        f"{max(ours.peak_mib):.0f}",
+        name,
+        f"{cost.median_s:.2f}",
+        f"{1e6 * cost.median_s / job.records:.2f}",
+        f"{max(cost.peak_mib):.0f}",
+        f"{cost.median_s / ours.median_s:.2f}",
     ]
-    if theirs.cpu_s:
-        ratio = ours.median_s / theirs.median_s
-        cells += [
-            f"{theirs.median_s:.2f}",
-            f"{1e6 * theirs.median_s / job.records:.2f}",
-            f"{max(theirs.peak_mib):.0f}",
-            f"{ratio:.2f}",
-        ]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -137,25 +153,26 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3, help="runs of each program")
     options.add_argument("--folder", type=Path, help="where the logs go; default: a temporary one")
     options.add_argument("--figure", type=Path, help="draw the CPU per file to this file")
+    options.add_argument("--before", type=Path, help="another checkout to compare with")
     asked = options.parse_args()
     parser = shutil.which("darshan-parser")
     if not parser:
         print("darshan-parser is not on PATH: left out")
-    print(
-        "| layout | files | log, MB | describe, CPU s | µs per file | peak MiB "
-        "| darshan-parser, CPU s | µs per file | peak MiB | ratio |"
-    )
-    print("|---" * 10 + "|")
+    print("| layout | files | log, MB | program | CPU s | µs per file | peak MiB | ratio |")
+    print("|---" * 8 + "|")
     found: dict[str, list[tuple[int, float, float | None]]] = {}
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         for layout in asked.layouts:
             for files in asked.files:
                 job = job_of(layout, files)
                 path = write(Path(folder) / "log.darshan", job)
-                ours, theirs = measure(path, parser, asked.rounds)
-                print(line(layout, job, path.stat().st_size, ours, theirs), flush=True)
+                costs = measure(path, parser, asked.before, asked.rounds)
+                size = path.stat().st_size
+                for name, cost in costs.items():
+                    print(line(layout, job, size, name, cost, costs[OURS]), flush=True)
                 each = [
-                    1e6 * c.median_s / job.records if c.cpu_s else None for c in (ours, theirs)
+                    1e6 * costs[name].median_s / job.records if name in costs else None
+                    for name in (OURS, PARSER)
                 ]
                 found.setdefault(layout, []).append((job.records, each[0] or 0.0, each[1]))
     if asked.figure:

@@ -75,7 +75,9 @@ def test_ranks_of_unlike_datasets_keep_their_bytes() -> None:
     assert (lone.shape, lone.decomposition) == ((9,), runs([(2, 0), (1, 9)]))
 
 
-@pytest.mark.parametrize("name", ["instructions", "instrumentation", "macsio", "replay"])
+@pytest.mark.parametrize(
+    "name", ["baselines", "instructions", "instrumentation", "macsio", "replay"]
+)
 def test_a_missing_peer_is_said(name: str, tmp_path: Path) -> None:
     few = ["--rounds", "1", "--operations", "10"] if name == "replay" else []
     variables = ("UNDERSTUDY_IOR", "UNDERSTUDY_MACSIO", "DARSHAN_RUNTIME")
