@@ -124,7 +124,7 @@ def test_every_case_of_a_system_has_a_job_script(path: Path, tmp_path: Path) -> 
         r"\d+ ranks need |\d+ bytes exceed |\S+: no program that writes by ADIOS"
         r"|no publication claims anything of|judged on \S+"
         r"|stripe count \d+ is|\S+ asks for the same as|\S+: no collective calls, so that"
-        r"|skipped due to skipped dependencies"
+        r"|skipped due to skipped dependencies|\S+ names no original, nor is one given"
         "|taurus:scratch: users cannot override the striping"
         "|tinis:gpfs: GPFS gives users no control of striping"
     )

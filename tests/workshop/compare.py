@@ -230,6 +230,9 @@ def _operations(stream: Stream, what: str, ranks: int) -> int:
     found = sum(
         d.count * o.count for d in stream.dumps for o in d.operations if o.operation == what
     )
+    if what == "rename" and stream.backup:
+        files = 1 if stream.layout == "shared" else _ranks(stream, ranks)
+        found += (sum(d.count for d in stream.dumps) - stream.names) * files
     if what == "sync":
         for dump in stream.dumps:
             if stream.sync_bytes:
