@@ -49,6 +49,7 @@ OTHERS = {
     "inference/counters.py": "ACCESS.names DATASET.names FLUSH.names",
     "inference/crosscheck.py": "gap.files",
     "inference/division.py": "edges.at",
+    "inference/candidates.py": "evidence.files",
     "inference/drafts.py": "draft.files first.files one.files other.files self.files "
     "written.files",
     "inference/dumps.py": "draft.turned[k].continues",
@@ -57,6 +58,7 @@ OTHERS = {
     "inference/in_turn.py": "t.continues turn.continues",
     "inference/metadata.py": "found.at",
     "inference/names.py": "self.names",
+    "inference/evidence.py": "self._templates.names",
     "inference/orders.py": "cell.files draft.names",
     "inference/pace.py": "draft.pace",
     "inference/pauses.py": "self.at",

@@ -47,7 +47,15 @@ def test_a_file_that_each_time_step_opens(tmp_path: Path) -> None:
     """A monitor file: closed and opened again for each of the 20 lines that rank 0 appends."""
     run = Run(nprocs=4, run_time_s=100.0)
     file = run.write(
-        "/s/monitor", 20 * MIB, 2.0, rank=0, calls=20, duration_s=95.0, OPENS=20, F_WRITE_TIME=0.1
+        "/s/monitor",
+        20 * MIB,
+        2.0,
+        rank=0,
+        calls=20,
+        duration_s=95.0,
+        OPENS=20,
+        SEQ_WRITES=19,
+        F_WRITE_TIME=0.1,
     )
     run.add(
         "DXT_POSIX",

@@ -38,6 +38,8 @@ def appended(
         rank=0,
         duration_s=starts[-1] - starts[0] + 0.1,
         calls=steps * calls,
+        CONSEC_WRITES=steps * calls - 1,
+        SEQ_WRITES=steps * calls - 1,
         F_WRITE_TIME=0.01 * steps,
         **more,
     )

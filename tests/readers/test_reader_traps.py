@@ -89,7 +89,7 @@ def test_trap_rewrites_in_place(module: str, tmp_path: Path) -> None:
     run.add(
         module,
         access(run.file("/s/wfc.1"), 14 * MIB, 1.0, rank=0, module=module, calls=14)
-        | {f"{module}_MAX_BYTE_WRITTEN": MIB - 1},
+        | {f"{module}_MAX_BYTE_WRITTEN": MIB - 1, f"{module}_SEEKS": 13},
     )
     workload = run.describe(tmp_path)
     stream = only(workload)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from understudy import producers
-from understudy.commands import _show_log
+from understudy.commands import _show_log, _why
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import PlayedDump, Repetition
 from understudy.contracts.run import Run
@@ -44,7 +44,15 @@ CLOSE = 0.01  # share of their period by which dumps of one line may be off
     is_flag=True,
     help="Print what a workload means: its files and what happens to them, step by step.",
 )
-def command(file: Path, dumps: bool, everything: bool, as_program: bool) -> None:
+@click.option(
+    "--why",
+    "stream",
+    metavar="STREAM",
+    help="Print where the values of a stream come from, how sure they are, and what else fits.",
+)
+def command(
+    file: Path, dumps: bool, everything: bool, as_program: bool, stream: str | None
+) -> None:
     """Print the streams and dumps of FILE: a workload, a run record or a measurement.
 
     Of a Darshan log, print its header and job, and the records, bytes and compression of each
@@ -54,6 +62,9 @@ def command(file: Path, dumps: bool, everything: bool, as_program: bool) -> None
     kind, calls and number of dumps, and dumps of equal bytes and period, take one line; where the
     lines are more than 60, more of them do.
     """
+    if stream is not None:
+        click.echo("\n".join(_why.lines(workload.load(file), stream, file)))
+        return
     if as_program:
         click.echo(text_of(lower(workload.load(file))), nl=False)
         return

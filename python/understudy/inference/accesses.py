@@ -29,6 +29,7 @@ from understudy.inference.counters import (
     present,
 )
 from understudy.inference.crosscheck import Layers, missing_datasets
+from understudy.inference.evidence import Records
 from understudy.inference.interfaces import Sums
 from understudy.inference.known_files import Extents, lookup, names_of
 from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, alike, is_junk
@@ -108,6 +109,7 @@ class Accesses:
         self.once: set[int] = set()  # blocks in which each file has one row
         self.junk = IdSet()  # files of MPI and the system
         self.sums = Sums(log, self.kept)
+        self.evidence = Records(self.templates, log.files_at_most)
         self._of_hdf5 = IdSet()  # files that HDF5 opened
         self.module_names: dict[int, bytes] = {}  # heatmaps: record id -> its module's name
         # Darshan 3.0.0 to 3.1.0, which wrote this version, recorded wrong starts of MPI-IO writes.
@@ -141,7 +143,9 @@ class Accesses:
         try:
             for names in self.log.name_blocks():
                 self._tick(READING * self.log.share_read)
-                spills["names"].add(self._names(names))
+                found = self._names(names)
+                spills["names"].add(found)
+                self.evidence.name(found)
             for block in self._records("H5F"):
                 spills["H5F"].add(flushes(block))
                 self._of_hdf5.add(block["id"])
@@ -167,6 +171,7 @@ class Accesses:
                     self.once.add(n)
                 self.last_s = max(self.last_s, float(rows["end_s"].max(initial=0.0)))
                 self._rows.add_block(n, rows)
+                self.evidence.store(rows)
                 self._tick(READING + (1 - READING) * (n + 1) / self._buckets)
         finally:
             for spill in spills.values():
@@ -179,6 +184,7 @@ class Accesses:
                 self._tick(READING * self.log.share_read)
                 screened = self.screen(module, block)
                 self.sums.add(module, screened, self.screen.low)
+                self.evidence.add(module, screened)
                 yield screened
 
     def _names(self, block: NameBlock) -> Rows:

@@ -64,23 +64,6 @@ class Metadata:
             ]
         self.made.append(lacks)
 
-    def in_one_open(self, written: Draft, base: Stream, read: Draft) -> bool:
-        """Whether files of one dump, which `base` writes, were also read while open for that: by
-        the log they were opened no more often."""
-        own = self._own(written, 0)
-        if (
-            not base.makes_new_files
-            or written.dumps > 1
-            or base.method not in IN_PLACE
-            or own is None
-        ):
-            return False
-        others = [self._own(read, k) for k in range(read.dumps)]
-        opens = opened(tuple(sorted(base.dumps[0].variables, key=repr)), self.ranks)
-        return int(own[0].sum()) == opens.total and not any(
-            other is not None and other[0].any() for other in others
-        )
-
     def _of_open_files(
         self, stream: Stream, own: Sequence[Whole | None], opens: int
     ) -> list[Whole | None]:

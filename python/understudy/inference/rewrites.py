@@ -51,11 +51,6 @@ def is_again(cells: Sequence[Cell]) -> bool:
     return 0 < AGAIN * extent <= sum(map(size_of, cells))
 
 
-def opened_each(cells: Sequence[Cell], dumps: Sequence[DumpFacts]) -> bool:
-    """Whether the ranks opened a file at least once for each of its time steps."""
-    return 1 < sum(d.count for d in dumps) <= max((c.opens for c in cells), default=0)
-
-
 def counted(cells: Sequence[Cell], passes: int) -> Again:
     """How often a file was written by its counters; `passes` are those in its trace, or 0."""
     moved, extent = sum(map(size_of, cells)), sum(c.extent or c.top for c in cells)

@@ -7,11 +7,13 @@ steps, small inputs are combined, and every number gets its provenance.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from operator import gt, lt
 
 from understudy.contracts.workload import Dump, Operation, Provenance, Stream
-from understudy.inference import flood_streams, orders, pace, small_inputs, turns
+from understudy.inference import candidates, flood_streams, orders, pace, small_inputs, turns
 from understudy.inference.drafts import Draft, gather, merge, two_interfaces, wrote
 from understudy.inference.dumps import AVERAGED, Defaults, Dumps
+from understudy.inference.evidence import Evidence
 from understudy.inference.floods import Flood
 from understudy.inference.metadata import Metadata, of_idle, prove_idle, with_flushes
 from understudy.inference.operations import Idle
@@ -29,6 +31,7 @@ UNSEEN = (
     "Darshan records no mkdir and unlink, and no stat of programs built with glibc 2.33 or later: "
     "the application may have made more operations on its files than are described."
 )
+MAX_ENTRIES = 10_000  # of streams that are predicted, about 1 ms each
 
 
 @dataclass(slots=True)
@@ -39,6 +42,7 @@ class Composer:
     runtime_s: float
     keep_names: bool = False
     starts: Mapping[str, str] = field(default_factory=dict)  # counter of a module's first write
+    evidence: Callable[[frozenset[bytes]], Evidence] = lambda _: Evidence()
     floods: Sequence[tuple[bytes, Flood]] = ()  # with the templates of their names
     provenance: list[Provenance] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -69,6 +73,7 @@ class Composer:
         twins = two_interfaces(drafts)
         where = {id(draft): k for k, draft in enumerate(drafts)}
         before: list[tuple[Draft, Stream]] = []
+        read: dict[str, str] = {}  # by readers, the stream whose files they read
         for draft in drafts:
             same_files = twins.get(id(draft), [])
             role = roles.of(max([draft, *same_files], key=lambda d: d.bytes))
@@ -81,13 +86,12 @@ class Composer:
             stream = self._extending(stream, bases, index)
             stream, base = self._reading(draft, stream, before, index)
             if base is not None:
-                at = next(k for k, earlier in enumerate(streams) if earlier is base)
-                written = before[at][0]
-                if not twins.get(id(written)) and metadata.in_one_open(written, base, draft):
-                    base = streams[at] = self._held_open(base, at)
-                    before[at] = written, base
+                read[stream.name] = base.name
             streams.append(stream)
             before.append((draft, stream))
+        streams = list(self._chosen(streams))
+        for draft, stream in zip(drafts, streams, strict=True):
+            base = next((s for s in streams if s.name == read.get(stream.name)), None)
             metadata.learn(draft, stream, base)
             flushes.append(orders.lacking(draft, stream, self.ranks))
         bursts = of_idle(idle, self.ranks, self.runtime_s) if idle is not None else []
@@ -105,6 +109,31 @@ class Composer:
                 if UNSEEN not in self.notes:
                     self.notes.append(UNSEEN)
         return tuple(streams)
+
+    def _chosen(self, streams: Sequence[Stream]) -> Sequence[Stream]:
+        """The streams, each used in the way that fits the counters of its files best; of very many
+        entries, the rest as they are."""
+        made, entries = list(streams), 0
+        for n, alike in enumerate(_alike(self.templates)):
+            entries += sum(len(made[k].dumps) for k in alike)
+            if entries > MAX_ENTRIES:
+                break
+            counters = self.evidence(frozenset().union(*(self.templates[k] for k in alike)))
+            before, behind = ([made[k] for k in alike if side(k, n)] for side in (lt, gt))
+            choice = candidates.choose(made[n], before, behind, counters, self.ranks)
+            if choice is None:
+                continue
+            made[n] = choice.stream
+            for key, how in (("/files", choice.how), ("/reopen", "the same choice as files")):
+                self.provenance.append(
+                    Provenance(
+                        path=f"/streams/{n}{key}",
+                        origin="reconstructed",
+                        confidence=choice.confidence,
+                        how=how,
+                    )
+                )
+        return made
 
     def _flood(
         self, template: bytes, flood: Flood, named: dict[str, int], index: int, roles: Roles
@@ -161,14 +190,6 @@ class Composer:
             dumps = tuple(map(turns.without_places, stream.dumps))
             return replace(stream, dumps=dumps), None
         return stream, None
-
-    def _held_open(self, stream: Stream, index: int) -> Stream:
-        """The stream, with files that stay open for those that read them."""
-        how = "as many opens in the log as for writing alone"
-        self.provenance.append(
-            Provenance(path=f"/streams/{index}/reopen", origin="derived", how=how)
-        )
-        return replace(stream, files="update", reopen=False)
 
     def _stream(self, draft: Draft, name: str, role: str, index: int) -> Stream:
         layout, groups = self._layout(draft, name)
@@ -269,6 +290,20 @@ class Composer:
                 f"{name}: {count} groups are not of consecutive ranks; that they are is assumed."
             )
         return "grouped", count
+
+
+def _alike(templates: Sequence[frozenset[bytes]]) -> list[list[int]]:
+    """For each stream, the streams that use the same files, itself included."""
+    homes: list[list[int]] = [[n] for n in range(len(templates))]
+    first: dict[bytes, int] = {}
+    for n, mine in enumerate(templates):
+        for template in mine:
+            one, other = homes[first.setdefault(template, n)], homes[n]
+            if one is not other:
+                one += other
+                for k in other:
+                    homes[k] = one
+    return [sorted(home) for home in homes]
 
 
 def _can_extend(stream: Stream, base: Stream) -> bool:

@@ -50,7 +50,7 @@ from understudy.inference.passes import (
     runs_of,
     some,
 )
-from understudy.inference.rewrites import backed_up, counted, is_again, opened_each
+from understudy.inference.rewrites import backed_up, counted, is_again
 from understudy.inference.series import Cell, DumpFacts, Series
 from understudy.inference.table import BURST, LONG
 from understudy.semantics.counters import BIN_BYTES, BINS
@@ -253,7 +253,7 @@ class TimeSteps:
             return
         series.dumps = [d for d in series.dumps if d.bytes]
         draft.timing = counted + how
-        draft.files, draft.reopen = "append", opened_each(cells, series.dumps)
+        draft.files, draft.reopen = "append", False
         for step in series.dumps[:-1]:  # container bytes are counted with the last time step
             step.extent = step.bytes if dump.extent else 0
         series.dumps[-1].extent = dump.extent - sum(d.extent for d in series.dumps[:-1])

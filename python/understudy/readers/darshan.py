@@ -197,6 +197,7 @@ def _describe(
         runtime_s=span_s,
         keep_names=keep_names,
         starts=starts,
+        evidence=accesses.evidence.of,
         floods=[(accesses.templates.names[max(0, f.template)], f) for f in floods.floods],
     )
     time_steps = TimeSteps(

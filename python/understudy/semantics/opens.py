@@ -11,6 +11,8 @@ from understudy.semantics.needs import borrows, contents
 from understudy.semantics.operations import Made
 from understudy.semantics.pieces import Segments, Whole
 from understudy.semantics.program import (
+    ALL_RANKS,
+    EACH_GROUP,
     EACH_ROW,
     KEEP,
     Begin,
@@ -99,6 +101,32 @@ def files_of_steps(thread: Thread, ranks: int) -> Iterator[tuple[Step, Mapping[i
         bodies = dict.fromkeys(step.body for step in steps[begin:end])
         masks = ranks_of_files(tuple(dict.fromkeys(variables_of(iter(bodies)))), ranks)
         yield from ((step, masks) for step in steps[begin:end])
+
+
+def files_of(thread: Thread, ranks: int) -> int:
+    """The files of a stream's own set in all its contents that any rank has bytes in; those of a
+    group are taken for used by it. Of the set of another stream, 0."""
+    own = thread.set
+    if own.name != thread.name:
+        return 0
+    found, sets = 0, own.names or contents(thread)
+    last: list[tuple[Step, Mapping[int, PerRank]]] = []
+    for step, masks in files_of_steps(thread, ranks):
+        if own.owner == EACH_ROW:
+            found += step.count * rows_of_body(step.body)
+        elif begins_content(step) or not last:
+            last.append((step, masks))
+    for step, masks in last:
+        times = min(sets, step.count if own.numbered else 1)
+        if own.owner == ALL_RANKS:
+            each = sum(bool(mask.total) for mask in masks.values())
+        elif own.owner == EACH_GROUP:
+            each = own.groups * len(masks)
+        else:
+            each = _total(masks)
+        found += times * each
+        sets -= times
+    return found
 
 
 def rows_of_body(body: Body, times: int = 1) -> int:
