@@ -1,11 +1,12 @@
-"""Real campaigns on one disk, unchanged or with a loss, and the verdicts of `understudy compare`.
+"""Real campaigns on file systems of known rate, unchanged or with a loss, and the verdicts of
+`understudy compare`.
 
     PYTHONPATH=python:. python benchmarks/campaigns.py DIR [--pairs 20] [--losses 0.2 0.3 0.5]
         [--loss-pairs 3] [--turns 8] [--rate 60e6] [--first COMMAND]
 
 Each campaign is one of `understudy campaign`: the check Replay with a canary, on two partitions
-whose jobs run in control groups that limit their writing to the disk of DIR (cgroup 1, blkio;
-needs root). The rate of the partition `after` is that of `before`, or lower by a loss.
+that are file systems of this behaviour (understudy-slowfs, over DIR). The rate of the partition
+`after` is that of `before`, or lower by a loss.
 
 A line is printed for each campaign, and at the end how often each loss had which verdict. Records,
 logs and output stay in DIR, and the same command goes on where it was stopped. COMMAND runs before
@@ -13,22 +14,23 @@ each campaign, such as one that waits for the machine to be free.
 """
 
 import argparse
+import contextlib
 import json
-import os
 import shlex
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.support import sides
+from tests.rehearsal.slow import mounted
 from understudy.contracts.workload import Dump, Stream, Variable
 
 ROOT = Path(__file__).resolve().parents[1]
-BLKIO = Path("/sys/fs/cgroup/blkio")
-LIMIT = "blkio.throttle.write_bps_device"
+SIDES = ("before", "after")
 FAIL_BELOW = "10%"
 RANKS, BYTES = 2, 12 << 20  # of each rank
 SELECTION = [
@@ -51,30 +53,24 @@ SELECTION = [
     "-S",
     "time_scale=0",
 ]
-GROUPS = "UNDERSTUDY_BENCHMARK_GROUPS"  # directory of the control groups
-SYSTEM = f'''
-"""This machine, with a control group for the jobs of each side."""
-
-import os
-from pathlib import Path
+SYSTEM = '''
+"""This machine, with a file system of known rate for each side."""
 
 from understudy.reframe.systems import per_filesystem
 
-groups = os.environ.get("{GROUPS}", "/")
 nodes = {{
     "scheduler": "local", "launcher": "mpirun", "environs": ["throttled"], "max_jobs": 1,
     "features": ["mpi", "shared"],
     "extras": {{
         "max_nodes": 1, "ranks_per_node": 16, "needs": ["mpirun", "understudy-replay"],
-        "type": "disk", "scratch": str(Path(__file__).parents[2] / "scratch"),
+        "type": "fuse.slowfs",
     }},
 }}
 system = {{
     "name": "throttled", "descr": "This machine, throttled", "hostnames": ["^throttled$"],
     "max_local_jobs": 1,
     "partitions": per_filesystem(nodes, **{{
-        side: {{"prepare_cmds": [f"echo $$ >{{groups}}/{{side}}/cgroup.procs"]}}
-        for side in ("before", "after")
+        side: {{"extras": {{"scratch": scratch}}}} for side, scratch in {places!r}.items()
     }}),
 }}
 environments = [{{
@@ -82,15 +78,6 @@ environments = [{{
     "features": ["mpi"],
 }}]
 '''
-
-
-def device(folder: Path) -> str:
-    """major:minor of the whole disk below the folder's file system."""
-    number = folder.stat().st_dev
-    block = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
-    if (block / "partition").exists():
-        block = block.parent
-    return (block / "dev").read_text().strip()
 
 
 def checkpoint() -> str:
@@ -109,26 +96,16 @@ def checkpoint() -> str:
     return sides.workload(RANKS, stream)
 
 
-class Groups:
-    """Control groups of our own, one for each side, removed at the end."""
-
-    def __init__(self, of: Path) -> None:
-        if not BLKIO.is_dir() or os.geteuid():
-            sys.exit(f"{BLKIO}: expected the controller of cgroup 1, and root")
-        self.path = BLKIO / f"understudy-{os.getpid()}"
-        self.device = device(of)
-
-    def __enter__(self) -> "Groups":
-        for path in (self.path, self.path / "before", self.path / "after"):
-            path.mkdir()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for path in (self.path / "after", self.path / "before", self.path):
-            path.rmdir()
-
-    def limit(self, side: str, rate: float) -> None:
-        (self.path / side / LIMIT).write_text(f"{self.device} {rate:.0f}")
+@contextlib.contextmanager
+def mounts(folder: Path, **rates: float) -> Iterator[None]:
+    """The file systems of both sides, which write so many bytes a second."""
+    with contextlib.ExitStack() as stack:
+        for side, rate in rates.items():
+            places = folder / "scratch" / side, folder / "backing" / side
+            for place in places:
+                place.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(mounted(*places, "--write-rate", f"{rate:.0f}"))
+        yield
 
 
 def understudy(environment: dict[str, str], *words: str, fine: tuple[int, ...]) -> tuple[int, str]:
@@ -145,18 +122,19 @@ def understudy(environment: dict[str, str], *words: str, fine: tuple[int, ...]) 
     return process.returncode, out
 
 
-def prepared(folder: Path, groups: Path) -> dict[str, str]:
+def prepared(folder: Path) -> dict[str, str]:
     """The environment of the campaigns in a folder, with its workload and its system."""
-    for name in ("site/systems", "workloads", "scratch"):
+    for name in ("site/systems", "workloads"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "site/systems/throttled.py").write_text(SYSTEM.lstrip())
+    (folder / "site/systems/throttled.py").write_text(
+        SYSTEM.lstrip().format(places={side: str(folder / "scratch" / side) for side in SIDES})
+    )
     (folder / "workloads/bench.json").write_text(checkpoint())
     return sides.environment() | {
         "UNDERSTUDY_PATH": str(folder / "site"),
         "UNDERSTUDY_WORKLOADS": str(folder / "workloads"),
         "UNDERSTUDY_RECORDS": str(folder / "records"),
         "UNDERSTUDY_OUTPUT": str(folder / "out"),
-        GROUPS: str(groups),
     }
 
 
@@ -212,7 +190,7 @@ def planned(pairs: int, losses: list[float], of_each: int) -> list[tuple[str, fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="on the disk to throttle")
+    parser.add_argument("folder", type=Path, help="for the files of all campaigns")
     parser.add_argument("--pairs", type=int, default=20, help="campaigns without a change")
     parser.add_argument("--losses", type=float, nargs="*", default=[0.2, 0.3, 0.5])
     parser.add_argument("--loss-pairs", type=int, default=3, help="campaigns of each loss")
@@ -225,19 +203,17 @@ def main() -> None:
     counts: dict[float, Counter[str]] = {}
     print("| campaign | loss | exit status | verdict | change and interval | cause | took |")
     print("|---|---|---|---|---|---|---|", flush=True)
-    with Groups(folder) as groups:
-        environment = prepared(folder, groups.path)
-        for name, loss in planned(args.pairs, args.losses, args.loss_pairs):
-            if args.first:
-                subprocess.run(args.first, shell=True, check=True)
-            groups.limit("before", args.rate)
-            groups.limit("after", args.rate * (1 - loss))
-            begin = time.monotonic()
+    environment = prepared(folder)
+    for name, loss in planned(args.pairs, args.losses, args.loss_pairs):
+        if args.first:
+            subprocess.run(args.first, shell=True, check=True)
+        begin = time.monotonic()
+        with mounts(folder, before=args.rate, after=args.rate * (1 - loss)):
             status, found = campaign(name, args.turns, environment)
-            print(line(name, loss, status, found, time.monotonic() - begin), flush=True)
-            of_loss = counts.setdefault(loss, Counter())
-            of_loss.update(one["state"] for one in found["verdicts"])
-            of_loss[f"exit {status}"] += 1
+        print(line(name, loss, status, found, time.monotonic() - begin), flush=True)
+        of_loss = counts.setdefault(loss, Counter())
+        of_loss.update(one["state"] for one in found["verdicts"])
+        of_loss[f"exit {status}"] += 1
     for loss, of_loss in sorted(counts.items()):
         told = ", ".join(f"{n} {what}" for what, n in sorted(of_loss.items()))
         print(f"loss {loss:.0%}: {told}")
