@@ -22,6 +22,8 @@ from understudy.judge import calibration, conditions, transfer
 from understudy.judge.calibration import Measured
 from understudy.readers import darshan
 
+METADATA = "metadata_slowest_rank_s"
+NEAR = 20.0  # percent, to which metadata time is held
 COLOURS = {"within": "#2a7", "outside": "#d33", "undecided": "#999", "failed": "#000"}
 
 
@@ -43,6 +45,7 @@ def rows(records: Sequence[Path], originals: Path) -> Iterator[Measured]:
         if name not in claims:
             claims[name] = claimed(originals, name)
         found = case.headline
+        metadata = case.errors.get(METADATA)
         yield Measured(
             application=name,
             storage=case.place.partition(":")[2].partition("+")[0] or case.place,
@@ -54,24 +57,34 @@ def rows(records: Sequence[Path], originals: Path) -> Iterator[Measured]:
             control_low=found and 100 * found.control.low,
             control_high=found and 100 * found.control.high,
             verdict=case.state(),
+            metadata_error=metadata and 100 * metadata.error.value,
+            metadata_share=metadata and found and metadata.application_s / found.application_s,
         )
 
 
 def shown(found: Sequence[Measured]) -> Iterator[str]:
     """Lines of Markdown: every case, and what claims were worth."""
-    yield "| application | storage | claim | error (interval) | application itself | |"
-    yield "|---|---|---|---|---|---|"
+    yield "| application | storage | claim | error (interval) | application itself | | metadata |"
+    yield "|---|---|---|---|---|---|---|"
     for row in sorted(found, key=lambda r: (not r.developed, r.application, r.storage)):
         error = control = ""
         if row.error is not None and row.low is not None and row.high is not None:
             error = f"{row.error:+.1f} % ({row.low:+.1f} to {row.high:+.1f})"
         if row.control_low is not None and row.control_high is not None:
             control = f"{row.control_low:+.1f} to {row.control_high:+.1f} %"
+        metadata = ""
+        if row.metadata_error is not None and row.metadata_share is not None:
+            share = 100 * row.metadata_share
+            metadata = f"{row.metadata_error:+.0f} % of {share:.0f} %"
         held = "" if row.developed else " (held out)"
         yield (
             f"| {row.application}{held} | {row.storage} | {100 * row.claim:.4g} % | {error} | "
-            f"{control} | {row.verdict} |"
+            f"{control} | {row.verdict} | {metadata} |"
         )
+    yield ""
+    told = [row.metadata_error for row in found if row.metadata_error is not None]
+    near = sum(abs(error) <= NEAR for error in told)
+    yield f"Metadata time: {near} of {len(told)} within {NEAR:g} %."
     yield ""
     yield "| claim | cases | within | outside | undecided | failed |"
     yield "|---|---|---|---|---|---|"

@@ -20,7 +20,8 @@ CLAIMS = (0.95, 0.80)  # lower ends of the groups in which claims are looked at;
 class Measured:
     """A replica on a storage: `claim`, the smallest share (0 to 1) of I/O time, and of calls and
     bytes at the storage, that its description stands for; the error of its I/O time, percent, with
-    the interval, and that of the application against itself; and the verdict on it."""
+    the interval, and that of the application against itself; the verdict on it; and the error of
+    its time in metadata, with the share (0 to 1) that this is of the application's I/O time."""
 
     application: str
     storage: str
@@ -32,6 +33,8 @@ class Measured:
     control_low: float | None
     control_high: float | None
     verdict: str
+    metadata_error: float | None = None
+    metadata_share: float | None = None
 
 
 def ours() -> list[Measured]:
@@ -54,7 +57,7 @@ def load(path: Path) -> list[Measured]:
 
 def _row(row: dict[str, str]) -> Measured:
     def number(key: str) -> float | None:
-        return float(row[key]) if row[key] else None
+        return float(row[key]) if row.get(key) else None
 
     return Measured(
         application=row["application"],
@@ -67,6 +70,8 @@ def _row(row: dict[str, str]) -> Measured:
         control_low=number("control_low"),
         control_high=number("control_high"),
         verdict=row["verdict"],
+        metadata_error=number("metadata_error"),
+        metadata_share=number("metadata_share"),
     )
 
 
