@@ -33,6 +33,8 @@ STORAGES = {
     "rate20": ["--write-rate", "20MB"],
     "rate60": ["--write-rate", "60MB"],
 }
+TMPFS = "tmpfs"  # nothing is mounted: files are in memory
+MEMORY = Path("/dev/shm")
 MOUNT_S = 10.0
 SYSTEM = '''\
 """File systems of known behaviour on this machine."""
@@ -61,8 +63,8 @@ system = {{
             }},
         }},
         **{{
-            name: {{"descr": name, "extras": {{TYPE: "fuse.slowfs", SCRATCH: scratch}}}}
-            for name, scratch in {places!r}.items()
+            name: {{"descr": name, "extras": {{TYPE: type_, SCRATCH: scratch}}}}
+            for name, (type_, scratch) in {places!r}.items()
         }},
     ),
 }}
@@ -108,10 +110,15 @@ def rehearse(
         base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-slow-")))
         places = {}
         for name in storages:
+            if name == TMPFS:
+                place = tempfile.TemporaryDirectory(prefix="understudy-slow-", dir=MEMORY)
+                places[name] = TMPFS, stack.enter_context(place)
+                continue
             mount, backing = base / name, base / f"{name}.backing"
             mount.mkdir()
             backing.mkdir()
-            places[name] = str(stack.enter_context(mounted(mount, backing, *STORAGES[name])))
+            stack.enter_context(mounted(mount, backing, *STORAGES[name]))
+            places[name] = "fuse.slowfs", str(mount)
         site = base / "site"
         (site / "systems").mkdir(parents=True)
         (site / "systems" / "slow.py").write_text(SYSTEM.format(places=places))
@@ -143,12 +150,14 @@ def main() -> int:
     if given.list:
         for name, options in STORAGES.items():
             print(f"{name:10}{' '.join(options)}")
+        print(f"{TMPFS:10}a directory below {MEMORY}")
         return 0
-    if unknown := [name for name in given.storages if name not in STORAGES]:
-        parser.error(f"{unknown[0]}: no such storage; expected one of {', '.join(STORAGES)}")
+    known = [*STORAGES, TMPFS]
+    if unknown := [name for name in given.storages if name not in known]:
+        parser.error(f"{unknown[0]}: no such storage; expected one of {', '.join(known)}")
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # to unmount
     try:
-        storages = given.storages or list(STORAGES)
+        storages = given.storages or known
         return rehearse(storages, given.application, given.rounds, given.originals)
     except UnderstudyError as error:
         print(f"understudy: {error}", file=sys.stderr)
