@@ -103,6 +103,9 @@ def test_calls_without_sizes_are_alike() -> None:
         (160, 1, 160 * 16384 - 5, 0),
         (352_008, 1, 4_272_389, 0),  # lines of text
         (12, 1, 12 * 17_000, 0),  # too few to tell
+        (662, 114, 5_254_048, 548),  # arrays of GPAW: some by elements, others as a whole
+        (2001, 82, 2_889_968, 1919),  # frames of GROMACS: a header and what was compressed
+        (55, 11, 55 * 933_225, 0),  # a buffer of each rank behind a header
     ],
 )
 def test_many_calls_of_standard_io_are_items_before_an_array_unless_they_fill_buffers(
@@ -111,7 +114,7 @@ def test_many_calls_of_standard_io_are_items_before_an_array_unless_they_fill_bu
     histogram, sizes = of_streams(whole(calls), whole(opens), whole(moved))
     assert histogram.sum() == calls
     assert (histogram * sizes).sum() == pytest.approx(moved)
-    assert histogram[0, 0] == (small if moved > 4096 * calls else histogram[0, 0])
+    assert histogram[0, 0] == (small if moved > 1000 * calls else histogram[0, 0])
     assert histogram[0].max() == (small or calls)
 
 

@@ -492,7 +492,7 @@ class Accesses:
             return
         for touches, module, syncs in (
             (mpiio, "MPIIO", "MPIIO_SYNCS"),
-            (stdio, "STDIO", "STDIO_FLUSHES"),
+            (stdio, "STDIO", "STDIO_FLUSHES of writes"),
             (posix, "POSIX", "POSIX_FSYNCS + POSIX_FDSYNCS"),
         ):
             if not len(touches):

@@ -145,7 +145,7 @@ def _stdio(block: Any, ranks: int, _: "Spread", needed: Mask | None) -> Iterator
         _size(touch, some, "STDIO", "WRITE" if write else "READ", touch["count"], None)
         # Each read takes a seek of its own; the others go back to where writes go on.
         touch["switches"] = np.maximum(some["STDIO_SEEKS"] - some["STDIO_READS"], 0)
-        touch["syncs"] = some["STDIO_FLUSHES"]
+        touch["syncs"] = _flushes_of_writes(some)
         touch["opens"] = some["STDIO_OPENS"]
         if "STDIO_FDOPENS" in some.dtype.names:
             _fdopens(touch, some["STDIO_FDOPENS"], ranks)
@@ -232,6 +232,14 @@ def _transfers(touch: Rows, common: Common | None) -> tuple[Any, Any]:
     return np.clip(np.where(main > 0, main, average), 1, MAX_TRANSFER), only
 
 
+def _flushes_of_writes(block: Any) -> npt.NDArray[np.int64]:
+    """Flushes through stdio that do not come before a read, as those between writes and reads
+    (ISO C, 7.21.5.3)."""
+    flushes, reads = block["STDIO_FLUSHES"], np.maximum(block["STDIO_READS"], 0)
+    found: npt.NDArray[np.int64] = np.where(reads < flushes, flushes - reads, flushes)
+    return found
+
+
 def _size(
     rows: Rows, block: Any, module: str, word: str, count: Any, common: Common | None
 ) -> None:
@@ -258,8 +266,11 @@ def _size(
     rest = ~told
     counted = np.clip(count, 0, MAX_COUNT)[rest]
     if module == "STDIO":
-        opens = np.clip(block["STDIO_OPENS"][rest], 1, np.maximum(counted, 1))
-        rows["calls"][rest], rows["sizes"][rest] = of_streams(counted, opens, moved[rest])
+        units = block["STDIO_OPENS"]
+        if word == "WRITE":
+            units = np.maximum(units, _flushes_of_writes(block))
+        units = np.clip(units[rest], 1, np.maximum(counted, 1))
+        rows["calls"][rest], rows["sizes"][rest] = of_streams(counted, units, moved[rest])
     else:
         rows["calls"][rest], rows["sizes"][rest] = of_average(counted, moved[rest])
 

@@ -20,9 +20,9 @@ from understudy.semantics.counters import BIN_BYTES, BINS
 
 MAX_TRANSFER = 1 << 32  # bytes; a replica holds them in memory
 MAX_PIECES = 6  # of a variable of the log in one file
-BUFFER_BYTES = 4096  # of standard I/O, as a rule
 ITEM_BYTES = 8  # a scalar
-MANY = levels.MANY  # calls of an open, below which nothing is said of their sizes
+LINE_BYTES = levels.THOUSAND  # lines of text are shorter
+MANY = levels.MANY  # calls of a unit, below which nothing is said of the sizes of equally many
 CLOSE = levels.SMALL  # share of the calls that may be missed, or be of a size like others'
 CONSTANT = levels.SMALL  # share of the bytes: calls that do not grow with their time step
 
@@ -77,25 +77,28 @@ def of_average(count: Whole, moved: Whole) -> tuple[Whole, Real]:
     return histogram, histogram.astype(bool) * average[:, None]
 
 
-def of_streams(count: Whole, opens: Whole, moved: Whole) -> tuple[Whole, Real]:
-    """The same of standard I/O, of whose calls only the number is known.
+def of_streams(count: Whole, units: Whole, moved: Whole) -> tuple[Whole, Real]:
+    """The same of standard I/O, of whose calls only the number is known; `units` are what each
+    ends with: flushes, or else opens.
 
-    Many calls that fill the buffer of the C library on average, and are of no usual size, are
-    taken for small items before one large one for each open: a header, then the array. The C
-    library makes a few calls of these; as many equal ones would each be a call of their own.
+    Many calls of a unit that are longer than lines on average, and of no usual size, are taken for
+    small items before one large one: a header, then the array. So are a few where units make
+    different numbers of them. The C library makes a few calls of these; as many equal ones would
+    each be a call of their own.
     """
     histogram, sizes = of_average(count, moved)
-    each, files = np.divmod(count, np.maximum(opens, 1)), np.maximum(opens, 1)
-    most = -(-moved // files)  # bytes of an open, as the next
-    mean = most / np.maximum(each[0], 1)
+    each, units = count // np.maximum(units, 1), np.maximum(units, 1)
+    most = -(-moved // units)  # bytes of a unit
+    mean = most / np.maximum(each, 1)
     usual = 2.0 ** np.ceil(np.log2(np.maximum(mean, 1)))  # the next power of two
-    buffers = (usual - mean) * (each[0] - 1) < mean  # all but the last are of that size
-    mixed = (each[0] >= MANY) & (mean > BUFFER_BYTES) & ~buffers
+    buffers = (usual - mean) * (each - 1) < mean  # all but the last are of that size
+    differ = (count % units > 0) & (each > 1)
+    mixed = ((each >= MANY) | differ) & (mean > LINE_BYTES) & ~buffers
     for n in np.flatnonzero(mixed).tolist():
-        small = int(count[n] - files[n])
-        large = (int(moved[n]) - small * ITEM_BYTES) / int(files[n])
+        small = int(count[n] - units[n])
+        large = (int(moved[n]) - small * ITEM_BYTES) / int(units[n])
         histogram[n], sizes[n] = 0, 0
-        for many, size in ((small, float(ITEM_BYTES)), (int(files[n]), large)):
+        for many, size in ((small, float(ITEM_BYTES)), (int(units[n]), large)):
             place = bin_of(int(size))
             histogram[n, place], sizes[n, place] = many, size
     return histogram, sizes
