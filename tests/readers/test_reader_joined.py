@@ -343,6 +343,37 @@ def test_floods_of_runs_after_each_other_are_played_in_each(tmp_path: Path) -> N
     assert "100 % of the I/O time of the log. At" in workload.source.notes[-1]
 
 
+def loaders(epochs: int, files: int, other: bool = False) -> Iterator[Run]:
+    """A program that lasts, and two processes anew in each epoch that read each file once, but
+    for `other`: in the last one, a file of another name."""
+    yield Part(nprocs=1, run_time_s=100.0 * epochs)
+    for epoch in range(epochs):
+        for half in range(2):
+            run = Part(nprocs=1, start_s=START_S + 100 * epoch + 1e-6 * half, run_time_s=50.0)
+            for n in range(files):
+                if (n * 7 + epoch * n // 3 + epoch) % 2 == half:
+                    number = n + 1000 * (other and epoch == epochs - 1 and n == 5)
+                    name = f"/s/set/{n % 4}/in_{number:05d}.bin"
+                    run.read(name, 24_000, 1 + 0.01 * n, rank=0)
+            yield run
+
+
+def test_files_that_processes_of_each_epoch_read_are_the_same(tmp_path: Path) -> None:
+    """As those of a loader whose workers are begun anew."""
+    runs = list(loaders(3, 1200))
+    runs[0].write("/s/out", MIB, 2.0, rank=0)
+    stream = next(s for s in joined(runs, tmp_path).streams if s.layout == "flood")
+    assert (stream.files, stream.dump_count, stream.bytes) == ("update", 3, 3 * 1200 * 24_000)
+    assert stream.files_per_directory == 300
+
+
+def test_files_of_which_one_is_another_are_not_the_same(tmp_path: Path) -> None:
+    runs = list(loaders(3, 1200, other=True))
+    runs[0].write("/s/out", MIB, 2.0, rank=0)
+    stream = next(s for s in joined(runs, tmp_path).streams if s.layout == "flood")
+    assert (stream.files, stream.dump_count) == ("new", 3)
+
+
 def test_runs_that_read_other_files_have_streams_of_their_own(tmp_path: Path) -> None:
     workload = joined(readers(4, 100.0, lambda k: 100 - k // 2), tmp_path)
     assert [s.name for s in workload.streams] == ["input-0", "input-1"]

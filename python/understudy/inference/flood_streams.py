@@ -72,14 +72,15 @@ def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Ite
     for made in dumps:
         alike.setdefault(made.variables if flood.epochs > 1 else (), []).append(made)
     folders = len(flood.folders)
-    count = flood.count if flood.epochs == 1 else -(-flood.count // len(dumps))
+    once = flood.epochs == 1 and not flood.same
+    count = flood.count if once else -(-flood.count // len(dumps))
     for some in alike.values():
         yield Stream(
             name=next(names),
             label=label,
             role=role,
             operation="write" if flood.write else "read",
-            files="update" if flood.epochs > 1 else "new",
+            files="update" if flood.epochs > 1 or flood.same else "new",
             layout="flood",
             method=flood.method,
             transfer_bytes=transfer,
@@ -205,7 +206,12 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
         yield entry("/files", "reconstructed", again)
     else:
         yield entry("/dumps/*/time_s", "derived", f"{times}; a dump begins after a pause")
-        yield entry("/files", "reconstructed", "each file was moved once")
+        how = (
+            "runs that follow each other moved the same files"
+            if flood.same
+            else ("each file was moved once")
+        )
+        yield entry("/files", "reconstructed", how)
     yield entry(
         "/dumps/*/operations",
         "derived",

@@ -33,6 +33,8 @@ REST = levels.PART  # share of the time that lies between dumps, below which the
 MAX_LEFT_BYTES = 8 << 20  # of accesses of no flood that are kept
 WHOLE = levels.SMALL  # deviation of the bytes moved from a whole number of times the file
 
+_MIX = np.array([0x9E3779B97F4A7C15 * k % (1 << 64) | 1 for k in (1, 3, 5, 7, 9, 11)], np.uint64)
+
 Whole = npt.NDArray[np.int64]
 Times = npt.NDArray[np.float64]
 Key = tuple[int, bool, int, int]  # template, write, method, how often each file was moved
@@ -79,6 +81,7 @@ class Flood:
     sample: list[Rows] = field(default_factory=list)
     step: int = 1  # of the files one in so many is in the sample
     folders: set[tuple[int, ...]] = field(default_factory=set)
+    named: dict[int, int] = field(default_factory=dict)  # by dump: of its names without the run
 
     def __post_init__(self) -> None:
         self.first, self.last = (np.tile([np.inf, 0.0], (self.waves, 1)) for _ in range(2))
@@ -87,6 +90,12 @@ class Flood:
     def used(self) -> Whole:
         """The waves with files; of files read again, a dump for each."""
         return np.flatnonzero(np.isfinite(self.first[:, 0]))
+
+    @property
+    def same(self) -> bool:
+        """Whether the runs of several logs that follow each other moved the same files, a dump for
+        each of them: the last number of a name is that of the run."""
+        return self.joined and len(self.named) > 1 and len(set(self.named.values())) == 1
 
     @property
     def bytes(self) -> int:
@@ -419,12 +428,23 @@ class Floods:
         first = rows[chosen["first"][np.argsort(chosen["file"])]]
         flood.sample.append(first[["numbers", "rank", "start_s"]])
         name = self._names[max(0, flood.template)]
+        if flood.joined:
+            self._name(flood, rows["numbers"][files["first"]], dump, name.count(b"\x00"))
         above = name.rpartition(b"/")[0].count(b"\x00")
         if flood.template != NAMELESS and above and len(flood.folders) < 1 << 16:
             numbers = rows["numbers"][files["first"], :above]
             alike = (numbers == numbers[0]).all()
             some = numbers[:1] if alike else np.unique(numbers, axis=0)
             flood.folders |= set(map(tuple, some.tolist()))
+
+    def _name(self, flood: Flood, numbers: Whole, dump: Whole, count: int) -> None:
+        """Add up the names of the files of each dump, without the number of the run."""
+        mixed = numbers[:, : count - 1].astype(np.uint64) @ _MIX[: count - 1]
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= _MIX[0]
+        for n in np.unique(dump).tolist():
+            some = int(mixed[dump == n].sum(dtype=np.uint64))
+            flood.named[n] = (flood.named.get(n, 0) + some) % (1 << 64)
 
 
 def _power(size: Whole) -> Whole:
