@@ -66,6 +66,30 @@ def test_the_choice_does_not_depend_on_what_was_found_first(
     assert KNOWN[name] in chosen
 
 
+def test_files_of_each_step_that_are_read_in_the_next_are_no_appended_one(tmp_path: Path) -> None:
+    run = Run(nprocs=1, run_time_s=100.0)
+    size = {"calls": 4, "SIZE_WRITE_100K_1M": 4, "CONSEC_WRITES": 3, "SEQ_WRITES": 3}
+    for n in range(12):
+        name = f"/s/p{n:03d}"
+        read = {}
+        if n < 11:
+            read = {
+                "READS": 4,
+                "OPENS": 2,
+                "BYTES_READ": MIB,
+                "MAX_BYTE_READ": MIB - 1,
+                "SIZE_READ_100K_1M": 4,
+                "CONSEC_READS": 3,
+                "SEQ_READS": 3,
+                "RW_SWITCHES": 1,
+                "F_READ_START_TIMESTAMP": 8.0 * n + 9.5,
+                "F_READ_END_TIMESTAMP": 8.0 * n + 9.6,
+            }
+        run.write(name, MIB, 8.0 * n + 1, rank=0, **size, **read)
+    written = next(s for s in run.describe(tmp_path).streams if s.operation == "write")
+    assert (written.files, written.dump_count) == ("new", 12)
+
+
 def test_what_a_rule_gets_wrong_the_counters_mend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +113,8 @@ def test_confidence_is_the_distance_to_the_next_one() -> None:
 
     assert choice(3.0, 13.0, 13.0).confidence == "certain"
     assert choice(3.0, 12.9).confidence == "likely"
+    assert choice(12.0, 30.0).confidence == "likely"  # much is not explained
+    assert choice(52.0, 53.0).confidence == "guess"
     assert choice(3.0, 3.9, 40.0).confidence == "guess"
 
 

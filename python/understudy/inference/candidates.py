@@ -26,7 +26,7 @@ SURE_BITS = levels.TIMES  # distance to the next candidate: one against a thousa
 NOTHING = levels.SMALL  # share of a counter that mean sizes may be wrong by
 SHOWN = 3  # counters of a candidate that are wrong and are named
 # What the player makes otherwise; of files of stdio, POSIX has no more than their flushes.
-SILENT = frozenset({"POSIX_SEEKS", "POSIX_STATS", "H5F_FLUSHES"})
+SILENT = frozenset({"POSIX_SEEKS", "POSIX_STATS", "POSIX_RW_SWITCHES", "H5F_FLUSHES"})
 BESIDE = {("stdio", "POSIX"): ("POSIX_FSYNCS",)}
 
 
@@ -53,9 +53,10 @@ class Choice:
 
     @property
     def confidence(self) -> str:
-        """By the distance to the next candidate."""
-        distance = self.candidates[1].bits - self.candidates[0].bits
-        return "certain" if distance >= SURE_BITS else "likely" if distance >= 1 else "guess"
+        """By the distance to the next candidate, and by what the best one leaves unexplained."""
+        best, other = (candidate.bits for candidate in self.candidates[:2])
+        sure = (other - best >= SURE_BITS) + (best < SURE_BITS)
+        return ("guess", "likely", "certain")[sure] if other - best >= 1 else "guess"
 
     @property
     def how(self) -> str:
@@ -164,8 +165,10 @@ def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tupl
             told = name in known - SILENT and "_MAX_" not in name
             if told and predicted is not None:
                 yield name, (predicted, counted[name])
-    files = sum(files_of(thread, program.ranks) for thread in program.threads)
-    yield "files", (files, evidence.files)
+    files = [0, 0]  # streams that read have files of their own, which may be those written
+    for thread in program.threads:
+        files[writes(thread)] += files_of(thread, program.ranks)
+    yield "files", (max(files), evidence.files)
     stored = sum(stored_by(thread) for thread in program.threads if writes(thread))
     if evidence.stored:
         yield "bytes on storage", (stored, evidence.stored)
