@@ -1,5 +1,7 @@
 """understudy show: what is alike takes one line, and a file is decoded once."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from tests.support import results as samples
 from understudy.cli import main
 from understudy.contracts import strict
 from understudy.contracts.workload import Operation, Stream, Workload
+from understudy.paths import where
 
 PLAYER = Path(__file__).parent / "golden" / "measurements" / "player.json"
 
@@ -144,3 +147,13 @@ def test_a_table_that_is_too_long_does_not_displace_the_notes(tmp_path: Path) ->
     lines = shown(made, tmp_path)
     assert len(lines) == 60 and lines[-1] == "Note: the last"
     assert any("lines of dumps: --all shows them" in line for line in lines)
+
+
+def test_an_output_that_is_full_is_one_message() -> None:
+    command = [sys.executable, "-m", "understudy", "show", str(where("workloads") / "n-1.json")]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "understudy: standard output cannot be written: No space left on device\n"
+    )

@@ -284,6 +284,26 @@ def test_bad_calls_of_a_variable_are_one_message(key: str, value: object, messag
         parse(json.dumps(row), "w.json")
 
 
+LOOKUPS = {"every_bytes": 5, "calls": 1, "transfer_bytes": 4}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "lookups: expected an object or null, got []"),
+        (5, "lookups: expected an object or null, got 5"),
+        ({"calls": 1}, "lookups: key 'every_bytes' is missing, expected every_bytes, calls"),
+        ({**LOOKUPS, "x": 1}, "lookups: key 'x' is unknown, expected every_bytes"),
+        ({**LOOKUPS, "every_bytes": 0}, "lookups.every_bytes: expected at least 1, got 0"),
+    ],
+)
+def test_bad_lookups_are_one_message(value: object, message: str) -> None:
+    row = json.loads((ROOT / "workloads" / "n-1.json").read_text())
+    row["streams"][0]["lookups"] = value
+    with pytest.raises(UnderstudyError, match=re.escape(message)):
+        parse(json.dumps(row), "w.json")
+
+
 def test_ranks_in_turns_make_no_collective_calls() -> None:
     row = json.loads((ROOT / "proxies" / "tests" / "samples" / "turns.json").read_text())
     row["streams"][0]["dumps"][0]["variables"][0]["collective"] = True

@@ -1,9 +1,12 @@
 """The program `understudy`: a group whose commands are the modules in the folder commands/."""
 
 import ast
+import errno
 import importlib
 import importlib.util
+import os
 import pkgutil
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -72,6 +75,12 @@ class CommandDirectory(click.Group):
             return super().invoke(ctx)
         except UnderstudyError as error:
             print_error(error)
+            ctx.exit(UNUSABLE)
+        except OSError as error:  # of standard output: those of files are told by the commands
+            if error.filename is not None or error.errno == errno.EPIPE:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            print_error(UnderstudyError(f"standard output cannot be written: {error.strerror}"))
             ctx.exit(UNUSABLE)
         except click.ClickException as error:  # printed by click, with what the user typed
             error.message = one_line(error.message)  # type: ignore[misc]

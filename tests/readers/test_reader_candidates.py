@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests.readers.synthetic import Run, only
 from understudy import cli
-from understudy.contracts.workload import Stream
+from understudy.contracts.workload import Provenance, Stream
 from understudy.inference import candidates, evidence, streams
 from understudy.readers import darshan
 
@@ -148,3 +148,16 @@ def test_show_why_tells_what_else_fits(tmp_path: Path) -> None:
     assert "new files, " in files and "files 6, not 1" in files
     wrong = CliRunner().invoke(cli.main, ["show", str(path), "--why", "nosuch"])
     assert wrong.exit_code != 0 and f"expected one of {name}" in wrong.output
+
+
+def test_show_why_escapes_what_it_prints(tmp_path: Path) -> None:
+    run = Run(nprocs=2, run_time_s=100.0)
+    _rewritten(run)
+    described = run.describe(tmp_path)
+    hostile = Provenance(path="/streams/0/a\x1b[2J\u202e\n", origin="read", how="x " * 10_000_000)
+    path = tmp_path / "app.json"
+    entries = (*described.provenance, hostile)
+    path.write_text(replace(described, provenance=entries).to_text(), encoding="utf-8")
+    told = CliRunner().invoke(cli.main, ["show", str(path), "--why", only(described).name])
+    assert told.exit_code == 0 and "\x1b" not in told.output and "\u202e" not in told.output
+    assert "a\\x1b[2J\\u202e\\n: read" in told.output and "(20,000,000 characters)" in told.output

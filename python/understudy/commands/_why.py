@@ -8,6 +8,7 @@ from understudy.contracts.workload import Provenance, Workload
 from understudy.errors import UnderstudyError, one_line
 
 WIDTH = 100
+LONGEST = 10_000  # characters of a reason that are shown
 
 
 def lines(shown: Workload, stream: str, file: Path) -> Iterator[str]:
@@ -26,8 +27,10 @@ def lines(shown: Workload, stream: str, file: Path) -> Iterator[str]:
             told[".".join(steps[2:]) or "all"] = entry
     yield f"{stream}: where its values come from"
     for key, entry in told.items():
-        yield f"\n{key}: {entry.origin}, {entry.confidence}"
-        for part in entry.how.split("; "):
+        yield f"\n{one_line(key)}: {entry.origin}, {entry.confidence}"
+        for part in entry.how[:LONGEST].split("; "):
             yield textwrap.fill(
                 one_line(part), WIDTH, initial_indent="  ", subsequent_indent="    "
             )
+        if len(entry.how) > LONGEST:
+            yield f"  … ({len(entry.how):,} characters)"

@@ -107,13 +107,15 @@ def _errors(row: Any, old: bool) -> Iterator[Any]:
 
 
 def _of_rule(error: Any) -> Any:
-    """Of an object with a known rule, the error in the branch of that rule."""
+    """Of an object with a known rule, the error in the branch of that rule; of one that might be
+    null, the error in the object."""
     import jsonschema
 
     if error.validator != "oneOf" or not isinstance(error.instance, dict):
         return error
     for n, branch in enumerate(error.validator_value):
-        if branch["properties"]["rule"]["const"] == error.instance.get("rule"):
+        ruled = branch.get("properties", {}).get("rule", {})
+        if "$ref" in branch or ruled.get("const", error) == error.instance.get("rule"):
             of_branch = [e for e in error.context if e.schema_path[0] == n]
             return jsonschema.exceptions.best_match(iter(of_branch))
     return error
@@ -148,7 +150,9 @@ def _expectation(error: Any) -> str:
         known = error.schema["properties"]
         unknown = next(k for k in error.instance if k not in known)
         return f"key {unknown!r} is unknown, expected {', '.join(known)}"
-    if rule == "oneOf":
+    if rule == "oneOf" and not all("properties" in branch for branch in value):
+        expected = "an object or null"
+    elif rule == "oneOf":
         rules = " or ".join(b["properties"]["rule"]["const"] for b in value)
         expected = f"an object whose rule is {rules}"
     else:
