@@ -25,16 +25,17 @@ ROW = Measured(
 
 def test_every_case_counts_beside_claims_that_are_alike(tmp_path: Path) -> None:
     rows = [
+        replace(ROW, developed=False),
+        replace(ROW, developed=False, application="b", verdict="outside"),
+        replace(ROW, developed=False, application="b", verdict="undecided"),
+        replace(ROW, developed=False, error=None, low=None, high=None, verdict="failed"),
         ROW,
-        replace(ROW, application="b", verdict="outside"),
-        replace(ROW, application="b", verdict="undecided"),
-        replace(ROW, error=None, low=None, high=None, verdict="failed"),
         replace(ROW, claim=0.9),
         replace(ROW, claim=0.2, developed=False),
     ]
     assert sentence(1.0, rows) == (
-        "Of 4 measured transfers of 2 programs with descriptions like this one, 1 of 2 decided "
-        "ones were within 10 % (1 undecided, 1 failed)."
+        "Of 4 measured transfers of 2 programs that were held out and have descriptions like "
+        "this one, 1 of 2 decided ones were within 10 % (1 undecided, 1 failed)."
     )
     assert [row.claim for row in alike(0.8, rows)] == [0.9]
     assert sentence(0.5, []) == ""

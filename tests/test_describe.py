@@ -20,8 +20,8 @@ from understudy.paths import ROOT
 HOW_TO = ROOT / "docs" / "how-to" / "describe-a-log.md"
 LOG = str(TRACES / "mphys_dyn.darshan")
 STANDS = (
-    r"(Of \d+ measured transfers of \d+ programs with descriptions like this one, \d+ of \d+ "
-    r"decided ones were within 10 %( \(.*\))?\.\n)?"
+    r"(Of \d+ measured transfers of \d+ programs? that were held out and have descriptions like "
+    r"this one, \d+ of \d+ decided ones were within 10 %( \(.*\))?\.\n)?"
     r"The workload stands for [\d.]+ % of the bytes, [\d.]+ % of the calls and [\d.]+ % of the "
     r"I/O time of the log(, and makes .* more than the application)?\."
     r"( At the storage it makes, as predicted, .*\.)?\n"

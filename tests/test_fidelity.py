@@ -313,7 +313,8 @@ def test_dumps_that_nothing_tells_apart_are_not_compared_without_pauses() -> Non
     found = measures(compared)
     assert found["checkpoint", "dumps"].error is None
     assert "cannot be told apart" in found["checkpoint", "dumps"].reason
-    assert found["checkpoint", "layout"].error == found["checkpoint", "bytes"].error == 0
+    assert found["checkpoint", "layout"].error is None  # nor whether files are appended
+    assert found["checkpoint", "bytes"].error == 0
     assert not any(f.startswith("checkpoint: dumps") for f in compared.failures())
     with_pauses = errors(compare(seen(steps), seen(one)))
     assert with_pauses["checkpoint", "dumps"] == pytest.approx(-10 / 11)

@@ -30,6 +30,7 @@ class Storage:
     bytes: int
     kept_bytes: int
     missing: tuple[str, ...]
+    buffered: bool = False  # some of the calls are those of stdio
 
     @property
     def message(self) -> str:
@@ -42,7 +43,10 @@ class Storage:
         if not parts or not self.bytes:
             return ""
         parts.append(f"{_percent(self.kept_bytes / self.bytes)} of the bytes")
-        return f" At the storage it makes, as predicted, {_listed(parts)}."
+        told = f" At the storage it makes, as predicted, {_listed(parts)}"
+        if self.buffered:
+            told += "; calls of stdio, whose sizes are not in the log, are taken to fill buffers"
+        return f"{told}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +203,7 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
         bytes=size,
         kept_bytes=kept_size,
         missing=tuple(missing),
+        buffered="STDIO" in log.own,
     )
 
 
@@ -222,7 +227,7 @@ def _below(below: Totals, way: int, pieces: Calls) -> int:
 
 def _buffered(totals: Totals, way: int) -> int:
     """About how many calls of the system the C library makes of those of stdio, which no module
-    of Darshan counts: one per buffer, and one where a flush or a seek ends what was gathered.
+    of Darshan counts: one per buffer, of which a flush or a seek ends the last one early.
 
     Each read of a file that is sought takes a seek of its own; the others are before writes.
     """
@@ -233,7 +238,8 @@ def _buffered(totals: Totals, way: int) -> int:
     else:
         flushes = max(totals.flushes or 0, totals.played_flushes)
         ends = max(totals.seeks - reads, flushes)
-    return max(-(-size // BUFFER_BYTES), min(count, ends)) if count else 0
+    parts = max(1, min(count, ends))
+    return parts * -(-size // (parts * BUFFER_BYTES)) if count else 0
 
 
 def _share(part: int, whole: int) -> float:

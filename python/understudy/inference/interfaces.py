@@ -83,6 +83,7 @@ class Interfaces:
     own: dict[str, Totals] = field(default_factory=dict)
     below: dict[tuple[str, str], Totals] = field(default_factory=dict)
     modules: frozenset[str] = frozenset()  # that the log has; empty: it is no log
+    stored: int | None = None  # bytes of the files that POSIX wrote: the largest offsets plus one
 
 
 # -- of a log -------------------------------------------------------------------------------------
@@ -223,11 +224,24 @@ def of_log(
 ) -> Interfaces:
     """The sums over the records of a log; see `Sums`. By default, all files count but those of MPI
     and the system."""
-    sums = Sums(log, kept or not_junk(log), made)
+    kept = kept or not_junk(log)
+    sums = Sums(log, kept, made)
+    ids, ends = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     for module in ("H5F", *_PREFIX):
         for block in _records(log, module):
             sums.add(module, block)
-    return sums.done()
+            if module == "POSIX":
+                wrote = (block["POSIX_BYTES_WRITTEN"] > 0) & kept(block["id"])
+                if made is not None:
+                    wrote &= ~made(block["id"])
+                ids.append(block["id"][wrote])
+                ends.append(block["POSIX_MAX_BYTE_WRITTEN"][wrote] + 1)
+    found = sums.done()
+    files, index = np.unique(np.concatenate(ids), return_inverse=True)
+    top = np.zeros(len(files), np.int64)
+    np.maximum.at(top, index.ravel(), np.concatenate(ends))
+    found.stored = int(top.sum())
+    return found
 
 
 def _calls(rows: Any, sums: _Columns, module: str, verb: str) -> Calls:

@@ -104,8 +104,9 @@ def alike(claim: float, rows: Sequence[Measured]) -> list[Measured]:
 
 
 def sentence(claim: float, rows: Sequence[Measured]) -> str:
-    """What such a claim was worth; empty where nothing was measured."""
-    found = alike(claim, rows)
+    """What such a claim was worth for applications that the describer was not developed with;
+    empty where none was measured."""
+    found = [row for row in alike(claim, rows) if not row.developed]
     if not found:
         return ""
     count = {v: sum(r.verdict == v for r in found) for v in (WITHIN, OUTSIDE, UNDECIDED)}
@@ -114,7 +115,8 @@ def sentence(claim: float, rows: Sequence[Measured]) -> str:
     more = ", ".join(text for text in rest if not text.startswith("0 "))
     programs = len({row.application for row in found})
     return (
-        f"Of {len(found)} measured transfers of {programs} programs with descriptions like this "
-        f"one, {count[WITHIN]} of {decided} decided ones were within 10 %"
+        f"Of {len(found)} measured transfers of {programs} "
+        f"{'program' if programs == 1 else 'programs'} that were held out and have descriptions "
+        f"like this one, {count[WITHIN]} of {decided} decided ones were within 10 %"
         f"{f' ({more})' if more else ''}."
     )

@@ -249,9 +249,11 @@ def _measures(original: Seen, replica: Seen, ranks: int, clock: _Clock) -> Itera
     merged = clock.scale == 0 and a.dump_count > 1 and a.dump_count != b.dump_count
     again = merged or words.again(a) == words.again(b)
     same = ranks == 1 or (again and _files(a, ranks) == _files(b, ranks))
-    yield Measure(
+    layout = Measure(
         quantity="layout", original=_layout(a), replica=_layout(b), error=float(not same)
     )
+    told = words.again(a) == words.again(b) or not merged or not same
+    yield layout if told else replace(layout, error=None, reason=MERGED)
     dumps = counted("dumps", a.dump_count, b.dump_count)
     yield replace(dumps, error=None, reason=MERGED) if merged else dumps
     estimated = _estimated(a) or _estimated(b)

@@ -52,6 +52,9 @@ def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ..
             found = (replace(m, error=None, reason=reason) for m in found)
         name = f"{module} below {above}"
         made.append(Layer(name=name, measures=tuple(found), below=module == STORAGE))
+    if original.stored and replica.stored is not None:
+        stored = counted("bytes of files", original.stored, replica.stored)
+        made.append(Layer(name=f"{STORAGE} files", measures=(stored,), below=True))
     return tuple(layer for layer in made if layer.measures)
 
 
