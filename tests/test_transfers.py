@@ -10,6 +10,7 @@ import pytest
 from tests.support.folds import calls_of
 from understudy.contracts.workload import Workload
 from understudy.darshanlog.writer import write_log
+from understudy.inference.stdio_calls import of_streams
 from understudy.inference.table import ACCESS
 from understudy.inference.transfers import (
     MAX_PIECES,
@@ -17,7 +18,6 @@ from understudy.inference.transfers import (
     Piece,
     Tally,
     of_average,
-    of_streams,
     pieces,
     sizes_of,
 )
@@ -96,26 +96,82 @@ def test_calls_without_sizes_are_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("calls", "opens", "moved", "small"),
+    ("calls", "units", "moved", "items"),
     [
         (328, 2, 5_633_842, 326),  # a restart file of LAMMPS, twice: a header and the atoms
-        (25, 1, 197_055, 0),  # copied in calls of 8 KiB
-        (160, 1, 160 * 16384 - 5, 0),
-        (352_008, 1, 4_272_389, 0),  # lines of text
-        (12, 1, 12 * 17_000, 0),  # too few to tell
+        (421, 18, 601_412, 403),  # frames of GROMACS that are flushed: items and coordinates
+        (21, 1, 400_080, 20),  # a header of 20 integers, then an array
         (662, 114, 5_254_048, 548),  # arrays of GPAW: some by elements, others as a whole
         (2001, 82, 2_889_968, 1919),  # frames of GROMACS: a header and what was compressed
         (55, 11, 55 * 933_225, 0),  # a buffer of each rank behind a header
+        (25, 1, 197_055, 0),  # copied in calls of 8 KiB
+        (160, 1, 160 * 16384 - 5, 0),
+        (811, 1, 4_052_632, 0),  # bunzip2 in calls of 5,000 B
+        (617, 1, 3_073_599, 0),  # bzip2, the same beside two small calls
+        (171, 1, 438_381, 0),  # chunks of a PNG file
+        (2000, 1, 2000 * 1864, 0),  # records
+        (352_008, 1, 4_272_389, 0),  # lines of text
+        (144_084, 5, 576_360, 0),  # numbers one by one
+        (12, 1, 12 * 17_000, 0),  # of one size
+        (4, 1, 4_000_008, 3),  # even bytes alone do not make calls of one size
+        (11, 10, 20_530_943, 0),  # hardly more calls than flushes
     ],
 )
-def test_many_calls_of_standard_io_are_items_before_an_array_unless_they_fill_buffers(
-    calls: int, opens: int, moved: int, small: int
+def test_calls_of_standard_io_are_what_takes_the_shortest_code(
+    calls: int, units: int, moved: int, items: int
 ) -> None:
-    histogram, sizes = of_streams(whole(calls), whole(opens), whole(moved))
+    histogram, sizes = of_streams(whole(calls), whole(units), whole(moved))
     assert histogram.sum() == calls
     assert (histogram * sizes).sum() == pytest.approx(moved)
-    assert histogram[0, 0] == (small if moved > 1000 * calls else histogram[0, 0])
-    assert histogram[0].max() == (small or calls)
+    assert sorted(n for n in histogram[0].tolist() if n) == sorted(
+        [items, calls - items] if items else [calls]
+    )
+
+
+def stdio(path: Path, ranks: int = 1, **counters: int) -> list[tuple[int, int]]:
+    """Calls and bytes of the variables of a dump of the one file of such a record."""
+    record: dict[str, float] = {"id": 1, "STDIO_F_OPEN_START_TIMESTAMP": 0.1}
+    for word, verb in (("READ", "READ"), ("WRITTEN", "WRITE")):
+        if counters.get(f"BYTES_{word}"):
+            first = 3.0 if verb == "READ" else 1.0
+            record |= {f"STDIO_MAX_BYTE_{word}": counters[f"BYTES_{word}"] - 1}
+            record |= {f"STDIO_F_{verb}_START_TIMESTAMP": first, f"STDIO_F_{verb}_TIME": 0.5}
+            record |= {f"STDIO_F_{verb}_END_TIMESTAMP": first + 1}
+    record |= {f"STDIO_{name}": n for name, n in counters.items()}
+    [stream] = [
+        s
+        for s in darshan.read(
+            write_log(path, nprocs=ranks, names={1: b"/scratch/a.dat"}, STDIO=[record])
+        ).streams
+        if s.operation == "write"
+    ]
+    dump = stream.dumps[0]
+    return [
+        (v.bytes // (v.transfer_bytes or stream.transfer_bytes) or 1, v.bytes)
+        for v in dump.variables
+    ]
+
+
+def test_items_and_arrays_are_those_between_two_flushes(tmp_path: Path) -> None:
+    """Sixty frames, each of 15 items and an array: without flushes, all are alike."""
+    calls, moved = 60 * 16, 60 * (15 * 4 + 23_003)
+    frames = {"OPENS": 1, "WRITES": calls, "BYTES_WRITTEN": moved}
+    variables = stdio(tmp_path / "a.darshan", **frames, FLUSHES=61)
+    assert variables == [(900, 7200), (60, moved - 7200)]
+    assert len(stdio(tmp_path / "b.darshan", **frames)) == 1
+
+
+def test_parts_of_all_ranks_that_one_of_them_writes_are_no_items(tmp_path: Path) -> None:
+    """Text of LAMMPS: in each of 13 time steps, rank 0 writes that of each rank and flushes."""
+    text = {"OPENS": 1, "WRITES": 52, "BYTES_WRITTEN": 58_354_886, "FLUSHES": 13}
+    assert all(size > 4096 for _, size in stdio(tmp_path / "a.darshan", ranks=4, **text))
+    assert any(size < 4096 for _, size in stdio(tmp_path / "b.darshan", ranks=3, **text))
+
+
+def test_opens_to_read_a_file_are_none_of_its_writes(tmp_path: Path) -> None:
+    """A header of 20 integers and an array, read again: one array, though there were two opens."""
+    both = {"OPENS": 2, "WRITES": 21, "BYTES_WRITTEN": 400_080, "READS": 21, "BYTES_READ": 400_080}
+    assert [size for _, size in stdio(tmp_path / "a.darshan", **both)] == [160, 399_920]
 
 
 # -- adding up ------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference.calls import HISTOGRAM
+from understudy.inference.stdio_calls import of_streams
 from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, SHARED, Rows
-from understudy.inference.transfers import MAX_TRANSFER, of_average, of_streams, sizes_of
+from understudy.inference.transfers import MAX_TRANSFER, of_average, sizes_of
 from understudy.semantics.counters import BINS
 
 MAX_COUNT = (1 << 31) - 1  # calls of one record
@@ -142,7 +143,7 @@ def _stdio(block: Any, ranks: int, _: "Spread", needed: Mask | None) -> Iterator
         if not len(some):
             continue
         touch = _touch(some, "STDIO", write, ranks, None)
-        _size(touch, some, "STDIO", "WRITE" if write else "READ", touch["count"], None)
+        _size(touch, some, "STDIO", "WRITE" if write else "READ", touch["count"], None, ranks)
         # Each read takes a seek of its own; the others go back to where writes go on.
         touch["switches"] = np.maximum(some["STDIO_SEEKS"] - some["STDIO_READS"], 0)
         touch["syncs"] = _flushes_of_writes(some)
@@ -241,7 +242,13 @@ def _flushes_of_writes(block: Any) -> npt.NDArray[np.int64]:
 
 
 def _size(
-    rows: Rows, block: Any, module: str, word: str, count: Any, common: Common | None
+    rows: Rows,
+    block: Any,
+    module: str,
+    word: str,
+    count: Any,
+    common: Common | None,
+    ranks: int = 1,
 ) -> None:
     """Calls by size; of equal size if the histogram has a different number of calls."""
     moved = np.maximum(rows["bytes"], 0)
@@ -266,13 +273,26 @@ def _size(
     rest = ~told
     counted = np.clip(count, 0, MAX_COUNT)[rest]
     if module == "STDIO":
-        units = block["STDIO_OPENS"]
-        if word == "WRITE":
-            units = np.maximum(units, _flushes_of_writes(block))
-        units = np.clip(units[rest], 1, np.maximum(counted, 1))
-        rows["calls"][rest], rows["sizes"][rest] = of_streams(counted, units, moved[rest])
+        units, gathered = (of_all[rest] for of_all in _units(block, word, rows, ranks))
+        found = of_streams(counted, units, moved[rest], gathered)
+        rows["calls"][rest], rows["sizes"][rest] = found
     else:
         rows["calls"][rest], rows["sizes"][rest] = of_average(counted, moved[rest])
+
+
+def _units(block: Any, word: str, rows: Rows, ranks: int) -> tuple[Any, Any]:
+    """How often the calls of standard I/O begin anew: for each flush but the last of an open, else
+    for each open; and whether there are as many in each as ranks, all by one of these. Opens are
+    divided between reads and writes like the bytes."""
+    both = block["STDIO_BYTES_WRITTEN"] + block["STDIO_BYTES_READ"]
+    opens = np.rint(block["STDIO_OPENS"] * (rows["bytes"] / np.maximum(both, 1))).astype(np.int64)
+    if word == "READ":
+        return opens, np.zeros(len(rows), np.bool_)
+    alone = (rows["rank"] != ALL_RANKS) & (ranks > 1)
+    flushes = _flushes_of_writes(block)
+    of_flushes = alone & (rows["count"] == ranks * flushes)
+    units = np.maximum(opens, flushes - np.where(of_flushes, 0, opens))
+    return units, alone & (rows["count"] == ranks * units)
 
 
 @dataclass(slots=True)

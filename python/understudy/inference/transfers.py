@@ -20,9 +20,6 @@ from understudy.semantics.counters import BIN_BYTES, BINS
 
 MAX_TRANSFER = 1 << 32  # bytes; a replica holds them in memory
 MAX_PIECES = 6  # of a variable of the log in one file
-ITEM_BYTES = 8  # a scalar
-LINE_BYTES = levels.THOUSAND  # lines of text are shorter
-MANY = levels.MANY  # calls of a unit, below which nothing is said of the sizes of equally many
 CLOSE = levels.SMALL  # share of the calls that may be missed, or be of a size like others'
 CONSTANT = levels.SMALL  # share of the bytes: calls that do not grow with their time step
 
@@ -75,33 +72,6 @@ def of_average(count: Whole, moved: Whole) -> tuple[Whole, Real]:
     histogram = np.zeros((len(count), len(BINS)), np.int64)
     histogram[np.arange(len(count)), np.searchsorted(BIN_BYTES, average)] = count
     return histogram, histogram.astype(bool) * average[:, None]
-
-
-def of_streams(count: Whole, units: Whole, moved: Whole) -> tuple[Whole, Real]:
-    """The same of standard I/O, of whose calls only the number is known; `units` are what each
-    ends with: flushes, or else opens.
-
-    Many calls of a unit that are longer than lines on average, and of no usual size, are taken for
-    small items before one large one: a header, then the array. So are a few where units make
-    different numbers of them. The C library makes a few calls of these; as many equal ones would
-    each be a call of their own.
-    """
-    histogram, sizes = of_average(count, moved)
-    each, units = count // np.maximum(units, 1), np.maximum(units, 1)
-    most = -(-moved // units)  # bytes of a unit
-    mean = most / np.maximum(each, 1)
-    usual = 2.0 ** np.ceil(np.log2(np.maximum(mean, 1)))  # the next power of two
-    buffers = (usual - mean) * (each - 1) < mean  # all but the last are of that size
-    differ = (count % units > 0) & (each > 1)
-    mixed = ((each >= MANY) | differ) & (mean > LINE_BYTES) & ~buffers
-    for n in np.flatnonzero(mixed).tolist():
-        small = int(count[n] - units[n])
-        large = (int(moved[n]) - small * ITEM_BYTES) / int(units[n])
-        histogram[n], sizes[n] = 0, 0
-        for many, size in ((small, float(ITEM_BYTES)), (int(units[n]), large)):
-            place = bin_of(int(size))
-            histogram[n, place], sizes[n, place] = many, size
-    return histogram, sizes
 
 
 # -- adding up ------------------------------------------------------------------------------------

@@ -219,7 +219,7 @@ def _describe(
         notes.append(
             "Calls of stdio are counted before the C library's buffer, which makes fewer and "
             "larger ones of them; the replica has the buffer of its own C library. Their sizes "
-            "are not in the log: many calls of no usual size are taken for items before an array."
+            "are not in the log: equal calls, or items before an array, whichever is simpler."
         )
     whole = "" if log.version >= "3.41" else ", in whole seconds"
     how = f"job record{whole}" if runtime_s else "unknown: the log has no end time"
