@@ -415,6 +415,8 @@ class Play(Sums):
             self.tally.decline("BYTES_READ", "SIZE_READ")
         if not (alone | one)[has].all():
             self.tally.decline("_READS", "STDIO_SEEKS")
+        if self.direct:  # a read that is not aligned is two
+            self.tally.decline("_READS", "BYTES_READ", "SIZE_READ")
 
     def _note_library(self, chunk: Chunk, module: str, way: str, moved: int, has: Mask) -> None:
         """Calls of MPI-IO or HDF5: where they are collective, of all ranks of the file, as many as
