@@ -33,6 +33,20 @@ def test_epochs_of_a_loader(tmp_path: Path) -> None:
     assert len(workload.to_text()) < 6000
 
 
+def test_files_of_which_a_part_is_read_twice_are_those_of_epochs(tmp_path: Path) -> None:
+    """As archives are read: their table of contents, and then everything."""
+    more = {"READS": 2, "BYTES_READ": 152_000}
+    stream = only(darshan.read(flood_log(tmp_path / "x", 4, 1000, epochs=3, **more)))
+    assert (stream.files, stream.layout, stream.dump_count) == ("update", "flood", 3)
+    assert sizes(stream) == [1000 * 152_000]
+    assert calls_of(stream, 4).count == 2 * 3 * 1000
+
+
+def test_opens_of_files_that_are_read_in_part_are_no_epochs(tmp_path: Path) -> None:
+    log = flood_log(tmp_path / "x", 4, 1000, epochs=3, BYTES_READ=70_000)
+    assert all(s.layout != "flood" or s.files == "new" for s in darshan.read(log).streams)
+
+
 def test_reads_that_find_the_end_are_played(tmp_path: Path) -> None:
     """As a language reads a whole file: a call for its size, and one that is empty."""
     log = flood_log(tmp_path / "x", 4, 4000, epochs=2, READS=2, SIZE_READ_0_100=1)

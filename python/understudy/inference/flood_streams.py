@@ -201,7 +201,10 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
         certain = "guess" if flood.mixed else "likely"
         yield entry("/dumps/*/time_s", "derived", how, certain)
         yield entry("/dumps/*/duration_s", "derived", how, certain)
-        again = f"{size} is {flood.epochs} times {module}_MAX_BYTE_{past} + 1: epochs"
+        again = (
+            f"{size} is {flood.epochs} times {module}_MAX_BYTE_{past} + 1, or as much more in "
+            f"each of {flood.epochs} {module}_OPENS: epochs"
+        )
         yield entry("/dumps/*/repeat", "reconstructed", again)
         yield entry("/files", "reconstructed", again)
     else:

@@ -2,7 +2,8 @@
 
 Loaders of machine learning read 10^5 to 10^6 files, every file once in each epoch; other programs
 write as many. No list per file is kept: a flood is files by size, rank and dump. Files that were
-read k times are the files of k epochs.
+read k times are the files of k epochs: they moved k times their size, or, where parts were read
+twice such as a table of contents, as much each of the k times that they were open.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -114,6 +115,7 @@ _FILES = np.dtype(
         ("moved", "i8"),
         ("size", "i8"),
         ("times", "i8"),
+        ("opens", "i8"),
         ("rank", "i8"),
         ("start_s", "f8"),
         ("end_s", "f8"),
@@ -133,6 +135,7 @@ _LEARNT = [
     "template",
     "method",
     "size",
+    "opens",
     "bare",
 ]
 _TAKEN = [*_LEARNT, "calls", "sizes", "numbers", "synced", "made"]
@@ -154,6 +157,7 @@ def _files_of(rows: Rows, family: Whole, once: bool = False) -> tuple[Rows, Whol
             ("end_s", "end_s"),
         ):
             found[name] = rows[source]
+        found["opens"] = np.where(found["rank"] != ALL_RANKS, rows["opens"], 0)
         return _counted(found), found["first"]
     order = sorting(rows["file"]) if alike else np.lexsort((rows["file"], family))
     file, kind = rows["file"][order], family[order]
@@ -172,6 +176,8 @@ def _files_of(rows: Rows, family: Whole, once: bool = False) -> tuple[Rows, Whol
     ):
         found[name] = merge.reduceat(rows[source][order], begin)
     ranks = rows["rank"].astype(np.int64)[order]
+    opens = np.where(ranks != ALL_RANKS, rows["opens"][order], 0).astype(np.int64)
+    found["opens"] = np.add.reduceat(opens, begin)
     low, high = np.minimum.reduceat(ranks, begin), np.maximum.reduceat(ranks, begin)
     found["rank"] = np.where(low == high, low, ALL_RANKS)
     return _counted(found), which
@@ -184,7 +190,11 @@ def _counted(found: Rows) -> Rows:
     again = (np.abs(found["moved"] - times * size) <= WHOLE * found["moved"]) & (
         times <= MAX_EPOCHS
     )
-    found["times"] = np.where(again & (found["moved"] % times == 0), times, 1)
+    times = np.where(again & (found["moved"] % times == 0), times, 1)
+    opens = np.maximum(found["opens"], 1)
+    reads = found["key"] // len(METHODS) % 2 == 0
+    more = reads & (times == 1) & (opens <= MAX_EPOCHS) & (found["moved"] % opens == 0)
+    found["times"] = np.where(more & (found["moved"] >= opens * size), opens, times)
     return found
 
 
