@@ -185,6 +185,23 @@ def looking_up(row: Row, rng: Random) -> Row:
     return row
 
 
+def test_ranks_that_are_late_change_no_counter() -> None:
+    compared = 0
+    for row in random_rows(0, 60):
+        made = []
+        for skew in ({}, {"skew": [[row["ranks"], 0.25]]}):
+            one = deepcopy(row)
+            for stream in one["streams"]:
+                for dump in stream["dumps"]:
+                    dump.pop("skew", None)
+                    dump |= skew
+            made.append(predicted(workload.build(one, "row")))
+        early, late = made
+        assert late == early
+        compared += len(late)
+    assert compared > 60
+
+
 @needs("Darshan's runtime")
 @pytest.mark.parametrize("batch", range(4))
 def test_darshan_counts_what_is_predicted_of_lookups(batch: int, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ ALL: list[dict[str, Any]] = [
     {"files": "rewrite", "removes": True, "backup": True},
     {"layout": "file-per-process", "own_directories": True},
     {"dumps": [dump(duration_s=2, compute_s=1.5)]},
+    {"dumps": [dump(skew=[[3, 0], [1, 1.25]])]},
     {"dumps": [dump(variables=[VARIABLE | {"decomposition": {"rule": "cyclic", "block": 3}}])]},
     {
         "files": "rewrite",
@@ -127,7 +128,8 @@ def test_what_is_the_default_is_not_written() -> None:
         "own_directories": False,
         "reads": None,
         "dumps": [
-            dump(operations=[], compute_s=0, continues=False, variables=[VARIABLE | {"at": None}])
+            dump(operations=[], compute_s=0, continues=False, skew=[])
+            | {"variables": [VARIABLE | {"at": None}]}
         ],
     }
     assert made(stream(**given)) == made(stream())
@@ -157,6 +159,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"files_per_directory": 5}, "files_per_directory: expected null, since the layout is not"),
     ({"removes": 1}, "removes: expected true or false, got 1"),
     ({"own_directories": "yes"}, 'own_directories: expected true or false, got "yes"'),
+    (
+        {"dumps": [dump(skew=[[3, 1]])]},
+        "dumps[0].skew: expected runs of 4 ranks in all, got 3",
+    ),
+    ({"dumps": [dump(skew=[[4, -1]])]}, "dumps[0].skew[0][1]: expected at least 0, got -1"),
+    ({"dumps": [dump(skew=[[0, 1], [4, 0]])]}, "dumps[0].skew[0][0]: expected at least 1, got 0"),
+    ({"dumps": [dump(skew=None)]}, "dumps[0].skew: expected a list, got null"),
     ({"dumps": [dump(compute_s=-1)]}, "dumps[0].compute_s: expected at least 0, got -1"),
     (
         {"dumps": [dump(compute_s=None)]},

@@ -26,9 +26,11 @@ struct und_slot {
     bool borrowed;                /* `file` is open for the stream that writes it */
     struct und_identity identity; /* of the file, once it is there */
     struct und_file *file;
-    int64_t payload;       /* bytes of all ranks up to the prepared dump */
-    int64_t before;        /* bytes in it of the streams that this one extends */
-    bool exists;           /* these make the file */
+    int64_t payload; /* bytes of all ranks up to the prepared dump */
+    int64_t before;  /* bytes in it of the streams that this one extends */
+    bool exists;     /* these make the file */
+    bool is_created; /* before it is opened, with the descriptor `created` or -1 */
+    int created;
     bool opened;           /* since its content began */
     int64_t unsynced;      /* bytes of this rank since it was flushed last */
     int64_t unread;        /* and since it was read between writes, */

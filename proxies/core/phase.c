@@ -14,7 +14,9 @@ struct playing {
     const struct und_event *event;
     struct und_record *records;
     double zero, stamp; /* begin of the run, end of what was done last */
+    double begin;       /* of the dump, for ranks that are late */
     bool reads, syncs, synced;
+    bool waits; /* for its own time, once its files are open */
 };
 
 static void take(struct playing *playing, enum und_phase phase)
@@ -29,12 +31,42 @@ static void take(struct playing *playing, enum und_phase phase)
     record->took_place = true;
 }
 
+/* What a rank waits for its own time is no time of I/O. Ranks wait one by one, so they do not compute together. */
+static void be_late(struct playing *playing)
+{
+    const struct und_plan *plan = playing->run->plan;
+    const struct und_dump *dump =
+        und_dump_of(&playing->run->workload->streams[playing->event->stream], playing->event->dump);
+    const double now = und_clock(), late_s = und_skew_of(&dump->skew, playing->run->rank) * plan->time_scale;
+    playing->waits = false;
+    if (late_s <= 0)
+        return;
+    und_watch_pause(true);
+    und_wait(playing->begin + late_s, plan->compute == UND_STENCIL ? UND_BUSY : plan->compute);
+    und_watch_pause(false);
+    playing->stamp += und_clock() - now;
+}
+
+/* A rank opens its files late, too, but for those that ranks open together. */
+static void skew(struct playing *playing)
+{
+    const bool opens = und_series_opens(playing->series, playing->event->dump);
+    playing->waits = opens && und_series_opens_together(playing->series);
+    if (playing->waits)
+        return;
+    if (opens)
+        und_series_create(playing->series);
+    be_late(playing);
+}
+
 static void open_files(struct playing *playing)
 {
     und_series_open(playing->series);
     take(playing, UND_OPENING);
     if (und_series_note_hints(playing->series))
         playing->stamp = und_clock();
+    if (playing->waits)
+        be_late(playing);
 }
 
 static void operate(struct playing *playing)
@@ -90,6 +122,7 @@ static void carry_out(struct playing *playing, const struct und_instruction *bod
         case UND_DO_REMOVE:
         case UND_DO_COMPUTE:
         case UND_DO_SPREAD: break; /* prepared, and minded by what follows */
+        case UND_DO_SKEW: skew(playing); break;
         case UND_DO_OPEN:
             if (und_series_opens(playing->series, playing->event->dump))
                 open_files(playing);
@@ -165,6 +198,8 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
     memset(records, 0, UND_PHASES * sizeof *records);
 
     und_watch_dump(stream, event->dump, event->restart);
+    if (!event->restart)
+        und_watch_allow(und_skew_last(&step->dump->skew) * run->plan->time_scale);
     und_phase_prepare(run, series, event);
     wait_for(run, due);
     /* Libraries open files by path: another directory under this one's name is none of ours to write to. */
@@ -174,6 +209,7 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
         und_series_check(series, und_series_opens(series, event->dump));
     UND_MPI(MPI_Barrier(run->comm), "cannot start dump %d of the stream %s together", event->dump, stream->name);
     playing.stamp = und_clock();
+    playing.begin = run->plan->keep_pauses ? playing.stamp : due;
     if (event->restart)
         restart(&playing);
     else

@@ -417,33 +417,12 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
     return und_order_read(at, value, &stream->order) && und_lookups_read(at, value, &stream->lookups);
 }
 
-/* How many dumps the entry stands for, and their period. */
-static bool read_repeat(struct und_strict *at, const json_t *value, int64_t *count, double *period_s)
-{
-    static const char *const keys[] = {"count", "period_s", NULL};
-    const json_t *repeat = json_object_get(value, "repeat");
-    *count = 1;
-    *period_s = 0;
-    if (!repeat)
-        return true;
-    const size_t mark = und_strict_key(at, "repeat");
-    if (!und_strict_object(at, repeat, keys) || !und_strict_integer(at, repeat, "count", 2, UND_MAX_DUMPS, count) ||
-        !und_strict_seconds(at, repeat, "period_s", period_s))
-        return false;
-    if (*period_s <= 0) {
-        und_strict_key(at, "period_s");
-        return und_strict_fail(at, "expected more than 0");
-    }
-    und_strict_up(at, mark);
-    return true;
-}
-
 /* What the entry says of one dump. */
 static bool read_dump(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
                       const struct keys *keys, struct und_dump *dump, bool *continues)
 {
     static const char *const names[] = {"time_s", "duration_s", "overhead_bytes", "variables", NULL};
-    static const char *const optional[] = {"repeat", "operations", "compute_s", "continues", NULL};
+    static const char *const optional[] = {"repeat", "operations", "compute_s", "continues", "skew", NULL};
     const json_t *array, *operations = json_object_get(value, "operations");
     const struct und_variable_reading how = {.ranks = ranks,
                                              .transfer_bytes = keys->stream->transfer_bytes,
@@ -473,6 +452,8 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
             return false;
         und_strict_up(at, mark);
     }
+    if (!und_skew_read(at, value, ranks, &dump->skew))
+        return false;
     const size_t mark = und_strict_key(at, "operations");
     if (!und_operations_read(at, operations, ranks, &dump->operations, &dump->operation_count))
         return false;
@@ -488,7 +469,7 @@ static bool read_entry(struct und_strict *at, const json_t *value, const json_t 
 {
     int64_t count = 1;
     double period_s = 0;
-    if (json_is_object(value) && !read_repeat(at, value, &count, &period_s))
+    if (json_is_object(value) && !und_repeat_read(at, value, &count, &period_s))
         return false;
     const int e = stream->entry_count++;
     struct und_dump *dump = &stream->entries[e];
@@ -785,6 +766,8 @@ static void put_step(struct writer *writer, int e, int from, int count, bool ope
     struct und_instruction *begin = writer->next;
     if (step->begins && keys->files != APPEND)
         put(writer, UND_DO_BEGIN);
+    if (dump->skew.count > 0)
+        put(writer, UND_DO_SKEW)->skew = &dump->skew;
     if (keys->layout == FLOOD)
         put_flood(writer, dump, syncs);
     else

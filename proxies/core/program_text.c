@@ -50,6 +50,13 @@ static void print_runs(const struct und_rows *runs, int count, FILE *out)
     fputc(']', out);
 }
 
+static void print_skew(const struct und_skew *skew, FILE *out)
+{
+    for (int i = 0; i < skew->count; ++i)
+        fprintf(out, "%s%" PRId64 "x%.15g", i == 0 ? "skew [" : ", ", skew->runs[i].ranks, skew->runs[i].seconds + 0.0);
+    fputc(']', out);
+}
+
 static void print_order(const struct und_order *order, FILE *out)
 {
     if (order->rule == UND_STRIDED)
@@ -115,6 +122,7 @@ static void print_instruction(const struct und_stream *stream, const struct und_
         print_runs(instruction->operations->runs, instruction->operations->run_count, out);
         break;
     case UND_DO_REMOVE: fputs(stream->backs_up ? "rename" : "remove", out); break;
+    case UND_DO_SKEW: print_skew(instruction->skew, out); break;
     case UND_DO_COMPUTE: fprintf(out, "compute %.15g s", instruction->seconds + 0.0); break;
     case UND_DO_MOVE: print_move(stream, instruction->variable, out); break;
     case UND_DO_PASSES: fprintf(out, "passes %" PRId64, instruction->times); break;

@@ -48,6 +48,11 @@ bool und_series_lasts(const struct und_series *series, int dump);
  * the run created. Collective over the ranks that share files, before a barrier of all. */
 void und_series_check(struct und_series *series, bool opens);
 
+/* Do ranks wait for others that open a file of the dump? Else und_series_create makes the files that they share, which
+ * is collective, so that each rank can open them in its own time. */
+bool und_series_opens_together(const struct und_series *series);
+void und_series_create(struct und_series *series);
+
 /* Collective over the ranks of each file, but for turns. */
 void und_series_open(struct und_series *series);
 

@@ -176,14 +176,59 @@ static void open_by_method(const struct und_series *series, struct und_slot *slo
     }
 }
 
+/* Does an open of the file make it, or empty it? */
+static bool creates(const struct und_series *series, const struct und_slot *slot)
+{
+    return series->mode == UND_CREATE && series->plan->method->has_files && !slot->exists &&
+           !und_series_continues(series);
+}
+
+static bool creates_by_method(const struct und_series *series, const struct und_slot *slot)
+{
+    return creates(series, slot) && series->plan->creates && series->makes_files;
+}
+
+/* Has the file ranks that open it at the same time, of which this is one? */
+static bool has_several(const struct und_series *series, const struct und_slot *slot)
+{
+    int size = 0;
+    if (slot->comm != MPI_COMM_NULL && !slot->borrowed && !series->stream->in_turn)
+        MPI_Comm_size(slot->comm, &size);
+    return size > 1;
+}
+
+bool und_series_opens_together(const struct und_series *series)
+{
+    for (int s = 0; !series->flood && s < series->stream->own.files; ++s)
+        if (has_several(series, &series->slots[s]) &&
+            (series->plan->method->collective || creates_by_method(series, &series->slots[s])))
+            return true;
+    return false;
+}
+
+void und_series_create(struct und_series *series)
+{
+    for (int s = 0; !series->flood && s < series->stream->own.files; ++s) {
+        struct und_slot *slot = &series->slots[s];
+        if (!has_several(series, slot) || !creates(series, slot))
+            continue;
+        und_watch_enter("create", slot->path, true);
+        slot->created = create_file(series, slot);
+        slot->is_created = true;
+    }
+    und_watch_leave();
+}
+
 static void open_slot(struct und_series *series, int s)
 {
     struct und_slot *slot = &series->slots[s];
     const struct und_method *method = series->plan->method;
     const bool goes_on = slot->exists || und_series_continues(series);
-    const bool creates = series->mode == UND_CREATE && method->has_files && !goes_on;
-    const bool by_method = creates && series->plan->creates && series->makes_files;
-    int created = creates && !by_method ? create_file(series, slot) : -1;
+    const bool by_method = creates_by_method(series, slot);
+    int created = slot->is_created                      ? slot->created
+                  : creates(series, slot) && !by_method ? create_file(series, slot)
+                                                        : -1;
+    slot->is_created = false;
     const bool turns = series->stream->in_turn;
     const struct und_open how = {
         .path = slot->path,

@@ -7,6 +7,7 @@
 #define UND_STREAM_H
 
 #include "core/order.h"
+#include "core/skew.h"
 #include "core/strict.h"
 #include "core/variable.h"
 
@@ -46,6 +47,7 @@ enum und_opening { UND_OPEN_NEW, UND_OPEN_TRUNCATE, UND_OPEN_KEEP, UND_OPEN_READ
 
 enum und_code {
     UND_DO_BEGIN,   /* the next content */
+    UND_DO_SKEW,    /* ranks wait, each for its own time */
     UND_DO_REMOVE,  /* the files, or rename them to a backup, if they are there */
     UND_DO_OPEN,    /* unless they are open */
     UND_DO_OPERATE, /* operations without bytes */
@@ -65,6 +67,7 @@ struct und_instruction {
     union {
         const struct und_variable *variable;     /* UND_DO_MOVE */
         const struct und_operations *operations; /* UND_DO_OPERATE */
+        const struct und_skew *skew;             /* UND_DO_SKEW */
         double seconds;                          /* UND_DO_COMPUTE */
         int64_t times;                           /* UND_DO_PASSES */
     };
@@ -76,6 +79,7 @@ struct und_dump {
     int count;
     double duration_s;       /* negative: not known */
     double compute_s;        /* by each rank, between its transfers */
+    struct und_skew skew;    /* of its ranks, when they begin */
     int64_t described_bytes; /* of the descriptor and all passes, before any scale */
     int variable_count;
     struct und_variable *variables;
@@ -142,6 +146,9 @@ void und_streams_free(struct und_stream *streams, int count);
 /* The keys content and order of a stream; an order that is not there is consecutive. */
 bool und_content_read(struct und_strict *at, const json_t *stream, struct und_content *content);
 bool und_order_read(struct und_strict *at, const json_t *stream, struct und_order *order);
+
+/* The key repeat of an entry: how many dumps it stands for, and their period. */
+bool und_repeat_read(struct und_strict *at, const json_t *entry, int64_t *count, double *period_s);
 
 /* Bytes of the buffer for lookups. */
 int64_t und_lookups_memory(const struct und_lookups *lookups);

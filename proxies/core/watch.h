@@ -31,6 +31,9 @@ void und_watch_end(void);
 /* The dump that follows, or whose operations follow. */
 void und_watch_dump(const struct und_stream *stream, int dump, bool restart);
 
+/* Other ranks may be so much later in it. */
+void und_watch_allow(double seconds);
+
 /* An operation begins, of which calls are counted from 0; `shared` where it may wait for other ranks. */
 void und_watch_enter(const char *operation, const char *path, bool shared);
 

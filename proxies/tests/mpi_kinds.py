@@ -25,6 +25,10 @@ RANKS = 3
 BYTE_METHODS = ("posix", "stdio", "mpiio")
 METHODS = (*BYTE_METHODS, "hdf5", "adios")
 WHOLE_BYTES = 30 * 37 * 8
+EMPTY: Json = {
+    **{"time_s": 0.0, "duration_s": None, "overhead_bytes": None, "variables": []},
+    "operations": [{"operation": "create", "runs": [[3, 1]]}],
+}
 
 
 def dump(time_s: float = 0.0, rows: int = 30, **keys: Any) -> Json:
@@ -88,6 +92,7 @@ def plain(described: Json) -> Json:
             one.pop(key, None)
         one["files"] = "new"
         for row in one["dumps"]:
+            row.pop("skew", None)
             for variable in row["variables"]:
                 variable["decomposition"] = {"rule": "even"}
     return made
@@ -442,6 +447,40 @@ def between(player: Player) -> None:
     expect(result["options"]["keep_pauses"] is True, f"{result['options']}")
 
 
+def late(player: Player) -> None:
+    """Ranks begin a dump late, each for itself, and wait outside of I/O; where they open a
+    file together, they do so first. Scaled times scale it, and the bytes are the same."""
+    skew = [[1, 0.3], [1, 0], [1, 0.6]]
+    methods = [m for m in ("posix", "stdio", "mpiio", "hdf5") if m in player.methods([m])]
+    kinds: list[Json] = [{"method": method} for method in methods]
+    kinds += [{"layout": "file-per-process"}, {"layout": "flood"}, {"turns": True}]
+    kinds += [{"operation": "read"}, {"files": "append"}, {"dumps": [EMPTY]}]
+    for keys in kinds:
+        dumps = [one | {"skew": skew} for one in keys.get("dumps", [dump(duration_s=0)])]
+        described = workload(stream("s", **keys | {"dumps": dumps}))
+        for scale in (1, 0):
+            result, files = kept(player, described, "--verify", "--time-scale", scale)
+            (one,) = played(result, "s")
+            phases = {p["phase"]: p for p in one["phases"]}
+            moved = next(p for n, p in phases.items() if n in ("write", "read", "metadata"))
+            expect((moved["last_end_s"] >= 0.6) == (scale == 1), f"{keys}, {scale}: {moved}")
+            # The second rank begins at once, unless it has to wait for its turn behind the first.
+            first = phases.get("open", moved)["first_start_s"]
+            expect(first < 0.3 or "turns" in keys, f"{keys}: {phases}")
+            expect(moved["rank_s"]["max"] < 0.25, f"{keys}: waiting counts: {moved}")
+            opened_late = keys.get("method", "posix") == "posix" and "dumps" not in keys
+            if opened_late and scale == 1:
+                expect(phases["open"]["last_end_s"] >= 0.6, f"{keys}: {phases}")
+                expect(phases["open"]["rank_s"]["max"] < 0.25, f"{keys}: {phases}")
+        if keys.get("method") in BYTE_METHODS:
+            wanted = kept(player, plain(described), "--time-scale", 0)[1]
+            expect(files == wanted, f"{keys}: other bytes")
+    dumps = [dump(duration_s=0, skew=skew), dump(0.3, skew=skew)]
+    result = player.play(workload(stream("s", dumps=dumps)), "--keep-pauses")
+    first, second = (max(p["last_end_s"] for p in d["phases"]) for d in played(result, "s"))
+    expect(second - first >= 0.9, f"pauses kept: {first} s, {second} s")
+
+
 def own(player: Player) -> None:
     """The files of each rank, or group, lie in a directory of their own, and nothing is left."""
     described = workload(
@@ -680,6 +719,7 @@ CASES = {
     "looked-up": looked_up,
     "paced": paced,
     "between": between,
+    "late": late,
     "own": own,
     "direct": direct,
     "repeated": repeated,

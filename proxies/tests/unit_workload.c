@@ -349,6 +349,13 @@ static void test_kinds(void **state)
         {"streams/0/dumps/0/compute_s", "-1", "dumps[0].compute_s: expected seconds, a number of at least 0, found -1"},
         {"streams/0/dumps/0/compute_s", "'1 s'",
          "dumps[0].compute_s: expected seconds, a number of at least 0, found \"1 s\""},
+        {"streams/0/dumps/0/skew", "[[3, 1]]", "dumps[0].skew: the ranks add up to 3, expected 4 as in ranks"},
+        {"streams/0/dumps/0/skew", "[[4, 0], [1, 1]]",
+         "dumps[0].skew[1]: the ranks add up to more than the 4 of ranks"},
+        {"streams/0/dumps/0/skew", "[[4, -1]]",
+         "dumps[0].skew[0]: expected at least 1 rank and at least 0 seconds, found [4, -1]"},
+        {"streams/0/dumps/0/skew", "[4]",
+         "dumps[0].skew[0]: expected an integer and a number, [ranks, seconds of each]"},
         {"streams/0/passes", "2", "passes: expected 1, since the operation is write"},
         {"streams/1/files", "'rewrite'", "files: expected new, append or update, since the operation is read"},
         {"streams/1/sync_bytes", "1", "sync_bytes: expected null, since the operation is read"},
@@ -402,6 +409,27 @@ static void test_kinds(void **state)
         assert_string_equal(error.text, message);
         json_decref(root);
     }
+}
+
+static void test_ranks_that_are_late(void **state)
+{
+    static const double expected_s[] = {0, 0, 0.5, 2};
+    struct und_error error;
+    json_t *root = parse(base);
+    (void)state;
+    change(root, "streams/0/dumps/0/skew", "[[2, 0], [1, 0.5], [1, 2]]");
+    change(root, "streams/0/dumps/1/skew", "[]");
+    struct und_workload *workload = read_value(root, &error);
+    assert_non_null(workload);
+    const struct und_stream *stream = &workload->streams[0];
+    for (int64_t rank = 0; rank < 4; ++rank)
+        assert_true(und_skew_of(&stream->entries[0].skew, rank) == expected_s[rank]);
+    assert_true(und_skew_last(&stream->entries[0].skew) == 2);
+    assert_true(und_skew_last(&stream->entries[1].skew) == 0);
+    assert_non_null(und_step_has(&stream->steps[0], UND_DO_SKEW));
+    assert_null(und_step_has(&stream->steps[1], UND_DO_SKEW));
+    und_workload_free(workload);
+    json_decref(root);
 }
 
 /* Where all ranks share a file, none has a directory of its own; where transfers are paced, there is no time left;
@@ -553,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_similar_names),
         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_ranks_that_are_late),
         cmocka_unit_test(test_keys_that_exclude_each_other),
         cmocka_unit_test(test_too_many_dumps),
         cmocka_unit_test(test_new_keys),

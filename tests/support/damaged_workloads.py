@@ -69,6 +69,7 @@ OF_STREAMS: dict[str, tuple[Any, ...]] = {
 OF_DUMPS: dict[str, tuple[Any, ...]] = {
     "continues": (True, True, False),
     "compute_s": (1, 0),
+    "skew": ([], [[1, 0.5]], [[1, 0], [1, -1]], [[1, 1, 1]], [["1", 0]], [[1 << 62, 0]] * 3),
     "duration_s": (None, 0, 1),
     "operations": ([], [{"operation": "stat", "runs": [[1, 1]]}]),
     "variables": ([],),

@@ -5,6 +5,7 @@ The rules are those of schemas/workload.schema.json. Nothing here asks the packa
 which is tested with it.
 """
 
+import json
 import math
 from collections.abc import Iterator
 from copy import deepcopy
@@ -402,6 +403,7 @@ class _Workload:
         if self.maybe(0.2):
             free = not steady and stream["layout"] != "flood"
             dump["compute_s"] = rng.choice((0, 1, 0.001)) if free else 0
+        _skew(dump, self.ranks)
         return dump
 
     def _read(self, place: Row, stream: Row, contents: _Contents) -> Row:
@@ -554,6 +556,19 @@ class _Workload:
             row["at"] = None
 
 
+def _skew(dump: Row, ranks: int) -> None:
+    """Ranks that begin later. Drawn apart, so that the known seeds stay the workloads that they
+    were."""
+    rng, runs, left = Random(json.dumps([dump, ranks], sort_keys=True)), [], ranks
+    if rng.random() >= 0.2:
+        return
+    while left and rng.random() < 0.95:
+        count = left if len(runs) == 3 else rng.randint(1, left)
+        runs.append([count, rng.choice((0, 1, 0.25, 1e-9, 0.1))])
+        left -= count
+    dump["skew"] = runs if not left else []
+
+
 def _may_collect(stream: Row) -> bool:
     consecutive = stream.get("order", {}).get("rule", "consecutive") == "consecutive"
     other = stream["turns"] or stream["layout"] == "flood" or stream.get("reads")
@@ -594,7 +609,7 @@ PAIRED = {
     *(f"layout {name}" for name in ("shared", "file-per-process", "grouped", "flood")),
     *("operation write", "operation read", "names", "reopen true", "reopen false", "removes"),
     *("extends", "extends twice", "reads", "continues", "turns", "own_directories", "at"),
-    *("files_per_directory", "passes", "steady", "repeat", "operations only"),
+    *("files_per_directory", "passes", "steady", "repeat", "operations only", "skew"),
 }
 
 
@@ -646,7 +661,7 @@ def _of_dump(dump: Row) -> Iterator[str]:
     if "repeat" in dump:
         yield "repeat"
         yield "repeat 10^6" if dump["repeat"]["count"] > 1000 else "repeat 2…50"
-    yield from (key for key in ("continues", "compute_s") if dump.get(key))
+    yield from (key for key in ("continues", "compute_s", "skew") if dump.get(key))
     yield "duration null" if dump["duration_s"] is None else "duration"
     if dump["time_s"] != round(dump["time_s"], 3):
         yield "irregular time"

@@ -32,6 +32,7 @@ from understudy.semantics.program import (
     Passes,
     Program,
     Remove,
+    Skew,
     Spread,
     Step,
     Sync,
@@ -166,6 +167,8 @@ class _Lowering:
         dump, stream = part.dump, self._stream
         if not dump.continues and stream.files != "append":
             yield Begin()
+        if dump.skew:
+            yield Skew(dump.skew)
         operations = sorted(dump.operations, key=lambda o: OPERATIONS.index(o.operation))
         operated = tuple(Operate(kind=o.operation, runs=o.runs) for o in operations)
         if self._flood:

@@ -27,6 +27,7 @@ from understudy.semantics.program import (
     Operate,
     Passes,
     Remove,
+    Skew,
     Spread,
     Step,
     Sync,
@@ -194,7 +195,7 @@ class Play(Sums):
                     self._sync()
                 case Close():
                     self.open.clear()
-                case Remove() | Compute() | Spread():
+                case Skew() | Remove() | Compute() | Spread():
                     pass
                 case _:
                     raise AssertionError(instruction)

@@ -45,6 +45,13 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
+class Skew:
+    """Ranks begin later than the dump: `runs` are (ranks, seconds of each)."""
+
+    runs: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Remove:
     """The files are removed, if they are there. `backup`: they are renamed instead, to a backup
     that takes the place of the one before."""
@@ -143,6 +150,7 @@ class Files:
 
 Instruction: TypeAlias = (
     Begin
+    | Skew
     | Remove
     | Open
     | Operate

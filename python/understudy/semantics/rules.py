@@ -169,6 +169,9 @@ def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
             yield f"variables[{k}].decomposition", wrong
     if dump.bytes >= 1 << 63:
         yield "variables", f"expected less than 2^63 bytes, got {dump.bytes}"
+    late = sum(n for n, _ in dump.skew)
+    if dump.skew and late != ranks:
+        yield "skew", f"expected runs of {ranks} ranks in all, got {late}"
     for k, operation in enumerate(dump.operations):
         yield from _operation_faults(operation, ranks, f"operations[{k}].runs")
 

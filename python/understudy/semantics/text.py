@@ -18,6 +18,7 @@ from understudy.semantics.program import (
     Passes,
     Program,
     Remove,
+    Skew,
     Spread,
     Step,
     Sync,
@@ -99,6 +100,9 @@ def _words(instruction: Instruction) -> Iterator[str]:
     match instruction:
         case Begin():
             yield "begin"
+        case Skew():
+            late = ", ".join(f"{ranks}x{_number(each)}" for ranks, each in instruction.runs)
+            yield f"skew [{late}]"
         case Remove():
             yield "rename" if instruction.backup else "remove"
         case Open():

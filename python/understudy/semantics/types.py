@@ -177,6 +177,7 @@ class Dump:
     overhead_bytes: int | None = None
     repeat: Repeat | None = None
     operations: tuple[Operation, ...] = ()
+    skew: tuple[tuple[int, float], ...] = ()  # (ranks, seconds behind time_s); empty: none
     continues: bool = False
 
     @property

@@ -206,6 +206,8 @@ def _build_dump(row: dict[str, Any]) -> Dump:
         made["operations"] = tuple(
             Operation(operation=o["operation"], runs=_pairs(o["runs"])) for o in row["operations"]
         )
+    if "skew" in row:
+        made["skew"] = tuple((ranks, late_s) for ranks, late_s in row["skew"])
     return Dump(**made)
 
 
