@@ -160,3 +160,30 @@ def test_a_rank_computes_as_long_for_a_byte_as_before(
     dumps = tuple(replace(d, compute_s=1.0) for d in stream.dumps)
     made = scale(replace(workload, streams=(replace(stream, dumps=dumps),)), ranks, rule)
     assert {d.compute_s for d in made.streams[0].dumps} == {expected}
+
+
+@pytest.mark.parametrize("rule", ["strong", "weak"])
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        (8, ((5, 0), (1, 0.5), (2, 1.25))),
+        (16, ((10, 0), (2, 0.5), (4, 1.25))),
+        (4, ((3, 0), (1, 1.25))),  # of ranks 0, 2, 4 and 6
+        (3, ((2, 0), (1, 0.5))),  # 0, 2 and 5
+        (12, ((8, 0), (1, 0.5), (3, 1.25))),
+        (1, ()),
+    ],
+)
+def test_ranks_are_as_late_as_those_at_their_place(
+    ranks: int, expected: tuple[tuple[int, float], ...], rule: str
+) -> None:
+    of = of_runs([(8, 48)])
+    [stream] = of.streams
+    late = ((5, 0.0), (1, 0.5), (2, 1.25))
+    dumps = tuple(replace(d, skew=late) for d in stream.dumps)
+    of = replace(of, streams=(replace(stream, dumps=dumps),))
+    made = scale(of, ranks, rule).streams[0].dumps
+    assert {dump.skew for dump in made} == {expected}
+    each = [s for n, s in late for _ in range(n)]
+    found = [s for n, s in made[0].skew for _ in range(n)] or [0.0] * ranks
+    assert found == [each[r * 8 // ranks] for r in range(ranks)]

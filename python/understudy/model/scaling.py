@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from understudy.contracts.workload import (
     Decomposition,
@@ -22,6 +23,8 @@ from understudy.model.aggregators import Aggregators
 
 RULES = ("strong", "weak")
 
+Each = TypeVar("Each", int, float)
+
 
 def scale(workload: Workload, ranks: int, rule: str) -> Workload:
     """The workload for that number of ranks.
@@ -32,6 +35,8 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
     weak: the same bytes per rank; rank r takes the rows of rank floor(r*from/ranks), the first
     dimension of an even or cyclic variable is multiplied by ranks/from (rounded down, at least 1),
     a grid grows along its first dimension, which needs a multiple of the ranks.
+
+    With both, rank r begins a dump as late as rank floor(r*from/ranks) did.
 
     Funnels and aggregators stay what they are (`understudy.model.aggregators`), and what rank 0
     alone moves of a stream to which others contribute, such as a header, stays as it is.
@@ -107,11 +112,16 @@ class _Scaled:
             d,
             variables=tuple(map(self.variable, d.variables)),
             operations=tuple(map(self.operation, d.operations)),
+            skew=self.skew(d.skew),
         )
         if not d.compute_s or not d.bytes:
             return made
         each = made.bytes / d.bytes / self._moving()  # of a rank that moves bytes
         return replace(made, compute_s=round(each * d.compute_s, 6))
+
+    def skew(self, late: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+        made = tuple(_repeated(late, self.old, self.new))
+        return made if any(each_s for _, each_s in made) else ()
 
     def _moving(self) -> float:
         """How many times as many ranks move bytes."""
@@ -215,7 +225,7 @@ def _weak(variable: Variable, old: int, new: int) -> Variable:
     return replace(variable, shape=shape, decomposition=runs_at_most(pairs))
 
 
-def _repeated(pairs: Sequence[tuple[int, int]], old: int, new: int) -> Iterator[tuple[int, int]]:
+def _repeated(pairs: Sequence[tuple[int, Each]], old: int, new: int) -> Iterator[tuple[int, Each]]:
     """Old runs over new ranks: rank r has what rank floor(r*old/new) had."""
     start = 0
     for ranks, each in pairs:
