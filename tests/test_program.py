@@ -67,6 +67,7 @@ OTHERS = {
     "inference/rewrites.py": "c.files draft.files one.files other.files",
     "inference/role_of_stream.py": "draft.files",
     "inference/series.py": "c.files templates.names",
+    "inference/skews.py": "draft.pace",
     "inference/small_inputs.py": "_pauses().at",
     "inference/spill.py": "batch.at",
     "inference/streams.py": "draft.backup draft.files draft.names draft.pace draft.removes "

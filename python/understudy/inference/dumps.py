@@ -16,7 +16,7 @@ from understudy.contracts.workload import (
     Variable,
     runs_at_most,
 )
-from understudy.inference import pace, turns
+from understudy.inference import pace, skews, turns
 from understudy.inference.drafts import MAX_FILES, Draft
 from understudy.inference.series import Cell, bin_edges
 from understudy.inference.transfers import Piece, Tally, pieces
@@ -87,6 +87,7 @@ class Dumps:
             overhead_bytes=extent - payload if extent else None,
             variables=tuple(_named(variables)),
             repeat=repeat,
+            skew=skews.of_dump(draft, k, limit),
         )
 
     def _variables(self, cell: Cell, file: int, limit: int) -> Iterable[list[Variable]]:

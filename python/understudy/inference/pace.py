@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference import constants as levels
+from understudy.inference import skews
 from understudy.inference.drafts import Draft
 from understudy.inference.series import Cell
 from understudy.inference.table import BURST, LONG
@@ -105,7 +106,7 @@ def compute_s(draft: Draft, k: int, ranks: int, runtime_s: float) -> float:
     if draft.method not in ALONE or _any_together(cells):
         return 0.0
     known_s = [c.busy_s for c in cells if np.isfinite(c.busy_s)]
-    rest_s = length_s - sum(known_s) / _ranks_of(cells, ranks)
+    rest_s = length_s - skews.last_s(draft, k) - sum(known_s) / _ranks_of(cells, ranks)
     return max(0.0, rest_s) if known_s else 0.0
 
 
@@ -129,7 +130,8 @@ def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
     for k in range(draft.dumps):
         cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
         busy_s += sum(c.busy_s for c in cells) / _ranks_of(cells, ranks) / draft.dumps
-        length_s += (draft.end_s(k) - draft.start_s(k)) / draft.dumps
+        alone_s = draft.end_s(k) - draft.start_s(k) - skews.last_s(draft, k)
+        length_s += alone_s / draft.dumps
     if length_s > APART * busy_s and length_s > min(AT_LEAST_S, LONG * runtime_s):
         draft.paced = (
             f"a dump lasted {length_s:.3g} s, of which a rank spent {busy_s:.2g} s in data calls"

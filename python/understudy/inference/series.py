@@ -35,6 +35,7 @@ class Cell:
 
     rank_bytes: npt.NDArray[np.int64] | None = None
     rank_calls: Tally = field(default_factory=Tally)  # of as many bins, or of one
+    rank_start_s: npt.NDArray[np.float64] | None = None  # of each rank; infinite: it moves nothing
     shared_bytes: int = 0
     shared_calls: Tally = field(default_factory=Tally)
     even: bool = False
@@ -66,6 +67,7 @@ class DumpFacts:
     extent: int = 0
     count: int = 1  # dumps like this one, `period_s` from start to start
     period_s: float = 0.0
+    rank_start_s: npt.NDArray[np.float64] | None = None  # as of a cell, where a trace tells it
 
     @classmethod
     def of(cls, cells: dict[tuple[tuple[int, ...], int], Cell]) -> "DumpFacts":
@@ -260,9 +262,12 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
         if cell.rank_bytes is None:
             cell.rank_bytes = np.zeros(family.bins, np.int64)
             cell.rank_calls = Tally(bins=family.call_bins)
+            cell.rank_start_s = np.full(ranks, np.inf) if family.bins == ranks else None
         bins = single["rank"].astype(np.int64) * family.bins // ranks
         np.add.at(cell.rank_bytes, bins, single["bytes"])
         cell.rank_calls.add(single, bins if family.call_bins > 1 else 0 * bins)
+        if cell.rank_start_s is not None:
+            np.minimum.at(cell.rank_start_s, single["rank"], single["start_s"])
     cell.element = int(rows["element"].max())
     cell.points = max(cell.points, int(rows["points"].max()))
     cell.start_s = min(cell.start_s, float(rows["start_s"].min()))
@@ -450,6 +455,8 @@ def _merged(
         if home is not cell and home.rank_bytes is not None and cell.rank_bytes is not None:
             home.rank_bytes = home.rank_bytes + cell.rank_bytes
             home.rank_calls = home.rank_calls + cell.rank_calls
+            if home.rank_start_s is not None and cell.rank_start_s is not None:
+                home.rank_start_s = np.minimum(home.rank_start_s, cell.rank_start_s)
             home.start_s = min(home.start_s, cell.start_s)
             home.end_s = max(home.end_s, cell.end_s)
             home.extent += cell.extent

@@ -10,7 +10,15 @@ from itertools import count
 from operator import gt, lt
 
 from understudy.contracts.workload import Dump, Operation, Provenance, Stream
-from understudy.inference import candidates, flood_streams, orders, pace, small_inputs, turns
+from understudy.inference import (
+    candidates,
+    flood_streams,
+    orders,
+    pace,
+    skews,
+    small_inputs,
+    turns,
+)
 from understudy.inference.drafts import Draft, gather, merge, two_interfaces, wrote
 from understudy.inference.dumps import AVERAGED, Defaults, Dumps
 from understudy.inference.evidence import Evidence
@@ -210,6 +218,11 @@ class Composer:
         sized = any(v.transfer_bytes for d in dumps for v in d.variables)
         self.provenance += prove(draft, at, main, sized=sized, starts=self.starts)
         self.templates.append(draft.templates)
+        if any(dump.skew for dump in dumps):
+            late = Provenance(
+                path=f"{at}/dumps/*/skew", origin="derived", how=skews.HOW, confidence="likely"
+            )
+            self.provenance.append(late)
         if flushed is not None:
             how = "bytes over POSIX_FSYNCS + POSIX_FDSYNCS, of which there are several in a dump"
             self.provenance.append(

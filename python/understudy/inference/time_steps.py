@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from understudy.contracts.workload import Order
 from understudy.inference import constants as levels
-from understudy.inference import in_turn, lookups, orders, pace, pauses
+from understudy.inference import in_turn, lookups, orders, pace, pauses, skews
 from understudy.inference.accesses import Hint
 from understudy.inference.division import (
     RULE_STEPS,
@@ -62,10 +62,6 @@ FEW_STEPS, MIN_BYTES = levels.HUNDRED, levels.LINES  # more and smaller: lines o
 SINGLE = 1 + levels.QUARTER  # calls of such a time step on average, at most
 MANY = levels.TIMES  # time steps that show themselves in a shorter time too
 TINY = levels.TINY  # share of the largest time step below which accesses are none
-TOGETHER = (
-    "each of its ranks moves its bytes once, some later than others: one dump, which the ranks "
-    "of the replica begin together"
-)
 LIVES = "lives in the DXT segments, of other sizes"
 IDLE = 1 - levels.PART  # if the file rests for this share of the time
 
@@ -104,6 +100,7 @@ class TimeSteps:
             orders.traced(draft, self.trace)
         align(others, self.heat)
         pace.learn(others, self.trace, self.runtime_s)
+        skews.learn(others, self.trace, self.ranks)
         return drafts
 
     def _take_turns(self, written: Draft, read: Draft) -> None:
@@ -178,7 +175,7 @@ class TimeSteps:
         if not self._lasts(dump, bursts):
             return
         if len(bursts) == 1:
-            draft.remarks.append(TOGETHER)
+            draft.remarks.append(skews.TOGETHER)
             return
         if bursts and (_too_fine(len(bursts), dump.bytes) or _lines(bursts)):
             fine, plausible = len(bursts), ()
@@ -231,7 +228,7 @@ class TimeSteps:
             return
         elif bursts := from_heat(self.heat, series, dump, hint, others):
             if len(bursts) == 1:
-                draft.remarks.append(TOGETHER)
+                draft.remarks.append(skews.TOGETHER)
                 return
             how = FROM_HEAT
             draft.unclear = crowded(series, dump, others)
