@@ -37,6 +37,7 @@ from understudy.inference.operations import OPERATION, Idle, attached, operation
 from understudy.inference.screen import Screen
 from understudy.inference.spill import Spill
 from understudy.inference.stale import restored
+from understudy.inference.strands import Key, Strands, find
 from understudy.inference.table import (
     ACCESS,
     ALL_RANKS,
@@ -103,6 +104,7 @@ class Accesses:
         self.screen = Screen(str(log.path), ranks, log.job.run_time_s)
         self.idle = Idle()
         self.hints: dict[int, Hint] = {}
+        self.strands: dict[Key, Strands] = {}
         self.repeated: dict[str, list[npt.NDArray[np.uint64]]] = {}  # keys of records, by module
         self.named, self.nameless = 0, 0  # accesses to files with and without a name
         self.last_s = 0.0  # the last end of an access
@@ -303,6 +305,8 @@ class Accesses:
         # metadata) are due to the library, so the higher module decides in both directions.
         mpiio = mpiio[~np.isin(mpiio["file"], rows[0]["file"])]
         rows.append(self._mpiio_rows(mpiio, posix, extents))
+        if len(self.strands) < MAX_HINTS:
+            self.strands.update(find(rows, posix, self.ranks))
         described = np.concatenate([rows[0]["file"], mpiio["file"]])
         mine = posix["bytes"] > 0
         if len(described):

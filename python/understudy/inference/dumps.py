@@ -1,7 +1,7 @@
 """What does each dump of a stream hold: the variables, and the ranks' shares of them?"""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
@@ -19,11 +19,19 @@ from understudy.contracts.workload import (
 from understudy.inference import pace, skews, turns
 from understudy.inference.drafts import MAX_FILES, Draft
 from understudy.inference.series import Cell, bin_edges
+from understudy.inference.strands import Key, Strands, interleaved
 from understudy.inference.transfers import Piece, Tally, pieces
 
 STREAM_RUNS = 8192  # runs of unequal ranks in all the dumps of a stream, about
 MIN_RUNS = 64  # runs that a variable may have even so
+LIBRARIES = ("hdf5", "mpiio")  # one call of which moves many runs of bytes
 AVERAGED = "Ranks of many sizes were averaged in blocks of equal ones with the same total."
+UNTOLD = (
+    "its ranks' parts of a file are not contiguous, by the calls of POSIX, but the log does not "
+    "tell which bytes they are: contiguous ones are described"
+)
+JOINED = "HDF5 made many calls of its calls, one behind the other; those of the replica are apart"
+ASSUMED = "that the runs of all ranks alternate in each row of a file is assumed"
 TYPES = {1: "byte", 2: "i16", 4: "f32", 8: "f64"}
 
 
@@ -43,7 +51,10 @@ class Dumps:
     defaults: Defaults
     ranks: int
     runtime_s: float
+    strands: Mapping[Key, Strands]
     averaged: bool = False  # ranks of many sizes were, see AVERAGED
+    remarks: set[str] = field(default_factory=set)
+    how: str = ""  # grids were found
 
     def all(self) -> tuple[Dump, ...]:
         """The dumps, in their order."""
@@ -129,8 +140,29 @@ class Dumps:
             collective=self.defaults.collective,
         )
         return [
-            _variable(part, _rule(part, block, self.ranks), file, self.defaults) for part in parts
+            _variable(part, rule or _rule(part, block, self.ranks), file, self.defaults)
+            for part, rule in self._interleaved(parts, cell)
         ]
+
+    def _interleaved(
+        self, parts: Sequence[Piece], cell: Cell
+    ) -> Iterable[tuple[Piece, Decomposition | None]]:
+        """The parts, those whose runs are known as grids."""
+        strands = self.strands.get((cell.file, self.draft.write))
+        if strands is None or len(self.draft.spans) > 1 or self.draft.method not in LIBRARIES:
+            return [(part, None) for part in parts]
+        if not strands.runs:
+            self.remarks.add(UNTOLD)
+            return [(part, None) for part in parts]
+        made = list(interleaved(parts, strands, self.ranks, self.defaults.transfer_bytes))
+        if any(rule is not None and rule.rule == "grid" for _, rule in made):
+            verb = "WRITE" if self.draft.write else "READ"
+            self.how = f"sizes of calls by POSIX_SIZE_{verb}_*, which add up to the bytes moved"
+            if strands.across:
+                self.how += "; POSIX_STRIDE1_STRIDE, the runs of other ranks"
+            else:
+                self.remarks.add(JOINED if strands.joined else ASSUMED)
+        return made
 
 
 def _rule(piece: Piece, block: int, ranks: int) -> Decomposition:

@@ -29,6 +29,7 @@ from understudy.inference.proofs import directories_apart, prove
 from understudy.inference.rewrites import in_turn, unravel
 from understudy.inference.role_of_stream import Roles
 from understudy.inference.series import Series
+from understudy.inference.strands import Key, Strands
 from understudy.inference.table import BURST
 from understudy.semantics.calls import BY_RUNS
 from understudy.semantics.lowering import thread_of
@@ -51,6 +52,7 @@ class Composer:
     keep_names: bool = False
     starts: Mapping[str, str] = field(default_factory=dict)  # counter of a module's first write
     evidence: Callable[[frozenset[bytes]], Evidence] = lambda _: Evidence()
+    strands: Mapping[Key, Strands] = field(default_factory=dict)
     floods: Sequence[tuple[bytes, Flood]] = ()  # with the templates of their names
     provenance: list[Provenance] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -211,10 +213,11 @@ class Composer:
         defaults = Defaults(main.transfer_bytes, together)
         at = f"/streams/{index}"
         directories = self._directories(draft)
-        maker = Dumps(draft, defaults, self.ranks, self.runtime_s)
+        maker = Dumps(draft, defaults, self.ranks, self.runtime_s, self.strands)
         dumps = tuple(replace(dump, operations=directories) for dump in maker.all())
         if maker.averaged and AVERAGED not in self.notes:
             self.notes.append(AVERAGED)
+        self.notes += [f"{name}: {remark}." for remark in sorted(maker.remarks)]
         sized = any(v.transfer_bytes for d in dumps for v in d.variables)
         self.provenance += prove(draft, at, main, sized=sized, starts=self.starts)
         self.templates.append(draft.templates)
@@ -223,6 +226,11 @@ class Composer:
                 path=f"{at}/dumps/*/skew", origin="derived", how=skews.HOW, confidence="likely"
             )
             self.provenance.append(late)
+        if maker.how:
+            path = f"{at}/dumps/*/variables/*/decomposition"
+            self.provenance.append(
+                Provenance(path=path, origin="derived", how=maker.how, confidence="likely")
+            )
         if flushed is not None:
             how = "bytes over POSIX_FSYNCS + POSIX_FDSYNCS, of which there are several in a dump"
             self.provenance.append(

@@ -198,6 +198,7 @@ def _describe(
         keep_names=keep_names,
         starts=starts,
         evidence=accesses.evidence.of,
+        strands=accesses.strands,
         floods=[(accesses.templates.names[max(0, f.template)], f) for f in floods.floods],
     )
     time_steps = TimeSteps(

@@ -1,0 +1,166 @@
+"""Parts of a shared file that are not one run of bytes: columns of an array, or what a view shows.
+
+A call of HDF5 or MPI-IO may move many runs of bytes. Below it, POSIX then has a call for each run,
+which begins behind a gap: the runs of other ranks. Of these calls a log tells sizes, how many jump
+ahead, and the most common gap. Such a part is described as a grid: each row of a variable has a
+run of each rank.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from understudy.contracts.workload import EVEN, Decomposition
+from understudy.inference import constants as levels
+from understudy.inference.table import Rows
+from understudy.inference.transfers import Piece
+from understudy.semantics.calls import bin_of
+
+JUMPING = levels.HALF  # share of the calls that begin behind a gap
+AHEAD = 1 - levels.SOME  # share of the calls that go forward
+NEAR = levels.SMALL  # share of the bytes that sizes of runs may miss
+KINDS = levels.SEVERAL  # sizes of runs
+RUNS = levels.MANY  # of a rank in a part, below which they may be variables of their own
+AGGREGATED = levels.LARGE  # bytes of a call from which on it may join those of other ranks
+
+Key = tuple[int, bool]  # a file, and whether it is written
+
+
+@dataclass(frozen=True, slots=True)
+class Strands:
+    """The runs of a file in one direction: (bytes of one, share of the bytes), from the smallest
+    on; none if they do not add up. `across`: the ranks that have a run in each row, if the gaps
+    tell; else 0. `joined`: there are no gaps, but HDF5 cut its calls all the same."""
+
+    runs: tuple[tuple[int, float], ...] = ()
+    across: int = 0
+    joined: bool = False
+
+
+def find(asked: Sequence[Rows], posix: Rows, ranks: int) -> Iterator[tuple[Key, Strands]]:
+    """The strands of the files whose calls of a library (`asked`, rows of accesses) became calls
+    of POSIX that jump ahead, or many more of them."""
+    names = ["file", "write"]
+    columns = [*names, "bytes", "collectives", "element", "calls"]
+    above = np.concatenate([rows[columns] for rows in asked])
+    if ranks < 2 or not len(above) or not len(posix):
+        return
+    keys, index = np.unique(
+        np.concatenate([above[names], posix[names]]), return_inverse=True, axis=0
+    )
+    upper, lower = np.split(index.ravel(), [len(above)])
+    moved, together, opens, wanted = np.zeros((4, len(keys)), np.int64)
+    order = np.zeros((len(keys), 3), np.int64)
+    np.add.at(moved, upper, above["bytes"])
+    np.add.at(together, upper, above["collectives"])
+    np.add.at(wanted, upper, above["calls"].sum(axis=1))
+    np.add.at(order, lower, posix["order"])
+    np.add.at(opens, lower, posix["opens"])
+    calls, follow, ahead = order.T
+    forward = (moved > 0) & (calls >= RUNS * ranks) & (ahead >= AHEAD * calls)
+    jumping = calls - follow - opens > JUMPING * calls
+    cut = (calls >= RUNS * wanted) & (together == 0)
+    for n in np.flatnonzero(forward & (jumping | cut)).tolist():
+        file, write = keys[n].item()
+        below = posix[lower == n]
+        element = int(np.gcd.reduce(above["element"][upper == n]))
+        found = _sizes(below, int(moved[n]), element)
+        largest = max((size for size, _ in found), default=0)
+        if (largest >= AGGREGATED and together[n]) or not (found or jumping[n]):
+            continue
+        across = _across(below, ranks) if found and jumping[n] else 0
+        yield (file, write), Strands(runs=found, across=across, joined=not jumping[n])
+
+
+def _sizes(below: Rows, moved: int, element: int) -> tuple[tuple[int, float], ...]:
+    """Sizes of most calls that add up to the bytes moved, and their shares; none if none do."""
+    calls = below["calls"].sum(axis=0)
+    size = (below["calls"] * below["sizes"].astype(np.float64)).sum(axis=0)
+    main = [b for b in np.argsort(-size).tolist() if calls[b]][:KINDS]
+    some = [
+        part
+        for n in range(1, len(main) + 1)
+        for part in combinations(main, n)
+        if sum(calls[b] for b in part) > JUMPING * calls.sum()
+    ]
+    best = min(some, key=lambda part: abs(sum(size[b] for b in part) - moved), default=())
+    whole = sum(float(size[b]) for b in best)
+    if abs(whole - moved) > NEAR * moved:
+        return ()
+    common = int(below["transfer"][int(np.argmax(below["bytes"]))])
+    found = []
+    for b in sorted(best):
+        mean = round(size[b] / calls[b] / element) * element
+        each = common if bin_of(common) == b and len(best) == 1 else mean
+        found.append((max(element, each), float(size[b]) / whole))
+    return tuple(found)
+
+
+def _across(below: Rows, ranks: int) -> int:
+    """How many ranks have a run in each row, where the gap is that of the others' runs."""
+    most = below[int(np.argmax(below["gaps"]))]
+    others, rest = divmod(int(most["gap"]), max(1, int(most["transfer"])))
+    return others + 1 if others > 0 and not rest and not ranks % (others + 1) else 0
+
+
+def interleaved(
+    parts: Iterable[Piece], strands: Strands, ranks: int, usual_bytes: int
+) -> Iterator[tuple[Piece, Decomposition | None]]:
+    """The pieces with their runs as grids, the smallest runs in the smallest calls; what is left
+    behind the last whole row, and pieces of few runs or unequal ranks, stay as they are (None)."""
+    found = list(parts)
+    sizes = [size for size, _ in strands.runs]
+    rows_of = [size * ranks for size in sizes]  # bytes of a row
+    fit = [n for n, part in enumerate(found) if _fits(part, sizes[0], ranks)]
+    whole = sum(_bytes(found[n]) for n in fit)
+    shares = [share for _, share in strands.runs]
+    quota = [round(share * whole / row) for share, row in zip(shares, rows_of, strict=True)]
+    across = strands.across or ranks
+    k = left = 0
+    for n, part in enumerate(found):
+        if n not in fit:
+            yield part, None
+            continue
+        left += _bytes(part)
+        while True:
+            last = k + 1 == len(sizes)
+            rows = left // rows_of[k] if last else min(left // rows_of[k], quota[k])
+            if rows:
+                call = part.transfer_bytes or usual_bytes
+                rule = Decomposition(rule="grid", grid=(ranks // across, across))
+                yield _grid(part, sizes[k], rows, ranks, across, call), rule
+                left -= rows * rows_of[k]
+                quota[k] -= rows
+            if last or quota[k]:
+                break
+            k += 1
+        if left and n == fit[-1]:
+            element = part.element if left % part.element == 0 else 1
+            rest, total = np.array([left // element]), np.array([ranks])
+            yield replace(part, ranks=total, rows=rest, row_elements=1, element=element), EVEN
+
+
+def _grid(part: Piece, size: int, rows: int, ranks: int, across: int, call: int) -> Piece:
+    """So many runs of each rank, in as many calls as before."""
+    element = part.element if size % part.element == 0 else 1
+    calls = max(1, round(rows * size / call))
+    return replace(
+        part,
+        ranks=np.array([ranks]),
+        rows=np.array([rows * (ranks // across)]),
+        row_elements=across * size // element,
+        element=element,
+        transfer_bytes=-(-rows // calls) * size,
+    )
+
+
+def _bytes(part: Piece) -> int:
+    return int(part.rows.sum()) * part.row_elements * part.element
+
+
+def _fits(part: Piece, size: int, ranks: int) -> bool:
+    """Whether all ranks have equally many runs of a piece, and not few."""
+    each = part.rows / part.ranks
+    return bool((each == each[0]).all()) and _bytes(part) >= RUNS * size * ranks
