@@ -45,13 +45,19 @@ def below(run: Run, sizes: dict[int, int], *, write: bool = True, **more: Any) -
 
 
 def asked(
-    run: Run, size: int, calls: int, *, write: bool = True, collective: bool = False
+    run: Run,
+    size: int,
+    calls: int,
+    *,
+    write: bool = True,
+    collective: bool = False,
+    **counters: Any,
 ) -> None:
     """Calls of MPI-IO of all ranks."""
     word = "WRITE" if write else "READ"
     kind = "COLL" if collective else "INDEP"
     more = {f"COLL_{word}S": 0, f"{kind}_{word}S": calls, "COLL_OPENS": RANKS, "VIEWS": RANKS}
-    more |= bins(word, {size // calls: calls}, "_AGG")
+    more |= counters or bins(word, {size // calls: calls}, "_AGG")
     run.write("/s/f", size, 1.0, module="MPIIO", calls=calls, write=write, **more)
 
 
@@ -104,6 +110,22 @@ def test_collective_calls_that_are_not_joined_are_a_grid(tmp_path: Path) -> None
     assert stream.collective
 
 
+def test_a_few_small_calls_of_a_library_beside_them(tmp_path: Path) -> None:
+    """HDF5 without records of its own: the bytes are those of MPI-IO, with the metadata."""
+    run = Run(nprocs=RANKS)
+    sizes = {256: 6144, 272: 3, 96: 2, 544: 1, 16: 1}
+    size = sum(each * times for each, times in sizes.items())
+    asked(run, size, sum(sizes.values()), **bins("WRITE", sizes, "_AGG"), ACCESS1_ACCESS=256)
+    below(run, sizes, STRIDE1_STRIDE=768, STRIDE1_COUNT=6140)
+    stream, _, _ = described(run, tmp_path)
+    main = max(stream.dumps[0].variables, key=lambda v: v.bytes)
+    assert main.decomposition.grid == (1, RANKS)
+    assert main.shape == (size // 1024, 1024)
+    assert stream.bytes == size
+    for calls in (at_storage(stream), calls_of(thread_of(stream, RANKS), RANKS)):
+        assert calls.count == pytest.approx(sum(sizes.values()), rel=0.01)
+
+
 def test_runs_of_several_sizes_and_the_fill_before_them(tmp_path: Path) -> None:
     """As Meep writes: two sizes of runs add up to the bytes, and so does one call of HDF5."""
     run = Run(nprocs=RANKS)
@@ -136,6 +158,19 @@ def test_runs_that_do_not_add_up_are_told_and_counted_as_missing(tmp_path: Path)
     below(run, {1024: 2 * RANKS * ROWS}, STRIDE1_STRIDE=3072, STRIDE1_COUNT=RANKS * ROWS)
     stream, workload, told = described(run, tmp_path)
     assert stream.dumps[0].variables[0].decomposition.rule == "even"
+    assert workload.source and any("not contiguous" in n for n in workload.source.notes)
+    assert told.storage.kept[1] < 0.1 * told.storage.calls[1]
+
+
+def test_unequal_ranks_are_told(tmp_path: Path) -> None:
+    """No grid gives ranks columns of these widths."""
+    run = Run(nprocs=2)
+    for rank, size in enumerate((ROWS * 2672, ROWS * 400)):
+        run.write("/s/f", size, 1.0, module="MPIIO", rank=rank, COLL_WRITES=0, INDEP_WRITES=1)
+    more = {"STRIDE1_STRIDE": 2672, "STRIDE1_COUNT": ROWS - 1}
+    below(run, {2672: ROWS, 400: ROWS}, **more)
+    stream, workload, told = described(run, tmp_path)
+    assert all(v.decomposition.rule != "grid" for v in stream.dumps[0].variables)
     assert workload.source and any("not contiguous" in n for n in workload.source.notes)
     assert told.storage.kept[1] < 0.1 * told.storage.calls[1]
 

@@ -19,7 +19,7 @@ from understudy.contracts.workload import (
 from understudy.inference import pace, skews, turns
 from understudy.inference.drafts import MAX_FILES, Draft
 from understudy.inference.series import Cell, bin_edges
-from understudy.inference.strands import Key, Strands, interleaved
+from understudy.inference.strands import Key, Strands, interleaved, several
 from understudy.inference.transfers import Piece, Tally, pieces
 
 STREAM_RUNS = 8192  # runs of unequal ranks in all the dumps of a stream, about
@@ -151,10 +151,9 @@ class Dumps:
         strands = self.strands.get((cell.file, self.draft.write))
         if strands is None or len(self.draft.spans) > 1 or self.draft.method not in LIBRARIES:
             return [(part, None) for part in parts]
-        if not strands.runs:
-            self.remarks.add(UNTOLD)
-            return [(part, None) for part in parts]
-        made = list(interleaved(parts, strands, self.ranks, self.defaults.transfer_bytes))
+        made: list[tuple[Piece, Decomposition | None]] = [(part, None) for part in parts]
+        if strands.runs:
+            made = list(interleaved(parts, strands, self.ranks, self.defaults.transfer_bytes))
         if any(rule is not None and rule.rule == "grid" for _, rule in made):
             verb = "WRITE" if self.draft.write else "READ"
             self.how = f"sizes of calls by POSIX_SIZE_{verb}_*, which add up to the bytes moved"
@@ -162,6 +161,8 @@ class Dumps:
                 self.how += "; POSIX_STRIDE1_STRIDE, the runs of other ranks"
             else:
                 self.remarks.add(JOINED if strands.joined else ASSUMED)
+        elif not strands.joined and several(parts, strands, self.ranks):
+            self.remarks.add(UNTOLD)
         return made
 
 

@@ -79,15 +79,13 @@ def _sizes(below: Rows, moved: int, element: int) -> tuple[tuple[int, float], ..
     calls = below["calls"].sum(axis=0)
     size = (below["calls"] * below["sizes"].astype(np.float64)).sum(axis=0)
     main = [b for b in np.argsort(-size).tolist() if calls[b]][:KINDS]
-    some = [
-        part
-        for n in range(1, len(main) + 1)
-        for part in combinations(main, n)
-        if sum(calls[b] for b in part) > JUMPING * calls.sum()
-    ]
-    best = min(some, key=lambda part: abs(sum(size[b] for b in part) - moved), default=())
-    whole = sum(float(size[b]) for b in best)
-    if abs(whole - moved) > NEAR * moved:
+    for n in range(1, len(main) + 1):
+        some = [p for p in combinations(main, n) if calls[list(p)].sum() > JUMPING * calls.sum()]
+        best = min(some, key=lambda part: abs(size[list(part)].sum() - moved), default=())
+        whole = float(size[list(best)].sum())
+        if best and abs(whole - moved) <= NEAR * moved:
+            break
+    else:
         return ()
     common = int(below["transfer"][int(np.argmax(below["bytes"]))])
     found = []
@@ -109,7 +107,8 @@ def interleaved(
     parts: Iterable[Piece], strands: Strands, ranks: int, usual_bytes: int
 ) -> Iterator[tuple[Piece, Decomposition | None]]:
     """The pieces with their runs as grids, the smallest runs in the smallest calls; what is left
-    behind the last whole row, and pieces of few runs or unequal ranks, stay as they are (None)."""
+    behind the last whole row or a rank has beyond the others, and pieces of few runs or of unequal
+    ranks, stay as they are (None)."""
     found = list(parts)
     sizes = [size for size, _ in strands.runs]
     rows_of = [size * ranks for size in sizes]  # bytes of a row
@@ -123,7 +122,11 @@ def interleaved(
         if n not in fit:
             yield part, None
             continue
-        left += _bytes(part)
+        common = part.ranks * (part.rows // part.ranks).min()
+        surplus = part.rows - common if len(common) > 1 else np.zeros(1, np.int64)
+        if surplus.any():
+            yield replace(part, rows=surplus), None
+        left += _bytes(part) - _bytes(replace(part, rows=surplus))
         while True:
             last = k + 1 == len(sizes)
             rows = left // rows_of[k] if last else min(left // rows_of[k], quota[k])
@@ -143,17 +146,22 @@ def interleaved(
 
 
 def _grid(part: Piece, size: int, rows: int, ranks: int, across: int, call: int) -> Piece:
-    """So many runs of each rank, in as many calls as before."""
+    """So many runs of each rank, in calls of about as many bytes."""
     element = part.element if size % part.element == 0 else 1
-    calls = max(1, round(rows * size / call))
     return replace(
         part,
         ranks=np.array([ranks]),
         rows=np.array([rows * (ranks // across)]),
         row_elements=across * size // element,
         element=element,
-        transfer_bytes=-(-rows // calls) * size,
+        transfer_bytes=max(1, round(call / size)) * size,
     )
+
+
+def several(parts: Iterable[Piece], strands: Strands, ranks: int) -> bool:
+    """Whether the ranks have several runs each in all pieces together, as far as is known."""
+    least = min((size for size, _ in strands.runs), default=0)
+    return sum(map(_bytes, parts)) >= RUNS * least * ranks
 
 
 def _bytes(part: Piece) -> int:
@@ -161,6 +169,7 @@ def _bytes(part: Piece) -> int:
 
 
 def _fits(part: Piece, size: int, ranks: int) -> bool:
-    """Whether all ranks have equally many runs of a piece, and not few."""
+    """Whether all ranks have about as many runs of a piece, and not few."""
     each = part.rows / part.ranks
-    return bool((each == each[0]).all()) and _bytes(part) >= RUNS * size * ranks
+    alike = each.max() - each.min() <= NEAR * each.max()
+    return bool(alike and _bytes(part) >= RUNS * size * ranks)
