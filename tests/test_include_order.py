@@ -17,7 +17,7 @@ LAYERS = (
     ("agree", "die", "environment", "stop", "timing"),
     ("method", "mount", "mount_json", "stripes", "striping"),
     ("option", "setting", "strict"),
-    ("contents", "program", "stream", "variable", "workload"),
+    ("contents", "program", "skew", "stream", "variable", "workload"),
     ("fold", "layout", "operations", "pattern", "plan", "schedule", "stencil"),
     ("run", "space", "storage", "watch"),
     ("flood", "metadata", "numbered", "pace", "series", "striped"),
