@@ -7,6 +7,9 @@ import pytest
 
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import Workload
+from understudy.inference import skews
+from understudy.inference.drafts import Draft
+from understudy.inference.series import Cell, DumpFacts, Series
 
 MIB, RANKS, WIDTH_S = 1 << 20, 8, 0.1
 
@@ -112,3 +115,49 @@ def test_ranks_that_come_back_make_time_steps(trace: bool, tmp_path: Path) -> No
     at_s = [[5.0, 20.0, 35.0]] + [[5.0, 35.0]] * 4 + [[20.0]] * 3
     workload = described(tmp_path, at_s, calls=4, trace=trace, reduced=True)
     assert len(only(workload, operation="write").dumps) == 3
+
+
+def test_ranks_with_files_of_their_own_are_late(tmp_path: Path) -> None:
+    """Each to within 5 % of the dump, and none where all begin about together."""
+    late_s = [0.0, 0.004, 0.002, 0.0, 0.9, 2.0, 2.0, 2.0]
+    run = Run(nprocs=RANKS, run_time_s=60.0)
+    for k, at_s in enumerate((10.0, 30.0)):
+        for rank, late in enumerate(late_s):
+            run.write(f"/s/d{k}.{rank}", MIB, at_s + late * (1 - k) + 0.01 * rank, rank=rank)
+    first, second = only(run.describe(tmp_path), operation="write").dumps
+    [together, middle, last] = first.skew
+    assert (together, middle[0], last[0]) == ((4, 0.0), 1, 3)
+    assert abs(middle[1] - 0.94) < 0.01 and abs(last[1] - 2.06) < 0.01
+    assert second.skew == ()
+
+
+def draft(starts_s: np.ndarray, length_s: float) -> Draft:
+    cell = Cell(rank_bytes=np.ones(len(starts_s), np.int64), rank_start_s=starts_s)
+    facts = DumpFacts(cells={((), 0): cell}, start_s=5.0, end_s=5.0 + length_s)
+    named = {"template": b"f", "stem": b"f", "key": ((0,),), "fixed": (), "write": True}
+    how = {"method": "posix", "collective": False, "synced": False, "transfer_bytes": 1}
+    series = Series(**named, **how, corrected=False, rank_spans=(), dumps=[facts])  # type: ignore[arg-type]
+    return Draft(series=[series])
+
+
+def test_ranks_that_move_nothing_begin_with_those_before_them() -> None:
+    starts_s = np.array([np.inf, 5.0, np.inf, 6.0, np.inf])
+    assert skews.of_dump(draft(starts_s, 1.5), 0) == ((3, 0.0), (2, 1.0))
+    assert skews.of_dump(draft(np.full(4, np.inf), 1.5), 0) == ()
+
+
+def test_what_is_little_beside_the_dump_or_for_a_machine_is_no_skew() -> None:
+    for late_s, length_s in ((0.5, 5.0), (0.05, 0.06)):
+        assert skews.of_dump(draft(np.array([5.0, 5.0 + late_s]), length_s), 0) == ()
+
+
+def test_a_million_ranks_have_few_runs() -> None:
+    ranks = 1_000_000
+    noise_s = np.random.default_rng(1).uniform(0, 0.01, ranks)
+    half_s = 5 + noise_s + np.where(np.arange(ranks) < ranks // 2, 0.0, 3.0)
+    found = skews.of_dump(draft(half_s, 4.0), 0)
+    assert [n for n, _ in found] == [ranks // 2] * 2 and abs(found[1][1] - 3.005) < 0.001
+    slope_s = 5 + np.linspace(0, 3, ranks) + 100 * noise_s
+    many = skews.of_dump(draft(slope_s, 5.0), 0, 64)
+    assert 10 < len(many) <= 64 and sum(n for n, _ in many) == ranks
+    assert many[0][1] < 0.7 and abs(many[-1][1] - 3.5) < 0.2

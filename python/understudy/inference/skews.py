@@ -119,7 +119,7 @@ def of_dump(draft: Draft, k: int, limit: int = MAX_RUNS) -> Skew:
     if starts is None:
         return ()
     moving = np.flatnonzero(np.isfinite(starts))
-    if np.ptp(starts[moving]) <= max(BUSY_S, SPREAD * length_s):
+    if len(moving) < 2 or np.ptp(starts[moving]) <= max(BUSY_S, SPREAD * length_s):
         return ()
     before = np.searchsorted(moving, np.arange(len(starts)), side="right") - 1
     late_s = np.maximum(0.0, starts[moving[np.maximum(0, before)]] - first_s)
