@@ -235,6 +235,16 @@ static bool check(const struct und_options *options, struct und_error *error)
     return true;
 }
 
+bool und_option_known(int code, char *const *argv, struct und_error *error)
+{
+    const char *const last = argv[optind - 1];
+    if (code == ':')
+        return und_fail(error, "%s: a value is missing, see --help", last);
+    if (code == '?' && strncmp(last, "--", 2) == 0)
+        return und_fail(error, "%s: no such option, short for several, or without a value, see --help", last);
+    return code != '?' || und_fail(error, "-%c: no such option, see --help", optopt);
+}
+
 bool und_options_read(struct und_options *options, int argc, char **argv, struct und_error *error)
 {
     struct option table[ROWS + 1];

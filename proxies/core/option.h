@@ -45,6 +45,10 @@ bool und_options_read(struct und_options *options, int argc, char **argv, struct
 
 void und_options_help(FILE *stream);
 
+/* Of the options of another program: is what getopt_long gave (with ":" before its letters) an option? False with the
+ * error message. */
+bool und_option_known(int code, char *const *argv, struct und_error *error);
+
 /* Every option with a key, null where it was not given. A new reference, NULL when memory is out or a
  * text is not UTF-8. */
 json_t *und_options_record(const struct und_options *options);

@@ -369,13 +369,8 @@ static bool read_arguments(int argc, char **argv, bool *help, bool *version, str
         table[kind] = (struct option){names[kind], required_argument, NULL, kind};
     opterr = 0;
     for (int code; (code = getopt_long(argc, argv, ":hV", table, NULL)) != -1;) {
-        if (code == ':')
-            return und_fail(error, "%s: a value is missing, see --help", argv[optind - 1]);
-        if (code == '?' && strncmp(argv[optind - 1], "--", 2) == 0)
-            return und_fail(error, "%s: no such option, short for several, or without a value, see --help",
-                            argv[optind - 1]);
-        if (code == '?')
-            return und_fail(error, "-%c: no such option, see --help", optopt);
+        if (!und_option_known(code, argv, error))
+            return false;
         *help = *help || code == HELP || code == 'h';
         *version = *version || code == VERSION || code == 'V';
         if (code < HELP && !read_value(code, optarg, error))

@@ -79,13 +79,8 @@ static bool read_arguments(int argc, char **argv, struct arguments *arguments, s
     };
     opterr = 0;
     for (int code; (code = getopt_long(argc, argv, ":hV", table, NULL)) != -1;) {
-        if (code == ':')
-            return und_fail(error, "%s: a value is missing, see --help", argv[optind - 1]);
-        if (code == '?' && strncmp(argv[optind - 1], "--", 2) == 0)
-            return und_fail(error, "%s: no such option, short for several, or without a value, see --help",
-                            argv[optind - 1]);
-        if (code == '?')
-            return und_fail(error, "-%c: no such option, see --help", optopt);
+        if (!und_option_known(code, argv, error))
+            return false;
         if (!read_value(arguments, code, optarg, error))
             return false;
     }
