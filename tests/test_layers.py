@@ -443,3 +443,18 @@ def test_a_log_without_data_claims_the_time_of_its_metadata(tmp_path: Path) -> N
     )
     found = covered(run, tmp_path)
     assert not any(found.storage.calls) and found.claim == found.time
+
+
+def test_files_that_are_longer_at_the_storage_are_found(tmp_path: Path) -> None:
+    """The same calls and bytes, but updates in place became appended ones."""
+    logs = []
+    for name, end in (("app", 4 * MIB), ("replica", 20 * MIB)):
+        run = Run(nprocs=2)
+        for rank in (0, 1):
+            run.write("/s/a", 10 * MIB, 1.0, rank=rank, calls=10, MAX_BYTE_WRITTEN=end - 1)
+        logs.append(run.log(tmp_path / f"{name}.darshan"))
+    original, replica = map(observe, logs)
+    made = compare(original, replica)
+    assert made.storage is False
+    assert errors(made)["POSIX files", "bytes of files"] == 4
+    assert errors(compare(original, original))["POSIX files", "bytes of files"] == 0

@@ -318,6 +318,22 @@ def test_what_a_library_decides_is_not_known() -> None:
     assert set(checkpoint.calls["POSIX"].values()) == {None}
 
 
+def test_reads_between_direct_writes_are_not_known() -> None:
+    """One that is not aligned is made as two."""
+    row = small("n-1")
+    stream = row["streams"][0] | {"method": "posix", "collective": False}
+    dump = stream["dumps"][0]
+    stream["dumps"] = [dump | {"variables": [dump["variables"][3] | {"shape": [1 << 15]}]}]
+    stream["lookups"] = {"every_bytes": 5000, "calls": 3, "transfer_bytes": 7000}
+    found = {}
+    for direct in (False, True):
+        row["streams"] = [stream | {"direct": direct}]
+        [one] = predicted(workload.build(row, "row"))
+        found[direct] = one.calls["POSIX"]
+    assert found[False]["POSIX_READS"] and found[True]["POSIX_READS"] is None
+    assert found[True]["POSIX_WRITES"]
+
+
 def test_each_stream_of_a_set_is_of_its_own_method() -> None:
     """A header by stdio, data behind it by MPI-IO: POSIX is the library's, STDIO is not."""
     row = small("n-1")

@@ -161,3 +161,20 @@ def test_show_why_escapes_what_it_prints(tmp_path: Path) -> None:
     told = CliRunner().invoke(cli.main, ["show", str(path), "--why", only(described).name])
     assert told.exit_code == 0 and "\x1b" not in told.output and "\u202e" not in told.output
     assert "a\\x1b[2J\\u202e\\n: read" in told.output and "(20,000,000 characters)" in told.output
+
+
+def test_a_note_on_truncation_is_of_the_way_that_was_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def notes(workload: Any) -> str:
+        return "\n".join(workload.source.notes)
+
+    run = Run(nprocs=2, run_time_s=100.0)
+    _rewritten(run)
+    assert "were truncated each time" in notes(run.describe(tmp_path))
+
+    def appended(_: Any, made: Any) -> Any:
+        return [replace(s, files="append", reopen=True) for s in made]
+
+    monkeypatch.setattr(streams.Composer, "_chosen", appended)
+    assert "truncated" not in notes(run.describe(tmp_path))

@@ -68,7 +68,7 @@ class Choice:
 def _told(candidate: Candidate) -> str:
     largest = sorted(candidate.wrong, key=lambda w: -_bits(*w[1:]))
     missed = [f"{name} {made:,}, not {counted:,}" for name, made, counted in largest[:SHOWN]]
-    told = f" ({'; '.join(missed)})".replace("; ", " and ") if missed else ""
+    told = f" ({' and '.join(missed)})" if missed else ""
     return f"{candidate.what}, {candidate.bits:.0f} bits{told}"
 
 

@@ -35,6 +35,7 @@ class Draft:
     timing: str = ""  # how the time steps of a file that stays open were told apart
     assumed: bool = False  # that was by assumption
     unclear: bool = False  # another number of time steps is plausible too
+    late: bool = False  # some ranks are, in one dump that took long
     remarks: list[str] = field(default_factory=list)  # notes on it, without its name
     order: Order = field(default_factory=Order)  # of the calls in a dump
     block: int = 0  # bytes of the blocks that are dealt to the ranks in turn

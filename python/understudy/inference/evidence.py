@@ -79,20 +79,28 @@ class Records:
         self._stored = np.zeros(len(self._templates.names), np.int64)
         return names
 
+    @cached_property
+    def _index(self) -> dict[bytes, int]:
+        return {name: n for n, name in enumerate(self._templates.names)}
+
+    @cached_property
+    def _files(self) -> Whole:
+        """How many files have records, by template."""
+        seen = np.unique(np.concatenate(self._seen))
+        template = self._known["template"][lookup(self._known["file"], seen)[1]]
+        return np.bincount(template, minlength=len(self._stored))
+
     def of(self, templates: Iterable[bytes]) -> Evidence:
         """The counters of all files with names of these templates."""
-        where = {name: n for n, name in enumerate(self._templates.names)}
-        which = [n for name in templates if (n := where.get(name, 0))]
+        which = [n for name in templates if (n := self._index.get(name, 0))]
         if not which or not self._sums:
             return Evidence()
-        seen = np.unique(np.concatenate(self._seen))
-        files = self._known["template"][lookup(self._known["file"], seen)[1]]
         return Evidence(
             counters={
                 module: dict(zip(COUNTERS[module], sums[which].sum(axis=0).tolist(), strict=True))
                 for module, sums in self._sums.items()
                 if sums[which].any()
             },
-            files=int(np.isin(files, which).sum()),
+            files=int(self._files[which].sum()),
             stored=int(self._stored[which].sum()),
         )

@@ -209,12 +209,9 @@ def prove(at: str, flood: Flood) -> Iterator[Provenance]:
         yield entry("/files", "reconstructed", again)
     else:
         yield entry("/dumps/*/time_s", "derived", f"{times}; a dump begins after a pause")
-        how = (
-            "runs that follow each other moved the same files"
-            if flood.same
-            else ("each file was moved once")
-        )
-        yield entry("/files", "reconstructed", how)
+        again = "runs that follow each other moved the same files"
+        once = "each file was moved once"
+        yield entry("/files", "reconstructed", again if flood.same else once)
     yield entry(
         "/dumps/*/operations",
         "derived",

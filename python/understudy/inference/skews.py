@@ -21,11 +21,8 @@ SPREAD = levels.SOME  # share of the dump within which ranks begin together
 BUSY_S = levels.TIMES * levels.TURN_S  # within which they do, on a machine that is busy
 ALIKE = levels.FEW  # share of the dump to which it is stated when ranks begin
 TRACED = 1 - levels.SMALL  # share of the bytes that a trace has at least
-TOGETHER = (
-    "each of its ranks moves its bytes once, some later than others: one dump, which the ranks "
-    "of the replica begin together"
-)
-APART = "each of its ranks moves its bytes once, some later than others: one dump"
+LATE = "each of its ranks moves its bytes once, some later than others: one dump"
+TOGETHER = f"{LATE}, which the ranks of the replica begin together"
 HOW = (
     f"start of the first access of each rank, of its record or its DXT segments, to {ALIKE:.0%} "
     f"of duration_s, where starts are more than {SPREAD:.0%} of it and {BUSY_S:g} s apart"
@@ -45,8 +42,6 @@ def learn(
             continue
         for series in draft.series:
             left = _learn(series, trace, ranks, left)
-        if TOGETHER in draft.remarks and of_dump(draft, 0):
-            draft.remarks[draft.remarks.index(TOGETHER)] = APART
 
 
 def _learn(
@@ -142,6 +137,11 @@ def _runs(late_s: Times, ranks: npt.NDArray[np.int64], step_s: float) -> Skew:
     first = np.flatnonzero(np.diff(level, prepend=-1))
     some = np.add.reduceat(ranks, first)
     return tuple(zip(some.tolist(), np.round(mean_s[level[first]], 6).tolist(), strict=True))
+
+
+def remarks(draft: Draft) -> list[str]:
+    """What a note says of a draft whose ranks are late, which is one dump."""
+    return [LATE if of_dump(draft, 0) else TOGETHER] * draft.late
 
 
 def last_s(draft: Draft, k: int) -> float:

@@ -40,6 +40,10 @@ UNSEEN = (
     "Darshan records no mkdir and unlink, and no stat of programs built with glibc 2.33 or later: "
     "the application may have made more operations on its files than are described."
 )
+EMPTIED = (
+    "that its files were truncated each time they were opened is assumed; Darshan tells neither "
+    "that nor whether they were opened to append"
+)
 MAX_ENTRIES = 10_000  # of streams that are predicted, about 1 ms each
 
 
@@ -83,7 +87,7 @@ class Composer:
         twins = two_interfaces(drafts)
         where = {id(draft): k for k, draft in enumerate(drafts)}
         before: list[tuple[Draft, Stream]] = []
-        read: dict[str, str] = {}  # by readers, the stream whose files they read
+        read: dict[str, int] = {}  # by readers, which stream's files they read
         for draft in drafts:
             same_files = twins.get(id(draft), [])
             role = roles.of(max([draft, *same_files], key=lambda d: d.bytes))
@@ -96,13 +100,16 @@ class Composer:
             stream = self._extending(stream, bases, index)
             stream, base = self._reading(draft, stream, before, index)
             if base is not None:
-                read[stream.name] = base.name
+                read[stream.name] = next(k for k, s in enumerate(streams) if s is base)
             streams.append(stream)
             before.append((draft, stream))
         streams = list(self._chosen(streams))
         for draft, stream in zip(drafts, streams, strict=True):
-            base = next((s for s in streams if s.name == read.get(stream.name)), None)
-            metadata.learn(draft, stream, base)
+            sure = not draft.again or draft.removes or draft.method not in ("posix", "stdio")
+            if stream.empties and not sure:
+                self.notes.append(f"{stream.name}: {EMPTIED}.")
+            at = read.get(stream.name)
+            metadata.learn(draft, stream, None if at is None else streams[at])
             flushes.append(orders.lacking(draft, stream, self.ranks))
         bursts = of_idle(idle, self.ranks, self.runtime_s) if idle is not None else []
         metadata.balance(streams, bursts)
@@ -206,7 +213,7 @@ class Composer:
         flushed = orders.sync_bytes(draft) if draft.write else None
         sync = flushed is None and orders.flushed(draft)
         pace.doubt(draft, self.ranks, self.runtime_s)
-        self.notes += [f"{name}: {remark}." for remark in draft.remarks]
+        self.notes += [f"{name}: {remark}." for remark in (*draft.remarks, *skews.remarks(draft))]
         self._note_excess(draft, name)
         main = max(draft.series, key=lambda s: s.bytes)
         together = main.collective and draft.method not in BY_RUNS

@@ -175,7 +175,7 @@ class TimeSteps:
         if not self._lasts(dump, bursts):
             return
         if len(bursts) == 1:
-            draft.remarks.append(skews.TOGETHER)
+            draft.late = True
             return
         if bursts and (_too_fine(len(bursts), dump.bytes) or _lines(bursts)):
             fine, plausible = len(bursts), ()
@@ -228,7 +228,7 @@ class TimeSteps:
             return
         elif bursts := from_heat(self.heat, series, dump, hint, others):
             if len(bursts) == 1:
-                draft.remarks.append(skews.TOGETHER)
+                draft.late = True
                 return
             how = FROM_HEAT
             draft.unclear = crowded(series, dump, others)
@@ -348,11 +348,6 @@ class TimeSteps:
             draft.remarks.append(
                 "that its files were removed and created again each time is assumed, since what "
                 "is written differs in size and parts of it are overwritten"
-            )
-        elif rewritten and not draft.lookups and series.method in ("posix", "stdio"):
-            draft.remarks.append(
-                "that its files were truncated each time they were opened is assumed; Darshan "
-                "tells neither that nor whether they were opened to append"
             )
         draft.files = "rewrite" if rewritten and not draft.lookups else "update"
         draft.reopen = rewritten or found.reopened

@@ -302,6 +302,11 @@ class Stream:
         return self.files == "append"
 
     @property
+    def empties(self) -> bool:
+        """Whether each content begins with the files of an earlier one, emptied."""
+        return self.files == "rewrite"
+
+    @property
     def takes_turns(self) -> bool:
         """Whether ranks that share a file have it open one after the other."""
         return self.turns
