@@ -230,14 +230,14 @@ def test_a_job_id_that_is_used_again_is_another_job(
 def test_memory_grows_by_little_with_the_logs_of_a_job(tmp_path: Path) -> None:
     job(tmp_path, 11, 1.0, MIB, logs=60)
     paths = sorted(tmp_path.glob("*.darshan"))
-    peaks = []
+    peaks: dict[int, list[int]] = {10: [], 60: []}
     thresholds = gc.get_threshold()
     gc.set_threshold(1)  # what is garbage does not count
-    for count in (10, 10, 60):  # the first run fills the caches
+    for count in (10, 60) * 3:  # caches, and tables of the interpreter, grow in some of the runs
         tracemalloc.start()
         found = rank(paths[:count])
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        peaks[count].append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert (len(found.jobs), found.jobs[0].logs) == (1, count)
     gc.set_threshold(*thresholds)
-    assert peaks[2] - peaks[1] < 50 * 500  # a name and a digest for each
+    assert min(peaks[60]) - min(peaks[10]) < 50 * 500  # a name and a digest for each
