@@ -106,55 +106,81 @@ def _across(below: Rows, ranks: int) -> int:
 def interleaved(
     parts: Iterable[Piece], strands: Strands, ranks: int, usual_bytes: int
 ) -> Iterator[tuple[Piece, Decomposition | None]]:
-    """The pieces with their runs as grids, the smallest runs in the smallest calls; what is left
+    """The pieces with their runs as grids, the sizes of runs dealt to their calls; what is left
     behind the last whole row or a rank has beyond the others, and pieces of few runs or of unequal
     ranks, stay as they are (None)."""
-    found = list(parts)
-    sizes = [size for size, _ in strands.runs]
-    rows_of = [size * ranks for size in sizes]  # bytes of a row
-    fit = [n for n, part in enumerate(found) if _fits(part, sizes[0], ranks)]
-    whole = sum(_bytes(found[n]) for n in fit)
-    shares = [share for _, share in strands.runs]
-    quota = [round(share * whole / row) for share, row in zip(shares, rows_of, strict=True)]
-    across = strands.across or ranks
-    k = left = 0
-    for n, part in enumerate(found):
-        if n not in fit:
+    smallest = strands.runs[0][0]
+    fit: list[Piece] = []
+    for part in parts:
+        if not _fits(part, smallest, ranks):
             yield part, None
             continue
         common = part.ranks * (part.rows // part.ranks).min()
         surplus = part.rows - common if len(common) > 1 else np.zeros(1, np.int64)
         if surplus.any():
             yield replace(part, rows=surplus), None
-        left += _bytes(part) - _bytes(replace(part, rows=surplus))
-        while True:
-            last = k + 1 == len(sizes)
-            rows = left // rows_of[k] if last else min(left // rows_of[k], quota[k])
+        fit.append(replace(part, rows=part.rows - surplus))
+    across = strands.across or ranks
+    rule = Decomposition(rule="grid", grid=(ranks // across, across))
+    moved = list(map(_bytes, fit))
+    calls = [(part.transfer_bytes or usual_bytes) * ranks for part in fit]
+    rests = [0] * len(strands.runs)
+    for part, call, dealt in zip(fit, calls, _dealt(moved, calls, strands, ranks), strict=True):
+        for k, (size, _) in enumerate(strands.runs):
+            rows, rests[k] = divmod(rests[k] + dealt[k], size * ranks)
             if rows:
-                call = part.transfer_bytes or usual_bytes
-                rule = Decomposition(rule="grid", grid=(ranks // across, across))
-                yield _grid(part, sizes[k], rows, ranks, across, call), rule
-                left -= rows * rows_of[k]
-                quota[k] -= rows
-            if last or quota[k]:
-                break
-            k += 1
-        if left and n == fit[-1]:
-            element = part.element if left % part.element == 0 else 1
-            rest, total = np.array([left // element]), np.array([ranks])
-            yield replace(part, ranks=total, rows=rest, row_elements=1, element=element), EVEN
+                times = round(-(-sum(dealt) // call) * dealt[k] / sum(dealt))
+                yield _grid(part, size, rows, ranks, across, times), rule
+    if left := sum(rests):
+        part = fit[-1]
+        element = part.element if left % part.element == 0 else 1
+        rest, total = np.array([left // element]), np.array([ranks])
+        yield replace(part, ranks=total, rows=rest, row_elements=1, element=element), EVEN
 
 
-def _grid(part: Piece, size: int, rows: int, ranks: int, across: int, call: int) -> Piece:
-    """So many runs of each rank, in calls of about as many bytes."""
+def _dealt(moved: list[int], calls: list[int], strands: Strands, ranks: int) -> list[list[int]]:
+    """The bytes of each piece that are in runs of each size, given the bytes of their calls: whole
+    calls where these come near the share that a size has, large ones first."""
+    left, whole = moved.copy(), sum(moved)
+    dealt = [[0] * len(strands.runs) for _ in moved]
+    order = sorted(range(len(moved)), key=lambda n: -calls[n])
+    for k, (size, share) in enumerate(strands.runs[:-1]):
+        wanted = round(share * whole / (size * ranks)) * size * ranks
+        slack = NEAR * wanted
+
+        def deal(n: int, taken: int, k: int = k) -> None:
+            dealt[n][k] += taken
+            left[n] -= taken
+
+        for n in order:
+            taken = min(left[n], wanted // calls[n] * calls[n])
+            deal(n, taken)
+            wanted -= taken
+        for n in reversed(order):
+            if wanted > slack and left[n]:
+                taken = min(left[n], calls[n])
+                taken = taken if taken <= wanted + slack else wanted
+                deal(n, taken)
+                wanted -= taken
+        if wanted and order:  # what whole calls miss, by calls that are a little longer
+            deal(max(order, key=lambda n: dealt[n][k]), wanted)
+    for n, rest in enumerate(left):
+        dealt[n][-1] += rest
+    return dealt
+
+
+def _grid(part: Piece, size: int, rows: int, ranks: int, across: int, calls: int) -> Piece:
+    """So many runs of each rank, in about as many calls."""
     element = part.element if size % part.element == 0 else 1
+    each = max(1, rows // max(1, calls))  # runs of a call
+    each += -(-rows // each) - calls > calls - -(-rows // (each + 1))
     return replace(
         part,
         ranks=np.array([ranks]),
         rows=np.array([rows * (ranks // across)]),
         row_elements=across * size // element,
         element=element,
-        transfer_bytes=max(1, round(call / size)) * size,
+        transfer_bytes=each * size,
     )
 
 
