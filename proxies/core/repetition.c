@@ -62,7 +62,8 @@ static void pass_over(const struct und_run *run, int stream, int64_t as, enum un
             und_series_open(series);
         if (mode == UND_CREATE) {
             und_series_write(series);
-            und_series_sync(series);
+            if (und_dump_of(what, dump)->variable_count > 0)
+                und_series_sync(series);
         } else {
             und_series_compare(series, verification);
         }

@@ -46,10 +46,12 @@ static void flush(struct und_series *series, struct und_piece *piece, int64_t po
  * those of the piece, `written` so far. */
 static int64_t reach_of(const struct und_slot *slot, const struct und_piece *piece, int64_t end, int64_t written)
 {
-    int ranks;
+    int ranks, first = 0; /* dimension in which the block has more than one */
     bool whole = piece->cut.deal.blocks == 1;
     MPI_Comm_size(slot->comm, &ranks);
-    for (int d = 1; d < piece->dataset.ndims; ++d)
+    while (first < piece->dataset.ndims - 1 && piece->block.count[first] == 1)
+        ++first;
+    for (int d = first + 1; d < piece->dataset.ndims; ++d)
         whole = whole && piece->block.count[d] == piece->dataset.shape[d];
     return ranks == 1 ? end : whole ? written : 0;
 }
