@@ -376,7 +376,7 @@ static void move(struct und_flood *flood, struct und_file *file, const struct it
             method->write(file, dataset, &cut.box, und_base_consecutive(base, item->identity, at, bytes));
         else
             method->read(file, dataset, &cut.box, und_base_buffer(base));
-        if (flood->stream->sync_bytes > 0 && (flood->unsynced += bytes) >= flood->stream->sync_bytes) {
+        if (flood->plan->flush_bytes > 0 && (flood->unsynced += bytes) >= flood->plan->flush_bytes) {
             method->sync(file);
             flood->unsynced = 0;
         }

@@ -327,6 +327,7 @@ static bool plan_stream(const struct und_workload *workload, int s, const struct
         return false;
     const bool writes = stream->operation == UND_WRITES;
     plan->lasting = writes && (stream->sync || options->fsync);
+    plan->flush_bytes = plan->method->hands_over && stream->flush_bytes > 0 ? stream->flush_bytes : stream->sync_bytes;
     plan->sync = plan->lasting || (writes && stream->stays_open && und_stream_grows(stream) && plan->method->buffers);
     if (!settle(stream, s, workload->ranks, options, plan, error) || !plan_hints(options, plan, error))
         return false;

@@ -23,9 +23,10 @@ struct und_stream_plan {
     bool collective;                                   /* of the stream; see und_plan_collective */
     bool all_collective, some_collective;              /* of its variables */
     bool sync;
-    bool lasting; /* and reach storage before the dump ends */
-    bool direct;  /* as in the descriptor, past the page cache */
-    bool packs;   /* files may be smaller than their payload */
+    bool lasting;        /* and reach storage before the dump ends */
+    int64_t flush_bytes; /* flushed within a dump, to storage or from the buffer of the library; 0: not */
+    bool direct;         /* as in the descriptor, past the page cache */
+    bool packs;          /* files may be smaller than their payload */
     int64_t settings[UND_MAX_SETTINGS];
     struct und_pairs hints;    /* for MPI-IO, by default and as asked: of a key given twice the last counts */
     int64_t hinted_count;      /* stripe count that hints ask for; 0: none */

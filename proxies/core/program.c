@@ -73,6 +73,8 @@ static bool check_stream(struct und_strict *at, const struct keys *keys)
         {keys->backup && !keys->removes, "backup", "false", "removes is false"},
         {keys->passes > 1 && !reads, "passes", "1", "the operation is write"},
         {stream->sync_bytes > 0 && reads, "sync_bytes", "null", "the operation is read"},
+        {stream->flush_bytes > 0 && (reads || stream->sync_bytes > 0), "flush_bytes", "null",
+         "the operation is read or sync_bytes is given"},
         {looks_up && (reads || keys->layout == FLOOD || stream->order.rule != UND_CONSECUTIVE), "lookups", "null",
          "the operation is read, the layout flood or the order not consecutive"},
         {stream->write_through && reads, "write_through", "false", "the operation is read"},
@@ -411,6 +413,7 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
             return false;
     if ((json_object_get(value, "pace") && !und_strict_choice(at, value, "pace", paces, &pace)) ||
         !und_strict_integer_or_null(at, value, "sync_bytes", 1, &stream->sync_bytes) ||
+        !und_strict_integer_or_null(at, value, "flush_bytes", 1, &stream->flush_bytes) ||
         !und_strict_integer_or_null(at, value, "files_per_directory", 1, &keys->files_per_directory))
         return false;
     keys->steady = pace == 1;
@@ -538,11 +541,23 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     static const char *const names[] = {"name",   "label",  "role",    "operation",      "files",
                                         "layout", "groups", "method",  "transfer_bytes", "collective",
                                         "sync",   "turns",  "content", "dumps",          NULL};
-    static const char *const optional[] = {
-        "names",   "reopen",          "extends",    "order",         "passes",
-        "pace",    "direct",          "sync_bytes", "write_through", "files_per_directory",
-        "removes", "own_directories", "reads",      "backup",        "lookups",
-        NULL};
+    static const char *const optional[] = {"names",
+                                           "reopen",
+                                           "extends",
+                                           "order",
+                                           "passes",
+                                           "pace",
+                                           "direct",
+                                           "sync_bytes",
+                                           "write_through",
+                                           "files_per_directory",
+                                           "removes",
+                                           "own_directories",
+                                           "reads",
+                                           "backup",
+                                           "lookups",
+                                           "flush_bytes",
+                                           NULL};
     const char *name, *label, *method;
     const json_t *dumps;
     if (!und_strict_object_with(at, value, names, optional) || !und_strict_identifier(at, value, "name", &name) ||

@@ -95,6 +95,8 @@ static void print_move(const struct und_stream *stream, const struct und_variabl
         print_order(&stream->order, out);
     if (stream->sync_bytes > 0)
         fprintf(out, " flush %" PRId64, stream->sync_bytes);
+    if (stream->flush_bytes > 0)
+        fprintf(out, " flush %" PRId64 " to system", stream->flush_bytes);
     if (stream->lookups.every_bytes > 0)
         fprintf(out, " lookups %.15g of %" PRId64 " every %" PRId64, stream->lookups.calls,
                 stream->lookups.transfer_bytes, stream->lookups.every_bytes);

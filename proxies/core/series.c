@@ -532,7 +532,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     und_cut_begin_dealt(&piece->cut, &piece->dataset, &piece->block, &deal,
                         und_plan_transfer_bytes(variable, series->plan));
     piece->calls = piece->cut.calls;
-    piece->calls_of_flush = (stream->sync_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1;
+    piece->calls_of_flush = (series->plan->flush_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1;
     if (und_stream_grows(series->stream))
         continue_lineage(series, series->piece_count);
     ++series->piece_count;
@@ -543,7 +543,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
 static bool goes_together(const struct und_series *series, const struct und_piece *piece)
 {
     return piece->dataset.collective ||
-           (series->stream->sync_bytes > 0 && series->plan->method->collective && series->mode == UND_CREATE);
+           (series->plan->flush_bytes > 0 && series->plan->method->collective && series->mode == UND_CREATE);
 }
 
 static void agree_on_calls(struct und_series *series)

@@ -34,7 +34,7 @@ static inline void go_to(struct und_series *series, struct und_piece *piece, int
 static void flush(struct und_series *series, struct und_piece *piece, int64_t position, int64_t bytes)
 {
     struct und_slot *slot = &series->slots[piece->slot];
-    const int64_t after = series->stream->sync_bytes;
+    const int64_t after = series->plan->flush_bytes;
     slot->unsynced += bytes;
     if (series->plan->method->collective ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
         return;
@@ -85,7 +85,7 @@ static void write_consecutive(struct und_series *series, struct und_piece *piece
     const struct und_method *method = series->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
     struct und_cut *cut = &piece->cut;
-    const bool flushes = series->stream->sync_bytes > 0;
+    const bool flushes = series->plan->flush_bytes > 0;
     for (int64_t i = 0; i < cut->calls; ++i) {
         go_to(series, piece, i);
         const int64_t bytes = cut->many * size;
@@ -115,7 +115,7 @@ static void write_gathered(struct und_series *series, struct und_piece *piece, s
         for (; und_spans_next(&spans, &element); to += spans.elements * size)
             und_base_copy(piece->base, piece->identity, piece->content + element * size, spans.elements * size, to);
         method->write(file, &piece->dataset, &cut->box, buffer);
-        if (series->stream->sync_bytes > 0)
+        if (series->plan->flush_bytes > 0)
             flush(series, piece, i, to - buffer);
         if (series->stream->lookups.every_bytes > 0)
             look_up(series, piece, written += to - buffer, to - buffer);
@@ -152,7 +152,7 @@ void und_series_write(struct und_series *series)
             und_watch_call(i);
             if (piece->dataset.collective)
                 series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
-            if (series->stream->sync_bytes > 0)
+            if (series->plan->flush_bytes > 0)
                 flush(series, piece, i, 0);
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);

@@ -180,6 +180,7 @@ const struct und_method und_method_stdio = {
     .name = "stdio",
     .has_files = true,
     .buffers = true,
+    .hands_over = true,
     .creates = true,
     .collective = false,
     .settings = settings,

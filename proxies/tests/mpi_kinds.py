@@ -83,6 +83,7 @@ def plain(described: Json) -> Json:
             "direct",
             "reads",
             "sync_bytes",
+            "flush_bytes",
             "lookups",
             "write_through",
             "removes",
@@ -381,6 +382,8 @@ def calls(player: Player) -> None:
                 )
             ],
         ),
+        stream("buffered", method="stdio", flush_bytes=1400),
+        stream("unbuffered", flush_bytes=1400),
         stream("through", write_through=True),
         stream("wide", layout="file-per-process", order=ORDERS["shuffled"], sync_bytes=1),
     )
@@ -391,9 +394,11 @@ def calls(player: Player) -> None:
     expect(operations(read, "read") == 3 * each, f"{operations(read, 'read')} reads")
     again = played(result, "again")
     expect(len(again) == 6 and len([f for f in files if f.startswith("again")]) == 2, "again")
-    found = {n: operations(played(result, n)[0], "write") for n in ("flush", "through", "wide")}
     # 592 bytes a call: a flush behind every third of five, or behind every one.
-    expect(found == {"flush": each + 3, "through": each, "wide": 2 * each}, f"{found}")
+    calls = {"flush": each + 3, "buffered": each + 3, "unbuffered": each, "through": each}
+    calls["wide"] = 2 * each
+    found = {n: operations(played(result, n)[0], "write") for n in calls}
+    expect(found == calls, f"{found}")
     together = operations(played(result, "together")[0], "write")
     # 10 and 5 calls of two ranks; both flush behind every second of 10 rounds.
     expect(together == 15 + 2 * 5, f"together: {together} calls")

@@ -45,6 +45,7 @@ OF_STREAMS: dict[str, tuple[Any, ...]] = {
     "passes": (1, 2),
     "pace": ("steady", "burst"),
     "sync_bytes": (None, 1),
+    "flush_bytes": (None, 1),
     "write_through": (True, False),
     "lookups": (
         None,

@@ -291,6 +291,8 @@ class _Workload:
         else:
             if self.maybe(0.25):
                 row["sync_bytes"] = rng.choice((None, 1, 100, 1 << 20))
+            if not row.get("sync_bytes") and self.maybe(0.25):
+                row["flush_bytes"] = rng.choice((None, 1, 100, 1 << 20))
             if self.maybe(0.2):
                 row["write_through"] = self.maybe(0.8)
         defaults = {
@@ -640,7 +642,7 @@ def _of_stream(stream: Row, streams: dict[str, Row]) -> Iterator[str]:
     ):
         if stream.get(key):
             yield key
-    for key in ("own_directories", "files_per_directory", "sync_bytes", "reads"):
+    for key in ("own_directories", "files_per_directory", "sync_bytes", "flush_bytes", "reads"):
         if stream.get(key):
             yield key
     yield from (key for key in ("names", "passes") if stream.get(key, 1) > 1)

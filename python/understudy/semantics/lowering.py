@@ -238,6 +238,7 @@ class _Lowering:
             transfer_bytes=variable.transfer_bytes or stream.transfer_bytes,
             collective=stream.collective if variable.collective is None else variable.collective,
             order=self._order,
-            flush_bytes=stream.sync_bytes,
+            flush_bytes=stream.flush_bytes or stream.sync_bytes,
+            hands_over=stream.flush_bytes is not None,
             lookups=stream.lookups,
         )

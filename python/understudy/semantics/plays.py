@@ -299,6 +299,7 @@ class Play(Sums):
                     self.left.add(known)
             case "mpiio" | "hdf5":
                 one = self.segments.in_file(mask.astype(np.int64)) == 1
+                self.moved.add(mask)
                 if self.method == "hdf5":
                     self.count("H5F_OPENS", mask)
                 if self.method == "mpiio" or not self.turns:
@@ -375,7 +376,7 @@ class Play(Sums):
         last = np.where(has, last + chunk.slope * (self.segments.counts - 1), -1)
         if move.lookups and self.method in ("posix", "stdio"):
             self._look_up(chunk, move.lookups)
-        if move.flush_bytes and self.method in ("posix", "stdio"):
+        if move.flushes(self.method) and self.method in ("posix", "stdio"):
             known = self.open[self._set(), file].known
             times = np.full(len(has), count)
             self.note_written(file, Written(move, times, calls.cuts, known))
@@ -439,9 +440,9 @@ class Play(Sums):
         self.count(f"{module}_SIZE_{way}_AGG_0_100", idle, count)
         if module == "H5D":
             self.count("H5D_OPENS", takes_part, count)
-        if move.flush_bytes:
+        if every := move.flushes(self.method):
             most = self.segments.most_in_file(calls)
-            each = most // ((move.flush_bytes - 1) // move.transfer_bytes + 1) * takes_part * count
+            each = most // ((every - 1) // move.transfer_bytes + 1) * takes_part * count
             self.flushed(each, each)
 
     def _note_places(self, chunk: Chunk, way: str, has: Mask) -> None:

@@ -55,10 +55,15 @@ def predict(program: Program) -> tuple[Predicted, ...]:
         for each in program.sets
     ]
     plays = [play for each in sets for play in each.plays]
-    if _meet([p.left for p in plays], [p.taken for p in plays]):
-        for each in sets:
-            if "stdio" in each.calls:
-                each.calls["stdio"].decline("POSIX_FSYNCS", "POSIX_SEEKS")
+    left = [p.left for p in plays]
+    for others, counters in (
+        ([p.taken for p in plays], ("POSIX_FSYNCS", "POSIX_SEEKS")),
+        ([p.moved for p in plays], ("POSIX_",)),
+    ):
+        if _meet(left, others):
+            for each in sets:
+                if "stdio" in each.calls:
+                    each.calls["stdio"].decline(*counters)
     return tuple(each.predicted() for each in sets)
 
 

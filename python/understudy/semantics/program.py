@@ -15,6 +15,7 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
 ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW = "all ranks", "each rank", "each group", "each row"
 NEW, TRUNCATE, KEEP, READ = "new", "truncate", "keep", "read"
 CONSECUTIVE = Order()
+HANDS_OVER = ("stdio",)  # methods whose library has a buffer that a flush empties
 OPERATIONS = ("mkdir", "create", "open", "stat", "seek", "sync", "rename", "unlink")
 
 
@@ -106,12 +107,17 @@ class Move:
     collective: bool = False
     order: Order = CONSECUTIVE
     flush_bytes: int | None = None  # a rank flushes each time that it has written so many
+    hands_over: bool = False  # to the system only, what the library buffers
     lookups: Lookups | None = None
 
     @property
     def at(self) -> str | None:
         """The variable whose place in the file it has; None: behind what was moved last."""
         return self.variable.at
+
+    def flushes(self, method: str) -> int | None:
+        """Bytes behind which a rank flushes a file of this method; None: it does not."""
+        return None if self.hands_over and method not in HANDS_OVER else self.flush_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ def count_files(sums: Sums, files: Files, passes: int) -> None:
         sums.sums[RECORDS] += number
         _count_opens(sums, opens, number, syncs)
         cuts = block.cuts(move.transfer_bytes, True)
-        if move.flush_bytes:
+        if move.flushes(sums.method):
             times = variable.count * rows
             known = np.zeros(len(rows), np.bool_)
             sums.note_written(0, Written(move, times, cuts, known))
-        if files.order.rule != "consecutive" and move.flush_bytes and len(files.body) > 3:
+        if files.order.rule != "consecutive" and move.flushes(sums.method) and len(files.body) > 3:
             sums.tally.decline("FSYNCS", "FLUSHES", "SYNCS")
         _count_rows(sums, move, next(c for c in cuts if c is not None), number)
 

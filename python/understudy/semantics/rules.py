@@ -111,6 +111,9 @@ def _kind_faults(stream: Stream) -> Iterator[Fault]:
         if reads and given:
             expected = "false" if given is True else "null"
             yield key, f"expected {expected}, since the operation is read, got {json.dumps(given)}"
+    if stream.flush_bytes and (reads or stream.sync_bytes):
+        why = "the operation is read or sync_bytes is given"
+        yield "flush_bytes", f"expected null, since {why}, got {stream.flush_bytes}"
     if stream.lookups and (
         reads or stream.layout == "flood" or stream.order.rule != "consecutive"
     ):

@@ -52,14 +52,17 @@ class Sums:
         syncs = any(isinstance(i, Sync) for i in instructions)
         self.writes = any(m.writes for m in moves)
         self.direct = any(i.direct for i in instructions if isinstance(i, Open))
-        self.lasting = any(m.flush_bytes for m in moves) or (syncs and not thread.set.prepared)
+        self.lasting = any(m.flush_bytes and not m.hands_over for m in moves) or (
+            syncs and not thread.set.prepared
+        )
         self.none: Whole = np.zeros(len(segments.starts), np.int64)
         self.sums: Counter[str] = Counter()
         self.tops: dict[tuple[str, int], Whole] = {}
         self.written: dict[int, list[Written]] = {}
-        # Ranks that closed a FILE whose descriptor Darshan goes on to take for that file, and
-        # those that flush or seek by one which it does not know.
-        self.left, self.taken = Ranks(segments), Ranks(segments)
+        # Ranks that closed a FILE whose descriptor Darshan goes on to take for that file, those
+        # that flush or seek by one which it does not know, and those whose MPI library may move
+        # bytes by one.
+        self.left, self.taken, self.moved = (Ranks(segments) for _ in range(3))
 
     def take(self, times: int) -> None:
         for name, number in self.sums.items():

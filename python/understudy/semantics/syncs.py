@@ -15,7 +15,7 @@ def syncs_of(thread: Thread, ranks: int) -> int:
     kept = not thread.set.numbered and thread.closes and thread.method in _KEEP_BYTES
     found = 0
     for step, masks in files_of_steps(thread, ranks) if writes(thread) else ():
-        within = moved_bytes(step.body) // every if (every := _every(step)) else 0
+        within = moved_bytes(step.body) // every if (every := _every(thread, step)) else 0
         at_end = syncs(step) or kept
         found += step.count * (within + (_files(thread, step, masks.values()) if at_end else 0))
     return found
@@ -33,7 +33,7 @@ def syncs(step: Step) -> bool:
 
 
 def _is_synced(thread: Thread, step: Step, ranks: int) -> bool:
-    every = _every(step)
+    every = _every(thread, step)
     if syncs(step) or every is None:
         return syncs(step) and moved_bytes(step.body) > 0
     files = len({m.move.variable.file for m in moves(step.body)})
@@ -41,9 +41,9 @@ def _is_synced(thread: Thread, step: Step, ranks: int) -> bool:
     return by_bytes and moved_bytes(step.body) >= ranks * files * every
 
 
-def _every(step: Step) -> int | None:
+def _every(thread: Thread, step: Step) -> int | None:
     """After how many bytes a rank flushes."""
-    return next((m.move.flush_bytes for m in moves(step.body)), None)
+    return next((m.move.flushes(thread.method) for m in moves(step.body)), None)
 
 
 def _files(thread: Thread, step: Step, masks: Iterable[PerRank]) -> int:

@@ -149,7 +149,7 @@ def _move(move: Move) -> Iterator[str]:
     yield from _flags(collective=move.collective)
     yield from _order(move.order)
     if move.flush_bytes is not None:
-        yield f"flush {move.flush_bytes}"
+        yield f"flush {move.flush_bytes}{' to system' if move.hands_over else ''}"
     if move.lookups is not None:
         found = move.lookups
         yield f"lookups {_number(found.calls)} of {found.transfer_bytes} every {found.every_bytes}"

@@ -272,6 +272,7 @@ class Stream:
     pace: str = "burst"
     direct: bool = False
     sync_bytes: int | None = None
+    flush_bytes: int | None = None
     lookups: Lookups | None = None
     write_through: bool = False
     removes: bool = False
