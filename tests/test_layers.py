@@ -274,14 +274,14 @@ def test_seeks_and_flushes_of_stdio_are_calls(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     database(run, calls=1000, seeks=1000, flushes=500)
     found = covered(run, tmp_path)
-    assert found.bytes == 1 and found.calls < 0.6 and found.time < 0.2
+    assert found.bytes == 1 and found.calls < 0.75 and found.time < 0.4
     assert found.storage.calls == (1000, 500)
-    assert found.storage.kept == (25, 25)  # buffers of 4 KiB
+    assert found.storage.kept == (25, 500)  # reads fill buffers of 4 KiB
     assert "1,000 of 1,000 seeks through STDIO (100 %)" in found.missing
-    assert "475 of about 500 write calls that the C library made at the storage (95 %)" in (
+    assert "975 of about 1,000 read calls that the C library made at the storage (97.5 %)" in (
         found.missing
     )
-    assert "5 % of the write calls" in found.message
+    assert "2.5 % of the read calls" in found.message
 
 
 def test_reads_between_writes_are_made(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Each known trap of Darshan's records, by the log that shows it or a synthetic one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ from tests.support.logs import recompress
 from understudy.contracts.workload import Workload, parse, provenance_of
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
+from understudy.inference.coverage import Coverage
 from understudy.readers import darshan
+from understudy.semantics.lowering import thread_of
+from understudy.semantics.syncs import syncs_of
 
 MIB = 1 << 20
 
@@ -672,7 +676,23 @@ def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) ->
         FLUSHES=400,
         F_WRITE_TIME=0.1,
     )
-    assert sorted(len(s.dumps) for s in run.describe(tmp_path).streams) == [1, 400]
+    streams = sorted(run.describe(tmp_path).streams, key=lambda s: len(s.dumps))
+    assert [(len(s.dumps), s.flush_bytes) for s in streams] == [(1, 60), (400, None)]
+
+
+@pytest.mark.parametrize(("flushes", "every"), [(1, None), (250, 400), (1000, 100)])
+def test_trap_a_buffer_that_is_flushed_within_a_dump(
+    tmp_path: Path, flushes: int, every: int | None
+) -> None:
+    """The calls of the system are those that the flushes make, by stdio alone."""
+    run = Run(nprocs=1)
+    run.write("/s/log", 100_000, 1.0, rank=0, module="STDIO", calls=1000, FLUSHES=flushes)
+    told: list[Coverage] = []
+    stream = only(run.describe(tmp_path, told=told.append))
+    assert (stream.flush_bytes, stream.sync_bytes, stream.sync) == (every, None, False)
+    assert told[0].storage.kept == told[0].storage.calls
+    assert syncs_of(thread_of(stream, 1), 1) == (flushes if every else 0)
+    assert syncs_of(replace(thread_of(stream, 1), method="posix"), 1) == 0
 
 
 def test_trap_more_states_than_bytes(tmp_path: Path) -> None:

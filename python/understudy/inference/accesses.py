@@ -341,7 +341,6 @@ class Accesses:
         known, place = lookup(synced["file"], rows["file"])
         once = synced["syncs"][place[known]] == rows["opens"][known]
         rows["synced"][known] = once & rows["write"][known]
-        rows["syncs"] = 0
         rows["syncs"][known] = synced["syncs"][place[known]]
 
     def _open_datasets(self, rows: Rows, posix: Rows) -> None:
@@ -463,8 +462,9 @@ class Accesses:
         rows["element"] = 1
         each = np.where(touches["rank"] == ALL_RANKS, self.ranks, 1)
         rows["opens"] = np.clip(touches["opens"] // each, 0, MAX_COUNT)
-        rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")  # fflush is no fsync
-        rows["syncs"] = np.clip(touches["syncs"], 0, MAX_COUNT)
+        rows["synced"] = (touches["syncs"] > 0) & (method != "stdio")
+        flushes = np.clip(touches["syncs"], 0, MAX_COUNT)
+        rows["flushes" if method == "stdio" else "syncs"] = flushes
         several = touches["write"] & (touches["switches"] > touches["opens"])
         rows["switches"] = np.where(several, touches["switches"], 0)
         rows["busy_s"] = np.where(touches["busy_s"] > 0, touches["busy_s"], np.inf)

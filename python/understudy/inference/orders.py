@@ -42,13 +42,13 @@ def learn(draft: Draft, ranks: int) -> None:
                 files += max(1, cell.files, min(_used(cell, 0), len(series.rank_spans)))
         draft.flushes = made * draft.dumps / files if files else draft.flushes
         draft.flushed = sum(c.syncs for c in cells)
+    if draft.write and draft.method in FSYNC:
+        syncs = sum(c.flushes if draft.method == "stdio" else c.syncs for c in cells)
+        draft.syncs = syncs * draft.dumps / sum(_used(c, ranks) for c in cells)
+        draft.sync_every = draft.bytes / max(1, syncs)
     calls, follow, ahead = np.sum([c.order for c in cells], axis=0).tolist()
     if draft.method != "posix" or not calls:
         return
-    if draft.write:
-        syncs = sum(c.syncs for c in cells)
-        draft.syncs = syncs * draft.dumps / sum(_used(c, ranks) for c in cells)
-        draft.sync_every = draft.bytes / max(1, syncs)
     if len(draft.spans) < 2 and (block := _dealt(cells, ranks)):
         draft.block = block
         draft.ordered = f"POSIX_STRIDE1_STRIDE = {(ranks - 1) * block}, the blocks of the others"
@@ -147,7 +147,8 @@ def flushed(draft: Draft) -> bool:
 
 
 def sync_bytes(draft: Draft) -> int | None:
-    """Bytes after which a rank flushes a file within a dump; None if it does so once at most."""
+    """Bytes after which a rank flushes a file, or the buffer of stdio, within a dump; None if it
+    does so once at most."""
     dumps = sum(d.count for d in draft.series[0].dumps)
     return max(1, int(draft.sync_every)) if draft.syncs * draft.names >= SEVERAL * dumps else None
 

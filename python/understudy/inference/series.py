@@ -52,6 +52,7 @@ class Cell:
     gaps: int = 0
     top: int = 0  # bytes of the files up to which they were read
     syncs: int = 0
+    flushes: int = 0  # of the buffer of stdio
     switches: int = 0  # interruptions of writes by reads
     busy_s: float = 0.0  # in calls, of all ranks; infinite if unknown
     made: npt.NDArray[np.int64] | None = None  # operations, see `operations.add_to`
@@ -278,6 +279,7 @@ def _add_cell(family: _Family, cell: Cell, rows: Rows, ranks: int) -> None:
     cell.files += len(np.unique(rows["file"]))
     cell.order = cell.order + rows["order"].sum(axis=0)
     cell.syncs += int(rows["syncs"].sum())
+    cell.flushes += int(rows["flushes"].sum())
     cell.switches += int(rows["switches"].sum())
     cell.busy_s += float(rows["busy_s"].sum())
     most = int(np.argmax(rows["gaps"]))
@@ -462,6 +464,7 @@ def _merged(
             home.extent += cell.extent
             home.top += cell.top
             home.syncs += cell.syncs
+            home.flushes += cell.flushes
             home.switches += cell.switches
             home.busy_s += cell.busy_s
             home.order = home.order + cell.order

@@ -211,7 +211,8 @@ class Composer:
     def _stream(self, draft: Draft, name: str, role: str, index: int) -> Stream:
         layout, groups = self._layout(draft, name)
         flushed = orders.sync_bytes(draft) if draft.write else None
-        sync = flushed is None and orders.flushed(draft)
+        buffered = draft.method == "stdio"
+        sync = (flushed is None or buffered) and orders.flushed(draft)
         pace.doubt(draft, self.ranks, self.runtime_s)
         self.notes += [f"{name}: {remark}." for remark in (*draft.remarks, *skews.remarks(draft))]
         self._note_excess(draft, name)
@@ -239,9 +240,11 @@ class Composer:
                 Provenance(path=path, origin="derived", how=maker.how, confidence="likely")
             )
         if flushed is not None:
-            how = "bytes over POSIX_FSYNCS + POSIX_FDSYNCS, of which there are several in a dump"
+            of = "STDIO_FLUSHES" if buffered else "POSIX_FSYNCS + POSIX_FDSYNCS"
+            key = "flush_bytes" if buffered else "sync_bytes"
+            how = f"bytes over {of}, of which there are several in a dump"
             self.provenance.append(
-                Provenance(path=f"{at}/sync_bytes", origin="derived", how=how, confidence="likely")
+                Provenance(path=f"{at}/{key}", origin="derived", how=how, confidence="likely")
             )
         label = main.template.replace(b"\x00", b"*").decode("utf-8", "replace")
         return Stream(
@@ -264,7 +267,8 @@ class Composer:
             own_directories=layout != "shared" and directories_apart(draft),
             order=draft.order,
             pace=draft.pace,
-            sync_bytes=flushed,
+            sync_bytes=None if buffered else flushed,
+            flush_bytes=flushed if buffered else None,
             lookups=draft.lookups,
         )
 

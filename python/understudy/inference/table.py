@@ -54,7 +54,8 @@ ACCESS = np.dtype(
         ("opens", "i4"),  # of each rank, of the file
         ("bare", "?"),  # the row has nothing but the operations in `made`
         ("top", "i8"),  # bytes up to which the file was read
-        ("syncs", "i8"),
+        ("syncs", "i4"),
+        ("flushes", "i4"),  # of the buffer of stdio
         ("switches", "i8"),  # interruptions of writes by reads, where opens do not explain them
         ("busy_s", "f8"),  # in calls, of all ranks; infinite if unknown
         ("made", "i8", (3,)),  # operations of `understudy.inference.operations.KINDS`
