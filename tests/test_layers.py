@@ -300,6 +300,27 @@ def test_stdio_without_seeks_is_reproduced(tmp_path: Path) -> None:
     assert found.storage.kept == found.storage.calls == (0, 256)
 
 
+@pytest.mark.parametrize(
+    ("calls", "size", "least", "taken", "most"),
+    [
+        (161, 3_528_044, 2, 2, 322),  # a header and an array, or a buffer that is filled again
+        (100, 200_004, 2, 49, 49),  # the same of small calls: as many as there are buffers
+        (160, 160 * 16384, 160, 160, 160),  # whole pages: no header
+        (352_008, 4_272_389, 1044, 1044, 1044),  # lines of text
+    ],
+)
+def test_calls_of_stdio_are_as_many_as_their_sizes_may_make(
+    tmp_path: Path, calls: int, size: int, least: int, taken: int, most: int
+) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/a", size, 1.0, rank=0, module="STDIO", calls=calls, F_WRITE_TIME=0.1)
+    found = covered(run, tmp_path)
+    assert found.storage.kept == found.storage.calls
+    assert found.storage.ranges[1] == (taken, least, most)
+    assert (f"{least:,} to {most:,} writes of the system" in found.message) == (least < most)
+    assert found.claim == pytest.approx(min(least / taken, taken / most))
+
+
 def below_hdf5(run: Run, sizes: dict[str, int], size: int, calls: int) -> None:
     """A dataset of 4 MiB in four collective writes, and what POSIX has of its file."""
     file, dataset = run.file("/s/a.h5"), run.file("/s/a.h5:/u")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference.calls import HISTOGRAM
-from understudy.inference.stdio_calls import of_streams
+from understudy.inference.stdio_calls import flushes_of_writes, of_streams, units_of
 from understudy.inference.table import ACCESS, ALL_RANKS, METHODS, SHARED, Rows
 from understudy.inference.transfers import MAX_TRANSFER, of_average, sizes_of
 from understudy.semantics.counters import BINS
@@ -146,7 +146,7 @@ def _stdio(block: Any, ranks: int, _: "Spread", needed: Mask | None) -> Iterator
         _size(touch, some, "STDIO", "WRITE" if write else "READ", touch["count"], None, ranks)
         # Each read takes a seek of its own; the others go back to where writes go on.
         touch["switches"] = np.maximum(some["STDIO_SEEKS"] - some["STDIO_READS"], 0)
-        touch["syncs"] = _flushes_of_writes(some)
+        touch["syncs"] = flushes_of_writes(some)
         touch["opens"] = some["STDIO_OPENS"]
         if "STDIO_FDOPENS" in some.dtype.names:
             _fdopens(touch, some["STDIO_FDOPENS"], ranks)
@@ -233,14 +233,6 @@ def _transfers(touch: Rows, common: Common | None) -> tuple[Any, Any]:
     return np.clip(np.where(main > 0, main, average), 1, MAX_TRANSFER), only
 
 
-def _flushes_of_writes(block: Any) -> npt.NDArray[np.int64]:
-    """Flushes through stdio that do not come before a read, as those between writes and reads
-    (ISO C, 7.21.5.3)."""
-    flushes, reads = block["STDIO_FLUSHES"], np.maximum(block["STDIO_READS"], 0)
-    found: npt.NDArray[np.int64] = np.where(reads < flushes, flushes - reads, flushes)
-    return found
-
-
 def _size(
     rows: Rows,
     block: Any,
@@ -273,26 +265,11 @@ def _size(
     rest = ~told
     counted = np.clip(count, 0, MAX_COUNT)[rest]
     if module == "STDIO":
-        units, gathered = (of_all[rest] for of_all in _units(block, word, rows, ranks))
-        found = of_streams(counted, units, moved[rest], gathered)
+        units, gathered = units_of(block, word, ranks)
+        found = of_streams(counted, units[rest], moved[rest], gathered[rest])
         rows["calls"][rest], rows["sizes"][rest] = found
     else:
         rows["calls"][rest], rows["sizes"][rest] = of_average(counted, moved[rest])
-
-
-def _units(block: Any, word: str, rows: Rows, ranks: int) -> tuple[Any, Any]:
-    """How often the calls of standard I/O begin anew: for each flush but the last of an open, else
-    for each open; and whether there are as many in each as ranks, all by one of these. Opens are
-    divided between reads and writes like the bytes."""
-    both = block["STDIO_BYTES_WRITTEN"] + block["STDIO_BYTES_READ"]
-    opens = np.rint(block["STDIO_OPENS"] * (rows["bytes"] / np.maximum(both, 1))).astype(np.int64)
-    if word == "READ":
-        return opens, np.zeros(len(rows), np.bool_)
-    alone = (rows["rank"] != ALL_RANKS) & (ranks > 1)
-    flushes = _flushes_of_writes(block)
-    of_flushes = alone & (rows["count"] == ranks * flushes)
-    units = np.maximum(opens, flushes - np.where(of_flushes, 0, opens))
-    return units, alone & (rows["count"] == ranks * units)
 
 
 @dataclass(slots=True)

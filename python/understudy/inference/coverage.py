@@ -12,18 +12,19 @@ import numpy as np
 
 from understudy.inference import constants as levels
 from understudy.inference.interfaces import READ, WRITE, Interfaces, Totals
+from understudy.inference.stdio_calls import BUFFER_BYTES
 from understudy.semantics.calls import Calls
 from understudy.semantics.counters import BIN_BYTES
 
 # Share of a quantity from which on it is named as missing, or as made beyond it.
 MISSED = levels.SMALL
-BUFFER_BYTES = 4096  # of a stream of the GNU C library, on most file systems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
     """Calls at the storage: [reads, writes] of the log, and of these as many as the workload makes
-    at least; bytes likewise."""
+    at least; bytes likewise. `fewer` and `more`: by how many the calls may be others, since a log
+    does not tell the sizes of those of stdio."""
 
     calls: tuple[int, int]
     kept: tuple[int, int]
@@ -31,6 +32,14 @@ class Storage:
     kept_bytes: int
     missing: tuple[str, ...]
     buffered: bool = False  # some of the calls are those of stdio
+    fewer: tuple[int, int] = (0, 0)
+    more: tuple[int, int] = (0, 0)
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int, int], ...]:
+        """[reads, writes]: the calls as they are taken to be, the least and the most of them."""
+        pairs = zip(self.calls, self.fewer, self.more, strict=True)
+        return tuple((calls, calls - fewer, calls + more) for calls, fewer, more in pairs)
 
     @property
     def message(self) -> str:
@@ -46,6 +55,13 @@ class Storage:
         told = f" At the storage it makes, as predicted, {_listed(parts)}"
         if self.buffered:
             told += "; calls of stdio, whose sizes are not in the log, are taken to fill buffers"
+        ranges = [
+            f"{least:,} to {most:,} {_verb(way)}s"
+            for way, (count, least, most) in enumerate(self.ranges)
+            if most - least > MISSED * count
+        ]
+        if ranges:
+            told += f": there may have been {_listed(ranges)} of the system"
         return f"{told}."
 
 
@@ -65,7 +81,9 @@ class Coverage:
     def claim(self) -> float:
         """The smallest share of the I/O time, and of the calls and bytes at the storage."""
         below = self.storage
-        pairs = [*zip(below.kept, below.calls, strict=True), (below.kept_bytes, below.bytes)]
+        pairs = [(below.kept_bytes, below.bytes)]
+        for kept, (count, least, most) in zip(below.kept, below.ranges, strict=True):
+            pairs += [(kept, most), (least, count)]
         return min([self.time, *(kept / all_ for kept, all_ in pairs if all_)])
 
     @property
@@ -172,7 +190,7 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
 
     Calls of POSIX are calls at the storage; see `_below` for libraries, `_buffered` for stdio.
     """
-    calls, kept, missing = [0, 0], [0, 0], []
+    calls, kept, fewer, more, missing = [0, 0], [0, 0], [0, 0], [0, 0], []
     size = kept_size = 0
     for name, totals in log.own.items():
         mine = made.own.get(name, Totals())
@@ -189,6 +207,8 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
                 count, here = there.calls[way].count, _below(there, way, mine.pieces[way])
             calls[way] += count
             kept[way] += min(count, here)
+            fewer[way] += min(count, int(there.past_buffer[way][2]))
+            more[way] += int(there.past_buffer[way][3])
             size += there.bytes[way]
             kept_size += min(there.bytes[way], mine.bytes[way])
             if count - here > MISSED * count and name != "POSIX":
@@ -204,6 +224,8 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
         kept_bytes=kept_size,
         missing=tuple(missing),
         buffered="STDIO" in log.own,
+        fewer=(fewer[READ], fewer[WRITE]),
+        more=(more[READ], more[WRITE]),
     )
 
 
@@ -227,11 +249,13 @@ def _below(below: Totals, way: int, pieces: Calls) -> int:
 
 def _buffered(totals: Totals, way: int) -> int:
     """About how many calls of the system the C library makes of those of stdio, which no module
-    of Darshan counts: one per buffer, of which a flush or a seek ends the last one early.
+    of Darshan counts: one for each that is too large for a buffer, and one per buffer of the
+    others, of which a flush or a seek ends the last one early.
 
     Each read of a file that is sought takes a seek of its own; the others are before writes.
     """
-    count, size = totals.calls[way].count, totals.bytes[way]
+    large, large_bytes = (int(n) for n in totals.past_buffer[way][:2])
+    count, size = totals.calls[way].count - large, totals.bytes[way] - large_bytes
     reads = totals.calls[READ].count
     if way == READ:
         ends = min(totals.seeks, reads)
@@ -239,7 +263,7 @@ def _buffered(totals: Totals, way: int) -> int:
         flushes = max(totals.flushes or 0, totals.played_flushes)
         ends = max(totals.seeks - reads, flushes)
     parts = max(1, min(count, ends))
-    return parts * -(-size // (parts * BUFFER_BYTES)) if count else 0
+    return large + (parts * -(-size // (parts * BUFFER_BYTES)) if count > 0 else 0)
 
 
 def _share(part: int, whole: int) -> float:

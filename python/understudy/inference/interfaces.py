@@ -19,6 +19,7 @@ from understudy.darshanlog import Log
 from understudy.inference.calls import counters_of
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
+from understudy.inference.stdio_calls import BUFFER_BYTES, past_buffer
 from understudy.inference.table import IdSet, over_rows
 from understudy.semantics.calls import BY_RUNS, Calls, bin_of, calls_of
 from understudy.semantics.counters import BINS
@@ -26,7 +27,7 @@ from understudy.semantics.lookups import lookups_of
 from understudy.semantics.lowering import threads_of
 from understudy.semantics.opens import opens_of
 from understudy.semantics.predicted import predict
-from understudy.semantics.program import Operate, Program, flat
+from understudy.semantics.program import Operate, Program, Thread, flat, moves
 from understudy.semantics.sizes import bytes_of, writes
 from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 
@@ -60,6 +61,8 @@ class Totals:
     `played_flushes` are those that the player makes of it.
     `pieces` are the runs of consecutive bytes of the calls that a workload makes of a library, of
     which that makes a call of storage each at most.
+    `past_buffer` are the calls of stdio that are too large for a buffer, their bytes, and how many
+    calls of the system fewer, and more, there may have been, as nothing tells the sizes of calls.
     `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
     """
 
@@ -74,6 +77,9 @@ class Totals:
     played_flushes: int = 0
     pieces: list[Calls] = field(default_factory=lambda: [Calls(count=0), Calls(count=0)])
     time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    past_buffer: list[Words] = field(
+        default_factory=lambda: [np.zeros(4, np.int64) for _ in WORDS]
+    )
 
 
 @dataclass(slots=True)
@@ -187,6 +193,9 @@ class Sums:
                 totals.bytes[way] += sums[counter]
             totals.calls[way] += _calls(rows, sums, module, verb)
             totals.time_s[0] += _time_s(rows, module, verb)
+            if module == "STDIO":
+                large = past_buffer(rows, verb, self._log.job.nprocs)
+                totals.past_buffer[way] += np.array(large)
         totals.time_s[1] += _time_s(block, module, "META")
         if module in _OPENS and totals.opens is not None:
             totals.opens += _opens(block, whole, module)
@@ -323,6 +332,17 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 # -- of a workload --------------------------------------------------------------------------------
 
 
+def _past_buffer(thread: Thread, ranks: int) -> Words:
+    found = np.zeros(4, np.int64)
+    for step in thread.steps:
+        for each in moves(step.body):
+            size = each.move.variable.bytes
+            call = min(each.move.transfer_bytes, -(-size // ranks))
+            if call >= BUFFER_BYTES:
+                found[:2] += step.count * each.times * np.array([-(-size // call), size])
+    return found
+
+
 def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
     """What the player makes of a workload, each stream by its own method."""
     made, threads = Interfaces(), threads_of(streams, ranks)
@@ -338,6 +358,7 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         totals.calls[way] += calls_of(thread, ranks)
         if thread.method not in BY_RUNS:
             totals.pieces[way] += calls_of(replace(thread, method=BY_RUNS[0]), ranks)
+        totals.past_buffer[way] += _past_buffer(thread, ranks)
         number, moved, size = lookups_of(thread, ranks)
         sizes = tuple(number * (k == bin_of(size)) for k in range(len(BINS)))
         totals.bytes[READ] += moved

@@ -12,16 +12,24 @@ universal code of integers (Annals of Statistics 11, 1983); the shortest one is 
 * items before an array: the size of an item, and that of the array.
 
 The C library gathers small calls in its buffer and makes a few calls of a large one. The first
-three are played as equal calls.
+three are played as equal calls. Where the shortest code of these and that of items before an array
+are nearly as long, the log does not tell how many calls reached the storage.
 """
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.inference import constants as levels
+from understudy.inference.table import ALL_RANKS
 from understudy.inference.transfers import of_average
 from understudy.semantics.calls import bin_of
 
 ITEM_BYTES = 8  # a scalar
+BUFFER_BYTES = 4096  # of a stream of the GNU C library, on most file systems
+PAST_BUFFER = 2  # calls of the system for a large one: to empty the buffer, and for its own bytes
+SURE_BITS = levels.TIMES  # distance to the next code: one against a thousand
 
 Whole = npt.NDArray[np.int64]
 Real = npt.NDArray[np.float64]
@@ -47,8 +55,63 @@ def of_streams(
     return histogram, sizes
 
 
+def flushes_of_writes(block: Any) -> Whole:
+    """Flushes through stdio that do not come before a read, as those between writes and reads
+    (ISO C, 7.21.5.3)."""
+    flushes, reads = block["STDIO_FLUSHES"], np.maximum(block["STDIO_READS"], 0)
+    found: Whole = np.where(reads < flushes, flushes - reads, flushes)
+    return found
+
+
+def units_of(block: Any, verb: str, ranks: int) -> tuple[Whole, Mask]:
+    """How often the calls of records begin anew: for each flush but the last of an open, else for
+    each open; and whether there are as many in each as ranks, all by one of these. Opens are
+    divided between reads and writes like the bytes."""
+    read, written = (np.maximum(block[f"STDIO_BYTES_{w}"], 0) for w in ("READ", "WRITTEN"))
+    share = (read if verb == "READ" else written) / np.maximum(read + written, 1)
+    opens = np.rint(block["STDIO_OPENS"] * share).astype(np.int64)
+    if verb == "READ":
+        return opens, np.zeros(len(block), np.bool_)
+    alone = (block["rank"] != ALL_RANKS) & (ranks > 1)
+    count, flushes = block["STDIO_WRITES"], flushes_of_writes(block)
+    of_flushes = alone & (count == ranks * flushes)
+    units = np.maximum(opens, flushes - np.where(of_flushes, 0, opens))
+    return units, alone & (count == ranks * units)
+
+
+def past_buffer(block: Any, verb: str, ranks: int) -> tuple[int, int, int, int]:
+    """Calls of the records that are too large for a buffer, and their bytes; and how many calls of
+    the system fewer, and more, they all may stand for, since two explanations are nearly as
+    short."""
+    count = np.maximum(block[f"STDIO_{verb}S"], 0)
+    moved = np.maximum(block[f"STDIO_BYTES_{'READ' if verb == 'READ' else 'WRITTEN'}"], 0)
+    units, gathered = units_of(block, verb, ranks)
+    units = np.clip(units, 1, np.maximum(count, 1))
+    items, others = _lengths(count, units, moved, gathered)
+    whole = (moved >= count * BUFFER_BYTES) & (count > 0)
+    buffers = np.maximum(units, -(-moved // BUFFER_BYTES))
+    aligned = moved % (np.maximum(count, 1) * BUFFER_BYTES) == 0
+    equal = np.where(whole, np.where(aligned, 1, PAST_BUFFER) * count, buffers)
+    apart = equal - np.minimum(PAST_BUFFER * units, buffers)
+    apart = np.where((np.abs(items - others) < SURE_BITS) & (count > 0), apart, 0)
+    more = np.where(items < others, apart, -apart)
+    arrays = moved - (count - units) * ITEM_BYTES
+    large = np.where(items < others, units * (arrays >= units * BUFFER_BYTES), count * whole)
+    bytes_ = np.where(items < others, arrays, moved)[large > 0]
+    least, most = (int(np.maximum(n, 0).sum()) for n in (-more, more))
+    return int(large.sum()), int(bytes_.sum()), least, most
+
+
 def _has_arrays(count: Whole, units: Whole, moved: Whole, gathered: Mask | bool) -> Mask:
     """Where items before an array are the shortest explanation."""
+    items, others = _lengths(count, units, moved, gathered)
+    found: Mask = items < others
+    return found
+
+
+def _lengths(count: Whole, units: Whole, moved: Whole, gathered: Mask | bool) -> tuple[Real, Real]:
+    """Bits of items before an array, infinite where that cannot be, and of the shortest code of
+    calls that are alike."""
     calls = np.maximum(count, 1) / units
     mean = np.maximum(moved, 1) / np.maximum(count, 1)
     array = moved / units - (calls - 1) * ITEM_BYTES
@@ -63,8 +126,8 @@ def _has_arrays(count: Whole, units: Whole, moved: Whole, gathered: Mask | bool)
         _bits(mean) + np.log2(np.maximum(mean, 1)) + np.log2(calls) / 2,
     ]
     items = _bits(np.array([ITEM_BYTES])) + _bits(array)
-    found: Mask = (count >= 2 * units) & (array > ITEM_BYTES) & (items < np.minimum.reduce(others))
-    return found
+    possible = (count >= 2 * units) & (array > ITEM_BYTES)
+    return np.where(possible, items, np.inf), np.minimum.reduce(others)
 
 
 def _bits(numbers: Whole | Real) -> Real:
