@@ -37,7 +37,7 @@ class Storage:
 
     @property
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
-        """[reads, writes]: the calls as they are taken to be, the least and the most of them."""
+        """[reads, writes]: the calls as they are taken to be, their minimum and their maximum."""
         pairs = zip(self.calls, self.fewer, self.more, strict=True)
         return tuple((calls, calls - fewer, calls + more) for calls, fewer, more in pairs)
 
