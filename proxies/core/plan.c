@@ -154,9 +154,16 @@ static bool settle(const struct und_stream *stream, int s, int64_t ranks, const 
         .sync = plan->sync,
         .must_sync = options->fsync,
     };
-    und_settings_read(plan->method, options->settings.texts, options->settings.count, plan->settings);
-    plan->direct = stream->direct &&
-                   und_settings_direct(plan->method, options->settings.texts, options->settings.count, plan->settings);
+    const char *const *texts = options->settings.texts;
+    const int count = options->settings.count;
+    char chunk[24];
+    snprintf(chunk, sizeof chunk, "%" PRId64, stream->chunk_bytes);
+    und_settings_read(plan->method, texts, count, plan->settings);
+    if (stream->chunk_bytes > 0)
+        und_settings_prefer(plan->method, "chunk", chunk, texts, count, plan->settings);
+    if (stream->fill)
+        und_settings_prefer(plan->method, "fill", "yes", texts, count, plan->settings);
+    plan->direct = stream->direct && und_settings_prefer(plan->method, "direct", "yes", texts, count, plan->settings);
     if (plan->method->settle && !plan->method->settle(plan->settings, &use, &why))
         return und_fail(error, "--method-option: streams[%d] (%s): %.900s", s, stream->name, why.text);
     plan->sync = use.sync;

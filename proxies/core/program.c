@@ -402,8 +402,13 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
     const struct {
         const char *key;
         bool *flag;
-    } flags[] = {{"reopen", &keys->reopen},   {"direct", &stream->direct}, {"write_through", &stream->write_through},
-                 {"removes", &keys->removes}, {"backup", &keys->backup},   {"own_directories", &keys->own_directories}};
+    } flags[] = {{"reopen", &keys->reopen},
+                 {"direct", &stream->direct},
+                 {"write_through", &stream->write_through},
+                 {"fill", &stream->fill},
+                 {"removes", &keys->removes},
+                 {"backup", &keys->backup},
+                 {"own_directories", &keys->own_directories}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
         if (json_object_get(value, numbers[i].key) &&
             !und_strict_integer(at, value, numbers[i].key, 1, numbers[i].most, numbers[i].number))
@@ -414,6 +419,7 @@ static bool read_optional(struct und_strict *at, const json_t *value, struct und
     if ((json_object_get(value, "pace") && !und_strict_choice(at, value, "pace", paces, &pace)) ||
         !und_strict_integer_or_null(at, value, "sync_bytes", 1, &stream->sync_bytes) ||
         !und_strict_integer_or_null(at, value, "flush_bytes", 1, &stream->flush_bytes) ||
+        !und_strict_integer_or_null(at, value, "chunk_bytes", 1, &stream->chunk_bytes) ||
         !und_strict_integer_or_null(at, value, "files_per_directory", 1, &keys->files_per_directory))
         return false;
     keys->steady = pace == 1;
@@ -541,23 +547,10 @@ static bool read_stream(struct und_strict *at, const json_t *value, int64_t rank
     static const char *const names[] = {"name",   "label",  "role",    "operation",      "files",
                                         "layout", "groups", "method",  "transfer_bytes", "collective",
                                         "sync",   "turns",  "content", "dumps",          NULL};
-    static const char *const optional[] = {"names",
-                                           "reopen",
-                                           "extends",
-                                           "order",
-                                           "passes",
-                                           "pace",
-                                           "direct",
-                                           "sync_bytes",
-                                           "write_through",
-                                           "files_per_directory",
-                                           "removes",
-                                           "own_directories",
-                                           "reads",
-                                           "backup",
-                                           "lookups",
-                                           "flush_bytes",
-                                           NULL};
+    static const char *const optional[] = {
+        "fill",    "lookups",         "chunk_bytes",   "reopen",      "backup", "reads", "files_per_directory",
+        "order",   "removes",         "passes",        "sync_bytes",  "pace",   "names", "direct",
+        "extends", "own_directories", "write_through", "flush_bytes", NULL};
     const char *name, *label, *method;
     const json_t *dumps;
     if (!und_strict_object_with(at, value, names, optional) || !und_strict_identifier(at, value, "name", &name) ||

@@ -108,6 +108,10 @@ static void print_open(const struct und_stream *stream, FILE *out)
     fprintf(out, "open %s %s", stream->set->name, modes[stream->opening]);
     fprintf(out, "%s%s%s", stream->source >= 0 ? " last" : "", stream->direct ? " direct" : "",
             stream->write_through ? " write-through" : "");
+    if (stream->chunk_bytes > 0)
+        fprintf(out, " chunk %" PRId64, stream->chunk_bytes);
+    if (stream->fill)
+        fputs(" fill", out);
 }
 
 static void print_instruction(const struct und_stream *stream, const struct und_instruction *instruction, FILE *out)

@@ -118,15 +118,15 @@ void und_settings_read(const struct und_method *method, const char *const *texts
     }
 }
 
-bool und_settings_direct(const struct und_method *method, const char *const *texts, int count,
-                         int64_t values[UND_MAX_SETTINGS])
+bool und_settings_prefer(const struct und_method *method, const char *name, const char *value, const char *const *texts,
+                         int count, int64_t values[UND_MAX_SETTINGS])
 {
-    int64_t yes;
+    int64_t wanted;
     for (const struct und_setting *row = rows_of(method); row->name; ++row, ++values)
-        if (strcmp(row->name, "direct") == 0 && read_value(row, "yes", &yes)) {
+        if (strcmp(row->name, name) == 0 && read_value(row, value, &wanted)) {
             if (!given(method, row, texts, count))
-                *values = yes;
-            return *values == yes;
+                *values = wanted;
+            return *values == wanted;
         }
     return false;
 }

@@ -21,10 +21,10 @@ bool und_setting_is_of(const char *text, const struct und_method *method);
 void und_settings_read(const struct und_method *method, const char *const *texts, int count,
                        int64_t values[UND_MAX_SETTINGS]);
 
-/* Sets the option `direct` of the method to yes where no text says otherwise. Is it yes then? False where
- * the method has no such option. */
-bool und_settings_direct(const struct und_method *method, const char *const *texts, int count,
-                         int64_t values[UND_MAX_SETTINGS]);
+/* Sets an option of the method to a value that it takes, where no text says otherwise. Has it that value then?
+ * False where the method has no such option. */
+bool und_settings_prefer(const struct und_method *method, const char *name, const char *value, const char *const *texts,
+                         int count, int64_t values[UND_MAX_SETTINGS]);
 
 /* One line for each option of the method. */
 void und_settings_list(const struct und_method *method, FILE *stream);

@@ -116,6 +116,8 @@ struct und_stream {
     bool collective;
     struct und_order order; /* of transfers or, in a flood, of files */
     bool direct, write_through;
+    int64_t chunk_bytes; /* of datasets, at most; 0: as the method does */
+    bool fill;           /* datasets are filled when they are made */
     int64_t sync_bytes;  /* flushed within a dump; 0: not */
     int64_t flush_bytes; /* from the library's buffer only; 0: not */
     struct und_lookups lookups;

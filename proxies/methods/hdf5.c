@@ -1,6 +1,7 @@
 /*
  * Parallel HDF5: one dataset per variable, moved by hyperslabs through the MPI-IO driver. Datasets
- * are contiguous and never filled; in appended files they are chunked and grow along dimension 0.
+ * are contiguous and not filled but where asked for; in appended files they are chunked and grow along
+ * dimension 0.
  */
 #include "core/method.h"
 
@@ -21,7 +22,7 @@ enum { CHUNKS_OF_NODE = 4 };
 
 enum { MOST_CHUNK_BYTES = 4 * 1024 * 1024, CACHE_BYTES = 1024 * 1024 };
 
-enum { ALIGNMENT, CHUNK, DEFLATE, SHUFFLE, LIBVER, COLLECTIVE_METADATA, FLUSH };
+enum { ALIGNMENT, CHUNK, DEFLATE, SHUFFLE, LIBVER, COLLECTIVE_METADATA, FLUSH, FILL };
 enum { EARLIEST, LATEST };
 enum { STATE, NEVER };
 
@@ -54,6 +55,10 @@ static const struct und_setting settings[] = {
                .choices = flushes,
                .default_value = "state",
                .help = "when appended files are flushed; -e wins"},
+    [FILL] = {.name = "fill",
+              .choices = no_yes,
+              .default_value = "no",
+              .help = "fill datasets when they are made, as HDF5 does unless it is told not to"},
     {.name = NULL},
 };
 
@@ -277,7 +282,8 @@ static hid_t create_dataset(const struct und_file *file, const struct und_datase
 
     const char *doing = "create dataset ";
     hid_t creation = made(H5Pcreate(H5P_DATASET_CREATE), file, doing, dataset->name);
-    check(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER), file, doing, dataset->name);
+    check(H5Pset_fill_time(creation, file->settings[FILL] ? H5D_FILL_TIME_ALLOC : H5D_FILL_TIME_NEVER), file, doing,
+          dataset->name);
     /* What a filter leaves of a chunk is not known before. */
     check(H5Pset_alloc_time(creation, filters(file->settings) ? H5D_ALLOC_TIME_INCR : H5D_ALLOC_TIME_EARLY), file,
           doing, dataset->name);

@@ -5,6 +5,7 @@ transfers: contents depend on the stream, the dump and the byte alone, so files 
 """
 
 import copy
+import subprocess
 import sys
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from mpi_support import (
     main,
     need_direct_io,
     need_method,
+    need_program,
     sample,
 )
 
@@ -84,6 +86,8 @@ def plain(described: Json) -> Json:
             "reads",
             "sync_bytes",
             "flush_bytes",
+            "chunk_bytes",
+            "fill",
             "lookups",
             "write_through",
             "removes",
@@ -425,6 +429,32 @@ def looked_up(player: Player) -> None:
             expect(data == wanted[path], f"{path} differs")
 
 
+def laid_out(player: Player) -> None:
+    """Datasets are in chunks and filled, unless options say otherwise; the bytes are the same."""
+    need_method("hdf5")
+    need_program("h5dump", "hdf5-tools")
+    described = workload(stream("s", method="hdf5", chunk_bytes=296 * 4, fill=True))
+    wanted = kept(player, workload(stream("s")))[1]["s.000000"]
+    for options, layout, fill in (
+        ((), "CHUNKED ( 3, 37 )", "H5D_FILL_TIME_ALLOC"),
+        (("-m", "hdf5.chunk=0", "-m", "hdf5.fill=no"), "CONTIGUOUS", "H5D_FILL_TIME_NEVER"),
+    ):
+        player.clear()
+        player.play(described, "-k", "--verify", *options)
+        shown, _ = (
+            subprocess.run(
+                ["h5dump", *how, "data/s.000000.h5"],
+                cwd=player.folder,
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+            for how in (["-p", "-H"], ["-d", "/v", "-b", "MEMORY", "-o", "dumped"])
+        )
+        expect(layout in shown and fill in shown, shown)
+        expect((player.folder / "dumped").read_bytes() == wanted, "other bytes")
+
+
 def paced(player: Player) -> None:
     """Steady transfers last as long as their dump, and waiting is no time of a rank."""
     described = workload(stream("s", pace="steady", dumps=[dump(duration_s=4.0)]))
@@ -722,6 +752,7 @@ CASES = {
     "extended": extended,
     "calls": calls,
     "looked-up": looked_up,
+    "laid-out": laid_out,
     "paced": paced,
     "between": between,
     "late": late,

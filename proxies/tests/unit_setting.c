@@ -22,6 +22,9 @@ static void test_values(void **state)
     assert_int_equal(values[0], 1); /* the last one counts */
     und_settings_read(und_method_find("null"), texts, 2, values);
     assert_int_equal(values[0], 0);
+    assert_false(und_settings_prefer(posix, "direct", "yes", texts, 2, values)); /* nor more than a key */
+    assert_false(und_settings_prefer(und_method_find("null"), "direct", "yes", texts, 0, values));
+    assert_true(und_settings_prefer(posix, "direct", "yes", texts, 0, values) && values[0] == 2);
     assert_true(und_setting_is_of(texts[0], posix));
     assert_false(und_setting_is_of(texts[0], und_method_find("null")));
     assert_false(und_setting_is_of("posixes.direct=yes", posix));

@@ -46,6 +46,8 @@ OF_STREAMS: dict[str, tuple[Any, ...]] = {
     "pace": ("steady", "burst"),
     "sync_bytes": (None, 1),
     "flush_bytes": (None, 1),
+    "chunk_bytes": (None, 1),
+    "fill": (True, False),
     "write_through": (True, False),
     "lookups": (
         None,

@@ -291,6 +291,10 @@ class _Workload:
         else:
             if self.maybe(0.25):
                 row["sync_bytes"] = rng.choice((None, 1, 100, 1 << 20))
+            if self.maybe(0.1):
+                row["chunk_bytes"] = rng.choice((None, 64, 1 << 20))
+            if self.maybe(0.1):
+                row["fill"] = self.maybe(0.8)
             if not row.get("sync_bytes") and self.maybe(0.25):
                 row["flush_bytes"] = rng.choice((None, 1, 100, 1 << 20))
             if self.maybe(0.2):

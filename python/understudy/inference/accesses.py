@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from understudy.darshanlog import Log, record_keys
 from understudy.darshanlog.names import NameBlock
+from understudy.inference import hdf5_layouts
 from understudy.inference.counters import (
     COLUMNS,
     DATASET,
@@ -30,6 +31,7 @@ from understudy.inference.counters import (
 )
 from understudy.inference.crosscheck import Layers, missing_datasets
 from understudy.inference.evidence import Records
+from understudy.inference.hdf5_layouts import Hdf5Layout
 from understudy.inference.interfaces import Sums
 from understudy.inference.known_files import Extents, lookup, names_of
 from understudy.inference.names import MAX_FIELDS, NAMELESS, Templates, alike, is_junk
@@ -105,6 +107,7 @@ class Accesses:
         self.idle = Idle()
         self.hints: dict[int, Hint] = {}
         self.strands: dict[Key, Strands] = {}
+        self.hdf5_layouts: dict[int, Hdf5Layout] = {}
         self.repeated: dict[str, list[npt.NDArray[np.uint64]]] = {}  # keys of records, by module
         self.named, self.nameless = 0, 0  # accesses to files with and without a name
         self.last_s = 0.0  # the last end of an access
@@ -307,6 +310,8 @@ class Accesses:
         rows.append(self._mpiio_rows(mpiio, posix, extents))
         if len(self.strands) < MAX_HINTS:
             self.strands.update(find(rows, posix, self.ranks))
+        if len(self.hdf5_layouts) < MAX_HINTS:
+            self.hdf5_layouts.update(hdf5_layouts.find(found["H5D"], posix))
         described = np.concatenate([rows[0]["file"], mpiio["file"]])
         mine = posix["bytes"] > 0
         if len(described):

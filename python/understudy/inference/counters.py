@@ -14,6 +14,7 @@ from understudy.inference.transfers import MAX_TRANSFER, of_average, sizes_of
 from understudy.semantics.counters import BINS
 
 MAX_COUNT = (1 << 31) - 1  # calls of one record
+MOST_CHUNK = (1 << 32) - 1  # bytes of a chunk of HDF5
 MAX_SPREAD = 1 << 17  # rows of ranks that shared records of a log become at most
 
 Mask = npt.NDArray[np.bool_]
@@ -49,6 +50,7 @@ DATASET = np.dtype(
         ("bytes", "i8"),
         ("element", "i2"),
         ("points", "i8"),
+        ("chunk", "i8"),  # bytes; 0: contiguous
         ("start_s", "f8"),
         ("end_s", "f8"),
         ("transfer", "i8"),
@@ -351,6 +353,7 @@ def datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
         whole = np.isin(size, (1, 2, 4, 8)) & (rows["bytes"] % np.maximum(size, 1) == 0)
         rows["element"] = np.where(whole, size, 1)
         rows["points"] = used["H5D_DATASPACE_NPOINTS"]
+        rows["chunk"] = _chunk_bytes(used)
         start = used[f"H5D_F_{verb}_START_TIMESTAMP"]
         rows["start_s"] = np.where(start > 0, start, used["H5D_F_OPEN_START_TIMESTAMP"])
         rows["end_s"] = np.maximum(rows["start_s"], used[f"H5D_F_{verb}_END_TIMESTAMP"])
@@ -360,6 +363,19 @@ def datasets(block: Any, ranks: int, files: dict[int, int]) -> Rows:
         rows["even"] = (rows["rank"] == ALL_RANKS) & (used["H5D_F_VARIANCE_RANK_BYTES"] == 0)
         parts.append(rows)
     return np.concatenate(parts)
+
+
+def _chunk_bytes(block: Any) -> npt.NDArray[np.int64]:
+    """Bytes of the chunks of datasets of at most five dimensions; 0: contiguous, or not known."""
+    known, found = np.ones((2, len(block)), np.float64)
+    for k in range(1, 6):
+        size = block[f"H5D_CHUNK_SIZE_D{k}"]
+        inside = k <= block["H5D_DATASPACE_NDIMS"]
+        known *= ~inside | (size > 0)
+        found *= np.where(inside & (size > 0), size, 1)
+    found *= np.maximum(block["H5D_DATATYPE_SIZE"], 0)
+    known *= (block["H5D_DATASPACE_NDIMS"] >= 1) & (block["H5D_DATASPACE_NDIMS"] <= 5)
+    return np.where((known > 0) & (found <= MOST_CHUNK), found, 0).astype(np.int64)
 
 
 def dataset_rows(records: Rows, flushed: npt.NDArray[np.uint64]) -> Rows:

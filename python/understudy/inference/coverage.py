@@ -210,7 +210,7 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
             fewer[way] += min(count, int(there.past_buffer[way][2]))
             more[way] += int(there.past_buffer[way][3])
             size += there.bytes[way]
-            kept_size += min(there.bytes[way], mine.bytes[way])
+            kept_size += min(there.bytes[way], mine.bytes[way] + way * mine.filled_bytes)
             if count - here > MISSED * count and name != "POSIX":
                 who, about = ("the C library", "about ") if name == "STDIO" else (name, "")
                 missing.append(

@@ -27,7 +27,7 @@ from understudy.semantics.lookups import lookups_of
 from understudy.semantics.lowering import threads_of
 from understudy.semantics.opens import opens_of
 from understudy.semantics.predicted import predict
-from understudy.semantics.program import Operate, Program, Thread, flat, moves
+from understudy.semantics.program import Operate, Program, Thread, flat, moves, opening
 from understudy.semantics.sizes import bytes_of, writes
 from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 
@@ -61,6 +61,7 @@ class Totals:
     `played_flushes` are those that the player makes of it.
     `pieces` are the runs of consecutive bytes of the calls that a workload makes of a library, of
     which that makes a call of storage each at most.
+    `filled_bytes` are those that datasets are filled with when they are made.
     `past_buffer` are the calls of stdio that are too large for a buffer, their bytes, and how many
     calls of the system fewer, and more, there may have been, as nothing tells the sizes of calls.
     `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
@@ -77,6 +78,7 @@ class Totals:
     played_flushes: int = 0
     pieces: list[Calls] = field(default_factory=lambda: [Calls(count=0), Calls(count=0)])
     time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    filled_bytes: int = 0
     past_buffer: list[Words] = field(
         default_factory=lambda: [np.zeros(4, np.int64) for _ in WORDS]
     )
@@ -332,6 +334,17 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 # -- of a workload --------------------------------------------------------------------------------
 
 
+def _pieces(thread: Thread, ranks: int) -> Calls:
+    """Runs of consecutive bytes, of which each is in one chunk of a dataset."""
+    runs = calls_of(replace(thread, method=BY_RUNS[0]), ranks)
+    chunk = max((o.chunk_bytes or 0 for o in opening(thread)), default=0)
+    if thread.method != "hdf5" or not chunk:
+        return runs
+    size = min(chunk, bytes_of(thread) // max(1, runs.count))
+    count = max(runs.count, bytes_of(thread) // max(1, size))
+    return Calls(count=count, sizes=tuple(count * (k == bin_of(size)) for k in range(len(BINS))))
+
+
 def _past_buffer(thread: Thread, ranks: int) -> Words:
     found = np.zeros(4, np.int64)
     for step in thread.steps:
@@ -357,7 +370,9 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         totals.bytes[way] += bytes_of(thread)
         totals.calls[way] += calls_of(thread, ranks)
         if thread.method not in BY_RUNS:
-            totals.pieces[way] += calls_of(replace(thread, method=BY_RUNS[0]), ranks)
+            totals.pieces[way] += _pieces(thread, ranks)
+        if thread.method == "hdf5" and way == WRITE and any(o.fill for o in opening(thread)):
+            totals.filled_bytes += bytes_of(thread)
         totals.past_buffer[way] += _past_buffer(thread, ranks)
         number, moved, size = lookups_of(thread, ranks)
         sizes = tuple(number * (k == bin_of(size)) for k in range(len(BINS)))

@@ -13,6 +13,7 @@ from understudy.contracts.workload import Dump, Operation, Provenance, Stream
 from understudy.inference import (
     candidates,
     flood_streams,
+    hdf5_layouts,
     orders,
     pace,
     skews,
@@ -23,6 +24,7 @@ from understudy.inference.drafts import Draft, gather, merge, two_interfaces, wr
 from understudy.inference.dumps import AVERAGED, Defaults, Dumps
 from understudy.inference.evidence import Evidence
 from understudy.inference.floods import Flood
+from understudy.inference.hdf5_layouts import Hdf5Layout
 from understudy.inference.metadata import Metadata, of_idle, prove_idle, with_flushes
 from understudy.inference.operations import Idle
 from understudy.inference.proofs import directories_apart, prove
@@ -57,6 +59,7 @@ class Composer:
     starts: Mapping[str, str] = field(default_factory=dict)  # counter of a module's first write
     evidence: Callable[[frozenset[bytes]], Evidence] = lambda _: Evidence()
     strands: Mapping[Key, Strands] = field(default_factory=dict)
+    hdf5_layouts: Mapping[int, Hdf5Layout] = field(default_factory=dict)
     floods: Sequence[tuple[bytes, Flood]] = ()  # with the templates of their names
     provenance: list[Provenance] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -246,6 +249,7 @@ class Composer:
             self.provenance.append(
                 Provenance(path=f"{at}/{key}", origin="derived", how=how, confidence="likely")
             )
+        datasets = self._datasets(draft, at)
         label = main.template.replace(b"\x00", b"*").decode("utf-8", "replace")
         return Stream(
             name=name,
@@ -269,8 +273,26 @@ class Composer:
             pace=draft.pace,
             sync_bytes=None if buffered else flushed,
             flush_bytes=flushed if buffered else None,
+            chunk_bytes=datasets.chunk_bytes,
+            fill=datasets.fill,
             lookups=draft.lookups,
         )
+
+    def _datasets(self, draft: Draft, at: str) -> Hdf5Layout:
+        """How the datasets of a draft lie in its files."""
+        if draft.method != "hdf5":
+            return Hdf5Layout()
+        cells = [c for s in draft.series for d in s.dumps for c in d.cells.values()]
+        found = hdf5_layouts.common([self.hdf5_layouts.get(cell.file) for cell in cells])
+        for key, told, how in (
+            ("chunk_bytes", found.chunk_bytes, hdf5_layouts.HOW),
+            ("fill", found.fill, hdf5_layouts.FILLED),
+        ):
+            if told:
+                self.provenance.append(
+                    Provenance(path=f"{at}/{key}", origin="derived", how=how, confidence="likely")
+                )
+        return found
 
     def _directories(self, draft: Draft) -> tuple[Operation, ...]:
         """Those that each dump makes: its number is in their names, and no stream before has

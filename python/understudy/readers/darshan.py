@@ -199,6 +199,7 @@ def _describe(
         starts=starts,
         evidence=accesses.evidence.of,
         strands=accesses.strands,
+        hdf5_layouts=accesses.hdf5_layouts,
         floods=[(accesses.templates.names[max(0, f.template)], f) for f in floods.floods],
     )
     time_steps = TimeSteps(

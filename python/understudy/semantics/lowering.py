@@ -205,6 +205,8 @@ class _Lowering:
             last=stream.reads is not None,
             direct=stream.direct,
             write_through=stream.write_through,
+            chunk_bytes=stream.chunk_bytes,
+            fill=stream.fill,
         )
 
     def _moves(self, dump: Dump) -> Body:

@@ -70,6 +70,8 @@ class Open:
     last: bool = False
     direct: bool = False
     write_through: bool = False
+    chunk_bytes: int | None = None  # of datasets of HDF5
+    fill: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +238,11 @@ class Moved:
     times: int
     in_turn: bool
     file_per_row: bool
+
+
+def opening(thread: Thread) -> Iterator[Open]:
+    """The opens of a thread."""
+    return (i for step in thread.steps for i in flat(step.body) if isinstance(i, Open))
 
 
 def moves(

@@ -109,6 +109,9 @@ def _words(instruction: Instruction) -> Iterator[str]:
             yield f"open {instruction.set.name} {instruction.mode}"
             yield from _flags(last=instruction.last, direct=instruction.direct)
             yield from _flags(write_through=instruction.write_through)
+            if instruction.chunk_bytes is not None:
+                yield f"chunk {instruction.chunk_bytes}"
+            yield from _flags(fill=instruction.fill)
         case Operate():
             yield f"operate {instruction.kind} {_runs(instruction.runs)}"
         case Compute():

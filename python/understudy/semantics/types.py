@@ -273,6 +273,8 @@ class Stream:
     direct: bool = False
     sync_bytes: int | None = None
     flush_bytes: int | None = None
+    chunk_bytes: int | None = None
+    fill: bool = False
     lookups: Lookups | None = None
     write_through: bool = False
     removes: bool = False

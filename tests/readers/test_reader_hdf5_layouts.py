@@ -1,0 +1,83 @@
+"""How datasets lie on storage: chunks, and what they are filled with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.readers.synthetic import Run, only
+from understudy.contracts.workload import provenance_of
+from understudy.inference.coverage import Coverage
+
+RANKS = 4
+MIB = 1 << 20
+
+
+def dataset(run: Run, name: str, *, size: int, below: int, **more: Any) -> None:
+    """A dataset of doubles in a file of its own, what all ranks wrote to it and what POSIX did."""
+    file, record = run.file(name), run.file(f"{name}:/u")
+    run.add("H5F", {"id": file, "rank": -1, "H5F_OPENS": RANKS})
+    counters: dict[str, Any] = {
+        "OPENS": RANKS,
+        "BYTES_WRITTEN": size,
+        "WRITES": RANKS,
+        "SIZE_WRITE_AGG_100K_1M": RANKS,
+        "DATATYPE_SIZE": 8,
+        "DATASPACE_NDIMS": 2,
+        "DATASPACE_NPOINTS": size // 8,
+        "F_WRITE_START_TIMESTAMP": 1.0,
+        "F_WRITE_END_TIMESTAMP": 2.0,
+    } | more
+    row = {f"H5D_{key}": value for key, value in counters.items()}
+    run.add("H5D", {"id": record, "file_rec_id": file, "rank": -1} | row)
+    run.add(
+        "POSIX",
+        {"id": file, "rank": -1, "POSIX_OPENS": RANKS, "POSIX_BYTES_WRITTEN": below}
+        | {"POSIX_WRITES": 8, "POSIX_MAX_BYTE_WRITTEN": size + 2047},
+    )
+
+
+@pytest.mark.parametrize(
+    ("below", "more", "chunk", "fill"),
+    [
+        (2 * MIB + 2048, {}, None, False),
+        (4 * MIB + 2048, {}, None, True),
+        (2 * MIB + 2048, {"CHUNK_SIZE_D1": 64, "CHUNK_SIZE_D2": 128}, 65_536, False),
+        (4 * MIB + 2048, {"CHUNK_SIZE_D1": 64, "CHUNK_SIZE_D2": 128}, 65_536, True),
+        (3 * MIB, {}, None, False),  # something else
+        (2 * MIB + 2048, {"CHUNK_SIZE_D1": 64}, None, False),  # not told whole
+        (MIB, {"CHUNK_SIZE_D1": 64, "CHUNK_SIZE_D2": 128}, 65_536, False),  # compressed
+    ],
+)
+def test_chunks_and_fill(
+    tmp_path: Path, below: int, more: dict[str, int], chunk: int | None, fill: bool
+) -> None:
+    run = Run(nprocs=RANKS)
+    dataset(run, "/s/a.h5", size=2 * MIB, below=below, **more)
+    told: list[Coverage] = []
+    workload = run.describe(tmp_path, told=told.append)
+    stream = only(workload)
+    assert (stream.method, stream.chunk_bytes, stream.fill) == ("hdf5", chunk, fill)
+    for key, value in (("chunk_bytes", chunk), ("fill", fill)):
+        assert (provenance_of(workload, f"/streams/0/{key}") is not None) == bool(value)
+    if fill:
+        assert told[0].storage.kept_bytes == pytest.approx(below, rel=0.01)
+
+
+def test_a_dataset_that_grows_is_filled_as_it_is_written(tmp_path: Path) -> None:
+    """H5D has the shape that it had when it was opened."""
+    run = Run(nprocs=RANKS)
+    more = {"DATASPACE_NPOINTS": MIB // 8, "CHUNK_SIZE_D1": 1024, "CHUNK_SIZE_D2": 128}
+    dataset(run, "/s/a.h5", size=8 * MIB, below=16 * MIB + 4096, **more)
+    stream = only(run.describe(tmp_path))
+    assert (stream.chunk_bytes, stream.fill) == (MIB, True)
+
+
+def test_files_of_a_stream_that_differ_have_no_common_layout(tmp_path: Path) -> None:
+    run = Run(nprocs=RANKS)
+    chunks = {"CHUNK_SIZE_D1": 64, "CHUNK_SIZE_D2": 128}
+    for step in range(3):
+        at = {"F_WRITE_START_TIMESTAMP": 20.0 * step + 1, "F_WRITE_END_TIMESTAMP": 20.0 * step + 2}
+        more = at | (chunks if step else {})
+        dataset(run, f"/s/a{step}.h5", size=2 * MIB, below=2 * MIB + 2048, **more)
+    assert only(run.describe(tmp_path)).chunk_bytes is None
