@@ -110,6 +110,31 @@ def test_processes_are_what_one_log_of_all_would_be(trace: str, tmp_path: Path) 
     assert close == list(expected.streams)
 
 
+@pytest.mark.parametrize("gap_s", [0.0, 100.0])
+def test_the_trace_of_a_file_is_in_the_logs_that_have_it(gap_s: float, tmp_path: Path) -> None:
+    """Runs that follow each other have files of their own, though of one name."""
+    paths = []
+    for n in range(6):
+        run = Part(nprocs=1, start_s=START_S + 1e-6 * n + gap_s * n, run_time_s=50.0)
+        for name in ("/s/all", f"/s/{n % 3}"):
+            file = run.write(name, MIB, 5.0, rank=0)
+            calls = [(0, MIB, 5.0 + n, 5.1 + n)]
+            run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": calls})
+        paths.append(run.log(tmp_path / f"{n}.darshan"))
+    with open_joined(paths) as log:
+        every = list(log.dxt("DXT_POSIX"))
+        files = {record.id for record in every}
+        assert (len(every), len(files)) == (12, 12 if gap_s else 4)
+        for file in files:
+            of_file = [(r.rank, r.write_segments.tolist()) for r in every if r.id == file]
+            found = [(r.rank, r.write_segments.tolist()) for r in log.dxt("DXT_POSIX", file)]
+            assert found == of_file
+        assert list(log.dxt("DXT_POSIX", 1)) == []
+    with open_log(paths[0]) as log:
+        (one,) = log.dxt("DXT_POSIX", next(iter(log.dxt("DXT_POSIX"))).id)
+        assert len(one.write_segments) == 1
+
+
 def test_one_file_of_all_processes_is_shared(tmp_path: Path) -> None:
     runs = processes(4)
     for n, run in enumerate(runs):

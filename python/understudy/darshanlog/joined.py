@@ -107,6 +107,7 @@ class JoinedLog(Log):
         )
         self.waves = _waves(self.runs)
         self._again = self._used_again()
+        self._traced: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]] = {}
 
     @property
     def _names_bytes(self) -> int:
@@ -161,17 +162,35 @@ class JoinedLog(Log):
                 for record in log.heatmap():
                     yield self._rebinned(record, run)
 
-    def dxt(self, module: str) -> Iterator[DxtRecord]:
+    def dxt(self, module: str, file: int | None = None) -> Iterator[DxtRecord]:
         """As `Log.dxt`, with ranks, times and files of the whole."""
-        for run in self.runs:
+        for run in self.runs if file is None else self._runs_that_trace(module, file):
             with open_log(run.path) as log:
                 for record in log.dxt(module):
+                    own = int(self._own(np.array([record.id], np.uint64), run)[0])
+                    if file is not None and own != file:
+                        continue
                     for rows in (record.write_segments, record.read_segments):
                         rows["start_s"] += run.shift_s
                         rows["end_s"] += run.shift_s
-                    file = self._own(np.array([record.id], np.uint64), run)
                     rank = run.first + record.rank if record.rank >= 0 else record.rank
-                    yield replace(record, id=int(file[0]), rank=rank)
+                    yield replace(record, id=own, rank=rank)
+
+    def _runs_that_trace(self, module: str, file: int) -> list[Run]:
+        """The runs whose logs have traced accesses of a file."""
+        if module not in self._traced:
+            ids = []
+            for run in self.runs:
+                with open_log(run.path) as log:
+                    some = np.array([record.id for record in log.dxt(module)], np.uint64)
+                    ids.append(np.unique(self._own(some, run)))
+            which = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
+            files = np.concatenate(ids)
+            order = np.argsort(files, kind="stable")
+            self._traced[module] = files[order], which[order]
+        files, which = self._traced[module]
+        begin, end = (np.searchsorted(files, np.uint64(file), side) for side in ("left", "right"))
+        return [self.runs[n] for n in which[begin:end].tolist()]
 
     def leave_out_damaged(self) -> dict[str, str]:
         """As `Log.leave_out_damaged`: a module that is damaged in one log is left out of all."""

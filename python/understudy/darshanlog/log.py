@@ -206,14 +206,17 @@ class Log:
         ranks = max(1, self.job.nprocs)
         return heatmap_records(self._module_region(found), self._header.order, ranks)
 
-    def dxt(self, module: str) -> Iterator[DxtRecord]:
-        """Every traced access, by file and rank; `module` is DXT_POSIX or DXT_MPIIO."""
+    def dxt(self, module: str, file: int | None = None) -> Iterator[DxtRecord]:
+        """Every traced access, by file and rank, or those of one file; `module` is DXT_POSIX or
+        DXT_MPIIO."""
         if module not in layouts.DXT:
             raise ValueError(f"{module} has no traced accesses, only {', '.join(layouts.DXT)}")
         found = self._module(module)
         if found is None:
             return iter(())
-        return dxt_records(self._module_region(found), module, found.version, self._header.order)
+        region = self._module_region(found)
+        records = dxt_records(region, module, found.version, self._header.order)
+        return (record for record in records if file is None or record.id == file)
 
     def plain(self, module: str) -> Iterator[bytes]:
         """The plain bytes of a module's region, decoded or not, a MiB at a time."""

@@ -357,7 +357,7 @@ def _segments(log: Log, screen: Screen, file: int, method: str, write: bool) -> 
     module = log.modules.get(name)
     if module is None or not module.supported or module.partial:
         return None
-    records = [r for r in log.dxt(name) if r.id == file]
+    records = list(log.dxt(name, file))
     if not records:
         return None
     found = [
