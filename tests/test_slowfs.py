@@ -50,6 +50,7 @@ def test_all_is_passed_through(place: Path) -> None:
         (mount / "a").rename(mount / "folder" / "b")
         (mount / "link").symlink_to("folder/b")
         os.link(mount / "folder" / "b", mount / "twin")
+        assert (mount / "twin").samefile(mount / "folder" / "b")
         os.truncate(mount / "twin", 300_001)
         os.utime(mount / "twin", (10, 20))
         (mount / "twin").chmod(0o640)

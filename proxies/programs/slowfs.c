@@ -242,7 +242,16 @@ static int slow_utimens(const char *path, const struct timespec times[2], struct
                           : utimensat(slow.backing, below(path), times, AT_SYMLINK_NOFOLLOW));
 }
 
+/* Links to a file have its number. */
+static void *slow_init(struct fuse_conn_info *connection, struct fuse_config *config)
+{
+    (void)connection;
+    config->use_ino = 1;
+    return NULL;
+}
+
 static const struct fuse_operations operations = {
+    .init = slow_init,
     .getattr = slow_getattr,
     .open = slow_open,
     .create = slow_create,
