@@ -1,0 +1,54 @@
+PRAGMA journal_mode = DELETE;
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, amount REAL, note TEXT);
+CREATE INDEX of_customer ON orders (customer);
+BEGIN;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+INSERT INTO orders SELECT i, (i * 7919) % 1009, (i * 31) % 977 / 7.0, printf('order %d of today', i) FROM n;
+COMMIT;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 0;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 17;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 34;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 51;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 68;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 85;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 102;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 119;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 136;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 153;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 170;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 187;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 204;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 221;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 238;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 255;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 272;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 289;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 306;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 323;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 340;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 357;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 374;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 391;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 408;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 425;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 442;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 459;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 476;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 493;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 510;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 527;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 544;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 561;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 578;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 595;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 612;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 629;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 646;
+UPDATE orders SET amount = amount * 1.01 WHERE customer = 663;
+DELETE FROM orders WHERE id % 11 = 0;
+VACUUM;
+.mode csv
+.output totals.csv
+SELECT customer, count(*), sum(amount) FROM orders GROUP BY customer;
+.output all.csv
+SELECT * FROM orders;
