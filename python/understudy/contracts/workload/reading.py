@@ -40,7 +40,8 @@ def load(path: Path) -> Workload:
         expect_no_device(path)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        other = "not UTF-8 text; expected what understudy describe makes of a log"
+        reason = error.strerror if isinstance(error, OSError) else other
         raise UnderstudyError(f"{path}: cannot read the workload: {reason}") from None
     return parse(text, str(path))
 
