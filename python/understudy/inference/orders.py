@@ -44,7 +44,7 @@ def learn(draft: Draft, ranks: int) -> None:
         draft.flushed = sum(c.syncs for c in cells)
     if draft.write and draft.method in FSYNC:
         syncs = sum(c.flushes if draft.method == "stdio" else c.syncs for c in cells)
-        draft.syncs = syncs * draft.dumps / sum(_used(c, ranks) for c in cells)
+        draft.syncs = syncs * draft.dumps / max(1, sum(_used(c, ranks) for c in cells))
         draft.sync_every = draft.bytes / max(1, syncs)
     calls, follow, ahead = np.sum([c.order for c in cells], axis=0).tolist()
     if draft.method != "posix" or not calls:
