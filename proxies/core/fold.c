@@ -199,6 +199,12 @@ int64_t und_fold_other_inodes(const struct und_stream *stream, int64_t ranks)
     return und_operations_files(stream, ranks) + (stream->own.owner == UND_EACH_ROW ? directories_of_flood(stream) : 0);
 }
 
+int64_t und_fold_lookups_memory(const struct und_stream *stream)
+{
+    const int64_t most = stream->lookups.transfer_bytes, written = und_fold_bytes(stream);
+    return stream->lookups.every_bytes == 0 ? 0 : stream->behind < 0 && written < most ? written : most;
+}
+
 int64_t und_fold_stored_bytes(const struct und_stream *stream)
 {
     return stream->own.owner == UND_EACH_ROW ? stored_by_flood(stream)

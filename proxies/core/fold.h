@@ -21,6 +21,9 @@ int64_t und_fold_other_inodes(const struct und_stream *stream, int64_t ranks);
  * of a row each whole blocks of 4 KiB; -1: cannot be counted. */
 int64_t und_fold_stored_bytes(const struct und_stream *stream);
 
+/* Bytes of the buffer for lookups, which find no more than is written; behind another stream, than they ask for. */
+int64_t und_fold_lookups_memory(const struct und_stream *stream);
+
 /* What the stream needs of its method. */
 void und_fold_needs(const struct und_workload *workload, const struct und_stream *stream, bool needs[UND_NEEDS]);
 

@@ -75,6 +75,7 @@ static bool check_stream(struct und_strict *at, const struct keys *keys)
         {stream->sync_bytes > 0 && reads, "sync_bytes", "null", "the operation is read"},
         {stream->flush_bytes > 0 && (reads || stream->sync_bytes > 0), "flush_bytes", "null",
          "the operation is read or sync_bytes is given"},
+        {stream->chunk_bytes > UINT32_MAX, "chunk_bytes", "at most 4294967295", "HDF5 has no larger chunks"},
         {looks_up && (reads || keys->layout == FLOOD || stream->order.rule != UND_CONSECUTIVE), "lookups", "null",
          "the operation is read, the layout flood or the order not consecutive"},
         {stream->write_through && reads, "write_through", "false", "the operation is read"},

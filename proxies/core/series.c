@@ -2,6 +2,7 @@
 
 #include "core/die.h"
 #include "core/flood.h"
+#include "core/fold.h"
 #include "core/metadata.h"
 #include "core/parts.h"
 #include "core/storage.h"
@@ -85,7 +86,7 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     if (what->own.names > 0)
         series->made = allocate(what->own.names, sizeof *series->made, what);
     if (what->lookups.every_bytes > 0)
-        series->looked_up = allocate(und_lookups_memory(&what->lookups), 1, what);
+        series->looked_up = allocate(und_fold_lookups_memory(what), 1, what);
     if (und_stream_grows(what)) {
         series->lineages = allocate(pieces, sizeof *series->lineages, what);
         series->lineage_capacity = (int)pieces;

@@ -65,11 +65,6 @@ bool und_repeat_read(struct und_strict *at, const json_t *entry, int64_t *count,
     return true;
 }
 
-int64_t und_lookups_memory(const struct und_lookups *lookups)
-{
-    return lookups->every_bytes == 0 ? 0 : lookups->transfer_bytes;
-}
-
 bool und_lookups_read(struct und_strict *at, const json_t *stream, struct und_lookups *lookups)
 {
     static const char *const keys[] = {"every_bytes", "calls", "transfer_bytes", NULL};

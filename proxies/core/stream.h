@@ -153,9 +153,6 @@ bool und_order_read(struct und_strict *at, const json_t *stream, struct und_orde
 /* The key repeat of an entry: how many dumps it stands for, and their period. */
 bool und_repeat_read(struct und_strict *at, const json_t *entry, int64_t *count, double *period_s);
 
-/* Bytes of the buffer for lookups. */
-int64_t und_lookups_memory(const struct und_lookups *lookups);
-
 /* The key lookups; every_bytes is 0 where it is not there. */
 bool und_lookups_read(struct und_strict *at, const json_t *stream, struct und_lookups *lookups);
 

@@ -113,7 +113,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         totals.largest_transfer = larger(totals.largest_transfer, largest);
         totals.memory_per_rank +=
             pieces * (stream->own.owner == UND_EACH_ROW ? und_flood_variable_memory() : und_series_piece_memory());
-        totals.memory_per_rank += und_lookups_memory(&stream->lookups);
+        totals.memory_per_rank += und_fold_lookups_memory(stream);
         if (plans[s].method->memory)
             totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);
     }

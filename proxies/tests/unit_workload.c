@@ -359,6 +359,8 @@ static void test_kinds(void **state)
         {"streams/0/passes", "2", "passes: expected 1, since the operation is write"},
         {"streams/1/files", "'rewrite'", "files: expected new, append or update, since the operation is read"},
         {"streams/1/sync_bytes", "1", "sync_bytes: expected null, since the operation is read"},
+        {"streams/0/chunk_bytes", "4294967296",
+         "chunk_bytes: expected at most 4294967295, since HDF5 has no larger chunks"},
         {"streams/1/flush_bytes", "1",
          "flush_bytes: expected null, since the operation is read or sync_bytes is given"},
         {"streams/1/lookups", "{'every_bytes': 1, 'calls': 1, 'transfer_bytes': 1}",

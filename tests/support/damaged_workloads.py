@@ -46,7 +46,7 @@ OF_STREAMS: dict[str, tuple[Any, ...]] = {
     "pace": ("steady", "burst"),
     "sync_bytes": (None, 1),
     "flush_bytes": (None, 1),
-    "chunk_bytes": (None, 1),
+    "chunk_bytes": (None, 1, 1 << 32),
     "fill": (True, False),
     "write_through": (True, False),
     "lookups": (
