@@ -62,6 +62,10 @@ def test_chunks_and_fill(
         assert (provenance_of(workload, f"/streams/0/{key}") is not None) == bool(value)
     if fill:
         assert told[0].storage.kept_bytes == pytest.approx(below, rel=0.01)
+    assert (" more" in told[0].storage.message) == (below < 2 * MIB)
+    if below < 2 * MIB:  # the replica compresses nothing
+        assert "1,048,576 B (100 %) more" in told[0].message
+        assert told[0].claim <= 0.5
 
 
 def test_a_dataset_that_grows_is_filled_as_it_is_written(tmp_path: Path) -> None:

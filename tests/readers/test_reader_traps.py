@@ -15,7 +15,8 @@ from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.coverage import Coverage
 from understudy.readers import darshan
-from understudy.semantics.lowering import thread_of
+from understudy.semantics.lowering import lower, thread_of
+from understudy.semantics.predicted import predict
 from understudy.semantics.syncs import syncs_of
 
 MIB = 1 << 20
@@ -691,8 +692,18 @@ def test_trap_a_buffer_that_is_flushed_within_a_dump(
     stream = only(run.describe(tmp_path, told=told.append))
     assert (stream.flush_bytes, stream.sync_bytes, stream.sync) == (every, None, False)
     assert told[0].storage.kept == told[0].storage.calls
+    assert told[0].storage.bytes == told[0].storage.made_bytes
     assert syncs_of(thread_of(stream, 1), 1) == (flushes if every else 0)
     assert syncs_of(replace(thread_of(stream, 1), method="posix"), 1) == 0
+
+
+def test_trap_a_flush_behind_several_calls_that_differ_by_a_byte(tmp_path: Path) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/log", 66_000, 1.0, rank=0, module="STDIO", calls=9000, FLUSHES=3000)
+    workload = run.describe(tmp_path)
+    assert only(workload).flush_bytes == 21  # 3 calls of 7 or 8 B
+    (made,) = predict(lower(workload))
+    assert made.all["STDIO"]["STDIO_FLUSHES"] == 3000
 
 
 def test_trap_more_states_than_bytes(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ class Storage:
     kept_bytes: int
     missing: tuple[str, ...]
     buffered: bool = False  # some of the calls are those of stdio
+    made_bytes: int = 0
     fewer: tuple[int, int] = (0, 0)
     more: tuple[int, int] = (0, 0)
 
@@ -52,6 +53,8 @@ class Storage:
         if not parts or not self.bytes:
             return ""
         parts.append(f"{_percent(self.kept_bytes / self.bytes)} of the bytes")
+        if (beyond := self.made_bytes - self.kept_bytes) > MISSED * self.bytes:
+            parts.append(f"{beyond:,} B ({100 * beyond / self.bytes:.4g} %) more")
         told = f" At the storage it makes, as predicted, {_listed(parts)}"
         if self.buffered:
             told += "; calls of stdio, whose sizes are not in the log, are taken to fill buffers"
@@ -81,7 +84,7 @@ class Coverage:
     def claim(self) -> float:
         """The smallest share of the I/O time, and of the calls and bytes at the storage."""
         below = self.storage
-        pairs = [(below.kept_bytes, below.bytes)]
+        pairs = [(below.kept_bytes, below.bytes), (below.bytes, below.made_bytes)]
         for kept, (count, least, most) in zip(below.kept, below.ranges, strict=True):
             pairs += [(kept, most), (least, count)]
         return min([self.time, *(kept / all_ for kept, all_ in pairs if all_)])
@@ -191,7 +194,7 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
     Calls of POSIX are calls at the storage; see `_below` for libraries, `_buffered` for stdio.
     """
     calls, kept, fewer, more, missing = [0, 0], [0, 0], [0, 0], [0, 0], []
-    size = kept_size = 0
+    size = kept_size = made_size = 0
     for name, totals in log.own.items():
         mine = made.own.get(name, Totals())
         below = log.below.get(("POSIX", name))
@@ -207,10 +210,12 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
                 count, here = there.calls[way].count, _below(there, way, mine.pieces[way])
             calls[way] += count
             kept[way] += min(count, here)
-            fewer[way] += min(count, int(there.past_buffer[way][2]))
+            fewer[way] += min(max(0, count - 1), int(there.past_buffer[way][2]))
             more[way] += int(there.past_buffer[way][3])
             size += there.bytes[way]
-            kept_size += min(there.bytes[way], mine.bytes[way] + way * mine.filled_bytes)
+            made_bytes = mine.bytes[way] + way * mine.filled_bytes
+            kept_size += min(there.bytes[way], made_bytes)
+            made_size += made_bytes
             if count - here > MISSED * count and name != "POSIX":
                 who, about = ("the C library", "about ") if name == "STDIO" else (name, "")
                 missing.append(
@@ -222,6 +227,7 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
         kept=(kept[READ], kept[WRITE]),
         bytes=size,
         kept_bytes=kept_size,
+        made_bytes=made_size,
         missing=tuple(missing),
         buffered="STDIO" in log.own,
         fewer=(fewer[READ], fewer[WRITE]),
