@@ -42,7 +42,7 @@ EDITS: dict[str, list[tuple[str, str]]] = {
             '{"passes", UND_MAX_PASSES, &keys->passes},'
             '{"times_written", 100, &keys->times_written}',
         ),
-        ('"lookups",\n        NULL}', '"lookups", "times_written",\n        NULL}'),
+        ('"flush_bytes", NULL}', '"flush_bytes", "times_written", NULL}'),
         (
             "    if (writer->keys->passes == 1)\n",
             "    const int64_t times = writer->keys->passes * writer->keys->times_written;\n"
