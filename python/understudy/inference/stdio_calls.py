@@ -88,15 +88,16 @@ def past_buffer(block: Any, verb: str, ranks: int) -> tuple[int, int, int, int]:
     units, gathered = units_of(block, verb, ranks)
     units = np.clip(units, 1, np.maximum(count, 1))
     items, others = _lengths(count, units, moved, gathered)
-    whole = (moved >= count * BUFFER_BYTES) & (count > 0)
+    pages, rest = np.divmod(moved, BUFFER_BYTES)
+    whole = (pages >= count) & (count > 0)
     buffers = np.maximum(units, -(-moved // BUFFER_BYTES))
-    aligned = moved % (np.maximum(count, 1) * BUFFER_BYTES) == 0
+    aligned = (rest == 0) & (pages % np.maximum(count, 1) == 0)
     equal = np.where(whole, np.where(aligned, 1, PAST_BUFFER) * count, buffers)
     apart = equal - np.minimum(PAST_BUFFER * units, buffers)
     apart = np.where((np.abs(items - others) < SURE_BITS) & (count > 0), apart, 0)
     more = np.where(items < others, apart, -apart)
     arrays = moved - (count - units) * ITEM_BYTES
-    large = np.where(items < others, units * (arrays >= units * BUFFER_BYTES), count * whole)
+    large = np.where(items < others, units * (arrays // BUFFER_BYTES >= units), count * whole)
     bytes_ = np.where(items < others, arrays, moved)[large > 0]
     least, most = (int(np.maximum(n, 0).sum()) for n in (-more, more))
     return int(large.sum()), int(bytes_.sum()), least, most
