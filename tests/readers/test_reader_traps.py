@@ -700,8 +700,10 @@ def test_trap_a_buffer_that_is_flushed_within_a_dump(
 def test_trap_a_flush_behind_several_calls_that_differ_by_a_byte(tmp_path: Path) -> None:
     run = Run(nprocs=1)
     run.write("/s/log", 66_000, 1.0, rank=0, module="STDIO", calls=9000, FLUSHES=3000)
-    workload = run.describe(tmp_path)
+    told: list[Coverage] = []
+    workload = run.describe(tmp_path, told=told.append)
     assert only(workload).flush_bytes == 21  # 3 calls of 7 or 8 B
+    assert told[0].missing == ()
     (made,) = predict(lower(workload))
     assert made.all["STDIO"]["STDIO_FLUSHES"] == 3000
 

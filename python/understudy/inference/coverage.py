@@ -210,8 +210,8 @@ def _storage(log: Interfaces, made: Interfaces) -> Storage:
                 count, here = there.calls[way].count, _below(there, way, mine.pieces[way])
             calls[way] += count
             kept[way] += min(count, here)
-            fewer[way] += min(max(0, count - 1), int(there.past_buffer[way][2]))
-            more[way] += int(there.past_buffer[way][3])
+            fewer[way] += min(max(0, count - 1), there.large[way].fewer)
+            more[way] += there.large[way].more
             size += there.bytes[way]
             made_bytes = mine.bytes[way] + way * mine.filled_bytes
             kept_size += min(there.bytes[way], made_bytes)
@@ -260,8 +260,8 @@ def _buffered(totals: Totals, way: int) -> int:
 
     Each read of a file that is sought takes a seek of its own; the others are before writes.
     """
-    large, large_bytes = (int(n) for n in totals.past_buffer[way][:2])
-    count, size = totals.calls[way].count - large, totals.bytes[way] - large_bytes
+    large = totals.large[way]
+    count, size = totals.calls[way].count - large.calls, totals.bytes[way] - large.bytes
     reads = totals.calls[READ].count
     if way == READ:
         ends = min(totals.seeks, reads)
@@ -269,7 +269,7 @@ def _buffered(totals: Totals, way: int) -> int:
         flushes = max(totals.flushes or 0, totals.played_flushes)
         ends = max(totals.seeks - reads, flushes)
     parts = max(1, min(count, ends))
-    return large + (parts * -(-size // (parts * BUFFER_BYTES)) if count > 0 else 0)
+    return large.calls + (parts * -(-size // (parts * BUFFER_BYTES)) if count > 0 else 0)
 
 
 def _share(part: int, whole: int) -> float:

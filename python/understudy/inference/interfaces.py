@@ -19,7 +19,7 @@ from understudy.darshanlog import Log
 from understudy.inference.calls import counters_of
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
-from understudy.inference.stdio_calls import BUFFER_BYTES, past_buffer
+from understudy.inference.stdio_calls import BUFFER_BYTES, Large, large_of
 from understudy.inference.table import IdSet, over_rows
 from understudy.semantics.calls import BY_RUNS, Calls, bin_of, calls_of
 from understudy.semantics.counters import BINS
@@ -62,8 +62,6 @@ class Totals:
     `pieces` are the runs of consecutive bytes of the calls that a workload makes of a library, of
     which that makes a call of storage each at most.
     `filled_bytes` are those that datasets are filled with when they are made.
-    `past_buffer` are the calls of stdio that are too large for a buffer, their bytes, and how many
-    calls of the system fewer, and more, there may have been, as nothing tells the sizes of calls.
     `time_s` are the seconds that all ranks spent in it: moving data, and in opens, stats, closes.
     """
 
@@ -79,9 +77,7 @@ class Totals:
     pieces: list[Calls] = field(default_factory=lambda: [Calls(count=0), Calls(count=0)])
     time_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
     filled_bytes: int = 0
-    past_buffer: list[Words] = field(
-        default_factory=lambda: [np.zeros(4, np.int64) for _ in WORDS]
-    )
+    large: list[Large] = field(default_factory=lambda: [Large(), Large()])
 
 
 @dataclass(slots=True)
@@ -196,8 +192,7 @@ class Sums:
             totals.calls[way] += _calls(rows, sums, module, verb)
             totals.time_s[0] += _time_s(rows, module, verb)
             if module == "STDIO":
-                large = past_buffer(rows, verb, self._log.job.nprocs)
-                totals.past_buffer[way] += np.array(large)
+                totals.large[way] += large_of(rows, verb, self._log.job.nprocs)
         totals.time_s[1] += _time_s(block, module, "META")
         if module in _OPENS and totals.opens is not None:
             totals.opens += _opens(block, whole, module)
@@ -345,14 +340,15 @@ def _pieces(thread: Thread, ranks: int) -> Calls:
     return Calls(count=count, sizes=tuple(count * (k == bin_of(size)) for k in range(len(BINS))))
 
 
-def _past_buffer(thread: Thread, ranks: int) -> Words:
-    found = np.zeros(4, np.int64)
+def _large(thread: Thread, ranks: int) -> Large:
+    found = Large()
     for step in thread.steps:
         for each in moves(step.body):
             size = each.move.variable.bytes
             call = min(each.move.transfer_bytes, -(-size // ranks))
+            times = step.count * each.times
             if call >= BUFFER_BYTES:
-                found[:2] += step.count * each.times * np.array([-(-size // call), size])
+                found += Large(calls=times * -(-size // call), bytes=times * size)
     return found
 
 
@@ -373,7 +369,7 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
             totals.pieces[way] += _pieces(thread, ranks)
         if thread.method == "hdf5" and way == WRITE and any(o.fill for o in opening(thread)):
             totals.filled_bytes += bytes_of(thread)
-        totals.past_buffer[way] += _past_buffer(thread, ranks)
+        totals.large[way] += _large(thread, ranks)
         number, moved, size = lookups_of(thread, ranks)
         sizes = tuple(number * (k == bin_of(size)) for k in range(len(BINS)))
         totals.bytes[READ] += moved
@@ -395,10 +391,12 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
                     totals.seeks += step.count * each.count
                 elif each.kind == "stat":
                     totals.stats = (totals.stats or 0) + step.count * each.count
-    if "STDIO" in made.own:
-        made.own["STDIO"].seeks = sum(
-            each.calls["STDIO"]["STDIO_SEEKS"] or 0
-            for each in predict(Program(name="", ranks=ranks, threads=threads))
-            if each.calls.get("STDIO")
-        )
+    if stdio := made.own.get("STDIO"):
+        sets = predict(Program(name="", ranks=ranks, threads=threads))
+        counted = [each.calls["STDIO"] for each in sets if each.calls.get("STDIO")]
+        stdio.seeks = sum(counters["STDIO_SEEKS"] or 0 for counters in counted)
+        flushes = [counters["STDIO_FLUSHES"] for counters in counted]
+        known = [number for number in flushes if number is not None]
+        if len(known) == len(flushes):
+            stdio.played_flushes = sum(known)
     return made

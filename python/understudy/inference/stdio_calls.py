@@ -16,6 +16,7 @@ three are played as equal calls. Where the shortest code of these and that of it
 are nearly as long, the log does not tell how many calls reached the storage.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,27 @@ def units_of(block: Any, verb: str, ranks: int) -> tuple[Whole, Mask]:
     return units, alone & (count == ranks * units)
 
 
-def past_buffer(block: Any, verb: str, ranks: int) -> tuple[int, int, int, int]:
-    """Calls of the records that are too large for a buffer, and their bytes; and how many calls of
-    the system fewer, and more, they all may stand for, since two explanations are nearly as
-    short."""
+@dataclass(frozen=True, slots=True)
+class Large:
+    """Calls that are too large for a buffer, and their bytes; and how many calls of the system
+    fewer, and more, all calls may stand for, since two explanations are nearly as short."""
+
+    calls: int = 0
+    bytes: int = 0
+    fewer: int = 0
+    more: int = 0
+
+    def __add__(self, other: "Large") -> "Large":
+        return Large(
+            calls=self.calls + other.calls,
+            bytes=self.bytes + other.bytes,
+            fewer=self.fewer + other.fewer,
+            more=self.more + other.more,
+        )
+
+
+def large_of(block: Any, verb: str, ranks: int) -> Large:
+    """Those of records."""
     count = np.maximum(block[f"STDIO_{verb}S"], 0)
     moved = np.maximum(block[f"STDIO_BYTES_{'READ' if verb == 'READ' else 'WRITTEN'}"], 0)
     units, gathered = units_of(block, verb, ranks)
@@ -98,9 +116,12 @@ def past_buffer(block: Any, verb: str, ranks: int) -> tuple[int, int, int, int]:
     more = np.where(items < others, apart, -apart)
     arrays = moved - (count - units) * ITEM_BYTES
     large = np.where(items < others, units * (arrays // BUFFER_BYTES >= units), count * whole)
-    bytes_ = np.where(items < others, arrays, moved)[large > 0]
-    least, most = (int(np.maximum(n, 0).sum()) for n in (-more, more))
-    return int(large.sum()), int(bytes_.sum()), least, most
+    return Large(
+        calls=int(large.sum()),
+        bytes=int(np.where(items < others, arrays, moved)[large > 0].sum()),
+        fewer=int(np.maximum(-more, 0).sum()),
+        more=int(np.maximum(more, 0).sum()),
+    )
 
 
 def _has_arrays(count: Whole, units: Whole, moved: Whole, gathered: Mask | bool) -> Mask:
