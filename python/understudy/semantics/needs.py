@@ -13,6 +13,7 @@ from understudy.semantics.program import (
     Remove,
     Thread,
     instructions,
+    opening,
 )
 
 
@@ -24,7 +25,7 @@ def needs(program: Program) -> dict[str, frozenset[str]]:
 
 def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
     owner = next(t for t in threads if t.name == thread.set.name)
-    opens = [i for i in instructions(thread) if isinstance(i, Open)]
+    opens = list(opening(thread))
     own, last = owner is thread, any(o.last for o in opens)
     again = thread.set.names is not None and contents(thread) > thread.set.names
     keeps = own and any(o.mode == KEEP for o in opens)
@@ -62,7 +63,7 @@ def contents(thread: Thread) -> int:
 
 def borrows(thread: Thread) -> bool:
     """Whether it reads files of another stream."""
-    return any(isinstance(i, Open) and i.last for i in instructions(thread))
+    return any(o.last for o in opening(thread))
 
 
 def _empties(thread: Thread) -> bool:

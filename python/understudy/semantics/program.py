@@ -242,7 +242,7 @@ class Moved:
 
 def opening(thread: Thread) -> Iterator[Open]:
     """The opens of a thread."""
-    return (i for step in thread.steps for i in flat(step.body) if isinstance(i, Open))
+    return (i for i in instructions(thread) if isinstance(i, Open))
 
 
 def moves(
