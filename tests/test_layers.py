@@ -159,7 +159,20 @@ def test_seeks_of_stdio_are_compared_with_its_calls(tmp_path: Path) -> None:
         logs.append(run.log(tmp_path / f"{name}.darshan"))
     made = [compare(observe(logs[0]), observe(log), time_scale=0) for log in logs[1:]]
     assert [errors(m)["STDIO", "seeks"] for m in made] == [-0.05, -0.88]
-    assert [(m.passed, m.storage) for m in made] == [(True, True), (False, False)]
+    assert [(m.passed, m.storage) for m in made] == [(True, None), (False, None)]
+
+
+@pytest.mark.parametrize(("stdio_bytes", "storage"), [(0, True), (MIB, True), (20 * MIB, None)])
+def test_of_stdio_only_what_can_decide_leaves_the_storage_open(
+    tmp_path: Path, stdio_bytes: int, storage: bool | None
+) -> None:
+    run = Run(nprocs=1)
+    run.write("/s/a", 100 * MIB, 1.0, rank=0, calls=100)
+    if stdio_bytes:
+        run.write("/s/b", stdio_bytes, 1.0, rank=0, module="STDIO", calls=1)
+    found = observe(run.log(tmp_path / "a.darshan"))
+    made = compare(found, found)
+    assert (made.passed, made.storage) == (True, storage)
 
 
 def test_a_storage_of_which_a_side_does_not_tell_is_no_pass(tmp_path: Path) -> None:

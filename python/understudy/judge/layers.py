@@ -26,18 +26,19 @@ class Layer:
     name: str
     measures: tuple[Measure, ...]
     below: bool = False
+    moved: tuple[int, int] = (0, 0)  # bytes and data calls, of the side that has more
 
     @property
     def storage(self) -> bool:
-        """Whether it is the lowest that a log has: POSIX, and stdio, whose calls, seeks and
-        flushes decide the calls that the C library makes."""
-        return self.below or self.name in (STORAGE, "STDIO")
+        """Whether a log tells by it what reached the storage. Of stdio, none has the calls that the
+        C library makes."""
+        return self.below or self.name == STORAGE
 
 
 def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ...]:
     """Each interface that either side used."""
     made = [
-        Layer(name=name, measures=tuple(_measures(a, b, name)))
+        Layer(name=name, measures=tuple(_measures(a, b, name)), moved=_moved(a, b))
         for name in sorted(original.own | replica.own)
         for a, b in ((original.own.get(name, Totals()), replica.own.get(name, Totals())),)
     ]
@@ -51,7 +52,8 @@ def compare_layers(original: Interfaces, replica: Interfaces) -> tuple[Layer, ..
             reason = f"the library makes them below {above}"
             found = (replace(m, error=None, reason=reason) for m in found)
         name = f"{module} below {above}"
-        made.append(Layer(name=name, measures=tuple(found), below=module == STORAGE))
+        below = module == STORAGE
+        made.append(Layer(name=name, measures=tuple(found), below=below, moved=_moved(a, b)))
     if original.stored and replica.stored is not None:
         stored = counted("bytes of files", original.stored, replica.stored)
         made.append(Layer(name=f"{STORAGE} files", measures=(stored,), below=True))
@@ -68,6 +70,11 @@ def lacking(original: Interfaces, replica: Interfaces) -> Iterator[str]:
                 "without HDF5, or the program links HDF5 statically. Its HDF5 calls are missing, "
                 "and what HDF5 did below stands for itself."
             )
+
+
+def _moved(a: Totals, b: Totals) -> tuple[int, int]:
+    sides = [(sum(side.bytes), sum(calls.count for calls in side.calls)) for side in (a, b)]
+    return max(size for size, _ in sides), max(calls for _, calls in sides)
 
 
 def _measures(a: Totals, b: Totals, module: str) -> Iterator[Measure]:
