@@ -47,7 +47,7 @@ static void flush(struct und_series *series, struct und_piece *piece, int64_t po
 static int64_t reach_of(const struct und_slot *slot, const struct und_piece *piece, int64_t end, int64_t written)
 {
     int ranks, first = 0; /* dimension in which the block has more than one */
-    bool whole = piece->cut.deal.blocks == 1;
+    bool whole = piece->cut.deal.blocks == 1 || piece->cut.deal.step == piece->block.count[0];
     MPI_Comm_size(slot->comm, &ranks);
     while (first < piece->dataset.ndims - 1 && piece->block.count[first] == 1)
         ++first;

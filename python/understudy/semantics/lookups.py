@@ -20,8 +20,6 @@ def looked_up(
     assert found, "it looks up"
     reads, times, last = sums.none.copy(), sums.none.copy(), sums.none.copy()
     for s, (unread, before) in enumerate(state):
-        if not lasts:
-            unread = before = 0
         count = dumps if lasts else 1
         more, unread = flushes_of(unread, written, s, count, found.every_bytes, carry=True)
         state[s] = unread, before + more

@@ -476,6 +476,9 @@ class Play(Sums):
         flood = self.thread.set.owner == EACH_ROW
         lasts = flood or self.thread.closes or not begins
         sets = (self.names or 1) if self.thread.closes else 1
+        if not lasts:  # nothing is left of the content before, in any file
+            self.unsynced.clear()
+            self.unread.clear()
         for file, written in self.written.items():
             each = self.none.copy()
             for j in range(min(dumps, sets)):
@@ -483,8 +486,6 @@ class Play(Sums):
                 key = (self.k - j) % sets, file
                 state = self.unsynced.setdefault(key, [0] * len(each))
                 for s in range(len(each)):
-                    if not lasts:
-                        state[s] = 0
                     every = written[0].move.flush_bytes or 1
                     more, state[s] = flushes_of(state[s], written, s, times if lasts else 1, every)
                     each[s] += more if lasts else times * more
