@@ -649,8 +649,25 @@ def test_trap_a_dump_far_longer_than_its_calls_is_no_burst_for_sure(
         f"{stream.name}: a dump lasted {length_s:.3g} s, of which a rank spent 0.5 s in data calls"
     )
     assert any(n.startswith(note) for n in workload.source.notes) is told
-    found = provenance_of(workload, f"/streams/{workload.streams.index(stream)}/pace")
-    assert (found is not None and found.confidence == "guess") is told
+    found = provenance_of(workload, f"/streams/{workload.streams.index(stream)}/dumps/*/compute_s")
+    assert found is not None and (found.confidence == "guess") is told
+    assert stream.dumps[0].compute_s == pytest.approx(length_s - 0.5)
+
+
+@pytest.mark.parametrize(("begins_s", "alone_s"), [(3.0, 0.0), (41.0, 40.0), (99.0, 60.0)])
+def test_trap_a_dump_in_which_another_begins_is_spread_up_to_there(
+    tmp_path: Path, begins_s: float, alone_s: float
+) -> None:
+    run = Run(nprocs=1)
+    run.write(
+        "/s/log", MIB, 1.0, rank=0, module="STDIO", duration_s=60.0, calls=200, F_WRITE_TIME=0.5
+    )
+    run.write("/s/other", 100 * MIB, begins_s, rank=0, duration_s=0.5, F_WRITE_TIME=0.5)
+    workload = run.describe(tmp_path)
+    [log] = [s for s in workload.streams if s.method == "stdio"]
+    assert log.dumps[0].compute_s == pytest.approx(max(0.0, alone_s - 0.5))
+    [note] = [n for n in workload.source.notes if "a dump lasted 60 s" in n]
+    assert ("it is played as one burst" in note) == (alone_s == 0)
 
 
 def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) -> None:

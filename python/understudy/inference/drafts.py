@@ -41,6 +41,8 @@ class Draft:
     block: int = 0  # bytes of the blocks that are dealt to the ranks in turn
     pace: str = "burst"
     paced: str = ""  # why that is no more than assumed
+    spread: bool = False  # and yet its calls are assumed to be spread over its dumps
+    alone_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))  # see pace.part
     ordered: str = ""  # how the order or the blocks were found
     flushes: float = float("inf")  # of a file in all dumps, if known
     flushed: int = 0  # fsync() calls on all its files

@@ -21,6 +21,7 @@ SHARED = levels.PART  # share of the dumps in which dumps of other streams may b
 APART = levels.TIMES
 AT_LEAST_S = levels.NEAR_S  # seconds of such a dump, or LONG of the run
 TRACED = levels.SOME  # share of the run up to which a dump in a trace lasts for sure
+OPEN = levels.HALF  # share of a dump's length that has to be alone for its calls to be spread
 # Interfaces in whose calls ranks do not wait for each other, but in collective ones.
 ALONE = ("posix", "stdio", "mpiio")
 AGREE = 1 - levels.THIRD  # share of the dumps that have to be alike
@@ -92,16 +93,36 @@ def _learn(
             dump.end_s += (dump.end_s - dump.start_s) / (usual - 1)
 
 
+def part(drafts: Sequence[Draft]) -> None:
+    """Note how long each dump of drafts in order of play is alone, in seconds: until one of
+    another draft begins."""
+    begins = [[d.start_s(k) for k in range(d.dumps)] for d in drafts]
+    time_s = np.array([t for times in begins for t in times])
+    whose = np.repeat(np.arange(len(drafts)), [d.dumps for d in drafts])
+    order = np.lexsort((whose, time_s))
+    # Dumps of one draft that follow each other end with the last of them; behind is another's.
+    lasts = np.flatnonzero(np.diff(whose[order], append=-1))
+    next_one = lasts[np.searchsorted(lasts, np.arange(len(order)))] + 1
+    behind = np.append(time_s[order], np.inf)[next_one]
+    alone_s = np.empty(len(order))
+    alone_s[order] = behind - time_s[order]
+    ends = np.cumsum([d.dumps for d in drafts])
+    for draft, mine in zip(drafts, np.split(alone_s, ends[:-1]) if drafts else (), strict=True):
+        draft.alone_s = mine
+
+
 def compute_s(draft: Draft, k: int, ranks: int, runtime_s: float) -> float:
     """Seconds that a rank spent between the calls of a dump; 0 where the log does not tell when
     these were made, or ranks waited for each other in them. In a dump that lasts long, a rank did
-    other I/O too."""
+    other I/O too, for which it ends when another begins."""
     told = "DXT" in draft.timing if draft.timing else not draft.assumed
     length_s = draft.end_s(k) - draft.start_s(k)
-    if not told or draft.pace != "burst" or draft.paced:
+    if not told or draft.pace != "burst" or (draft.paced and not draft.spread):
         return 0.0
-    if length_s > (TRACED if draft.timing else LONG) * runtime_s:
-        return 0.0
+    if draft.spread or length_s > (TRACED if draft.timing else LONG) * runtime_s:
+        if draft.late or OPEN * length_s > draft.alone_s[k]:
+            return 0.0
+        length_s = min(length_s, float(draft.alone_s[k]))
     cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
     if draft.method not in ALONE or _any_together(cells):
         return 0.0
@@ -123,22 +144,25 @@ def _ranks_of(cells: Sequence[Cell], ranks: int) -> float:
 
 
 def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
-    """Note that dumps last far longer than their calls, if nothing tells when these were made."""
+    """Note that dumps last far longer than their calls, if nothing tells when these were made.
+    These are spread where no other dump begins, else one burst, so that others keep their
+    times."""
     if draft.timing or draft.folded or draft.pace != "burst":
         return
-    length_s = busy_s = 0.0
+    length_s = busy_s = open_s = 0.0
     for k in range(draft.dumps):
         cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
         busy_s += sum(c.busy_s for c in cells) / _ranks_of(cells, ranks) / draft.dumps
         alone_s = draft.end_s(k) - draft.start_s(k) - skews.last_s(draft, k)
         length_s += alone_s / draft.dumps
+        open_s += alone_s / draft.dumps * (OPEN * alone_s <= draft.alone_s[k])
     if length_s > APART * busy_s and length_s > min(AT_LEAST_S, LONG * runtime_s):
+        draft.spread = open_s > OPEN * length_s and draft.method in ALONE and not draft.late
         draft.paced = (
             f"a dump lasted {length_s:.3g} s, of which a rank spent {busy_s:.2g} s in data calls"
         )
-        draft.remarks.append(
-            f"{draft.paced}; it is played as one burst: when they were made is not described"
-        )
+        how = "its calls are spread over that" if draft.spread else "it is played as one burst"
+        draft.remarks.append(f"{draft.paced}; {how}: when they were made is not described")
 
 
 def _own(moved: npt.NDArray[np.int64] | None) -> int:

@@ -59,7 +59,10 @@ def _of_times(draft: Draft, main: Series, starts: Mapping[str, str]) -> Iterator
         yield "/dumps/*/duration_s", "derived", f"maximum {last} minus minimum {first}"
     if draft.method in pace.ALONE:
         how = f"duration_s minus the time in calls, {module}_F_{verb}_TIME of a rank"
-        yield "/dumps/*/compute_s", "derived", how, "likely"
+        if draft.spread:
+            yield "/dumps/*/compute_s", "assumed", f"{how}; all calls at equal distances"
+        else:
+            yield "/dumps/*/compute_s", "derived", how, "likely"
 
 
 def _of_sizes(draft: Draft, main: Series, sized: bool) -> Iterator[_Row]:
@@ -108,7 +111,7 @@ def _of_files(draft: Draft, main: Series) -> Iterator[_Row]:
     if draft.pace == "steady":
         how = "calls at equal distances in the DXT segments, over which the file rests"
         yield "/pace", "reconstructed", how
-    elif draft.paced:
+    elif draft.paced and not draft.spread:
         yield "/pace", "assumed", f"one burst, though {draft.paced}"
     if draft.ordered:
         path = "/dumps/*/variables/*/decomposition" if draft.block else "/order"

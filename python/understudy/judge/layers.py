@@ -30,8 +30,8 @@ class Layer:
 
     @property
     def storage(self) -> bool:
-        """Whether a log tells by it what reached the storage. Of stdio, none has the calls that the
-        C library makes."""
+        """Whether a log tells by it what reached the storage. Of stdio, none has the calls that
+        the C library makes."""
         return self.below or self.name == STORAGE
 
 
