@@ -42,7 +42,7 @@ class Draft:
     pace: str = "burst"
     paced: str = ""  # why that is no more than assumed
     spread: bool = False  # and yet its calls are assumed to be spread over its dumps
-    alone_s: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))  # see pace.part
+    alone: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones((2, 0)))  # pace.part
     ordered: str = ""  # how the order or the blocks were found
     flushes: float = float("inf")  # of a file in all dumps, if known
     flushed: int = 0  # fsync() calls on all its files

@@ -24,6 +24,7 @@ TRACED = levels.SOME  # share of the run up to which a dump in a trace lasts for
 OPEN = levels.HALF  # share of a dump's length that has to be alone for its calls to be spread
 # Interfaces in whose calls ranks do not wait for each other, but in collective ones.
 ALONE = ("posix", "stdio", "mpiio")
+STEADY = 10**12  # calls that leave no time to others
 AGREE = 1 - levels.THIRD  # share of the dumps that have to be alike
 
 Times = npt.NDArray[np.float64]
@@ -93,36 +94,49 @@ def _learn(
             dump.end_s += (dump.end_s - dump.start_s) / (usual - 1)
 
 
-def part(drafts: Sequence[Draft]) -> None:
-    """Note how long each dump of drafts in order of play is alone, in seconds: until one of
-    another draft begins."""
-    begins = [[d.start_s(k) for k in range(d.dumps)] for d in drafts]
-    time_s = np.array([t for times in begins for t in times])
-    whose = np.repeat(np.arange(len(drafts)), [d.dumps for d in drafts])
-    order = np.lexsort((whose, time_s))
-    # Dumps of one draft that follow each other end with the last of them; behind is another's.
-    lasts = np.flatnonzero(np.diff(whose[order], append=-1))
-    next_one = lasts[np.searchsorted(lasts, np.arange(len(order)))] + 1
-    behind = np.append(time_s[order], np.inf)[next_one]
-    alone_s = np.empty(len(order))
-    alone_s[order] = behind - time_s[order]
+def part(drafts: Sequence[Draft], runtime_s: float) -> None:
+    """Note how long the dumps of drafts are alone, in seconds: until another begins; and the share
+    of each in the calls of those that begin with it, among which that time is divided."""
+    dumps = [(d, k) for d in drafts for k in range(d.dumps)]
+    time_s = np.array([d.start_s(k) for d, k in dumps])
+    calls = np.array([_calls(d, k) for d, k in dumps], np.float64)
+    order = np.argsort(time_s, kind="stable")
+    begins = np.append(time_s[order], np.inf)
+    before = np.append(0.0, np.cumsum(calls[order]))
+    same_s = levels.NEGLIGIBLE * runtime_s
+    first, behind = (np.searchsorted(begins, time_s + s, "right") for s in (-same_s, same_s))
+    alone = np.stack(
+        [begins[behind] - time_s, calls / np.maximum(1, before[behind] - before[first])]
+    )
     ends = np.cumsum([d.dumps for d in drafts])
-    for draft, mine in zip(drafts, np.split(alone_s, ends[:-1]) if drafts else (), strict=True):
-        draft.alone_s = mine
+    for draft, mine in zip(
+        drafts, np.split(alone, ends[:-1], axis=1) if drafts else (), strict=True
+    ):
+        draft.alone = mine
+
+
+def _calls(draft: Draft, k: int) -> int:
+    if draft.pace != "burst":
+        return STEADY
+    cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
+    tallies = [tally for cell in cells for tally in (cell.rank_calls, cell.shared_calls)]
+    return sum(int(kind.calls.sum()) for tally in tallies for kind in tally.kinds.values())
 
 
 def compute_s(draft: Draft, k: int, ranks: int, runtime_s: float) -> float:
     """Seconds that a rank spent between the calls of a dump; 0 where the log does not tell when
     these were made, or ranks waited for each other in them. In a dump that lasts long, a rank did
-    other I/O too, for which it ends when another begins."""
+    other I/O too, for which it ends when another begins, and shares the time with those that began
+    with it."""
     told = "DXT" in draft.timing if draft.timing else not draft.assumed
     length_s = draft.end_s(k) - draft.start_s(k)
     if not told or draft.pace != "burst" or (draft.paced and not draft.spread):
         return 0.0
     if draft.spread or length_s > (TRACED if draft.timing else LONG) * runtime_s:
-        if draft.late or OPEN * length_s > draft.alone_s[k]:
+        alone_s, share = draft.alone[:, k].tolist()
+        if draft.late or OPEN * length_s > alone_s:
             return 0.0
-        length_s = min(length_s, float(draft.alone_s[k]))
+        length_s = share * min(length_s, alone_s)
     cells = [c for s in draft.series for c in s.dumps[k].cells.values()]
     if draft.method not in ALONE or _any_together(cells):
         return 0.0
@@ -155,7 +169,7 @@ def doubt(draft: Draft, ranks: int, runtime_s: float) -> None:
         busy_s += sum(c.busy_s for c in cells) / _ranks_of(cells, ranks) / draft.dumps
         alone_s = draft.end_s(k) - draft.start_s(k) - skews.last_s(draft, k)
         length_s += alone_s / draft.dumps
-        open_s += alone_s / draft.dumps * (OPEN * alone_s <= draft.alone_s[k])
+        open_s += alone_s / draft.dumps * (OPEN * alone_s <= draft.alone[0, k])
     if length_s > APART * busy_s and length_s > min(AT_LEAST_S, LONG * runtime_s):
         draft.spread = open_s > OPEN * length_s and draft.method in ALONE and not draft.late
         draft.paced = (

@@ -82,7 +82,7 @@ class Composer:
             orders.learn(draft, self.ranks)
         drafts = gather(in_turn(split(drafts)), self.runtime_s)
         drafts.sort(key=lambda d: (d.start_s(0), -d.bytes))
-        pace.part(drafts)
+        pace.part(drafts, self.runtime_s)
         named: dict[str, int] = {}
         roles = Roles(drafts, self.ranks)
         metadata = Metadata(self.ranks)
