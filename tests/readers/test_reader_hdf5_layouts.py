@@ -8,6 +8,7 @@ import pytest
 from tests.readers.synthetic import Run, only
 from understudy.contracts.workload import provenance_of
 from understudy.inference.coverage import Coverage
+from understudy.judge.observation import observe
 
 RANKS = 4
 MIB = 1 << 20
@@ -46,7 +47,6 @@ def dataset(run: Run, name: str, *, size: int, below: int, **more: Any) -> None:
         (4 * MIB + 2048, {"CHUNK_SIZE_D1": 64, "CHUNK_SIZE_D2": 128}, 65_536, True),
         (3 * MIB, {}, None, False),  # something else
         (2 * MIB + 2048, {"CHUNK_SIZE_D1": 64}, None, False),  # not told whole
-        (MIB, {"CHUNK_SIZE_D1": 64, "CHUNK_SIZE_D2": 128}, 65_536, False),  # compressed
     ],
 )
 def test_chunks_and_fill(
@@ -62,10 +62,24 @@ def test_chunks_and_fill(
         assert (provenance_of(workload, f"/streams/0/{key}") is not None) == bool(value)
     if fill:
         assert told[0].storage.kept_bytes == pytest.approx(below, rel=0.01)
-    assert (" more" in told[0].storage.message) == (below < 2 * MIB)
-    if below < 2 * MIB:  # the replica compresses nothing
-        assert "1,048,576 B (100 %) more" in told[0].message
-        assert told[0].claim <= 0.5
+    assert " more" not in told[0].storage.message
+
+
+@pytest.mark.parametrize(("below", "packed"), [(MIB, True), (1_900_000, False)])
+def test_of_compressed_datasets_what_reached_the_storage_is_described(
+    tmp_path: Path, below: int, packed: bool
+) -> None:
+    """The replica compresses nothing."""
+    run = Run(nprocs=RANKS)
+    dataset(run, "/s/a.h5", size=2 * MIB, below=below, CHUNK_SIZE_D1=64, CHUNK_SIZE_D2=128)
+    told: list[Coverage] = []
+    workload = run.describe(tmp_path, told=told.append)
+    stream = only(workload)
+    assert (stream.method, stream.bytes) == (("posix", MIB) if packed else ("hdf5", 2 * MIB))
+    assert any("as it does where it compresses" in n for n in workload.source.notes) == packed
+    assert (told[0].claim > 0.99) == packed
+    log = observe(run.log(tmp_path / "same.darshan"))
+    assert set(log.interfaces.own) == ({"POSIX"} if packed else {"HDF5"})
 
 
 def test_a_dataset_that_grows_is_filled_as_it_is_written(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from understudy.inference.counters import (
 )
 from understudy.inference.crosscheck import Layers, missing_datasets
 from understudy.inference.evidence import Records
+from understudy.inference.filters import filtered, without_filtered
 from understudy.inference.hdf5_layouts import Hdf5Layout
 from understudy.inference.interfaces import Sums
 from understudy.inference.known_files import Extents, lookup, names_of
@@ -144,6 +145,8 @@ class Accesses:
         self._rows.close()
 
     def _read(self) -> None:
+        packed, size = filtered(self.log)
+        self.remarks.add("filtered", len(packed), size)
         spills = {name: Spill(dtype, self._buckets) for name, dtype in _SPILLED.items()}
         try:
             for names in self.log.name_blocks():
@@ -187,7 +190,7 @@ class Accesses:
         if found is not None and found.supported:
             for block in self.log.records(module):
                 self._tick(READING * self.log.share_read)
-                screened = self.screen(module, block)
+                screened = without_filtered(self.log, module, self.screen(module, block))
                 self.sums.add(module, screened, self.screen.low)
                 self.evidence.add(module, screened)
                 yield screened

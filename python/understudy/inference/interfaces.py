@@ -17,6 +17,7 @@ import numpy.typing as npt
 from understudy.contracts.workload import Stream
 from understudy.darshanlog import Log
 from understudy.inference.calls import counters_of
+from understudy.inference.filters import without_filtered
 from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
 from understudy.inference.stdio_calls import BUFFER_BYTES, Large, large_of
@@ -281,7 +282,7 @@ def _records(log: Log, module: str) -> Iterator[Any]:
     if _usable(log, module):
         screen = Screen(str(log.path), log.job.nprocs, log.job.run_time_s)
         for block in log.records(module):
-            yield screen(module, block)
+            yield without_filtered(log, module, screen(module, block))
 
 
 def _moved(block: Any, module: str) -> npt.NDArray[np.int64]:

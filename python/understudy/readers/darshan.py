@@ -382,6 +382,9 @@ _RULES = {
     "overlap": "Written over through another interface after stdio, {bytes} B in all: {files}.",
     "no H5D": "Without the HDF5 records of some ranks; the {bytes} B that MPI-IO recorded for "
     "them are described like those of the rank with most bytes: {files}.",
+    "filtered": "Written through HDF5, which stored far less than the {bytes} B of their "
+    "datasets, as it does where it compresses: what reached the storage is described, and no "
+    "dataset: {files}.",
     "metadata": "Opened by HDF5 without a byte of a dataset; the {bytes} B that the library wrote "
     "of its own are described as writes through POSIX: {files}.",
     "no POSIX": "With {bytes} B through MPI-IO that the incomplete POSIX records lack; those of "
