@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from tests.support import results as samples
 from understudy import producers
 from understudy.contracts.run import Identity, Place, write
-from understudy.judge import conditions, metrics, pooling, summary
+from understudy.judge import conditions, matrix, metrics, pooling, summary
 from understudy.judge.benchmarks import Row
 from understudy.judge.conditions import Case, Failed
 from understudy.paths import files
@@ -118,7 +118,7 @@ def test_the_page_is_filtered_by_what_differs(tmp_path: Path) -> None:
             played(tmp_path, method + partition, method=method, partition=partition, seed=seed)
     text = page.render(load(tmp_path)[0])
     assert 'id="by-method"' in text and 'id="by-system"' not in text
-    rows = re.findall(r'<tr data-method="([01])">', text)
+    rows = re.findall(r'<tr(?: id="[a-z-]+")? data-method="([01])">', text)
     assert sorted(rows) == ["0", "0", "1", "1"]
     assert '<section id="per-process-' in text and re.search(r'<section [^>]*="0 1">', text)
     assert text.count(":not([data-method~=") == 2
@@ -269,3 +269,59 @@ def test_runs_are_chosen_by_method(tmp_path: Path, wanted: str) -> None:
     measured, _ = conditions.load(producers.find([tmp_path]))
     chosen = conditions.Chosen(methods=(wanted,))
     assert [conditions.method_of(m) for m in measured if chosen.has(m.run)] == [wanted]
+
+
+# -- the matrix -----------------------------------------------------------------------------------
+
+
+def judged(name: str, place: str, state: str, **more: Any) -> summary.Judged:
+    return summary.Judged(
+        name=name, place=place, method="posix", label="posix", state=state, why="", **more
+    )
+
+
+def test_a_cell_of_the_matrix_is_the_worst_of_its_cases() -> None:
+    fast, slow = (metrics.spread([speed]) for speed in (2e9, 1e8))
+    found = matrix.matrix(
+        [
+            judged("b", "s:disk", summary.FAILED),
+            judged("a", "s:disk", summary.PASS, write=slow),
+            judged("b", "s:disk", summary.PASS, write=slow),
+            judged("b", "s:ram", summary.PASS, write=fast, cached=frozenset({"write"})),
+        ]
+    )
+    assert found is not None
+    assert found.places == (("s:disk", ("posix",)), ("s:ram", ("posix",)))
+    (worst, (failed, cached)), (other, (plain, absent)) = found.rows
+    assert (worst, other, absent) == ("b", "a", None)
+    assert failed and failed.worst.state == summary.FAILED and failed.speed is None
+    assert cached and cached.cached and cached.speed == ("write", 2e9)
+    assert plain and not plain.cached and plain.speed == ("write", 1e8)
+
+
+def test_a_matrix_of_one_case_is_no_picture() -> None:
+    assert matrix.matrix([]) is matrix.matrix([judged("a", "s:disk", summary.PASS)]) is None
+
+
+def test_speeds_of_the_cache_set_no_range(tmp_path: Path) -> None:
+    """They are counted beside those of storage, and the page says what would avoid them."""
+    fast, slow = (metrics.spread([speed]) for speed in (2e9, 1e8))
+    made = summary.Summary(
+        cases=(
+            judged("a", "s:disk", summary.PASS, write=slow),
+            judged("b", "s:disk", summary.PASS, write=fast, cached=frozenset({"write"})),
+        )
+    )
+    (system,) = made.systems
+    assert system.write == slow and system.cached == {"write": 1, "read": 0}
+    assert made.cached == 1
+
+
+def test_the_first_screen_has_all_counts_and_the_date(tmp_path: Path) -> None:
+    played(tmp_path, "good", session="night", started="2026-01-02T01:00:00Z")
+    played(tmp_path, "bad", case="d", seed=9, failure="no space left")
+    text = page.render(*load(tmp_path))
+    first = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text.partition("<section")[0]))
+    assert "1 ✗ failed 0 ✗ outside 0 ○ undecided 1 ✓ within" in first
+    assert 'href="#cases-failed"' in text and 'id="cases-failed"' in text
+    assert re.search(r"Measured 20\d\d-\d\d-\d\d.* on sample", first)

@@ -299,14 +299,18 @@ class Chosen:
 
     def has(self, run: Run) -> bool:
         played = run.producer.workload
+        program = (run.measurement or {}).get("program") or {}
+        names = {played.name if played else None}
+        if program.get("application"):
+            names = {program["application"], identifier(program["application"])}
         facts = (
-            (self.systems, run.place.system),
-            (self.workloads, played.name if played else None),
-            (self.methods, run.producer.options.get("method") or AS_DESCRIBED),
+            (self.systems, {run.place.system}),
+            (self.workloads, names),
+            (self.methods, {run.producer.options.get("method") or AS_DESCRIBED}),
         )
         return all(
-            not wanted or value in wanted or (value is None and run.failed)
-            for wanted, value in facts
+            not wanted or not values.isdisjoint(wanted) or (values == {None} and run.failed)
+            for wanted, values in facts
         )
 
 

@@ -9,6 +9,7 @@ case, also where another of its runs was measured.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from understudy import units
 from understudy.contracts.run import Run
@@ -40,6 +41,7 @@ class Judged:
     write: metrics.Spread | None = None
     read: metrics.Spread | None = None
     limit: float = LIMIT_FRACTION
+    cached: frozenset[str] = frozenset()  # operations that the page cache can have served
 
     @property
     def system(self) -> str:
@@ -48,13 +50,15 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRow:
-    """The cases of one place, by state."""
+    """The cases of one place, by state. `write` and `read` are of those that storage served;
+    `cached` counts the others by operation."""
 
     place: str
     cases: int
     states: dict[str, int]
     write: metrics.Spread | None
     read: metrics.Spread | None
+    cached: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,26 @@ class Summary:
         return self.cases[0] if self.cases and self.state != PASS else None
 
     @property
+    def cached(self) -> int:
+        """Speeds that the page cache can have served."""
+        return sum(len(case.cached) for case in self.cases)
+
+    @property
+    def remedies(self) -> list[str]:
+        """What would make storage serve these."""
+        return list(
+            dict.fromkeys(r for case in self.cases if case.verdict for r in case.verdict.remedies)
+        )
+
+    @property
+    def noise(self) -> tuple[float, int] | None:
+        """By how much a case differs from itself from run to run: half the range of its write (or
+        read) bandwidths over their median, the median of cases; and how many have several."""
+        found = [case.write or case.read for case in self.cases]
+        halves = [(s.high - s.low) / (2 * s.median) for s in found if s and s.n > 1 and s.median]
+        return (median(halves), len(halves)) if halves else None
+
+    @property
     def systems(self) -> list[SystemRow]:
         """A row for each place."""
         rows = []
@@ -121,8 +145,16 @@ class Summary:
                     place=place,
                     cases=len(here),
                     states={s: sum(c.state == s for c in here) for s in WORST_FIRST},
-                    write=metrics.spread(c.write.median for c in here if c.write),
-                    read=metrics.spread(c.read.median for c in here if c.read),
+                    write=metrics.spread(
+                        c.write.median for c in here if c.write and "write" not in c.cached
+                    ),
+                    read=metrics.spread(
+                        c.read.median for c in here if c.read and "read" not in c.cached
+                    ),
+                    cached={
+                        name: sum(name in case.cached for case in here)
+                        for name in ("write", "read")
+                    },
                 )
             )
         return rows
@@ -221,6 +253,7 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
         verdict=made,
         write=made.write,
         read=made.read,
+        cached=made.cached,
     )
 
 
@@ -238,6 +271,7 @@ def _of_accuracy(case: Case, row: AccuracyRow, bad: Sequence[Failed]) -> Judged:
         found = row.errors[accuracy.OVERALL]
         noise = (f"{arm} against itself {_interval(c)}" for arm, c in found.controls.items())
         why = ", ".join([f"error of the throughput {_interval(found.error)}", *noise])
+    played = metrics.verdict(row.skeleton)
     return Judged(
         name=f"{case.workload.name}, {row.skeleton.ranks} ranks",
         place=row.skeleton.place,
@@ -246,7 +280,9 @@ def _of_accuracy(case: Case, row: AccuracyRow, bad: Sequence[Failed]) -> Judged:
         state=state,
         why=why,
         anchor=case.key,
-        write=metrics.verdict(row.skeleton).write,
+        write=played.write,
+        read=played.read,
+        cached=played.cached,
     )
 
 

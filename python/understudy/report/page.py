@@ -31,6 +31,7 @@ from understudy.judge import (
 )
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.matrix import matrix
 from understudy.producers._reading import RATE
 from understudy.report import colours, figures
 from understudy.report.book import Book
@@ -185,6 +186,8 @@ def render(
         marks=_marks(filters),
         book_pictures=book_pictures,
         in_full=len(full),
+        matrix=matrix(found.cases),
+        measured=_measured([*(r.run for r in runs), *(one.run for one in failed), *others]),
         environments=_environments(cases),
         runs=[(run.path.relative_to(root), run) for run in runs],
         failed=[(run.path.relative_to(root), run) for run in failed],
@@ -194,6 +197,19 @@ def render(
         accuracy=accuracy,
     )
     return printable(text)
+
+
+def _measured(runs: Sequence[Run]) -> str:
+    """When, where and in which sessions runs were made, in a sentence; empty where none tells."""
+    dates = sorted({run.identity.time[:10] for run in runs if run.identity.time})
+    systems = sorted({run.place.system for run in runs if run.place.system})
+    sessions = sorted({run.identity.session for run in runs if run.identity.session})
+    if not dates:
+        return ""
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    where = f" on {', '.join(systems)}" if systems else ""
+    own = f", session {sessions[0]}" if len(sessions) == 1 else f", {len(sessions)} sessions"
+    return f"Measured {when}{where}{own if sessions else ''}."
 
 
 def _figure(value: float, unit: str) -> str:
