@@ -304,9 +304,31 @@ def test_help_of_every_command(name: str) -> None:
 def test_help_lists_every_file_of_the_room() -> None:
     files = (ROOT / "python/understudy/commands").glob("[!_]*.py")
     assert sorted(path.stem.replace("_", "-") for path in files) == names()
-    done = CliRunner().invoke(cli.main, ["--help"])
+    done = CliRunner().invoke(cli.main, ["--all"])
     assert done.exit_code == 0, done.output
     assert all(re.search(rf"^  {name} ", done.output, re.MULTILINE) for name in names())
+
+
+def test_the_first_help_has_the_everyday_commands_and_tells_of_the_others() -> None:
+    first, whole = (CliRunner().invoke(cli.main, args).output for args in (["--help"], ["--all"]))
+    shown = re.findall(r"^  ([a-z]+)  +[A-Z]", first, re.MULTILINE)
+    assert tuple(shown) == cli.EVERYDAY and set(shown) < set(names())
+    assert f"{len(names()) - len(shown)} more: understudy --all" in first
+    assert "more:" not in whole
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (["repot"], "'repot'. Did you mean report or export?"),
+        (["skel", "xlm"], "'xlm'. Did you mean xml?"),
+        (["qqqqqq"], "'qqqqqq'."),
+    ],
+)
+def test_a_typing_error_has_the_nearest_names(typed: list[str], hint: str) -> None:
+    done = CliRunner().invoke(cli.main, typed)
+    assert done.exit_code == 2
+    assert done.output.splitlines()[-1] == f"Error: No such command {hint}"
 
 
 # A file that does not exist in place of what each command reads; None: it reads none.
@@ -415,7 +437,8 @@ def test_the_listing_says_what_the_help_of_each_command_says(group: str) -> None
         else importlib.import_module("understudy.commands.skel").command
     )
     context = click.Context(made)
-    done = CliRunner().invoke(made, ["--help"], terminal_width=400)
+    argument = "--all" if made is cli.main else "--help"
+    done = CliRunner().invoke(made, [argument], terminal_width=400)
     listed = dict(re.findall(r"^  ([a-z-]+)  +(.+)$", done.stdout, re.MULTILINE))
     for name in made.list_commands(context):
         command = made.get_command(context, name)
@@ -430,7 +453,7 @@ def test_a_command_without_a_docstring_is_listed(
         encoding="utf-8",
     )
     try:
-        done = CliRunner().invoke(cli.main, ["--help"])
+        done = CliRunner().invoke(cli.main, ["--all"])
         assert re.search("^  take-two +Play it again", done.stdout, re.MULTILINE)
     finally:
         sys.modules.pop(f"{commands.__name__}.take_two", None)

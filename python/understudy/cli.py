@@ -7,6 +7,8 @@ import importlib.util
 import os
 import pkgutil
 import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,14 +21,29 @@ from understudy.messages import tell
 
 # The exit statuses of every command, besides 0; docs/architecture.md tells of them.
 FAILED, UNUSABLE, UNDECIDED = 1, 2, 3
+ALL = f"{__name__}.all"  # in the context: help has all commands
+
+# The first help has these; --all has the others too.
+EVERYDAY = (
+    *("describe", "show", "run", "report", "accept"),
+    *("compare", "doctor", "system", "skel", "records"),
+)
 
 
 class CommandDirectory(click.Group):
-    """The commands are the listing of `package`; a module is imported when it is called."""
+    """The commands are the listing of `package`; a module is imported when it is called. Help
+    begins with those of `first`, if there are any, in their order."""
 
-    def __init__(self, *args: Any, package: ModuleType = commands, **more: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        package: ModuleType = commands,
+        first: Sequence[str] = (),
+        **more: Any,
+    ) -> None:
         super().__init__(*args, **more)
         self.package = package
+        self.first = first
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         modules = (module.name for module in pkgutil.iter_modules(self.package.__path__))
@@ -45,12 +62,32 @@ class CommandDirectory(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """As click's, without the import of the commands."""
-        names = self.list_commands(ctx)
-        limit = formatter.width - 6 - max(map(len, names), default=0)
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, self._described(ctx, name).get_short_help_str(limit)) for name in names]
-            )
+        others = [name for name in self.list_commands(ctx) if name not in self.first]
+        parts = {"Everyday commands": self.first, "Other commands": others}
+        if not self.first:
+            parts = {"Commands": others}
+        elif not ctx.meta.get(ALL):
+            del parts["Other commands"]
+        limit = formatter.width - 6 - max(map(len, self.list_commands(ctx)), default=0)
+        for title, names in parts.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(n, self._described(ctx, n).get_short_help_str(limit)) for n in names]
+                )
+        if ALL not in ctx.meta and self.first:
+            formatter.write_paragraph()
+            formatter.write_text(f"{len(others)} more: understudy --all")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's; of a name that it does not have, a message with the nearest ones."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            near = get_close_matches(name, self.list_commands(ctx))
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def _described(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """A command with its help alone, where its source has a function of that name with a
@@ -92,9 +129,25 @@ def print_error(error: UnderstudyError) -> None:
     tell(str(error))
 
 
+def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
 @click.group(
     cls=CommandDirectory,
+    first=EVERYDAY,
     context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--all",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show this message with all commands and exit.",
 )
 @click.version_option(__version__, prog_name="understudy")
 def main() -> None:
