@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,22 @@ def test_a_file_of_others_is_not_replaced(site: Path, tmp_path: Path) -> None:
     assert made.read_text() == "mine"
     assert compare("old", "new", "--junit", made, "--force").exit_code == 0
     assert "<testsuite" in made.read_text()
+
+
+def test_the_page_has_a_row_and_an_interval_for_each_case(site: Path, tmp_path: Path) -> None:
+    nights(site, loss=0.3)
+    made = tmp_path / "<x>.html"
+    done = compare("old", "new", "--html", made)
+    assert done.exit_code == 0, done.output
+    text = made.read_text(encoding="utf-8")
+    assert text.count('<td class="verdict">') == text.count('<svg class="change"') > 0
+    assert "✗ worse" in text and "http" not in text and "<script" not in text
+    assert re.search(r"<b>[1-9]\d*</b> ✗ worse", text)
+    assert done.output.splitlines()[-1] in text
+    assert compare("old", "new", "--html", made).exit_code == 0  # one of understudy is replaced
+    made.write_text("mine", encoding="utf-8")
+    assert compare("old", "new", "--html", made).exit_code == 2
+    assert made.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("key", ["storage.server_verson", "identity.time", "place.system.x"])

@@ -13,7 +13,7 @@ from understudy import producers
 from understudy.cli import print_error
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
-from understudy.files import expect_new, expect_not_read, write_text
+from understudy.files import expect_new, expect_not_read, expect_page, write_text
 from understudy.judge import compare as comparing
 from understudy.judge import rows as judged
 from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
@@ -69,7 +69,13 @@ SHOWN = 5  # of the messages on records that are left out
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML file to write."
 )
-@click.option("-f", "--force", is_flag=True, help="Replace the file of --junit if it exists.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="HTML page to write: a row for each case.",
+)
+@click.option("-f", "--force", is_flag=True, help="Replace files of --junit and --html.")
 def command(
     before: str,
     after: str,
@@ -82,6 +88,7 @@ def command(
     fail_below: str | None,
     as_json: bool,
     junit: Path | None,
+    page: Path | None,
     force: bool,
     night_h: float,
 ) -> None:
@@ -99,12 +106,16 @@ def command(
 
     Example: understudy compare before-upgrade after-upgrade --fail-below 10%
     """
-    if junit is not None:
+    written = [path for path in (junit, page) if path is not None]
+    if written:
         words = filter(None, (before, after, history))
         named = [path for path in map(Path, words) if path.exists()]
         read = producers.find(named) if named else []
-        expect_not_read(junit, read, folder or store.folder())
+        for path in written:
+            expect_not_read(path, read, folder or store.folder())
     expect_new(junit, force)
+    if page is not None:
+        expect_page(page, force)
     limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
     rule = Rule() if limit is None else Rule(limit=limit, effect=limit / 2)
     for key in across:
@@ -117,6 +128,8 @@ def command(
     found = compare(before, after, history, folder, wanted, metrics, across, rule, night_h)
     if junit is not None:
         write_text(junit, junit_text(found, limit or LIMIT_FRACTION))
+    if page is not None:
+        write_text(page, html(found, before, after))
     if as_json:
         click.echo(json.dumps(as_row(found, rule), indent=1, ensure_ascii=True))
     else:
@@ -269,21 +282,65 @@ def lines(found: Comparison) -> list[str]:
         notes = "; ".join(filter(None, (v.why, v.cause_why)))
         if notes:
             made.append(printable(f"{v.state}: {v.name}: {notes}").replace("\n", "\\n"))
-    for one in found.skipped:
-        made.append(printable(f"{one.state}: {one.subject}: {one.why}").replace("\n", "\\n"))
-    made += [printable(f"note: {note}").replace("\n", "\\n") for note in found.notes]
-    states = [v.state for v in found.verdicts]
-    states += [WORSE for one in found.skipped if one.lost]
-    counts = [f"{states.count(s)} {s}" for s in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
-    open_ = sum(not one.lost for one in found.skipped)
-    (lost, every), (lost_after, every_after) = found.failed
-    made.append(
-        f"{', '.join(counts)}, {open_} not compared; failed runs: {lost} of {every} "
-        f"before, {lost_after} of {every_after} after"
-    )
+    made += [printable(message).replace("\n", "\\n") for message in messages(found)]
+    made.append(sentence(found))
     if found.unread:
         made.append(f"{left_out(found)}, which may hold a loss")
     return made
+
+
+def messages(found: Comparison) -> list[str]:
+    """On what was not compared, and on the turns."""
+    made = [f"{one.state}: {one.subject}: {one.why}" for one in found.skipped]
+    return made + [f"note: {note}" for note in found.notes]
+
+
+def counted(found: Comparison) -> list[tuple[str, int]]:
+    """How many cases are in each state; what every run after lost is worse."""
+    states = [v.state for v in found.verdicts]
+    states += [WORSE for one in found.skipped if one.lost]
+    return [(state, states.count(state)) for state in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
+
+
+def sentence(found: Comparison) -> str:
+    """The counts of cases and of failed runs."""
+    counts = [f"{number} {state}" for state, number in counted(found)]
+    open_ = sum(not one.lost for one in found.skipped)
+    (lost, every), (lost_after, every_after) = found.failed
+    return (
+        f"{', '.join(counts)}, {open_} not compared; failed runs: {lost} of {every} "
+        f"before, {lost_after} of {every_after} after"
+    )
+
+
+def html(found: Comparison, before: str, after: str) -> str:
+    """The page."""
+    from understudy.report import comparison
+
+    more = [f"{left_out(found)}, which may hold a loss: {one}" for one in found.unread]
+    return comparison.render(
+        comparison.Compared(
+            before=before,
+            after=after,
+            sentence=f"{sentence(found)}.",
+            counts=counted(found),
+            lines=[
+                comparison.Line(
+                    state=v.state,
+                    name=v.name,
+                    before=shown(v.before, v),
+                    after=shown(v.after, v),
+                    change=change(v),
+                    interval=interval(v),
+                    nights=nights(v),
+                    why="; ".join(filter(None, (v.why, v.cause_why))),
+                    ratios=ratio(v),
+                )
+                for v in sorted(found.verdicts, key=lambda v: comparing.STATES.index(v.state))
+            ],
+            messages=[*messages(found), *more],
+        )
+    )
 
 
 def left_out(found: Comparison) -> str:
