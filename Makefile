@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test fuzz build lint bench rehearse clean
+.PHONY: help run test fuzz build lint bench dist rehearse clean
 
 ENV := source ./setup-env.sh;
 export ARGS ?=
@@ -40,6 +40,10 @@ lint:  ## check formatting, style and types
 bench:  ## compare the speed with other programs
 	@./setup.sh test
 	@$(ENV) for bench in benchmarks/*.py; do echo "== $$bench"; PYTHONPATH=. python "$$bench"; done
+
+dist:  ## make the source distribution and the wheel in dist/
+	@./setup.sh run
+	@$(ENV) hatchling build -d dist
 
 rehearse:  ## run the checks of SYSTEM on a batch system of four nodes on this host, or cases on FS=ceph, or replicas on FS=slow
 	@$(if $(or $(filter ceph slow,$(FS)),$(if $(FS),,$(SYSTEM))),,$(REHEARSE_USAGE))

@@ -37,6 +37,10 @@ export RFM_CONFIG_FILES="${RFM_CONFIG_FILES-$_und_root/configs/settings.py}"
 
 . "$_und_root/python/understudy/open-mpi.sh"
 
+case $- in
+  *i*) [ -z "${BASH_VERSION-}" ] || . "$_und_root/completions/understudy.bash" ;;
+esac
+
 if [ ! -x "$_und_player/understudy-replay" ] || [ ! -x "$_und_command/understudy" ]; then
   echo "understudy: the player is not built; run \`make build\` in $_und_root" >&2
 fi

@@ -6,15 +6,18 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from click.shell_completion import get_completion_class
 
 from tests.support.needs import need
 from tests.support.player import program
+from understudy import __version__, cli
 from understudy.paths import ROOT, kinds, where
 
 # Of this interpreter: the project's dependencies, which need not be installed once more.
@@ -136,6 +139,24 @@ def listing(folder: Path) -> dict[str, bytes]:
     }
 
 
+COMPLETIONS = {
+    "bash": ("understudy.bash", "bash-completion/completions/understudy"),
+    "zsh": ("_understudy", "zsh/site-functions/_understudy"),
+    "fish": ("understudy.fish", "fish/vendor_completions.d/understudy.fish"),
+}
+
+
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_shells_find_what_completes_commands(installed: Installed, shell: str) -> None:
+    kept, place = COMPLETIONS[shell]
+    text = (installed.place / "share" / place).read_text(encoding="utf-8")
+    assert text == (ROOT / "completions" / kept).read_text(encoding="utf-8")
+    own = get_completion_class(shell)
+    assert own is not None
+    of_click = own(cli.main, {}, "understudy", "_UNDERSTUDY_COMPLETE")
+    assert text.rstrip() == of_click.source().rstrip()
+
+
 def test_it_is_read_only_and_not_the_checkout(installed: Installed, tmp_path: Path) -> None:
     assert not installed.place.is_relative_to(ROOT)
     done = installed.run(tmp_path, "touch", installed.place / "new")
@@ -241,3 +262,30 @@ def test_what_is_not_installed_is_an_error(tmp_path: Path) -> None:
         check=False,
     )
     assert asked.returncode != 0 and f"{tmp_path}/lib/workloads: not found" in asked.stderr
+
+
+def test_a_release_is_the_same_bytes_each_time_and_is_built_without_git(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    quietly("git", "clone", "-q", ROOT, checkout)
+    made = []
+    for name in ("first", "second"):
+        builder = [sys.executable, "-m", "hatchling", "build", "-d", tmp_path / name]
+        done = subprocess.run(builder, cwd=checkout, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        files = sorted((tmp_path / name).iterdir())
+        made.append([(path.name, path.read_bytes()) for path in files])
+    assert made[0] == made[1]
+    wheel, archive = (tmp_path / "first" / name for name, _ in made[0])
+    assert wheel.suffix == ".whl"
+    with tarfile.open(archive) as sources:
+        sources.extractall(tmp_path / "sources", filter="data")
+    [folder] = (tmp_path / "sources").iterdir()
+    quietly("cmake", "-S", folder, "-B", tmp_path / "build")
+    quietly("cmake", "--build", tmp_path / "build", "-j2", "--target", "understudy-replay")
+    shown = subprocess.run(
+        [tmp_path / "build" / "bin" / "understudy-replay", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert __version__ in shown.stdout
