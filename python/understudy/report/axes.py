@@ -26,11 +26,17 @@ def state_cuts(figure: Figure, **cuts: tuple[int, int]) -> None:
 def add_legend(
     figure: Figure, handles: Sequence[Artist], *, columns: int | None = None, **more: Any
 ) -> None:
-    """A legend above the panels, for whose lines after the first the figure grows."""
+    """A legend above the panels, in at most so many columns that fit; for its lines after the
+    first the figure grows."""
     columns = columns or len(handles)
+    while True:
+        legend = figure.legend(handles=handles, loc="upper left", ncols=columns, **more)
+        if columns <= 1 or legend.get_window_extent().width <= figure.bbox.width:
+            break
+        legend.remove()
+        columns -= 1
     lines = -(-len(handles) // columns)
     figure.set_figheight(figure.get_figheight() + LEGEND_LINE_INCHES * max(0, lines - 1))
-    legend = figure.legend(handles=handles, loc="upper left", ncols=columns, **more)
     layout = figure.get_layout_engine()
     if isinstance(layout, ConstrainedLayoutEngine):  # as the style asks for
         taken = legend.get_window_extent().padded(6).height / figure.bbox.height
