@@ -31,6 +31,8 @@ def draw(case: Case) -> Figure | None:
     places = case.places[:MAX_COLUMNS]
     if case.programs or not names:  # of programs, steps are samples of one thing
         return None
+    if case.most_dumps < 2 and len(case.conditions) < 2:
+        return None  # one dot
     figure = Figure(figsize=(10.5, 0.75 + 1.85 * len(names)))
     grid = figure.subplots(len(names), len(places), squeeze=False, sharey="row")
     labels: dict[str, Line2D] = {}

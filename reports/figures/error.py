@@ -21,7 +21,8 @@ MAX_PANELS = 3
 def draw(case: Case) -> Figure | None:
     if case.programs:
         return None
-    names = [n for n in case.played_streams() if case.role(n) == "checkpoint"]
+    saved = [n for n in case.played_streams() if case.role(n) == "checkpoint"]
+    names = [n for n in saved if case.dump_count(n) > 1]  # a dump alone is in the tables
     rows = {name: lines for name in names if (lines := _lines(case, name))}
     if not rows:
         return None

@@ -3,7 +3,7 @@
 Seconds that a rank spent in the data calls of each dump: the line is the median rank, the dark
 band holds the middle half of the ranks, the light band all of them, the dotted line 95 % of them.
 A wide light band above the median is a straggler. First repetition of each condition; a row is a
-stream, a column a place and method.
+stream in a place, a column a condition.
 """
 
 import numpy as np
@@ -21,44 +21,49 @@ from understudy.report.colours import MUTED, method_colour
 from understudy.units import shorten, time_unit
 
 ORDER = 50
-MAX_ROWS = 4
-MAX_COLUMNS = 6
+MAX_ROWS = 6
+MAX_COLUMNS = 8
 
 
 def draw(case: Case) -> Figure | None:
-    conditions = case.conditions[:MAX_COLUMNS]
-    played = [n for n in case.played_streams() if any(_data(s, n) for s in conditions)]
-    names = played[:MAX_ROWS]
-    if case.programs or case.workload.ranks < 2 or not names:
+    if case.programs or case.workload.ranks < 2:
         return None  # of programs, each process is known
-    figure = Figure(figsize=(10.5, 0.8 + 1.6 * len(names)))
-    grid = figure.subplots(len(names), len(conditions), squeeze=False, sharey="row")
-    for row, name in zip(grid, names, strict=True):
-        data = [_data(s, name) for s in conditions]
-        divisor, unit = time_unit(max(s.max for d in data for s in d.values()))
-        for axes, condition, values in zip(row, conditions, data, strict=True):
-            _panel(axes, values, method_colour(condition.method, case.methods), divisor)
-            index_dumps(axes, list(values) or [0], label=name == names[-1])
-        row[0].set_title(shorten(name, 34))
-        row[0].set_ylabel(f"{unit} per rank")
-        row[0].set_ylim(0, 1.08 * max(s.max for d in data for s in d.values()) / divisor or None)
-    for axes, condition in zip(grid[0], conditions, strict=True):
-        axes.annotate(
-            f"{condition.place}\n{condition.label}",
-            (0.5, 1),
-            xycoords="axes fraction",
-            xytext=(0, 22),
-            ha="center",
-            textcoords="offset points",
-            color=MUTED,
-            size=8.5,
-        )
+    every = [
+        (name, place, own)
+        for name in case.played_streams()
+        for place in case.places
+        if (own := [(c, data) for c in case.at(place) if (data := _data(c, name))])
+    ]
+    rows = every[:MAX_ROWS]
+    if not rows:
+        return None
+    columns = min(MAX_COLUMNS, max(len(own) for *_, own in rows))
+    figure = Figure(figsize=(10.5, 0.6 + 1.7 * len(rows)))
+    grid = figure.subplots(len(rows), columns, squeeze=False, sharey="row")
+    for line, (name, place, own) in zip(grid, rows, strict=True):
+        top = max(s.max for _, data in own for s in data.values())
+        divisor, unit = time_unit(top)
+        for axes, (condition, data) in zip(line, own, strict=False):
+            _panel(axes, data, method_colour(condition.method, case.methods), divisor)
+            index_dumps(axes, list(data), label=name == rows[-1][0] and place == rows[-1][1])
+            axes.annotate(
+                shorten(condition.label, 90 // columns),
+                (0.5, 1),
+                xycoords="axes fraction",
+                xytext=(0, 3),
+                ha="center",
+                textcoords="offset points",
+                color=MUTED,
+                size=8.5,
+            )
+        for axes in line[len(own) :]:
+            axes.set_visible(False)
+        line[0].set_title(f"{shorten(name, 34)} on {place}", pad=16)
+        line[0].set_ylabel(f"{unit} per rank")
+        line[0].set_ylim(0, 1.08 * top / divisor or None)
     add_legend(figure, _key(), columns=4)
-    state_cuts(
-        figure,
-        streams=(len(names), len(played)),
-        conditions=(len(conditions), len(case.conditions)),
-    )
+    most = max(len(case.at(place)) for place in case.places)
+    state_cuts(figure, rows=(len(rows), len(every)), conditions=(columns, most))
     return figure
 
 

@@ -27,6 +27,8 @@ def draw(case: Case) -> Figure | None:
     if case.programs or not places:
         return None
     events = {id(s): _events(s) for s in paced}
+    if len({t for e in events.values() for t, _ in e}) < 2:
+        return None  # nothing was due later than the first
     divisor, unit = time_unit(max(t for e in events.values() for t, _ in e))
     late_divisor, late_unit = time_unit(max(abs(v) for e in events.values() for _, v in e))
     figure = Figure(figsize=(10.5, 2.5))

@@ -42,8 +42,8 @@ class Lane:
 
 
 def draw(case: Case) -> Figure | None:
-    if case.programs:  # they have no schedule
-        return None
+    if case.programs or sum(s.dump_count for s in case.workload.streams) < 2:
+        return None  # programs have no schedule, and a dump alone has no order
     lanes = lanes_of(case.workload.streams)
     end_s = max([case.workload.runtime_s or 0.0, *(lane.times_s.max() for lane in lanes)]) or 1.0
     divisor, unit = time_unit(end_s)

@@ -236,6 +236,15 @@ class Case:
         names = dict.fromkeys(n for s in self.conditions for n in s.stream_names())
         return sorted(names, key=lambda n: -self.stream_bytes(n))
 
+    def dump_count(self, name: str) -> int:
+        """Dumps of a played stream, most of the conditions."""
+        return max((len(r.dumps) for s in self.conditions for r in s.stream(name)), default=0)
+
+    @property
+    def most_dumps(self) -> int:
+        """Dumps of the stream that was played with most."""
+        return max(map(self.dump_count, self.played_streams()), default=0)
+
     def stream_bytes(self, name: str) -> int:
         """Payload of a played stream over its dumps, largest of the conditions."""
         return max((r.bytes for s in self.conditions for r in s.stream(name)), default=0)

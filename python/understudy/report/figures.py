@@ -134,6 +134,8 @@ def _inline(root: ElementTree.Element, *, prefix: str, label: str) -> str:
                 parent.remove(child)
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
+        if element.tag == "image":  # equal ones have one id, and nothing refers to it
+            element.attrib.pop("id", None)
         element.attrib = dict(_attributes(element, prefix))
     root.attrib |= {"role": "img", "aria-label": label}
     return ElementTree.tostring(root, encoding="unicode", method="html")
