@@ -156,8 +156,13 @@ def test_the_page_of_the_records_counts_them(site: Path, tmp_path: Path) -> None
     done, text = page(session, to=tmp_path / "page.html")
     assert done.exit_code == 0
     last = done.stderr.splitlines()[-1]
-    assert last.endswith("; 1 of 6 cases within 10 %, 5 failed"), last
-    assert "1 of 6 cases within 10 %, 5 failed." in text and "toy: no space" in text
+    assert last.endswith(
+        "; 1 of 6 replicas with the bytes of the original within 10 %, 5 failed"
+    ), last
+    assert (
+        "1 of 6 replicas with the bytes of the original within 10 %, 5 failed." in text
+        and "toy: no space" in text
+    )
 
 
 @pytest.mark.parametrize("name", ["output", ".", "stage"])
@@ -170,7 +175,9 @@ def test_folders_of_reframe_have_the_failed_cases_too(
     assert done.exit_code == 0, done.stderr
     passed = int(name != "stage")
     last = done.stderr.splitlines()[-1]
-    assert last.endswith(f"; {passed} of {5 + passed} cases within 10 %, 5 failed"), last
+    assert last.endswith(
+        f"; {passed} of {5 + passed} replicas with the bytes of the original within 10 %, 5 failed"
+    ), last
     told = "read too, as ReFrame keeps failed cases there" in done.stderr
     assert told == (name == "output")
     for case in ("Program_", "Ways_", "the case left no record"):
@@ -183,4 +190,7 @@ def test_a_folder_whose_cases_all_left_no_record_has_a_page(site: Path, tmp_path
     (tmp_path / "output").mkdir()
     done, text = page(tmp_path / "output", to=tmp_path / "page.html")
     assert done.exit_code == 0, done.output
-    assert "0 of 1 case within 10 %, 1 failed" in done.stderr and "Program_" in text
+    assert (
+        "0 of 1 replica with the bytes of the original within 10 %, 1 failed" in done.stderr
+        and "Program_" in text
+    )

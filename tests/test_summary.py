@@ -13,10 +13,12 @@ from matplotlib.figure import Figure
 from tests.support import results as samples
 from understudy import producers
 from understudy.contracts.run import Identity, Place, write
-from understudy.judge import conditions, matrix, metrics, pooling, summary
+from understudy.errors import UnderstudyError
+from understudy.judge import conditions, matrix, metrics, pooling, recent, summary
 from understudy.judge.benchmarks import Row
 from understudy.judge.conditions import Case, Failed
 from understudy.paths import files
+from understudy.records import staged
 from understudy.report import figures, page, values
 from understudy.report.book import Book
 
@@ -59,7 +61,11 @@ def test_every_case_counts_once(tmp_path: Path) -> None:
     played(tmp_path, "bad", case="d", seed=9, failure="no space left")
     cases, failed = load(tmp_path)
     made = summary.summarize(cases, failed)
-    assert made.sentence == "1 of 4 cases within 10 %, 1 outside, 1 failed, 1 undecided."
+    assert (
+        made.sentence
+        == "1 of 4 replicas with the bytes of the original within 10 %, 1 outside, 1 failed, "
+        "1 undecided."
+    )
     assert [c.state for c in made.cases] == ["failed", "fail", "undecided", "pass"]
     assert made.first is not None and "no space left" in made.first.why
     (system,) = made.systems
@@ -72,7 +78,7 @@ def test_a_failed_run_makes_its_case_a_failed_one(tmp_path: Path) -> None:
     played(tmp_path, "good", session="1", seed=1)
     played(tmp_path, "bad", session="2", seed=2, failure="killed")
     made = summary.summarize(*load(tmp_path))
-    assert made.sentence == "0 of 1 case within 10 %, 1 failed."
+    assert made.sentence == "0 of 1 replica with the bytes of the original within 10 %, 1 failed."
     assert made.cases[0].why == "1 of 2 runs failed: killed"
 
 
@@ -91,11 +97,12 @@ def test_sessions_before_and_after_a_change_are_not_pooled(tmp_path: Path) -> No
     speeds = [metrics.verdict(c).write for c in case.conditions]
     assert speeds[0] and speeds[1] and speeds[0].low > 2 * speeds[1].high
     made = summary.summarize([case], failed)
-    assert made.sentence.startswith(
-        "2 of 2 cases within 10 %. 1 condition changed between sessions, which are shown apart: "
+    assert made.sentence == "2 of 2 replicas with the bytes of the original within 10 %."
+    assert made.sessions[0].startswith(
+        "1 condition changed between sessions, which are shown apart: "
     )
     text = page.render([case], failed)
-    assert made.sentence in text and "sessions 7 to 12" in text
+    assert made.sessions[0] in text and "sessions 7 to 12" in text
 
 
 def test_few_sessions_that_differ_are_told(tmp_path: Path) -> None:
@@ -104,7 +111,62 @@ def test_few_sessions_that_differ_are_told(tmp_path: Path) -> None:
     cases, failed = load(tmp_path)
     assert pooling.apart(cases) == cases
     made = summary.summarize(cases, failed)
-    assert "The sessions of 1 condition differ by more than 10 %, undecided" in made.sentence
+    (said,) = made.sessions
+    assert "The sessions of 1 condition differ by more than 10 %, undecided" in said
+    found = recent.changes(cases)
+    assert found is not None and (found.conditions, found.beyond) == (1, 1)
+    (row,) = found.shown
+    assert len(row.values) == 2 and -0.95 < row.change < -0.85
+    text = page.render(cases, failed)
+    assert "Since the last session" in text and row.points in text
+
+
+def test_what_was_skipped_stands_with_its_reason(tmp_path: Path) -> None:
+    played(tmp_path / "in", "good", case="a")
+    cases, failed = load(tmp_path / "in")
+    skipped = [("Replay a", "needs 512 nodes"), ("Replay b", "needs 512 nodes"), ("c", "<b>")]
+    made = summary.summarize(cases, failed, skipped=skipped)
+    assert made.not_run == 3 and made.skipped[0] == ("needs 512 nodes", ("Replay a", "Replay b"))
+    text = page.render(cases, failed, skipped=skipped)
+    assert "needs 512 nodes: 2 cases" in text and "&lt;b&gt;" in text and 'href="#skipped"' in text
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"runs": [{}]}', '{"runs": 1}'])
+def test_a_report_that_is_none_of_reframe_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    path.write_text(text)
+    with pytest.raises(UnderstudyError, match="expected a report of ReFrame"):
+        staged.session(path)
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "command"),
+    [
+        (summary.FAILED, {}, "understudy doctor --system s"),
+        (summary.FAIL, {}, "understudy report RECORDS --workload a"),
+        (summary.PASS, {"cached": frozenset({"write"})}, "understudy run --mode accept"),
+        (summary.UNDECIDED, {"kind": summary.SKELETON}, "-S rounds=24"),
+    ],
+)
+def test_there_is_one_command_to_do_next(state: str, more: dict[str, Any], command: str) -> None:
+    made = summary.Summary(cases=(judged("a", "s:disk", state, **more),))
+    assert made.next_step is not None and command in made.next_step[1]
+    assert summary.Summary(cases=(judged("a", "s:disk", summary.PASS),)).next_step is None
+
+
+def test_places_are_compared_by_the_cases_that_both_have() -> None:
+    fast, slow = (metrics.spread([speed]) for speed in (2e9, 1e8))
+    made = summary.Summary(
+        cases=(
+            judged("a", "s:disk", summary.PASS, write=slow),
+            judged("a", "s:ram", summary.PASS, write=fast),
+            judged("b", "s:disk", summary.PASS, write=fast),
+            judged("c", "s:ram", summary.PASS, write=fast, cached=frozenset({"write"})),
+        )
+    )
+    first, second = made.systems
+    assert (first.place, first.of_fastest) == ("s:ram", None)
+    assert second.of_fastest == (0.05, 1)
 
 
 def test_nothing_is_a_verdict_too() -> None:
@@ -291,7 +353,7 @@ def test_a_cell_of_the_matrix_is_the_worst_of_its_cases() -> None:
         ]
     )
     assert found is not None
-    assert found.places == (("s:disk", ("posix",)), ("s:ram", ("posix",)))
+    assert found.places == (("s:disk", (("posix", "posix"),)), ("s:ram", (("posix", "posix"),)))
     (worst, (failed, cached)), (other, (plain, absent)) = found.rows
     assert (worst, other, absent) == ("b", "a", None)
     assert failed and failed.worst.state == summary.FAILED and failed.speed is None
@@ -313,7 +375,7 @@ def test_speeds_of_the_cache_set_no_range(tmp_path: Path) -> None:
         )
     )
     (system,) = made.systems
-    assert system.write == slow and system.cached == {"write": 1, "read": 0}
+    assert system.speeds["write"] == slow and system.cached == {"write": 1, "read": 0}
     assert made.cached == 1
 
 

@@ -40,18 +40,18 @@ def seconds(value: float | None) -> str:
     if value == 0:
         return "0 s"
     if abs(value) < 1e-3:
-        return f"{_three(value * 1e6)} µs"
+        return f"{three(value * 1e6)} µs"
     if abs(value) < 1:
-        return f"{_three(value * 1e3)} ms"
+        return f"{three(value * 1e3)} ms"
     if abs(value) < 600:
-        return f"{_three(value)} s"
+        return f"{three(value)} s"
     minutes = round(value / 60)
     if minutes < 60:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _three(value: float) -> str:
+def three(value: float) -> str:
     """Three significant digits, zeros kept, so that columns line up: 9.50, 10.0, 123."""
     return f"{value:#.3g}".rstrip(".")
 

@@ -31,6 +31,11 @@ from understudy.messages import progress
     show_default=True,
     help="Workloads with figures and all tables, those with the worst verdicts.",
 )
+@click.option(
+    "--session-report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="ReFrame's report of the session (--report-file), which tells what it skipped, and why.",
+)
 def command(
     runs: tuple[Path, ...],
     output: Path,
@@ -39,6 +44,7 @@ def command(
     methods: tuple[str, ...] = (),
     full: int = 12,
     force: bool = False,
+    session_report: Path | None = None,
 ) -> None:
     """Show RUNS as one HTML page: figures, tables, verdicts and the origin of every number.
 
@@ -120,6 +126,7 @@ def command(
             claims.judged(every),
             [*beside, *every],
             judged.append,
+            staged.skipped(staged.session(session_report)) if session_report else (),
         )
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))

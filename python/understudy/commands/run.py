@@ -1,8 +1,8 @@
 """understudy run: the whole way, from traces to a page."""
 
-import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,8 +17,10 @@ from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.model.scaling import scale
+from understudy.records import staged
 
 DESK_BYTES = 4 << 30  # larger workloads are left to `reframe`
+MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no references
 
 
 @click.command()
@@ -31,7 +33,22 @@ DESK_BYTES = 4 << 30  # larger workloads are left to `reframe`
     help="Traces of more ranks are scaled to 4 ranks with the same total bytes (strong scaling). "
     "[default: 4 per processor]",
 )
-def command(traces: tuple[Path, ...], system: str, ranks: int) -> None:
+@click.option(
+    "--mode",
+    type=click.Choice(["serial", "quick", "accept"]),
+    default="serial",
+    show_default=True,
+    help="accept: measure storage, not memory; quick: without methods and sweeps that take long.",
+)
+@click.option(
+    "--open/--no-open",
+    "opens",
+    default=None,
+    help="Open the page in a browser.  [default: where there is a display and a terminal]",
+)
+def command(
+    traces: tuple[Path, ...], system: str, ranks: int, mode: str, opens: bool | None
+) -> None:
     """Describe TRACES, play them with every method on every file system, check and show them.
 
     Without TRACES: the logs of a MACSio run (from the PyPI package darshan), LAMMPS, Meep and
@@ -54,20 +71,30 @@ def command(traces: tuple[Path, ...], system: str, ranks: int) -> None:
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
         write_text(described_in / f"{described.name}.json", described.to_text())
         own.append(described.name)
-    status = _played(system, folder, ranks, own if traces else [])
+    status = _played(system, folder, ranks, own if traces else [], mode)
     page = out / "index.html"
     session = _session(folder / "report.json")
-    _show(paths.records() / str(session["session_info"]["uuid"]), page)
+    _show(paths.records() / str(session["session_info"]["uuid"]), page, folder / "report.json")
+    if page.exists() and (_has_display() if opens is None else opens):
+        click.launch(page.resolve().as_uri())
     _summary(status, session, page)
 
 
-def _show(records: Path, page: Path) -> None:
+def _has_display() -> bool:
+    """Whether a person sits at the machine."""
+    shown = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return bool(shown) and sys.stderr.isatty() and not os.environ.get("CI")
+
+
+def _show(records: Path, page: Path, session_report: Path) -> None:
     """The page of a session: of its records, which are those of failed cases, too."""
     if not records.is_dir():  # nothing was measured: the summary says why
         _say("no page: no check left a record")
         return
     try:
-        click.get_current_context().invoke(report.command, runs=(records,), output=page)
+        click.get_current_context().invoke(
+            report.command, runs=(records,), output=page, session_report=session_report
+        )
     except UnderstudyError as error:
         _say(f"no page: {error}")
 
@@ -80,7 +107,7 @@ def _say(message: str) -> None:
     click.echo(f"understudy: {message}", err=True)
 
 
-def _played(system: str, folder: Path, ranks: int, only: list[str]) -> int:
+def _played(system: str, folder: Path, ranks: int, only: list[str], mode: str) -> int:
     """Run all checks of `only`, else of all workloads, that are small enough; ReFrame's exit
     status."""
     more = os.environ.get("UNDERSTUDY_WORKLOADS")
@@ -95,7 +122,8 @@ def _played(system: str, folder: Path, ranks: int, only: list[str]) -> int:
         "--system",
         system,
         "--mode",
-        "serial",
+        mode,
+        *MORE.get(mode, ()),
         "--filter-expr",
         f"'workload' in locals() and workload in {wanted!r}",
         "--output",
@@ -117,21 +145,18 @@ def _small(name: str, ranks: int) -> bool:
 
 
 def _session(session_report: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(session_report.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnderstudyError("ReFrame ran no test; its messages are above") from None
-    return found
+    if not session_report.exists():
+        raise UnderstudyError("ReFrame ran no test; its messages are above")
+    return staged.session(session_report)
 
 
 def _summary(status: int, session: dict[str, Any], page: Path) -> None:
-    cases = [case for run in session["runs"][:1] for case in run["testcases"]]
+    cases = staged.cases(session)
     count = {"pass": 0, "fail": 0, "skip": 0}
     for case in cases:
-        if case["result"] == "skip":
-            reason = case.get("skip_reason") or "see ReFrame's messages above"
-            _say(f"skipped {case['display_name']}: {reason}")
         count[case["result"]] = count.get(case["result"], 0) + 1
+    for name, reason in staged.skipped(session):
+        _say(f"skipped {name}: {reason}")
     failed = len(cases) - count["pass"] - count["skip"]
     click.echo(f"page: {page}")
     click.echo(f"{count['pass']} passed, {failed} failed, {count['skip']} skipped")

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import median
 
+from understudy import units
 from understudy.judge.summary import Judged
 
 LEAST = 2  # cells that are a picture
@@ -36,24 +38,32 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """`places` have the methods of each, `rows` a cell for each of them, or None."""
+    """`places` have the columns of each, label and method; `rows` a cell for each of them, or
+    None."""
 
-    places: tuple[tuple[str, tuple[str, ...]], ...]
+    places: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+
+    @property
+    def unit(self) -> tuple[float, str]:
+        """Divisor and name of one unit for all cells: that of the middle speed."""
+        speeds = [c.speed[1] for _, cells in self.rows for c in cells if c and c.speed]
+        return units.unit(median(speeds) if speeds else 1.0)
 
 
 def matrix(cases: Sequence[Judged]) -> Matrix | None:
     """The matrix of cases that are sorted worst first; rows keep that order. None where it would
     show no more than the list."""
-    columns = sorted({(case.place, case.label) for case in cases})
-    found: dict[str, dict[tuple[str, str], list[Judged]]] = {}
+    columns = sorted({(case.place, case.label, case.method) for case in cases})
+    found: dict[str, dict[tuple[str, str, str], list[Judged]]] = {}
     for case in cases:
-        found.setdefault(case.name, {}).setdefault((case.place, case.label), []).append(case)
+        key = (case.place, case.label, case.method)
+        found.setdefault(case.name, {}).setdefault(key, []).append(case)
     if sum(map(len, found.values())) < LEAST:
         return None
     return Matrix(
         places=tuple(
-            (place, tuple(label for _, label in own))
+            (place, tuple((label, method) for _, label, method in own))
             for place, own in groupby(columns, key=lambda column: column[0])
         ),
         rows=tuple(

@@ -283,6 +283,16 @@ def original_bandwidth(workload: Workload, name: str) -> dict[int, float]:
     return {i: d.bytes / d.duration_s for i, d in enumerate(stream.expanded()) if d.duration_s}
 
 
+def original_speed(workload: Workload, operation: str) -> float | None:
+    """Payload of the original's dumps over the sum of their durations (bytes/s); None where the
+    descriptor does not know all durations."""
+    streams = [s for s in workload.streams if s.operation == operation]
+    dumps = [d for s in streams for d in s.expanded()]
+    if not dumps or not all(d.duration_s for d in dumps):
+        return None
+    return sum(d.bytes for d in dumps) / sum(d.duration_s or 0 for d in dumps)
+
+
 def origins(workload: Workload) -> Counter[str]:
     """How many numbers under ranks, runtime_s and streams have which origin."""
     entries = (provenance_of(workload, pointer) for pointer in numbers(workload))

@@ -27,14 +27,14 @@ def apart(cases: Sequence[Case]) -> list[Case]:
 
 def parts(condition: Condition) -> list[Condition]:
     """The condition itself where no session differs from those before it."""
-    sessions = _sessions(condition)
-    starts = {i for levels in _levels(sessions) for i in steps.change_points(levels)}
+    found = sessions(condition)
+    starts = {i for levels in _levels(found) for i in steps.change_points(levels)}
     if not starts:
         return [condition]
-    bounds = sorted({0, *starts, len(sessions)})
+    bounds = sorted({0, *starts, len(found)})
     made: list[Condition] = []
     for first, end in pairwise(bounds):
-        own = [run for session in sessions[first:end] for run in session]
+        own = [run for session in found[first:end] for run in session]
         word = f"sessions {first + 1} to {end}"
         made.append(
             replace(condition, runs=tuple(own), facts=(*condition.facts, word), part=len(made) + 1)
@@ -47,14 +47,14 @@ def differ(condition: Condition) -> float:
     limit, as a fraction; else 0. Chance and a change look alike in few sessions."""
     found = [
         1 - min(middle) / max(middle)
-        for levels in _levels(_sessions(condition))
+        for levels in _levels(sessions(condition))
         if (middle := [median(values) for values in levels])
     ]
     worst = max(found, default=0.0)
     return worst if worst > LIMIT_FRACTION else 0.0
 
 
-def _sessions(condition: Condition) -> list[list[Measured]]:
+def sessions(condition: Condition) -> list[list[Measured]]:
     """Runs of each session, by time; runs started by hand are one session a day."""
     found: dict[str, list[Measured]] = {}
     for run in sorted(condition.runs, key=lambda run: (run.run.identity.time, run.path)):
@@ -63,7 +63,7 @@ def _sessions(condition: Condition) -> list[list[Measured]]:
     return list(found.values())
 
 
-def _levels(sessions: Sequence[Sequence[Measured]]) -> list[list[list[float]]]:
+def _levels(every: Sequence[Sequence[Measured]]) -> list[list[list[float]]]:
     """For each operation that all sessions have, the bandwidths of each session."""
-    every = [[bandwidths(runs, operation) for runs in sessions] for operation in DATA_PHASES]
-    return [levels for levels in every if len(levels) > 1 and all(levels)]
+    found = [[bandwidths(runs, operation) for runs in every] for operation in DATA_PHASES]
+    return [levels for levels in found if len(levels) > 1 and all(levels)]

@@ -7,8 +7,8 @@ case, also where another of its runs was measured.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from understudy import units
@@ -22,13 +22,23 @@ NO_CASE = "No case was judged."
 SHOWN = 3  # of the names in a sentence
 PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
 WORST_FIRST = (FAILED, FAIL, UNDECIDED, PASS)
+REPLICA, SKELETON, TRANSFER, OVERHEAD = "replica", "skeleton", "transfer", "overhead"
+OTHER = "other"  # nothing tells what would have been judged
+CLAIMS = {  # of a kind: what is counted, and what it is held against the original by
+    REPLICA: ("replica", "the bytes of the original"),
+    SKELETON: ("skeleton", "the throughput of the application"),
+    TRANSFER: ("transfer", "the time in I/O of the application"),
+    OVERHEAD: ("overhead", "the time without Darshan"),
+    OTHER: ("other case", "what was expected"),
+}
 _OF_ACCURACY = {"within": PASS, "outside": FAIL, "undecided": UNDECIDED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """One case; `anchor` is where the page has it, None: nowhere. `verdict` is that of a workload.
-    `why` explains what is not a pass, `limit` is that of its error."""
+    `why` explains what is not a pass, `limit` is that of its error, `kind` one of CLAIMS.
+    `original` has by operation the application's own speed, on its own machine, in bytes/s."""
 
     name: str
     place: str
@@ -41,6 +51,8 @@ class Judged:
     write: metrics.Spread | None = None
     read: metrics.Spread | None = None
     limit: float = LIMIT_FRACTION
+    kind: str = REPLICA
+    original: Mapping[str, float] = field(default_factory=dict)
     cached: frozenset[str] = frozenset()  # operations that the page cache can have served
 
     @property
@@ -50,15 +62,23 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRow:
-    """The cases of one place, by state. `write` and `read` are of those that storage served;
-    `cached` counts the others by operation."""
+    """The cases of one place, by state. `speeds` has by operation those that storage served,
+    `cached` counts the others; `original` has the median of the originals of the former."""
 
     place: str
     cases: int
     states: dict[str, int]
-    write: metrics.Spread | None
-    read: metrics.Spread | None
+    speeds: dict[str, metrics.Spread | None]
     cached: dict[str, int]
+    original: dict[str, float | None]
+    of_fastest: tuple[float, int] | None = None  # writes, of the same cases there, and how many
+
+    @property
+    def speed(self) -> float:
+        """What places are sorted by: the median of writes, else of reads; 0 where storage served
+        none."""
+        found = self.speeds["write"] or self.speeds["read"]
+        return found.median if found else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,40 +89,42 @@ class Summary:
     cases: tuple[Judged, ...]
     changed: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
+    skipped: tuple[tuple[str, tuple[str, ...]], ...] = ()  # why cases were not run, and which
 
     def count(self, state: str) -> int:
         return sum(case.state == state for case in self.cases)
 
     @property
+    def not_run(self) -> int:
+        return sum(len(names) for _, names in self.skipped)
+
+    @property
     def sentence(self) -> str:
-        """The counts, and what the sessions say."""
-        return " ".join([f"{self.counts}.", *self._sessions()]) if self.cases else NO_CASE
+        """The counts."""
+        return f"{self.counts}." if self.cases else NO_CASE
 
     @property
     def counts(self) -> str:
-        """6 of 10 cases within 10 %, 1 failed, 3 undecided"""
-        limits = {case.limit for case in self.cases}
-        limit = f"{limits.pop() * 100:g} %" if len(limits) == 1 else "their limits"
-        total = len(self.cases)
-        parts = [f"{self.count(PASS)} of {total} case{'s' * (total != 1)} within {limit}"]
-        for state, words in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
-            if n := self.count(state):
-                parts.append(f"{n} {words}")
-        return ", ".join(parts)
+        """6 of 10 replicas with the bytes of the original within 10 %, 1 failed, 3 undecided"""
+        kinds = [(kind, [c for c in self.cases if c.kind == kind]) for kind in CLAIMS]
+        return "; ".join(_counted(kind, own) for kind, own in kinds if own)
 
-    def _sessions(self) -> Iterator[str]:
+    @property
+    def sessions(self) -> list[str]:
         """What the sessions of one condition say of the figures beside them."""
+        said = []
         if self.changed:
-            yield (
+            said.append(
                 f"{_conditions(len(self.changed))} changed between sessions, which are shown "
                 f"apart: {_named(self.changed)}."
             )
         if self.differing:
-            yield (
+            said.append(
                 f"The sessions of {_conditions(len(self.differing))} differ by more than "
                 f"{LIMIT_FRACTION * 100:g} %, undecided whether by chance: "
                 f"{_named(self.differing)}."
             )
+        return said
 
     @property
     def state(self) -> str:
@@ -120,13 +142,6 @@ class Summary:
         return sum(len(case.cached) for case in self.cases)
 
     @property
-    def remedies(self) -> list[str]:
-        """What would make storage serve these."""
-        return list(
-            dict.fromkeys(r for case in self.cases if case.verdict for r in case.verdict.remedies)
-        )
-
-    @property
     def noise(self) -> tuple[float, int] | None:
         """By how much a case differs from itself from run to run: half the range of its write (or
         read) bandwidths over their median, the median of cases; and how many have several."""
@@ -136,28 +151,67 @@ class Summary:
 
     @property
     def systems(self) -> list[SystemRow]:
-        """A row for each place."""
-        rows = []
-        for place in sorted({case.place for case in self.cases}):
-            here = [case for case in self.cases if case.place == place]
-            rows.append(
-                SystemRow(
-                    place=place,
-                    cases=len(here),
-                    states={s: sum(c.state == s for c in here) for s in WORST_FIRST},
-                    write=metrics.spread(
-                        c.write.median for c in here if c.write and "write" not in c.cached
-                    ),
-                    read=metrics.spread(
-                        c.read.median for c in here if c.read and "read" not in c.cached
-                    ),
-                    cached={
-                        name: sum(name in case.cached for case in here)
-                        for name in ("write", "read")
-                    },
-                )
+        """A row for each place, the fastest first."""
+        places = sorted({case.place for case in self.cases})
+        here = {place: [c for c in self.cases if c.place == place] for place in places}
+        rows = sorted((_system(p, own) for p, own in here.items()), key=lambda row: -row.speed)
+        if not rows:
+            return []
+        best = _written(here[rows[0].place])
+        return [rows[0], *(replace(r, of_fastest=_ratio(here[r.place], best)) for r in rows[1:])]
+
+    @property
+    def next_step(self) -> tuple[str, str] | None:
+        """What to do, and the command for it; None where nothing is open."""
+        first = self.first
+        if first is None and not self.cached:
+            return None
+        if first is None or (first.state == UNDECIDED and self.cached):
+            return "Measure storage, not memory", "understudy run --mode accept"
+        if first.state == FAILED:
+            return (
+                f"See why {self.count(FAILED)} failed",
+                f"understudy doctor --system {first.system}",
             )
-        return rows
+        if first.kind == REPLICA:
+            why = "is farther off" if first.state == FAIL else "is undecided"
+            return f"See what {why}", f"understudy report RECORDS --workload {first.name}"
+        if first.state == UNDECIDED:
+            return "Decide with more rounds", "reframe -c checks/ -r --mode accept -S rounds=24"
+        return "See by what it differs", f"understudy report RECORDS --method {first.method}"
+
+
+def _written(cases: Sequence[Judged]) -> dict[tuple[str, str], float]:
+    """By name and label the write bandwidths that storage served."""
+    return {
+        (c.name, c.label): c.write.median for c in cases if c.write and "write" not in c.cached
+    }
+
+
+def _ratio(
+    cases: Sequence[Judged], best: Mapping[tuple[str, str], float]
+) -> tuple[float, int] | None:
+    found = [speed / best[key] for key, speed in _written(cases).items() if best.get(key)]
+    return (median(found), len(found)) if found else None
+
+
+def _system(place: str, here: Sequence[Judged]) -> SystemRow:
+    speeds, original, cached = {}, {}, {}
+    for name in ("write", "read"):
+        measured = [(c, s) for c in here if (s := {"write": c.write, "read": c.read}[name])]
+        stored = [(c, s) for c, s in measured if name not in c.cached]
+        own = metrics.spread(c.original[name] for c, _ in stored if name in c.original)
+        speeds[name] = metrics.spread(s.median for _, s in stored)
+        original[name] = own.median if own else None
+        cached[name] = sum(name in c.cached for c in here)
+    return SystemRow(
+        place=place,
+        cases=len(here),
+        states={s: sum(c.state == s for c in here) for s in WORST_FIRST},
+        speeds=speeds,
+        original=original,
+        cached=cached,
+    )
 
 
 def summarize(
@@ -166,8 +220,12 @@ def summarize(
     accuracies: Iterable[tuple[Case, AccuracyRow]] = (),
     study: transfer.Study | None = None,
     overheads: Sequence[overhead.Case] = (),
+    skipped: Iterable[tuple[str, str]] = (),
 ) -> Summary:
-    """All cases of a page."""
+    """All cases of a page. `skipped` has names of cases that were not run, and why."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in skipped:
+        reasons.setdefault(why, []).append(name)
     lost: dict[Key, list[Failed]] = {}
     own = {(job.name, job.place) for job in overheads}
     for one in failed:
@@ -199,7 +257,23 @@ def summarize(
             for case, condition in every
             if not condition.part and (apart := pooling.differ(condition))
         ),
+        skipped=tuple((why, tuple(names)) for why, names in reasons.items()),
     )
+
+
+def _counted(kind: str, cases: Sequence[Judged]) -> str:
+    noun, what = CLAIMS[kind]
+    limits = {case.limit for case in cases}
+    limit = f"{limits.pop() * 100:g} %" if len(limits) == 1 else "their limits"
+    count = {state: sum(case.state == state for case in cases) for state in WORST_FIRST}
+    if kind == OTHER:
+        return f"{len(cases)} {noun}{'s' * (len(cases) != 1)} failed"
+    parts = [f"{count[PASS]} of {len(cases)} {noun}{'s' * (len(cases) != 1)} with {what}"]
+    parts[0] += f" within {limit}"
+    for state, words in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
+        if count[state]:
+            parts.append(f"{count[state]} {words}")
+    return ", ".join(parts)
 
 
 def _called(case: Case, condition: Condition) -> str:
@@ -251,6 +325,11 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
         why=why,
         anchor=case.key,
         verdict=made,
+        original={
+            name: speed
+            for name in metrics.DATA_PHASES
+            if (speed := metrics.original_speed(case.workload, name))
+        },
         write=made.write,
         read=made.read,
         cached=made.cached,
@@ -280,6 +359,7 @@ def _of_accuracy(case: Case, row: AccuracyRow, bad: Sequence[Failed]) -> Judged:
         state=state,
         why=why,
         anchor=case.key,
+        kind=SKELETON,
         write=played.write,
         read=played.read,
         cached=played.cached,
@@ -298,8 +378,9 @@ def _of_study(study: transfer.Study | None) -> Iterator[Judged]:
         yield Judged(
             name=case.application,
             place=case.place,
-            method="transfer",
-            label="transfer",
+            method=TRANSFER,
+            label=TRANSFER,
+            kind=TRANSFER,
             state=_OF_ACCURACY.get(found, FAILED),
             why=why,
             anchor=study.key if study else None,
@@ -322,7 +403,8 @@ def _of_overheads(jobs: Sequence[overhead.Case]) -> Iterator[Judged]:
             yield Judged(
                 name=f"Darshan {found.name}",
                 place=job.place,
-                method="overhead",
+                method=OVERHEAD,
+                kind=OVERHEAD,
                 label=f"overhead, {job.ranks} ranks",
                 state=state,
                 why=why,
@@ -358,9 +440,18 @@ def _of_failed(same: Sequence[Failed]) -> Judged:
         method=method,
         label=method,
         state=FAILED,
+        kind=_kind(one.run),
         why=_failures(same, 0),
         anchor="failures",
     )
+
+
+def _kind(run: Run) -> str:
+    """Of a case of which no run was measured."""
+    if overhead.is_of(run):
+        return OVERHEAD
+    names = {"player": REPLICA, "skeleton": SKELETON, OBSERVED: TRANSFER}
+    return REPLICA if run.producer.workload else names.get(run.producer.name, OTHER)
 
 
 def _short(text: str) -> str:

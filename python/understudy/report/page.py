@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from understudy.judge import (
     metrics,
     overhead,
     programs,
+    recent,
     summary,
     transfer,
 )
@@ -38,7 +39,9 @@ from understudy.report.book import Book
 from understudy.report.template import environment
 
 IN_FULL = 12
+LEAD = "original"  # the figure that stands at the head of the page
 FIGURE_BYTES = 2 << 20  # of workloads: a page of hundreds of cases is drawn in seconds
+MOST_DUMPS = 100  # more do not show more
 _PLAIN = " !$&'()*+,;=:@/?~"  # need no escape in a URL in quotes
 LAYOUTS = {"shared": "shared, N-1", "file-per-process": "file per process, N-N"}
 
@@ -130,24 +133,28 @@ def render(
     claimed: Sequence[claims.Finding] = (),
     others: Sequence[Run] = (),
     judged: Callable[[summary.Summary], None] = lambda _: None,
+    skipped: Iterable[tuple[str, str]] = (),
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` has a
     message for each record that could not be read. `study` are the cases of the check transfer,
     `beside` the figures of IOR and mdtest. At most `in_full` cases have figures and
-    all tables, those with the worst verdicts, and fewer where their figures take FIGURE_BYTES; of
+    all tables, those with the worst verdicts, of equal ones those with most to show,
+    and fewer where their figures take FIGURE_BYTES; of
     others the page has the results by condition. `claimed` is what
     publications say of the systems on the page, `others` the records of all runs, for figures
-    of several. `judged` is told what all cases come to."""
+    of several. `judged` is told what all cases come to; `skipped` are cases that were not run,
+    and why."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
     accurate = {id(case): list(programs.accuracies(case)) for case in cases}
     rows = [(case, row) for case in cases for row in accurate[id(case)]]
-    found = summary.summarize(cases, failed, rows, study, overhead.cases(others))
+    found = summary.summarize(cases, failed, rows, study, overhead.cases(others), skipped)
     judged(found)
     full, left = {}, FIGURE_BYTES
-    for case in _attention(cases, found)[:in_full]:
+    cases = _attention(cases, found)
+    for case in cases[:in_full]:
         if left > 0:
             full[id(case)] = section = _section(
                 case, accurate[id(case)], of_workloads, progress, tell
@@ -187,6 +194,8 @@ def render(
         book_pictures=book_pictures,
         in_full=len(full),
         matrix=matrix(found.cases),
+        changes=recent.changes(cases),
+        lead=_lead(sections),
         measured=_measured([*(r.run for r in runs), *(one.run for one in failed), *others]),
         environments=_environments(cases),
         runs=[(run.path.relative_to(root), run) for run in runs],
@@ -197,6 +206,12 @@ def render(
         accuracy=accuracy,
     )
     return printable(text)
+
+
+def _lead(sections: Sequence[Section]) -> tuple[Section, Picture] | None:
+    """The first original beside its replica, which stands at the head of the page."""
+    found = ((s, picture) for s in sections for picture in s.pictures if picture.name == LEAD)
+    return next(found, None)
 
 
 def _measured(runs: Sequence[Run]) -> str:
@@ -377,10 +392,17 @@ def _numbers(known: dict[str, int], values: Sequence[str]) -> list[str]:
 
 
 def _attention(cases: Sequence[Case], found: summary.Summary) -> list[Case]:
-    """The cases, those with the worst verdicts first."""
-    order = dict.fromkeys(judged.anchor for judged in found.cases)
-    rank = {anchor: k for k, anchor in enumerate(order)}
-    return sorted(cases, key=lambda case: rank.get(case.key, len(rank)))
+    """The cases, those with the worst verdicts first, of equal ones those with most to show: more
+    dumps in more conditions."""
+    worst = {judged.anchor: judged.state for judged in reversed(found.cases)}
+    states = summary.WORST_FIRST
+
+    def order(case: Case) -> tuple[int, int, str]:
+        state = worst.get(case.key, summary.PASS)
+        dumps = sum(min(len(s.dumps), MOST_DUMPS) for s in case.workload.streams)
+        return states.index(state), -min(dumps, MOST_DUMPS) * len(case.conditions), case.key
+
+    return sorted(cases, key=order)
 
 
 def _environments(cases: Sequence[Case]) -> Environments:

@@ -25,6 +25,7 @@ def environment() -> jinja2.Environment:
         "seconds": units.seconds,
         "percent": units.percent,
         "share": units.share,
+        "three": units.three,
         "breakable": breakable,
     }
     return made
