@@ -74,12 +74,8 @@ def make(source: Path, folder: Path, *settings: str, cores: int = 4, language: s
     where there is no ADIOS the test is skipped."""
     needs("adios")
     app = source.stem
-    config, values = folder / f"{app}_skel.xml", folder / f"{app}_params.xml"
-    succeed("skel", "xml", source, "-o", config)
     words = [word for setting in settings for word in ("--set", setting)]
-    succeed("skel", "params", config, "-n", cores, "-o", values, *words)
-    succeed("skel", "source", config, "-d", folder, "-l", language)
-    built = succeed("skel", "build", config, "-d", folder)
+    built = succeed("skel", "make", source, "-n", cores, "-d", folder, "-l", language, *words)
     assert "warning" not in built.stderr
     [program] = (folder / "build").glob(f"{app}_skel_*_write")
     return program

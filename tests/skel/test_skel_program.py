@@ -21,6 +21,7 @@ from tests.skel.support import (
     run,
     shapes,
     succeed,
+    understudy,
 )
 from tests.support.needs import need
 from tests.support.player import needs, play, strace
@@ -40,6 +41,20 @@ METHODS = {
     "MPI_AMR": "num_aggregators=2;num_ost=2;merging_pgs=0",
 }
 FILES = {"POSIX": 5, "MPI": 1, "MPI_LUSTRE": 1, "MPI_AMR": 3}
+
+
+def test_parameters_that_were_edited_are_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    succeed("skel", "make", TRACES / "gts.xml", "-d", folder, "--no-make")
+    values = folder / "gts_params.xml"
+    values.write_text(values.read_text().replace('cores="4"', 'cores="2"'))
+    edited = values.read_text()
+    assert 'cores="2"' in edited
+    succeed("skel", "make", TRACES / "gts.xml", "-d", folder, "--no-make")
+    assert values.read_text() == edited
+    refused = understudy("skel", "make", TRACES / "gts.xml", "-d", folder, "--set", "mimax=1")
+    assert refused.exit_code == 2 and "exists already" in refused.stderr
+    assert values.read_text() == edited
 
 
 def example(name: str) -> Path:

@@ -12,6 +12,7 @@ def command() -> None:
     writes what the application writes, and measures each process.
 
     \b
+    understudy skel make gts.xml             the next four in one
     understudy skel xml gts.xml              gts_skel.xml, as ADIOS 1.13.1 reads it
     understudy skel params gts_skel.xml      gts_params.xml: sizes, methods; to be edited
     understudy skel source gts_skel.xml      gts_skel_restart_write.c and its runtime

@@ -128,12 +128,18 @@ def write(files: Mapping[Path, str], force: bool, directory: Path | None = None)
         if directory is None and not path.parent.exists():
             raise UnderstudyError(f"{path}: cannot be written: there is no folder {path.parent}")
     for path, text in files.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UnderstudyError(
-                f"{path.parent}: cannot be created: {error.strerror}; expected a directory, or "
-                "one to be created"
-            ) from None
+        make_directory(path.parent)
         write_text(path, text)
         click.echo(f"understudy: wrote {path}", err=True)
+
+
+def make_directory(path: Path) -> Path:
+    """The directory, created where it is missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnderstudyError(
+            f"{path}: cannot be created: {error.strerror}; expected a directory, or one to be "
+            "created"
+        ) from None
+    return path
