@@ -1,16 +1,43 @@
 """Progress of a campaign: a line for each case on a terminal, and nothing anywhere else."""
 
 import io
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from rich.console import Console
 
-from understudy.reframe.live import Live
+from understudy.contracts.measurement import DumpResult, Phase, RankSeconds
+from understudy.reframe.live import VARIABLE, Follower, Live, figures
 
 
 def live(terminal: bool) -> tuple[Live, io.StringIO, list[float]]:
     text, now = io.StringIO(), [100.0]
     console = Console(file=text, force_terminal=terminal, width=160, color_system=None)
     return Live(console, lambda: now[0]), text, now
+
+
+def dump(index: int, *, start_s: float, took_s: float) -> DumpResult:
+    ranks = RankSeconds(
+        **dict.fromkeys(("min", "q25", "median", "q75", "q95", "max", "mean"), 0.0)
+    )
+    phase = Phase(
+        phase="write",
+        bytes=1,
+        operations=1,
+        first_start_s=start_s,
+        last_end_s=start_s + took_s,
+        rank_s=ranks,
+    )
+    return DumpResult(
+        dump=index, start_s=start_s, bytes=1, file_bytes=None, files=1, phases=(phase,)
+    )
+
+
+def measured(dumps: list[DumpResult]) -> Any:
+    stream = SimpleNamespace(operation="write", dumps=dumps)
+    return SimpleNamespace(repetitions=(SimpleNamespace(streams=(stream,)),))
 
 
 def test_each_case_has_a_line() -> None:
@@ -22,10 +49,11 @@ def test_each_case_has_a_line() -> None:
         made.end(name, 1 << 30, 10)
     lines = text.getvalue().splitlines()
     assert len(lines) == 3
-    assert lines[0] == "1 of 10 cases (1 skipped), 1.00 GiB, about 160 s left; slowest: 20.0 s, a"
-    assert lines[2].startswith(
-        "3 of 10 cases (1 skipped), 3.00 GiB, about 180 s left; slowest: 60.0 s"
+    assert lines[0] == (
+        "\N{CHECK MARK} a: ; 1 of 10 cases (1 skipped), 1.00 GiB, about 160 s left; "
+        "slowest: 20.0 s, a"
     )
+    assert "; 3 of 10 cases (1 skipped), 3.00 GiB, about 180 s left; slowest: 60.0 s" in lines[2]
     assert "b\\x1b[2J" in lines[2] and "\x1b[2J" not in text.getvalue()
 
 
@@ -36,7 +64,37 @@ def test_without_a_terminal_nothing_is_printed() -> None:
     assert text.getvalue() == "" and made.done == 1
 
 
-def test_an_unknown_number_of_cases_has_no_end() -> None:
-    made, _, now = live(True)
+def test_an_unknown_number_of_cases_has_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "live.jsonl"
+    path.write_text("what was there before\n")
+    follower = Follower(path)
+    monkeypatch.setenv(VARIABLE, str(path))
+    made, _, now = live(False)
     made.begin("a")
-    assert made.line(now[0], None).startswith("0 cases, 0 B; slowest: ")
+    now[0] += 5
+    dumps = [dump(k, start_s=float(k), took_s=0.1 if k < 99 else 9.0) for k in range(100)]
+    found = figures([measured(dumps)])
+    assert found is not None and found.dump_median_s == pytest.approx(0.1)
+    assert found.dump_p99_s == pytest.approx(0.1)
+    made.end("a", 7, None, passed=False, verdict="lost\nbytes", measured=[measured(dumps)])
+    (event,) = follower.read()
+    assert (event.left_s, event.passed, event.took_s, event.figures) == (None, False, 5.0, found)
+    assert event.line().startswith("\N{BALLOT X} a: lost") and "; 1 cases, 7 B; " in event.line()
+    with path.open("a") as out:
+        out.write('{"case": 1}\n[]\nhalf')
+    assert follower.read() == []
+    assert follower.read() == []
+
+
+def test_a_file_that_cannot_be_written_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "no" / "live.jsonl"))
+    made, _, _ = live(False)
+    for name in ("a", "b"):
+        made.begin(name)
+        made.end(name, 1, 2)
+    assert capsys.readouterr().err.count("cannot be written") == 1
+    assert figures([None]) is None

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,11 +23,12 @@ from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.records import index, store
-from understudy.reframe import systems
+from understudy.reframe import live, systems
 from understudy.reframe.listing import VARIABLE, Total
 
 SIDES = ("before", "after")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+SECOND_S = 1.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OWN = ("campaign", "turn")  # variables of the checks that the campaign sets
 EXPECTED = (
@@ -298,8 +299,9 @@ class Campaign:
 
     # -- sessions -----------------------------------------------------------------------------
 
-    def run(self, turn: int, name: str) -> Outcome:
-        """One session of a side. Cases that fail count; an UnderstudyError where none ran."""
+    def run(self, turn: int, name: str, told: Callable[[live.Event], None]) -> Outcome:
+        """One session of a side, whose cases are told as they end. Those that fail count; an
+        UnderstudyError where none ran."""
         one = self.side(name)
         stem = self.folder / f"turn-{turn}-{name}"
         log, report = stem.with_suffix(".log"), stem.with_suffix(".json")
@@ -308,7 +310,19 @@ class Campaign:
             one, "-S", f"turn={self.name}/{turn}", "--report-file", str(report), "-r"
         )
         begin = time.monotonic()
-        run(command, self.environment(one), log)
+        events = Path(os.environ.get(live.VARIABLE) or self.folder / "live.jsonl").absolute()
+        follower = live.Follower(events)
+
+        def tell_new() -> None:
+            for event in follower.read():
+                told(event)
+
+        run(
+            command,
+            self.environment(one) | {live.VARIABLE: str(events)},
+            log,
+            tell_new,
+        )
         took_s = time.monotonic() - begin
         results = _results(report)
         passed, failed, skipped = (results.count(kind) for kind in ("pass", "fail", "skip"))
@@ -361,8 +375,14 @@ class Campaign:
         return shlex.join([*words, *across])
 
 
-def run(command: Sequence[str], environment: dict[str, str], log: Path) -> None:
-    """Run a session, in a process group of its own that a signal to us ends: then Ended."""
+def run(
+    command: Sequence[str],
+    environment: dict[str, str],
+    log: Path,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a session, in a process group of its own that a signal to us ends: then Ended.
+    `meanwhile` is called each second, and at the end."""
     caught: list[int] = []
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -381,12 +401,23 @@ def run(command: Sequence[str], environment: dict[str, str], log: Path) -> None:
 
     former = {number: signal.signal(number, end) for number in SIGNALS}
     try:
-        process.wait()
+        while _runs(process):
+            meanwhile()
+        meanwhile()
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
     if caught:
         raise Ended(caught[0])
+
+
+def _runs(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it still runs after a second."""
+    try:
+        process.wait(SECOND_S)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def _results(report: Path) -> list[str]:

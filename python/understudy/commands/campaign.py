@@ -2,14 +2,18 @@
 
 import shlex
 import signal
+from pathlib import Path
 
 import click
+from rich.console import Console
 
 from understudy.commands import _submission
 from understudy.commands._campaign import SIDES, Campaign, Ended, error_in, order, seed, side
+from understudy.commands._live import LIVE, follow
 from understudy.errors import UnderstudyError
 from understudy.judge.change import nights_needed
 from understudy.messages import tell
+from understudy.reframe import live
 from understudy.units import seconds
 
 TURNS = nights_needed(1, in_turn=True)  # that can decide one figure
@@ -49,6 +53,7 @@ TURNS = nights_needed(1, in_turn=True)  # that can decide one figure
     metavar="TIME",
     help="Time limit of that job, such as 2h30m.  [default: the limits of all cases together]",
 )
+@LIVE
 @click.option("--dry-run", is_flag=True, help="Print what would run, in which order, how long.")
 def command(
     name: str,
@@ -60,6 +65,7 @@ def command(
     submit: bool,
     nodes: int | None,
     time_limit: str | None,
+    live_file: Path | None,
     dry_run: bool,
 ) -> None:
     """Run the sides before and after in turn: the campaign NAME.
@@ -77,6 +83,7 @@ def command(
     --after partition=new -- -n Replay -S canary=1
     """
     sides = side(SIDES[0], before), side(SIDES[1], after)
+    follow(live_file)
     made = Campaign(name=name, system=system, sides=sides, selection=selection)
     if dry_run:
         _show(made, turns)
@@ -118,10 +125,15 @@ def _run(campaign: Campaign, turns: int) -> None:
     done, turn = sum(known.values()), max(known, default=0)
     tell(f"{campaign.name}: {done} of {turns} turns are done, seed {seed(campaign.name)}")
     times: list[float] = []
+    console = Console(stderr=True)
+
+    def told(event: live.Event) -> None:
+        live.show(event, console)
+
     while done < turns:
         turn += 1
         for one in order(campaign.name, turn):
-            found = campaign.run(turn, one)
+            found = campaign.run(turn, one, told)
             times.append(found.took_s)
             left = 2 * (turns - done) - (len(times) - 1) % 2 - 1
             text = f"turn {turn}, {one}: {found}, {seconds(found.took_s)}"

@@ -13,6 +13,7 @@ import click
 from understudy import paths, samples
 from understudy.cli import FAILED
 from understudy.commands import _reframe, report
+from understudy.commands._live import LIVE, follow
 from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
@@ -46,8 +47,14 @@ MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no 
     default=None,
     help="Open the page in a browser.  [default: where there is a display and a terminal]",
 )
+@LIVE
 def command(
-    traces: tuple[Path, ...], system: str, ranks: int, mode: str, opens: bool | None
+    traces: tuple[Path, ...],
+    system: str,
+    ranks: int,
+    mode: str,
+    opens: bool | None,
+    live_file: Path | None,
 ) -> None:
     """Describe TRACES, play them with every method on every file system, check and show them.
 
@@ -58,6 +65,7 @@ def command(
     """
     from understudy.readers import darshan
 
+    follow(live_file)
     out = paths.made_output(".")
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
     described_in = folder / "workloads"

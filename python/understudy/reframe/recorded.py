@@ -12,6 +12,7 @@ from reframe.core.builtins import run_after, sanity_function, variable
 from reframe.core.exceptions import SanityError
 from reframe.core.logging import getlogger
 
+from understudy import producers
 from understudy.contracts.measurement import Node
 from understudy.contracts.run import TURN, Identity, Place, Run
 from understudy.errors import UnderstudyError
@@ -69,7 +70,7 @@ class Recorded(Promising, Striped):
         if reason := self.found_out():
             session.note_left_out(self)
             self.skip(reason)
-        session.note_end(self, self.moved_on(self.current_partition))
+        session.note_end(self)
         fault = self._record_runs()
         here = self.current_partition.fullname
         asked = self.planned_runs if self.asks_for_storage and not fault else ()
@@ -77,6 +78,14 @@ class Recorded(Promising, Striped):
             [self._verdict(), *recording.from_cache(map(self.recorded, asked))]
         )
         getlogger().info(f"verdict: {self.title} {here}: {verdict}")
+        ran = [] if fault else self.planned_runs
+        session.note_verdict(
+            self,
+            self.moved_on(self.current_partition),
+            passed=not fault,
+            verdict=verdict,
+            measured=(producers.measured(self.recorded(run)) for run in ran),
+        )
         if fault:
             raise SanityError(fault)
         return True

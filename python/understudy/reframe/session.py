@@ -25,6 +25,7 @@ from reframe.core.logging import getlogger
 from reframe.core.runtime import runtime
 
 from understudy import producers
+from understudy.contracts.measurement import Measurement
 from understudy.contracts.run import Identity, Place
 from understudy.errors import UnderstudyError, one_line
 from understudy.records import store
@@ -280,10 +281,28 @@ def note_work() -> None:
     _progress.ran += 1
 
 
-def note_end(check: Any, moved_bytes: int) -> None:
+def note_end(check: Any) -> None:
     """A case that was started has ended, well or not."""
     _progress.interrupted.pop(_name(check), None)
-    _progress.live.end(_name(check), moved_bytes, _progress.expected)
+
+
+def note_verdict(
+    check: Any,
+    moved_bytes: int,
+    *,
+    passed: bool,
+    verdict: str,
+    measured: Iterable[Measurement | None],
+) -> None:
+    """What came of a case that ended."""
+    _progress.live.end(
+        _name(check),
+        moved_bytes,
+        _progress.expected,
+        passed=passed,
+        verdict=verdict,
+        measured=measured,
+    )
 
 
 def note_record(check: Any) -> None:
