@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test fuzz build lint bench dist rehearse clean
+.PHONY: help run test fuzz build lint bench docs dist rehearse clean
 
 ENV := source ./setup-env.sh;
 export ARGS ?=
@@ -40,6 +40,10 @@ lint:  ## check formatting, style and types
 bench:  ## compare the speed with other programs
 	@./setup.sh test
 	@$(ENV) for bench in benchmarks/*.py; do echo "== $$bench"; PYTHONPATH=. python "$$bench"; done
+
+docs:  ## make the site of the documentation in build/site/, and check its links
+	@./setup.sh test
+	@$(ENV) NO_MKDOCS_2_WARNING=1 mkdocs build
 
 dist:  ## make the source distribution and the wheel in dist/
 	@./setup.sh run

@@ -1,4 +1,4 @@
-"""docs/workshop.md: all cases with truth, description and replica."""
+"""docs/results/workshop.md: all cases with truth, description and replica."""
 
 import json
 import textwrap
@@ -11,7 +11,7 @@ from tests.workshop.cases import BY_NAME, CASES, known_wrong
 from tests.workshop.compare import Measure, compared
 from tests.workshop.live import LOGS
 
-DOC = Path(__file__).resolve().parents[2] / "docs" / "workshop.md"
+DOC = Path(__file__).resolve().parents[2] / "docs" / "results" / "workshop.md"
 REPLAYED = LOGS.parent / "replayed.json"
 _INTRO = """\
 # Workshop

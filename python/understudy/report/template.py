@@ -9,6 +9,9 @@ from understudy import units
 from understudy.paths import where
 
 
+LABEL = 28  # characters of a column's name
+
+
 def environment() -> jinja2.Environment:
     """Names that a template does not know are errors."""
     made = jinja2.Environment(
@@ -25,6 +28,7 @@ def environment() -> jinja2.Environment:
         "seconds": units.seconds,
         "percent": units.percent,
         "share": units.share,
+        "short": lambda text: units.shorten(text, LABEL),
         "three": units.three,
         "breakable": breakable,
     }
