@@ -20,7 +20,13 @@ from understudy.records import select
 from understudy.report import page, pdf, trend
 
 CHECKS = Path(__file__).parent / "support" / "browser.js"
-SCREEN, PHONE, PAPER = 1280, 390, 703  # pixels; paper is A4 without its margins
+SCREEN, LARGE, TABLET, PHONE, PAPER = (
+    1280,
+    1920,
+    768,
+    390,
+    703,
+)  # pixels; paper is A4 without its margins
 DARK, PRINT = "(prefers-color-scheme: dark)", "@media print"
 
 pytestmark = needs("Chromium")
@@ -55,7 +61,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def look(folder: Path, text: str, width: int, picture: Path | None = None) -> dict[str, Any]:
     """What `support/browser.js` finds in a page of that width."""
-    script = CHECKS.read_text().replace("WIDE", json.dumps(width != PHONE))
+    script = CHECKS.read_text().replace("WIDE", json.dumps(width not in (PHONE, TABLET)))
     script = script.replace("SMALLEST", "7" if width == PAPER else "8")
     inner = text.replace("</body>", f"<script>{script}</script></body>")
     outer = folder / "outer.html"
@@ -96,7 +102,16 @@ def look(folder: Path, text: str, width: int, picture: Path | None = None) -> di
 
 
 SIGHTS = pytest.mark.parametrize(
-    ("width", "media"), [(SCREEN, ""), (SCREEN, DARK), (PHONE, ""), (PHONE, DARK), (PAPER, PRINT)]
+    ("width", "media"),
+    [
+        (SCREEN, ""),
+        (SCREEN, DARK),
+        (PHONE, ""),
+        (PHONE, DARK),
+        (TABLET, ""),
+        (LARGE, ""),
+        (PAPER, PRINT),
+    ],
 )
 
 
@@ -105,6 +120,7 @@ def seen(folder: Path, text: str, width: int, media: str) -> dict[str, Any]:
     if media:
         assert media in text
         text = text.replace(media, "all" if media == DARK else "@media all")
+    text = text.replace("content-visibility: auto", "")  # what is far below is looked at, too
     return look(folder, text, width)
 
 

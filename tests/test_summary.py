@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -152,6 +153,20 @@ def test_there_is_one_command_to_do_next(state: str, more: dict[str, Any], comma
     made = summary.Summary(cases=(judged("a", "s:disk", state, **more),))
     assert made.next_step is not None and command in made.next_step[1]
     assert summary.Summary(cases=(judged("a", "s:disk", summary.PASS),)).next_step is None
+
+
+def test_after_the_mode_accept_it_is_not_advised(tmp_path: Path) -> None:
+    """What the page cache can have served then needs something else."""
+    for name, flushed in (("before", False), ("after", True)):
+        played(tmp_path / name, "run", fsync=flushed)
+        cases, _ = load(tmp_path / name)
+        (one,) = summary.summarize(cases).cases
+        assert one.verdict is not None
+        cached = frozenset({"write"})
+        verdict = replace(one.verdict, cached=cached, remedies=("move more; or wait",))
+        made = summary.Summary(cases=(replace(one, verdict=verdict, cached=cached),))
+        assert made.flushed == flushed and made.remedies == ["move more", "or wait"]
+        assert (made.next_step is None) == flushed
 
 
 def test_places_are_compared_by_the_cases_that_both_have() -> None:

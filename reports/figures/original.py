@@ -1,9 +1,9 @@
 """When does each rank move data: the original, and below it the replica?
 
-Ranks up, time across; the darker, the more bytes a second. The original is as the descriptor has
-it: its times, and of each rank its part. The replica's times are measured, in the first repetition
-of one condition; each rank's part is the descriptor's, by which the player moves it. Without
-pauses the replica's time is shorter: compare the order and the shape.
+Ranks up, time across; the stronger the colour, the more bytes a second. The original is as the
+descriptor has it: its times, and of each rank its part. The replica's times are measured, in the
+first repetition of one condition; each rank's part is the descriptor's, by which the player moves
+it. Without pauses the replica's time is shorter: compare the order and the shape.
 """
 
 from collections.abc import Iterable, Iterator

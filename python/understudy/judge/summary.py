@@ -142,6 +142,21 @@ class Summary:
         return sum(len(case.cached) for case in self.cases)
 
     @property
+    def _verdicts(self) -> list[metrics.Verdict]:
+        return [case.verdict for case in self.cases if case.verdict]
+
+    @property
+    def flushed(self) -> bool:
+        """Whether some case flushed what it wrote, as the mode accept asks for."""
+        return any(v.condition.options.get("fsync") for v in self._verdicts)
+
+    @property
+    def remedies(self) -> list[str]:
+        """What would make storage serve what the page cache can have served."""
+        cached = (r for v in self._verdicts for r in v.remedies)
+        return list(dict.fromkeys(part for r in cached for part in r.split("; ") if part))
+
+    @property
     def noise(self) -> tuple[float, int] | None:
         """By how much a case differs from itself from run to run: half the range of its write (or
         read) bandwidths over their median, the median of cases; and how many have several."""
@@ -164,9 +179,9 @@ class Summary:
     def next_step(self) -> tuple[str, str] | None:
         """What to do, and the command for it; None where nothing is open."""
         first = self.first
-        if first is None and not self.cached:
+        if first is None and (self.flushed or not self.cached):
             return None
-        if first is None or (first.state == UNDECIDED and self.cached):
+        if first is None or (first.state == UNDECIDED and self.cached and not self.flushed):
             return "Measure storage, not memory", "understudy run --mode accept"
         if first.state == FAILED:
             return (
