@@ -2,13 +2,14 @@
 
 Bandwidth of writing: the rows of IOR are its own figures, those below are replicas in the same
 place, all conditions together. Bars are medians, lines span the lowest and the highest. What IOR
-gets and a replica does not is left to the application's pattern.
+gets and a replica does not is left to the application's pattern. What the page cache may have
+served is left out.
 """
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from understudy.judge.metrics import spread, total_bandwidth
+from understudy.judge.metrics import spread, total_bandwidth, verdict
 from understudy.producers._reading import RATE
 from understudy.report.axes import state_cuts
 from understudy.report.book import Book
@@ -23,6 +24,7 @@ MAX_ROWS = 14
 
 def draw(book: Book) -> Figure | None:
     ior = [row for row in book.beside if row.unit == RATE and row.operation == "write"]
+    ior = [row for row in ior if not row.remedy]
     everywhere = sorted({row.place for row in ior})
     if not everywhere:
         return None
@@ -56,10 +58,11 @@ def _rows(book: Book, place: str) -> list[tuple[str, bool, float, float, float]]
     rows = [
         (row.benchmark, True, row.values.low, row.values.median, row.values.high)
         for row in book.beside
-        if (row.place, row.unit, row.operation) == (place, RATE, "write")
+        if (row.place, row.unit, row.operation, row.remedy) == (place, RATE, "write", "")
     ]
     for case in book.cases:
-        speeds = [total_bandwidth(c, "write") for c in case.at(place)]
+        stored = [c for c in case.at(place) if "write" not in verdict(c).cached]
+        speeds = [total_bandwidth(c, "write") for c in stored]
         every = [v for s in speeds if s for v in (s.low, s.median, s.high)]
         if made := spread(every):
             rows.append((case.workload.name, False, made.low, made.median, made.high))
