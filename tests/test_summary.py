@@ -15,7 +15,7 @@ from tests.support import results as samples
 from understudy import producers
 from understudy.contracts.run import Identity, Place, write
 from understudy.errors import UnderstudyError
-from understudy.judge import conditions, matrix, metrics, pooling, recent, summary
+from understudy.judge import conditions, matrix, metrics, places, pooling, recent, summary
 from understudy.judge.benchmarks import Row
 from understudy.judge.conditions import Case, Failed
 from understudy.paths import files
@@ -69,10 +69,12 @@ def test_every_case_counts_once(tmp_path: Path) -> None:
     )
     assert [c.state for c in made.cases] == ["failed", "fail", "undecided", "pass"]
     assert made.first is not None and "no space left" in made.first.why
-    (system,) = made.systems
+    (system,) = places.places(made.cases)
     assert (system.place, system.cases) == ("sample:disk", 4)
     text = page.render(cases, failed)
-    assert text.index(made.sentence) < text.index("<table") and "Look first at" in text
+    assert text.index(made.sentence) < text.index("<table") and "Do next" in text
+    ((why, [worst]), _) = made.reasons
+    assert "no space left" in why and worst is made.first
 
 
 def test_a_failed_run_makes_its_case_a_failed_one(tmp_path: Path) -> None:
@@ -99,11 +101,9 @@ def test_sessions_before_and_after_a_change_are_not_pooled(tmp_path: Path) -> No
     assert speeds[0] and speeds[1] and speeds[0].low > 2 * speeds[1].high
     made = summary.summarize([case], failed)
     assert made.sentence == "2 of 2 replicas with the bytes of the original within 10 %."
-    assert made.sessions[0].startswith(
-        "1 condition changed between sessions, which are shown apart: "
-    )
+    assert made.divided.startswith("1 condition changed between sessions, which are shown apart: ")
     text = page.render([case], failed)
-    assert made.sessions[0] in text and "sessions 7 to 12" in text
+    assert made.divided in text and "sessions 7 to 12" in text
 
 
 def test_few_sessions_that_differ_are_told(tmp_path: Path) -> None:
@@ -111,15 +111,13 @@ def test_few_sessions_that_differ_are_told(tmp_path: Path) -> None:
     nights(tmp_path, 1, 0.1, first=2)
     cases, failed = load(tmp_path)
     assert pooling.apart(cases) == cases
-    made = summary.summarize(cases, failed)
-    (said,) = made.sessions
-    assert "The sessions of 1 condition differ by more than 10 %, undecided" in said
     found = recent.changes(cases)
     assert found is not None and (found.conditions, found.beyond) == (1, 1)
     (row,) = found.shown
     assert len(row.values) == 2 and -0.95 < row.change < -0.85
+    assert found.places == (("sample:disk", 1, 0, 1, row.change),)
     text = page.render(cases, failed)
-    assert "Since the last session" in text and row.points in text
+    assert "1 of 1 slower by more than 10 %" in text and row.points not in text
 
 
 def test_what_was_skipped_stands_with_its_reason(tmp_path: Path) -> None:
@@ -147,12 +145,14 @@ def test_a_report_that_is_none_of_reframe_is_refused(text: str, tmp_path: Path) 
         (summary.FAIL, {}, "understudy report RECORDS --workload a"),
         (summary.PASS, {"cached": frozenset({"write"})}, "understudy run --mode accept"),
         (summary.UNDECIDED, {"kind": summary.SKELETON}, "-S rounds=24"),
+        (summary.UNDECIDED, {}, "-S verify=1"),
     ],
 )
 def test_there_is_one_command_to_do_next(state: str, more: dict[str, Any], command: str) -> None:
     made = summary.Summary(cases=(judged("a", "s:disk", state, **more),))
-    assert made.next_step is not None and command in made.next_step[1]
-    assert summary.Summary(cases=(judged("a", "s:disk", summary.PASS),)).next_step is None
+    ((_, shown),) = made.next_steps()
+    assert command in shown
+    assert summary.Summary(cases=(judged("a", "s:disk", summary.PASS),)).next_steps() == []
 
 
 def test_after_the_mode_accept_it_is_not_advised(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_after_the_mode_accept_it_is_not_advised(tmp_path: Path) -> None:
         verdict = replace(one.verdict, cached=cached, remedies=("move more; or wait",))
         made = summary.Summary(cases=(replace(one, verdict=verdict, cached=cached),))
         assert made.flushed == flushed and made.remedies == ["move more", "or wait"]
-        assert (made.next_step is None) == flushed
+        assert (not made.next_steps()) == flushed
 
 
 def test_places_are_compared_by_the_cases_that_both_have() -> None:
@@ -177,11 +177,13 @@ def test_places_are_compared_by_the_cases_that_both_have() -> None:
             judged("a", "s:ram", summary.PASS, write=fast),
             judged("b", "s:disk", summary.PASS, write=fast),
             judged("c", "s:ram", summary.PASS, write=fast, cached=frozenset({"write"})),
+            judged("a", "s:tmpfs", summary.PASS, write=fast, in_memory=True),
         )
     )
-    first, second = made.systems
-    assert (first.place, first.of_fastest) == ("s:ram", None)
-    assert second.of_fastest == (0.05, 1)
+    first, second, memory = places.places(made.cases)
+    assert (first.place, first.slower) == ("s:ram", None)
+    assert second.slower == (20.0, 1)
+    assert (memory.place, memory.slower) == ("s:tmpfs", (1.0, 1))
 
 
 def test_nothing_is_a_verdict_too() -> None:
@@ -389,7 +391,7 @@ def test_speeds_of_the_cache_set_no_range(tmp_path: Path) -> None:
             judged("b", "s:disk", summary.PASS, write=fast, cached=frozenset({"write"})),
         )
     )
-    (system,) = made.systems
+    (system,) = places.places(made.cases)
     assert system.speeds["write"] == slow and system.cached == {"write": 1, "read": 0}
     assert made.cached == 1
 

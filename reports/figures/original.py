@@ -3,7 +3,7 @@
 Ranks up, time across; the stronger the colour, the more bytes a second. The original is as the
 descriptor has it: its times, and of each rank its part. The replica's times are measured, in the
 first repetition of one condition; each rank's part is the descriptor's, by which the player moves
-it. Without pauses the replica's time is shorter: compare the order and the shape.
+it, and is not measured. Times and colours have scales of their own: compare order and shape.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,6 +23,7 @@ from understudy.units import seconds, time_unit, unit
 
 ORDER = 5
 BINS = 96  # of time
+PARTS = 24  # of time, for the share of bytes that lie alike; divides BINS
 MAX_ROWS = 32  # of ranks
 
 Floats = NDArray[np.float64]
@@ -37,12 +38,15 @@ def draw(case: Case) -> Figure | None:
     original, replica = list(_original(case)), list(_replica(case, shown))
     if len(original) < 2 or len(replica) < 2:
         return None  # a dump alone has no order
-    end_s = max([case.workload.runtime_s or 0.0, *(end for _, end, _ in original)])
-    parts = [
-        ("original", _rates(original, end_s), end_s),
-        (_title(shown), _rates(replica, (last := max(end for _, end, _ in replica))), last),
-    ]
-    rows = len(parts[0][1])
+    ends = [max(end for _, end, _ in spans) for spans in (original, replica)]
+    rates = [_rates(spans, end) for spans, end in zip((original, replica), ends, strict=True)]
+    alike = _alike(*rates)
+    titles = (
+        "original",
+        f"{_title(shown)}: {alike:.0%} of the bytes at the same share of the time",
+    )
+    parts = list(zip(titles, rates, ends, strict=True))
+    rows = len(rates[0])
     figure = Figure(figsize=(10.5, 1.3 + 2 * min(1.6, 0.45 + 0.1 * rows)))
     for axes, (title, rates, length_s) in zip(figure.subplots(2, 1), parts, strict=True):
         _panel(figure, axes, rates, length_s, ranks)
@@ -126,6 +130,15 @@ def _rates(spans: Iterable[Span], end_s: float) -> Floats:
         part = np.diff(np.clip(edges, first, last)) / (last - first)
         rates[:, int(first) : int(first) + len(part)] += np.outer(sizes, part) / width
     return rates
+
+
+def _alike(original: Floats, replica: Floats) -> float:
+    """The share of the bytes that both move in the same part of their time, of PARTS."""
+    sums = [
+        rates.sum(axis=0).reshape(PARTS, -1).sum(axis=1) / (rates.sum() or 1.0)
+        for rates in (original, replica)
+    ]
+    return float(np.minimum(*sums).sum())
 
 
 def _panel(figure: Figure, axes: Axes, rates: Floats, end_s: float, ranks: int) -> None:

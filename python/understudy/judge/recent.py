@@ -1,4 +1,5 @@
-"""What differs between the last two sessions of each condition, for the first look.
+"""What differs between the last two sessions of each condition, for the first look; without what
+the page cache may have served.
 
 No test stands behind it: `understudy compare` decides whether a difference is more than chance.
 """
@@ -10,7 +11,7 @@ from statistics import median
 from understudy.judge import pooling
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.metrics import DATA_PHASES, bandwidths
+from understudy.judge.metrics import DATA_PHASES, bandwidths, verdict
 
 SHOWN = 6
 
@@ -42,11 +43,13 @@ class Recent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """Of `conditions` with several sessions those that differ most: beyond the limit, the largest
-    first, SHOWN at most; `beyond` counts all of them."""
+    first, SHOWN at most; `beyond` counts all of them, and `places` has for each place how many are
+    slower, and faster, of how many, and the median change of these."""
 
     conditions: int
     beyond: int
     shown: tuple[Recent, ...]
+    places: tuple[tuple[str, int, int, int, float], ...]  # slower, faster, of, median change
 
 
 def changes(cases: Sequence[Case]) -> Changes | None:
@@ -56,7 +59,20 @@ def changes(cases: Sequence[Case]) -> Changes | None:
     beyond.sort(key=lambda one: (-abs(one.change), one.name, one.place, one.label))
     if not found:
         return None
-    return Changes(conditions=len(found), beyond=len(beyond), shown=tuple(beyond[:SHOWN]))
+    rows = []
+    for place in sorted({one.place for one in beyond}):
+        own = [one.change for one in found if one.place == place]
+        slower, faster = (
+            sum(c < -LIMIT_FRACTION for c in own),
+            sum(c > LIMIT_FRACTION for c in own),
+        )
+        rows.append((place, slower, faster, len(own), median(own)))
+    return Changes(
+        conditions=len(found),
+        beyond=len(beyond),
+        shown=tuple(beyond[:SHOWN]),
+        places=tuple(sorted(rows, key=lambda row: -row[1] - row[2])),
+    )
 
 
 def _every(cases: Sequence[Case]) -> Iterator[Recent]:
@@ -71,7 +87,7 @@ def _every(cases: Sequence[Case]) -> Iterator[Recent]:
             sessions = pooling.sessions(whole)
             for operation in DATA_PHASES:
                 speeds = [bandwidths(runs, operation) for runs in sessions]
-                if len(speeds) > 1 and all(speeds):
+                if len(speeds) > 1 and all(speeds) and operation not in verdict(whole).cached:
                     yield Recent(
                         name=case.workload.name,
                         place=whole.place,

@@ -9,16 +9,18 @@ case, also where another of its runs was measured.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 from understudy import units
 from understudy.contracts.run import Run
-from understudy.judge import accuracy, metrics, overhead, pooling, transfer
+from understudy.judge import accuracy, metrics, overhead, transfer
+from understudy.judge.cache import IN_MEMORY
 from understudy.judge.conditions import OBSERVED, Case, Condition, Failed, Measured
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
 
 NO_CASE = "No case was judged."
+ACCEPT = "understudy run --mode accept"
+COMPARE = "understudy compare BEFORE AFTER"
 SHOWN = 3  # of the names in a sentence
 PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
 WORST_FIRST = (FAILED, FAIL, UNDECIDED, PASS)
@@ -53,6 +55,7 @@ class Judged:
     limit: float = LIMIT_FRACTION
     kind: str = REPLICA
     original: Mapping[str, float] = field(default_factory=dict)
+    in_memory: bool = False  # the place is memory
     cached: frozenset[str] = frozenset()  # operations that the page cache can have served
 
     @property
@@ -61,34 +64,12 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SystemRow:
-    """The cases of one place, by state. `speeds` has by operation those that storage served,
-    `cached` counts the others; `original` has the median of the originals of the former."""
-
-    place: str
-    cases: int
-    states: dict[str, int]
-    speeds: dict[str, metrics.Spread | None]
-    cached: dict[str, int]
-    original: dict[str, float | None]
-    of_fastest: tuple[float, int] | None = None  # writes, of the same cases there, and how many
-
-    @property
-    def speed(self) -> float:
-        """What places are sorted by: the median of writes, else of reads; 0 where storage served
-        none."""
-        found = self.speeds["write"] or self.speeds["read"]
-        return found.median if found else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Every case, worst first. `changed` are conditions that changed between sessions, which are
-    never pooled; of `differing`, sessions lie apart by more than the limit."""
+    never pooled."""
 
     cases: tuple[Judged, ...]
     changed: tuple[str, ...] = ()
-    differing: tuple[str, ...] = ()
     skipped: tuple[tuple[str, tuple[str, ...]], ...] = ()  # why cases were not run, and which
 
     def count(self, state: str) -> int:
@@ -110,21 +91,14 @@ class Summary:
         return "; ".join(_counted(kind, own) for kind, own in kinds if own)
 
     @property
-    def sessions(self) -> list[str]:
-        """What the sessions of one condition say of the figures beside them."""
-        said = []
-        if self.changed:
-            said.append(
-                f"{_conditions(len(self.changed))} changed between sessions, which are shown "
-                f"apart: {_named(self.changed)}."
-            )
-        if self.differing:
-            said.append(
-                f"The sessions of {_conditions(len(self.differing))} differ by more than "
-                f"{LIMIT_FRACTION * 100:g} %, undecided whether by chance: "
-                f"{_named(self.differing)}."
-            )
-        return said
+    def divided(self) -> str:
+        """Which conditions are shown in parts; empty if none is."""
+        if not self.changed:
+            return ""
+        return (
+            f"{_conditions(len(self.changed))} changed between sessions, which are shown apart: "
+            f"{_named(self.changed)}."
+        )
 
     @property
     def state(self) -> str:
@@ -157,76 +131,41 @@ class Summary:
         return list(dict.fromkeys(part for r in cached for part in r.split("; ") if part))
 
     @property
-    def noise(self) -> tuple[float, int] | None:
-        """By how much a case differs from itself from run to run: half the range of its write (or
-        read) bandwidths over their median, the median of cases; and how many have several."""
-        found = [case.write or case.read for case in self.cases]
-        halves = [(s.high - s.low) / (2 * s.median) for s in found if s and s.n > 1 and s.median]
-        return (median(halves), len(halves)) if halves else None
+    def reasons(self) -> list[tuple[str, list[Judged]]]:
+        """Why cases failed or are outside, and which; the reason of most first."""
+        found: dict[str, list[Judged]] = {}
+        for case in self.cases:
+            if case.state in (FAILED, FAIL):
+                found.setdefault(case.why, []).append(case)
+        return sorted(found.items(), key=lambda item: -len(item[1]))
 
-    @property
-    def systems(self) -> list[SystemRow]:
-        """A row for each place, the fastest first."""
-        places = sorted({case.place for case in self.cases})
-        here = {place: [c for c in self.cases if c.place == place] for place in places}
-        rows = sorted((_system(p, own) for p, own in here.items()), key=lambda row: -row.speed)
-        if not rows:
+    def next_steps(self, several_sessions: bool = False) -> list[tuple[str, str]]:
+        """What to do, and the command for it, in this order; none where nothing is open."""
+        asks = self.cached and not self.flushed
+        return [
+            *self._of_state(FAILED, "See why {} failed", "understudy doctor --system {0.system}"),
+            *self._of_state(
+                FAIL, "See why {} outside", "understudy report RECORDS --workload {0.name}"
+            ),
+            *([("Measure storage, not memory", ACCEPT)] if asks else []),
+            *self._undecided(),
+            *([("See what is more than chance", COMPARE)] if several_sessions else []),
+        ]
+
+    def _of_state(self, state: str, what: str, command: str) -> list[tuple[str, str]]:
+        found = [case for case in self.cases if case.state == state]
+        if not found:
             return []
-        best = _written(here[rows[0].place])
-        return [rows[0], *(replace(r, of_fastest=_ratio(here[r.place], best)) for r in rows[1:])]
+        verb = "" if state == FAILED else " is" if len(found) == 1 else " are"
+        return [(what.format(f"{len(found)}{verb}"), command.format(found[0]))]
 
-    @property
-    def next_step(self) -> tuple[str, str] | None:
-        """What to do, and the command for it; None where nothing is open."""
-        first = self.first
-        if first is None and (self.flushed or not self.cached):
-            return None
-        if first is None or (first.state == UNDECIDED and self.cached and not self.flushed):
-            return "Measure storage, not memory", "understudy run --mode accept"
-        if first.state == FAILED:
-            return (
-                f"See why {self.count(FAILED)} failed",
-                f"understudy doctor --system {first.system}",
-            )
-        if first.kind == REPLICA:
-            why = "is farther off" if first.state == FAIL else "is undecided"
-            return f"See what {why}", f"understudy report RECORDS --workload {first.name}"
-        if first.state == UNDECIDED:
-            return "Decide with more rounds", "reframe -c checks/ -r --mode accept -S rounds=24"
-        return "See by what it differs", f"understudy report RECORDS --method {first.method}"
-
-
-def _written(cases: Sequence[Judged]) -> dict[tuple[str, str], float]:
-    """By name and label the write bandwidths that storage served."""
-    return {
-        (c.name, c.label): c.write.median for c in cases if c.write and "write" not in c.cached
-    }
-
-
-def _ratio(
-    cases: Sequence[Judged], best: Mapping[tuple[str, str], float]
-) -> tuple[float, int] | None:
-    found = [speed / best[key] for key, speed in _written(cases).items() if best.get(key)]
-    return (median(found), len(found)) if found else None
-
-
-def _system(place: str, here: Sequence[Judged]) -> SystemRow:
-    speeds, original, cached = {}, {}, {}
-    for name in ("write", "read"):
-        measured = [(c, s) for c in here if (s := {"write": c.write, "read": c.read}[name])]
-        stored = [(c, s) for c, s in measured if name not in c.cached]
-        own = metrics.spread(c.original[name] for c, _ in stored if name in c.original)
-        speeds[name] = metrics.spread(s.median for _, s in stored)
-        original[name] = own.median if own else None
-        cached[name] = sum(name in c.cached for c in here)
-    return SystemRow(
-        place=place,
-        cases=len(here),
-        states={s: sum(c.state == s for c in here) for s in WORST_FIRST},
-        speeds=speeds,
-        original=original,
-        cached=cached,
-    )
+    def _undecided(self) -> list[tuple[str, str]]:
+        kinds = {case.kind for case in self.cases if case.state == UNDECIDED}
+        if REPLICA in kinds:  # whose contents were not compared
+            return [("Compare the contents", "reframe -c checks/ -r -S verify=1")]
+        if kinds:
+            return [("Decide with more rounds", "reframe -c checks/ -r -S rounds=24")]
+        return []
 
 
 def summarize(
@@ -266,11 +205,6 @@ def summarize(
             _called(case, replace(condition, facts=condition.facts[:-1]))
             for case, condition in every
             if condition.part == 1
-        ),
-        differing=tuple(
-            f"{_called(case, condition)} ({apart:.0%})"
-            for case, condition in every
-            if not condition.part and (apart := pooling.differ(condition))
         ),
         skipped=tuple((why, tuple(names)) for why, names in reasons.items()),
     )
@@ -340,6 +274,7 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
         why=why,
         anchor=case.key,
         verdict=made,
+        in_memory=condition.runs[0].run.storage.type in IN_MEMORY,
         original={
             name: speed
             for name in metrics.DATA_PHASES

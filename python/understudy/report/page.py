@@ -25,6 +25,7 @@ from understudy.judge import (
     claims,
     metrics,
     overhead,
+    places,
     programs,
     recent,
     summary,
@@ -152,6 +153,7 @@ def render(
     rows = [(case, row) for case in cases for row in accurate[id(case)]]
     found = summary.summarize(cases, failed, rows, study, overhead.cases(others), skipped)
     judged(found)
+    changes = recent.changes(cases)
     full, left = {}, FIGURE_BYTES
     cases = _attention(cases, found)
     for case in cases[:in_full]:
@@ -194,7 +196,10 @@ def render(
         book_pictures=book_pictures,
         in_full=len(full),
         matrix=matrix(found.cases),
-        changes=recent.changes(cases),
+        changes=changes,
+        steps=found.next_steps(changes is not None and changes.beyond > 0),
+        places=places.places(found.cases),
+        noise=places.noise(found.cases),
         lead=_lead(sections),
         measured=_measured([*(r.run for r in runs), *(one.run for one in failed), *others]),
         environments=_environments(cases),

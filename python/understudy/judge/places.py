@@ -1,0 +1,89 @@
+"""How fast each place is, of the cases of a page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from understudy.judge import metrics
+from understudy.judge.summary import WORST_FIRST, Judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceRow:
+    """The cases of one place, by state. `speeds` has by operation those that storage served,
+    `cached` counts the others; `original` has the median of the originals of the former, and of
+    how many. `noise` is by how much runs of one case differ, see `noise`."""
+
+    place: str
+    cases: int
+    states: dict[str, int]
+    speeds: dict[str, metrics.Spread | None]
+    cached: dict[str, int]
+    original: dict[str, tuple[float, int] | None]
+    noise: float | None
+    in_memory: bool
+    slower: tuple[float, int] | None = None  # writes of the first place over these, alike cases
+
+    @property
+    def speed(self) -> float:
+        """What places are sorted by: the median of writes, else of reads; 0 where storage served
+        none."""
+        found = self.speeds["write"] or self.speeds["read"]
+        return found.median if found else 0.0
+
+
+def places(cases: Sequence[Judged]) -> list[PlaceRow]:
+    """A row for each place, the fastest first; memory comes after storage."""
+    names = sorted({case.place for case in cases})
+    here = {place: [c for c in cases if c.place == place] for place in names}
+    rows = [_row(place, own) for place, own in here.items()]
+    rows.sort(key=lambda row: (row.in_memory, -row.speed))
+    if not rows:
+        return []
+    best = _written(here[rows[0].place])
+    return [rows[0], *(replace(r, slower=_slower(here[r.place], best)) for r in rows[1:])]
+
+
+def noise(cases: Sequence[Judged]) -> float | None:
+    """By how much a case differs from itself from run to run: half the range of its write (or
+    read) bandwidths over their median, the median of cases; None where each ran once."""
+    found = [case.write or case.read for case in cases]
+    halves = [(s.high - s.low) / (2 * s.median) for s in found if s and s.n > 1 and s.median]
+    return median(halves) if halves else None
+
+
+def _written(cases: Sequence[Judged]) -> dict[tuple[str, str], float]:
+    """By name and label the write bandwidths that storage served."""
+    return {
+        (c.name, c.label): c.write.median for c in cases if c.write and "write" not in c.cached
+    }
+
+
+def _slower(
+    cases: Sequence[Judged], best: Mapping[tuple[str, str], float]
+) -> tuple[float, int] | None:
+    found = [best[key] / speed for key, speed in _written(cases).items() if best.get(key)]
+    return (median(found), len(found)) if found else None
+
+
+def _row(place: str, here: Sequence[Judged]) -> PlaceRow:
+    speeds: dict[str, metrics.Spread | None] = {}
+    original: dict[str, tuple[float, int] | None] = {}
+    cached = {}
+    for name in metrics.DATA_PHASES:
+        measured = [(c, s) for c in here if (s := {"write": c.write, "read": c.read}[name])]
+        stored = [(c, s) for c, s in measured if name not in c.cached]
+        own = metrics.spread(c.original[name] for c, _ in stored if name in c.original)
+        speeds[name] = metrics.spread(s.median for _, s in stored)
+        original[name] = (own.median, own.n) if own else None
+        cached[name] = sum(name in c.cached for c in here)
+    return PlaceRow(
+        place=place,
+        cases=len(here),
+        states={s: sum(c.state == s for c in here) for s in WORST_FIRST},
+        speeds=speeds,
+        cached=cached,
+        original=original,
+        noise=noise(here),
+        in_memory=any(c.in_memory for c in here),
+    )
