@@ -1,4 +1,4 @@
-"""Do the claims of the studies of a system hold on the records of a sweep?"""
+"""Do the claims of published studies hold for the records of a sweep?"""
 
 import reframe as rfm
 

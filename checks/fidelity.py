@@ -1,4 +1,4 @@
-"""Does the replica, by the original's own methods, do to storage what the original did?"""
+"""Does the replica, with the methods of the original, move the same bytes to storage?"""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

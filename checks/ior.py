@@ -1,4 +1,4 @@
-"""How fast does a file system take IOR's data, beside the replicas?"""
+"""How fast is a file system by IOR, beside the replicas?"""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

@@ -1,4 +1,4 @@
-"""How many files does a file system create, stat, read and remove in a second, by mdtest?"""
+"""How many files does mdtest create, stat, read and remove in a second?"""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

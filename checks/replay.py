@@ -1,4 +1,4 @@
-"""How fast does each file system take a workload, by each method?"""
+"""How fast is each file system for a workload, with each method?"""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

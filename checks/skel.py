@@ -1,4 +1,4 @@
-"""How fast does each file system take an application's ADIOS output, and does a skeleton tell?"""
+"""How fast is an application's ADIOS output, and does its skeleton predict it?"""
 
 import reframe as rfm
 from reframe.core.builtins import parameter

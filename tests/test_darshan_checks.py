@@ -276,10 +276,10 @@ def test_page_draws_overhead_shutdown_and_sizes(tmp_path: Path) -> None:
     text = page.read_text()
     for title in (
         "What does Darshan cost a program?",
-        "How long does Darshan take to end?",
-        "How large are the logs of Darshan?",
-        "Of what is a log of Darshan made?",
-        "How much smaller is an archived log of Darshan?",
+        "How long does the shutdown of Darshan take?",
+        "How large are Darshan logs?",
+        "What does a Darshan log consist of?",
+        "How much smaller is an archived Darshan log?",
     ):
         assert title in text
     assert "without (control)" in text and "1,024 files per process" in text
@@ -289,9 +289,9 @@ def test_page_draws_overhead_shutdown_and_sizes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cost", "noise", "sentence"),
     [
-        (1.0, NOISE, "1 of 1 case within 2 %."),
-        (1.3, NOISE, "0 of 1 case within 2 %, 1 outside."),
-        (1.1, LOUD, "0 of 1 case within 2 %, 1 undecided."),
+        (1.0, NOISE, "1 of 1 version of Darshan with an overhead within 2 %."),
+        (1.3, NOISE, "0 of 1 version of Darshan with an overhead within 2 %, 1 outside."),
+        (1.1, LOUD, "0 of 1 version of Darshan with an overhead within 2 %, 1 undecided."),
     ],
 )
 def test_page_judges_an_overhead(

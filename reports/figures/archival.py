@@ -1,4 +1,4 @@
-"""How much smaller is an archived log of Darshan?
+"""How much smaller is an archived Darshan log?
 
 Share of a log that is saved by bzip2 in place of zlib, each module as one stream, as understudy
 archive and darshan-convert write it; below 0, the log gets larger. At the largest number of

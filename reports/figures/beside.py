@@ -1,4 +1,4 @@
-"""What does IOR get beside the replicas?
+"""How does IOR compare with the replicas?
 
 Bandwidth of writing: the rows of IOR are its own figures, those below are replicas in the same
 place, all conditions together. Bars are medians, lines span the lowest and the highest. What IOR

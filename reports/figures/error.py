@@ -1,4 +1,4 @@
-"""How far are the sizes of the dumps off?
+"""How far off are the sizes of the dumps?
 
 Error of each dump on storage against the descriptor, container included, the worst over all
 conditions and repetitions, for streams that checkpoint. Dashed lines are the limit. The container

@@ -1,4 +1,4 @@
-"""How has the bandwidth been from session to session?
+"""How did the bandwidth change from session to session?
 
 Bandwidth of writing of each session at the time of its first run: the line joins medians over
 the runs of a session, bars span the slowest and the fastest repetition. A column is a place, and

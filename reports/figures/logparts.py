@@ -1,4 +1,4 @@
-"""Of what is a log of Darshan made?
+"""What does a Darshan log consist of?
 
 Plain bytes of the header, of the fixed part of the job record, and of all that a log has of one
 file: its POSIX and its MPI-IO record and its name, as Darshan writes them before it compresses

@@ -1,4 +1,4 @@
-"""How large are the logs of Darshan?
+"""How large are Darshan logs?
 
 Bytes of a log for each file that its records describe, by workload and version, beside those of
 Darshan 2.3.0 and 3.0.0 in Tables I and III of "Performance Evaluation of Darshan 3.0.0 on the Cray

@@ -1,4 +1,4 @@
-"""How long does Darshan take to end?
+"""How long does the shutdown of Darshan take?
 
 Seconds from the start of the shutdown to the closed log, by processes, for four workloads whose
 records are made up: medians of the samples, lines span the lowest and the highest. Colour is the

@@ -1,4 +1,4 @@
-"""How does throughput grow with the ranks, and does the skeleton tell the application's?
+"""How does throughput grow with the ranks, and does the skeleton predict the application's?
 
 Left: average over all steps of all runs, by method; bars reach from the slowest to the fastest
 step; solid is the application, dashed its skeleton. Right: error of the skeleton's overall and

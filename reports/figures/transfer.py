@@ -1,4 +1,4 @@
-"""Does a replica tell how its application fares on another file system?
+"""Does a replica predict the I/O time of its application on another file system?
 
 Each dot is an application on a file system: across, the time that the application spent in I/O,
 up, the time of its replica, both by Darshan, of the slowest rank, medians over the rounds. The

@@ -38,7 +38,7 @@ class Finding:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(as_json: bool) -> None:
-    """List what this machine has, what it serves, and how to get what is missing.
+    """List the software on this machine, what it enables, and how to install the rest.
 
     The exit status is 0 if the basics work: Python, ReFrame, the player with a method, and MPI.
     It is 1 if one of them is missing.

@@ -31,7 +31,8 @@ def command(
     partition: str | None,
     campaign: str | None,
 ) -> None:
-    """Bring FILES to this version: workloads, measurements, run records, or folders with runs.
+    """Convert FILES to the formats of this version: workloads, measurements, run records, or
+    folders with runs.
 
     A workload is rewritten in place. Of a measurement of any version, the run record is written.
 

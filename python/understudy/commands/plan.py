@@ -35,7 +35,7 @@ def command(
     partition: str | None,
     folder: Path | None,
 ) -> None:
-    """Tell from the runs WHICH (all, by default; see understudy records) how many sessions and
+    """Estimate from the runs WHICH (all, by default; see understudy records) how many sessions and
     repetitions find a loss with a probability of 95 %, and how long they take.
 
     The runs must have been made without any change between them. Two sessions suffice for a first

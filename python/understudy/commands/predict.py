@@ -21,7 +21,7 @@ ENDS = [name.replace("_PLUS", "+").rpartition("_")[2] for name in BINS]
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for other programs.")
 def command(file: Path, as_json: bool) -> None:
-    """Print the counters that the log of Darshan will have of a run of the workload FILE.
+    """Print the counters that Darshan will record when the workload FILE is played.
 
     A table for each set of files and one of all. `prepared` are calls that only the player makes:
     it writes files that are read, before it takes time. Counters of Darshan 3.5 for a run with the

@@ -44,7 +44,7 @@ def _folder_option(function: Any) -> Any:
 
 @click.group()
 def command() -> None:
-    """Find the records of all sessions, which are kept in one folder.
+    """List, print, verify and export the records of all sessions.
 
     Every check adds the record of each of its runs, failed ones too, to the folder that
     UNDERSTUDY_RECORDS names (by default records/ of the directory for output). Nothing replaces

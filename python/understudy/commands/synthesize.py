@@ -131,7 +131,7 @@ def command(
     traps: tuple[str, ...],
     force: bool,
 ) -> None:
-    """Write LOG, the Darshan log of a job that never was, to test readers with.
+    """Write a synthetic Darshan log to LOG, for tests of programs that read logs.
 
     Its metadata says that it is synthetic. Memory does not grow with the number of files; a
     million files take about 50 MB.

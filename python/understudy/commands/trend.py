@@ -55,7 +55,7 @@ def command(
     why: str | None,
     by: str | None,
 ) -> None:
-    """Tell what changed over time: steps, drifts, failures and upgrades, and draw every case.
+    """Report what changed over time: steps, drifts, failures and upgrades, and draw every case.
 
     One bad night is no change; at least five sessions on each side are needed. A slow drift is
     told as one. Upgrades are changes of the recorded versions. The page needs no network.

@@ -27,11 +27,11 @@ WORST_FIRST = (FAILED, FAIL, UNDECIDED, PASS)
 REPLICA, SKELETON, TRANSFER, OVERHEAD = "replica", "skeleton", "transfer", "overhead"
 OTHER = "other"  # nothing tells what would have been judged
 CLAIMS = {  # of a kind: what is counted, and what it is held against the original by
-    REPLICA: ("replica", "the bytes of the original"),
-    SKELETON: ("skeleton", "the throughput of the application"),
-    TRANSFER: ("transfer", "the time in I/O of the application"),
-    OVERHEAD: ("overhead", "the time without Darshan"),
-    OTHER: ("other case", "what was expected"),
+    REPLICA: ("replica", "replicas", "the bytes of the original"),
+    SKELETON: ("skeleton", "skeletons", "the throughput of the application"),
+    TRANSFER: ("transfer", "transfers", "the time in I/O of the application"),
+    OVERHEAD: ("version of Darshan", "versions of Darshan", "an overhead"),
+    OTHER: ("other case", "other cases", "what was expected"),
 }
 _OF_ACCURACY = {"within": PASS, "outside": FAIL, "undecided": UNDECIDED}
 
@@ -211,14 +211,14 @@ def summarize(
 
 
 def _counted(kind: str, cases: Sequence[Judged]) -> str:
-    noun, what = CLAIMS[kind]
+    singular, plural, what = CLAIMS[kind]
+    nouns = singular if len(cases) == 1 else plural
     limits = {case.limit for case in cases}
     limit = f"{limits.pop() * 100:g} %" if len(limits) == 1 else "their limits"
     count = {state: sum(case.state == state for case in cases) for state in WORST_FIRST}
     if kind == OTHER:
-        return f"{len(cases)} {noun}{'s' * (len(cases) != 1)} failed"
-    parts = [f"{count[PASS]} of {len(cases)} {noun}{'s' * (len(cases) != 1)} with {what}"]
-    parts[0] += f" within {limit}"
+        return f"{len(cases)} {nouns} failed"
+    parts = [f"{count[PASS]} of {len(cases)} {nouns} with {what} within {limit}"]
     for state, words in ((FAIL, "outside"), (FAILED, "failed"), (UNDECIDED, "undecided")):
         if count[state]:
             parts.append(f"{count[state]} {words}")

@@ -1,4 +1,4 @@
-"""Does a replica tell how its application fares on another file system?
+"""Does a replica predict the I/O time of its application on another file system?
 
 Application, replica and the application again (control) run in turn, under Darshan. Each round
 gives a ratio of the replica's time to the mean of the two runs of the application, and one of the

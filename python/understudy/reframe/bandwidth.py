@@ -1,6 +1,6 @@
 # ReFrame has no type hints: its classes and decorators are Any to the type checker.
 # mypy: disable-error-code="misc,untyped-decorator"
-"""How fast does a file system take a workload?"""
+"""Bandwidth of a file system for a workload."""
 
 from statistics import median
 
