@@ -1,5 +1,6 @@
 """ADIOS descriptors as workloads: the parts of every rank, the point of method and layout."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,13 @@ GLOBAL = '<global-bounds dimensions="gx" offsets="ox">'
 
 @pytest.mark.parametrize("name", ["chimera", "gts", "s3d"])
 def test_the_workload_is_what_its_descriptor_gives(name: str, tmp_path: Path) -> None:
-    """The command that docs/how-to/skel.md states makes our file, byte for byte."""
+    """The command that docs/how-to/skel.md states makes our file, byte for byte but for the
+    version of the reader: a release leaves workloads, and so their hashes, as they are."""
     made = tmp_path / f"{name}.json"
     succeed("describe", TRACES / f"{name}.xml", "-n", 4, "--keep-names", "-o", made)
-    assert made.read_bytes() == (where("workloads") / f"{name}.json").read_bytes()
+    ours = (where("workloads") / f"{name}.json").read_text(encoding="utf-8")
+    reader = re.compile(r'"reader": "understudy [0-9.]+"')
+    assert reader.sub("", made.read_text(encoding="utf-8")) == reader.sub("", ours)
 
 
 @pytest.mark.parametrize(
