@@ -26,6 +26,7 @@ else:
     import tomli as tomllib
 
 from tests.support import player
+from understudy import __version__
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.reframe import spack
@@ -102,12 +103,21 @@ def test_the_python_recipe_has_the_dependencies_of_the_package() -> None:
 
 
 def test_both_recipes_have_the_versions_of_the_project() -> None:
-    tags = subprocess.run(
-        ["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.split()
-    expected = {"main", *(tag.removeprefix("v") for tag in tags)}
-    for package in ("understudy", "py-understudy"):
-        assert {name for name, _ in directives(package, "version")} == expected
+    """A release is a commit of the history, in which the version stands, and the same in both."""
+    releases = [
+        {name: more["commit"] for name, more in directives(package, "version") if name != "main"}
+        for package in ("understudy", "py-understudy")
+    ]
+    assert releases[0] == releases[1] and __version__ in releases[0]
+    for name, commit in releases[0].items():
+        file = f"{commit}:python/understudy/__init__.py"
+        shown = subprocess.run(
+            ["git", "show", file], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if shown.returncode == 0:  # a copy without history has no releases
+            assert f'__version__ = "{name}"' in shown.stdout
+        else:
+            assert not (ROOT / ".git").is_dir(), f"{name}: {commit} is no commit"
 
 
 def test_the_version_of_reframe_is_one_that_we_test_with() -> None:

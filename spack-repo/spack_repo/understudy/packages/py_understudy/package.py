@@ -20,7 +20,8 @@ class PyUnderstudy(PythonPackage):
 
     license("Apache-2.0", checked_by="the project")
 
-    version("main", branch="main")
+    version("main", branch="main", preferred=True)
+    version("0.2.0", commit="f526d2627ffe38e88208eb27580a7698ead33160")
 
     variant("polars", default=False, description="Data frames and Parquet of run records")
 
@@ -37,6 +38,7 @@ class PyUnderstudy(PythonPackage):
     depends_on("reframe@4.10.3:4.10", type=("build", "run"))
     # The checks run the programs of the same version.
     depends_on("understudy@main", type="run", when="@main")
+    depends_on("understudy@0.2.0", type="run", when="@0.2.0")
 
     def detect_dev_src_change(self):
         """Of `develop`: installed again only if what is in the package has changed."""

@@ -31,7 +31,8 @@ class Understudy(CMakePackage):
 
     license("Apache-2.0", checked_by="the project")
 
-    version("main", branch="main")
+    version("main", branch="main", preferred=True)
+    version("0.2.0", commit="f526d2627ffe38e88208eb27580a7698ead33160")
 
     variant("hdf5", default=True, description="Play through parallel HDF5")
     variant("adios", default=False, description="Play through ADIOS 1.13, for skeletons too")
