@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from understudy.contracts.acknowledgements import FILE
 from understudy.judge import trend as trends
 from understudy.judge.rows import Series, Subject
 from understudy.paths import RECORDS_VARIABLE
+from understudy.records import index as indexes
+from understudy.records import select
 from understudy.report import trend as page
 
 
@@ -111,6 +114,16 @@ def test_a_drift_is_told_as_one_and_not_as_a_step_at_the_upgrade(site: Path) -> 
     assert (
         "change:" not in done.stdout and "0 open changes, 0 acknowledged, 1 drift" in done.stdout
     )
+
+
+def test_one_session_of_each_case_is_no_figure(tmp_path: Path) -> None:
+    every_kind(tmp_path)
+    found = trends.of(indexes.of_folder(tmp_path), select.ALL)
+    assert "<h3>Figures" in page.render("star", found)
+    alone = replace(found, figures=tuple(f for f in found.figures if not f.several))
+    assert alone.figures
+    text = page.render("star", alone)
+    assert "One session so far" in text and "<h3>Figures" not in text and "<svg" not in text
 
 
 def test_the_page_begins_with_what_was_found(site: Path, tmp_path: Path) -> None:

@@ -2,18 +2,16 @@
 
 A report over sessions before and after an upgrade must not show their median. Bandwidths are
 compared session by session as `judge.steps` does; at a change point the condition is divided, and
-its parts are shown beside each other. Too few sessions for a change point stay together, and the
-head of the page says by how much they differ.
+its parts are shown beside each other. Too few sessions for a change point stay together; the head
+of the page has what differs between the last two.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from statistics import median
 
 from understudy.judge import steps
 from understudy.judge.conditions import Case, Condition, Measured
-from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.metrics import DATA_PHASES, bandwidths
 
 
@@ -40,18 +38,6 @@ def parts(condition: Condition) -> list[Condition]:
             replace(condition, runs=tuple(own), facts=(*condition.facts, word), part=len(made) + 1)
         )
     return made
-
-
-def differ(condition: Condition) -> float:
-    """By how much the slowest session lies below the fastest one, where that is more than the
-    limit, as a fraction; else 0. Chance and a change look alike in few sessions."""
-    found = [
-        1 - min(middle) / max(middle)
-        for levels in _levels(sessions(condition))
-        if (middle := [median(values) for values in levels])
-    ]
-    worst = max(found, default=0.0)
-    return worst if worst > LIMIT_FRACTION else 0.0
 
 
 def sessions(condition: Condition) -> list[list[Measured]]:

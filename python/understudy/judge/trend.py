@@ -75,6 +75,11 @@ class Figure:
         return ", ".join(filter(None, parts))
 
     @property
+    def several(self) -> bool:
+        """Whether there is more than one session: one alone is no trend."""
+        return len(self.values) > 1
+
+    @property
     def drift(self) -> float | None:
         """What a session changes, as a ratio of the values shown."""
         if not self.fit.drifts:

@@ -87,7 +87,9 @@ class Event:
         """Raises ValueError, KeyError or TypeError of what is no such line."""
         row = json.loads(text)
         found = row.pop("figures")
-        return cls(**row, figures=Figures(**found) if found else None)
+        made = cls(**row, figures=Figures(**found) if found else None)
+        made.line()  # what cannot be shown is none
+        return made
 
     def line(self) -> str:
         """✓ Replay n-1 posix on localhost:tmpfs: write 1.1 GiB/s, a dump 2 ms (99 %: 7 ms); 3 of
