@@ -1,6 +1,7 @@
 """Progress of a campaign: a line for each case on a terminal, and nothing anywhere else."""
 
 import io
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from understudy.commands._live import follow
 from understudy.contracts.measurement import DumpResult, Phase, RankSeconds
+from understudy.errors import UnderstudyError
 from understudy.reframe.live import VARIABLE, Follower, Live, figures
 
 
@@ -99,3 +102,14 @@ def test_a_file_that_cannot_be_written_is_told_once(
         made.end(name, 1, 2)
     assert capsys.readouterr().err.count("cannot be written") == 1
     assert figures([None]) is None
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
+def test_only_a_regular_file_is_followed(kind: str, tmp_path: Path) -> None:
+    """A device has no end, and a pipe waits for its reader."""
+    path = {"device": Path("/dev/full"), "pipe": tmp_path / "pipe", "folder": tmp_path}[kind]
+    if kind == "pipe":
+        os.mkfifo(path)
+    assert Follower(path).read() == []
+    with pytest.raises(UnderstudyError, match="expected a regular file"):
+        follow(path)

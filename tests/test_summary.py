@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +121,54 @@ def test_few_sessions_that_differ_are_told(tmp_path: Path) -> None:
     assert "1 of 1 slower by more than 10 %" in text and row.points not in text
 
 
+def test_a_slower_restart_and_the_largest_loss_are_told(tmp_path: Path) -> None:
+    for night, speed in ((1, 1.0), (2, 0.02)):
+        started = f"2026-01-0{night}T01:00:00Z"
+        played(tmp_path, f"w{night}", session=f"{night}", speed=speed, started=started)
+    for k in range(8):  # gains that are larger as a share, and smaller as a ratio
+        for night, speed in ((1, 1.0), (2, 3.0)):
+            more = {"method": "mpiio", "seed": k, "transfer_bytes": 1 << (20 + k)}
+            started = f"2026-01-0{night}T01:00:00Z"
+            played(
+                tmp_path, f"{k}{night}", session=f"{night}", speed=speed, started=started, **more
+            )
+    cases, _ = load(tmp_path)
+    found = recent.changes(cases)
+    assert found is not None and found.beyond == 9
+    assert found.shown[0].change < -0.9 and found.shown[0].days == ("2026-01-01", "2026-01-02")
+
+
+def test_a_failed_run_counts_for_the_condition_that_it_is_nearest_to(tmp_path: Path) -> None:
+    """Two versions of MPI are two conditions of one case."""
+    for k, (mpi, failure) in enumerate((("MPI 4", None), ("MPI 5", None), ("MPI 5", "it broke"))):
+        row = samples.result(samples.per_process(), seed=k)
+        row["environment"]["mpi"] = mpi
+        place = Place(system="sample", partition="disk", environment="gnu")
+        path = samples.write(row, tmp_path / str(k) / "result.json")
+        record = producers.record(
+            path, place=place, identity=Identity(case="a"), failure=failure, exit_status=k // 2
+        )
+        write(tmp_path / str(k) / "run.json", record)
+    cases, failed = load(tmp_path)
+    made = summary.summarize(cases, failed)
+    assert len(failed) == 1 and [c.state for c in made.cases] == ["failed", "pass"]
+    assert "MPI 5" in made.cases[0].label and "MPI 4" in made.cases[1].label
+
+
+def test_a_run_that_moved_nothing_has_no_speed(tmp_path: Path) -> None:
+    whole = samples.per_process().streams[0].dumps[0].bytes
+    for night in (1, 2):
+        started = f"2026-01-0{night}T01:00:00Z"
+        played(tmp_path, str(night), session=str(night), lost_bytes=whole, started=started)
+    cases, failed = load(tmp_path)
+    assert "sample:disk" in page.render(pooling.apart(cases), failed)
+
+
+def test_what_is_to_be_copied_is_quoted() -> None:
+    made = summary.Summary(cases=(judged("a", "$(x); y:disk", summary.FAILED),))
+    assert made.next_steps()[0][1] == "understudy doctor --system '$(x); y'"
+
+
 def test_what_was_skipped_stands_with_its_reason(tmp_path: Path) -> None:
     played(tmp_path / "in", "good", case="a")
     cases, failed = load(tmp_path / "in")
@@ -130,12 +179,26 @@ def test_what_was_skipped_stands_with_its_reason(tmp_path: Path) -> None:
     assert "needs 512 nodes: 2 cases" in text and "&lt;b&gt;" in text and 'href="#skipped"' in text
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"runs": [{}]}', '{"runs": 1}'])
+DEEP = "[" * 200_000 + "]" * 200_000
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"runs": [{}]}', '{"runs": 1}', DEEP])
 def test_a_report_that_is_none_of_reframe_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "session.json"
     path.write_text(text)
     with pytest.raises(UnderstudyError, match="expected a report of ReFrame"):
         staged.session(path)
+
+
+def test_a_report_of_another_session_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    case = {"display_name": "Replay", "partition": "disk", "result": "skip", "skip_reason": "why"}
+    row = {"session_info": {"uuid": "night-1"}, "runs": [{"testcases": [case]}]}
+    path.write_text(json.dumps(row))
+    found = staged.session(path, {"night-1", None})
+    assert staged.skipped(found) == [("Replay on disk", "why")]
+    with pytest.raises(UnderstudyError, match="is of the session night-1"):
+        staged.session(path, {"night-2"})
 
 
 @pytest.mark.parametrize(

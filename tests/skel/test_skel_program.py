@@ -50,11 +50,13 @@ def test_parameters_that_were_edited_are_kept(tmp_path: Path) -> None:
     values.write_text(values.read_text().replace('cores="4"', 'cores="2"'))
     edited = values.read_text()
     assert 'cores="2"' in edited
-    succeed("skel", "make", TRACES / "gts.xml", "-d", folder, "--no-make")
-    assert values.read_text() == edited
-    refused = understudy("skel", "make", TRACES / "gts.xml", "-d", folder, "--set", "mimax=1")
-    assert refused.exit_code == 2 and "exists already" in refused.stderr
-    assert values.read_text() == edited
+    for words in ([], ["-l", "fortran"]):  # programs and build files are generated anew
+        done = succeed("skel", "make", TRACES / "gts.xml", "-d", folder, "--no-make", *words)
+        assert values.read_text() == edited and "each of 2 processes" in done.stderr
+    for more in (["--set", "mimax=1"], ["-n", 8]):
+        refused = understudy("skel", "make", TRACES / "gts.xml", "-d", folder, *more)
+        assert refused.exit_code == 2 and "gts_params.xml: exists already" in refused.stderr
+        assert values.read_text() == edited
 
 
 def example(name: str) -> Path:

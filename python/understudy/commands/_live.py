@@ -21,6 +21,8 @@ def follow(file: Path | None) -> None:
     """Checks that run from here on add their lines to the file."""
     if file is None:
         return
+    if file.exists() and not file.is_file():
+        raise UnderstudyError(f"--live {file}: expected a regular file, or one to be created")
     try:
         with file.open("a", encoding="utf-8"):
             pass

@@ -114,6 +114,10 @@ def command(
         figures = benchmarks.rows(beside)
         judged: list[summary.Summary] = []
         every = [*(one.run for one in measured), *(one.run for one in failed)]
+        skipped: list[tuple[str, str]] = []
+        if session_report:
+            known = {run.identity.session for run in (*every, *under_darshan, *beside)}
+            skipped = staged.skipped(staged.session(session_report, known))
         text = page.render(
             found,
             failed,
@@ -126,7 +130,7 @@ def command(
             claims.judged(every),
             [*beside, *every],
             judged.append,
-            staged.skipped(staged.session(session_report)) if session_report else (),
+            skipped,
         )
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))

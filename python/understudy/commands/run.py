@@ -1,5 +1,6 @@
 """understudy run: the whole way, from traces to a page."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -29,7 +30,7 @@ MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no 
 @click.option("--system", default="localhost", show_default=True, help="ReFrame's system.")
 @click.option(
     "--ranks",
-    type=int,
+    type=click.IntRange(1),
     default=lambda: 4 * (os.cpu_count() or 1),
     help="Traces of more ranks are scaled to 4 ranks with the same total bytes (strong scaling). "
     "[default: 4 per processor]",
@@ -108,7 +109,15 @@ def _show(records: Path, page: Path, session_report: Path) -> None:
 
 
 def _named(traces: tuple[Path, ...]) -> list[tuple[str, Path]]:
-    return [(f"trace-{k}", trace) for k, trace in enumerate(traces)]
+    """By content: a name of a file can tell what is confidential, and two logs are not one."""
+    return [(f"trace-{_digest(trace)}", trace) for trace in traces]
+
+
+def _digest(trace: Path) -> str:
+    try:
+        return hashlib.sha256(trace.read_bytes()).hexdigest()[:8]
+    except OSError as error:
+        raise UnderstudyError(f"{trace}: cannot be read: {error.strerror}") from None
 
 
 def _say(message: str) -> None:

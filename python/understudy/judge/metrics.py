@@ -85,14 +85,14 @@ def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
 
 def bandwidths(runs: Iterable[Measured], operation: str) -> list[float]:
     """Of each repetition, the payload of all streams with that operation over the sum of their
-    dumps' times."""
+    dumps' times; one that moved nothing has no speed."""
     values = []
     for run in runs:
         for repetition in run.measurement.repetitions:
             streams = [s for s in repetition.streams if s.operation == operation]
             elapsed_s = sum(d.elapsed_s for s in streams for d in s.dumps)
-            if elapsed_s > 0:
-                values.append(sum(s.bytes for s in streams) / elapsed_s)
+            if elapsed_s > 0 and (moved := sum(s.bytes for s in streams)):
+                values.append(moved / elapsed_s)
     return values
 
 

@@ -11,15 +11,16 @@ from understudy.judge.summary import WORST_FIRST, Judged
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceRow:
     """The cases of one place, by state. `speeds` has by operation those that storage served,
-    `cached` counts the others; `original` has the median of the originals of the former, and of
-    how many. `noise` is by how much runs of one case differ, see `noise`."""
+    `cached` counts the others. `original` has, of the former whose original is known, the median
+    of the originals, how many, and the median of the ratio to their own original. `noise` is by
+    how much runs of one case differ, see `noise`."""
 
     place: str
     cases: int
     states: dict[str, int]
     speeds: dict[str, metrics.Spread | None]
     cached: dict[str, int]
-    original: dict[str, tuple[float, int] | None]
+    original: dict[str, tuple[float, int, float] | None]
     noise: float | None
     in_memory: bool
     slower: tuple[float, int] | None = None  # writes of the first place over these, alike cases
@@ -45,18 +46,22 @@ def places(cases: Sequence[Judged]) -> list[PlaceRow]:
 
 
 def noise(cases: Sequence[Judged]) -> float | None:
-    """By how much a case differs from itself from run to run: half the range of its write (or
-    read) bandwidths over their median, the median of cases; None where each ran once."""
-    found = [case.write or case.read for case in cases]
-    halves = [(s.high - s.low) / (2 * s.median) for s in found if s and s.n > 1 and s.median]
+    """By how much a case differs from itself from run to run: half the range of its bandwidths
+    over their median, the larger of writes and reads that storage served; the median of cases;
+    None where each ran once."""
+    halves = []
+    for case in cases:
+        found = (("write", case.write), ("read", case.read))
+        speeds = [s for name, s in found if s and s.n > 1 and s.median and name not in case.cached]
+        if speeds:
+            halves.append(max((s.high - s.low) / (2 * s.median) for s in speeds))
     return median(halves) if halves else None
 
 
 def _written(cases: Sequence[Judged]) -> dict[tuple[str, str], float]:
-    """By name and label the write bandwidths that storage served."""
-    return {
-        (c.name, c.label): c.write.median for c in cases if c.write and "write" not in c.cached
-    }
+    """By workload, which its content makes, and label the write bandwidths that storage served."""
+    stored = [(c, c.write) for c in cases if c.write and "write" not in c.cached]
+    return {(case.anchor or case.name, case.label): speed.median for case, speed in stored}
 
 
 def _slower(
@@ -68,14 +73,19 @@ def _slower(
 
 def _row(place: str, here: Sequence[Judged]) -> PlaceRow:
     speeds: dict[str, metrics.Spread | None] = {}
-    original: dict[str, tuple[float, int] | None] = {}
+    original: dict[str, tuple[float, int, float] | None] = {}
     cached = {}
     for name in metrics.DATA_PHASES:
         measured = [(c, s) for c in here if (s := {"write": c.write, "read": c.read}[name])]
         stored = [(c, s) for c, s in measured if name not in c.cached]
-        own = metrics.spread(c.original[name] for c, _ in stored if name in c.original)
+        known = [
+            (c.original[name], s.median / c.original[name])
+            for c, s in stored
+            if name in c.original
+        ]
         speeds[name] = metrics.spread(s.median for _, s in stored)
-        original[name] = (own.median, own.n) if own else None
+        speed, ratio = (median(v) for v in zip(*known, strict=True)) if known else (0.0, 0.0)
+        original[name] = (speed, len(known), ratio) if known else None
         cached[name] = sum(name in c.cached for c in here)
     return PlaceRow(
         place=place,

@@ -6,10 +6,11 @@ No test stands behind it: `understudy compare` decides whether a difference is m
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import log1p
 from statistics import median
 
 from understudy.judge import pooling
-from understudy.judge.conditions import Case, Condition
+from understudy.judge.conditions import Case, Condition, Measured
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.metrics import DATA_PHASES, bandwidths, verdict
 
@@ -25,6 +26,7 @@ class Recent:
     label: str
     operation: str
     values: tuple[float, ...]
+    days: tuple[str, str]  # on which the last two began
 
     @property
     def change(self) -> float:
@@ -56,7 +58,7 @@ def changes(cases: Sequence[Case]) -> Changes | None:
     """None where no condition has more than one session."""
     found = list(_every(cases))
     beyond = [one for one in found if abs(one.change) > LIMIT_FRACTION]
-    beyond.sort(key=lambda one: (-abs(one.change), one.name, one.place, one.label))
+    beyond.sort(key=lambda one: (-abs(log1p(one.change)), one.name, one.place, one.label))
     if not found:
         return None
     rows = []
@@ -94,5 +96,10 @@ def _every(cases: Sequence[Case]) -> Iterator[Recent]:
                         label=whole.label,
                         operation=operation,
                         values=tuple(median(values) for values in speeds),
+                        days=_days(sessions[-2], sessions[-1]),
                     )
-                    break
+
+
+def _days(before: Sequence[Measured], last: Sequence[Measured]) -> tuple[str, str]:
+    first, second = (min(run.run.identity.time for run in runs)[:10] for runs in (before, last))
+    return first, second

@@ -9,8 +9,10 @@ case, also where another of its runs was measured.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 
 from understudy import units
+from understudy.contracts import run as contract
 from understudy.contracts.run import Run
 from understudy.judge import accuracy, metrics, overhead, transfer
 from understudy.judge.cache import IN_MEMORY
@@ -19,7 +21,7 @@ from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
 
 NO_CASE = "No case was judged."
-ACCEPT = "understudy run --mode accept"
+ACCEPT = "understudy run --mode accept [LOG...]"
 COMPARE = "understudy compare BEFORE AFTER"
 SHOWN = 3  # of the names in a sentence
 PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
@@ -143,9 +145,9 @@ class Summary:
         """What to do, and the command for it, in this order; none where nothing is open."""
         asks = self.cached and not self.flushed
         return [
-            *self._of_state(FAILED, "See why {} failed", "understudy doctor --system {0.system}"),
+            *self._of_state(FAILED, "See why {} failed", "understudy doctor --system {system}"),
             *self._of_state(
-                FAIL, "See why {} outside", "understudy report RECORDS --workload {0.name}"
+                FAIL, "See why {} outside", "understudy report RECORDS --workload {name}"
             ),
             *([("Measure storage, not memory", ACCEPT)] if asks else []),
             *self._undecided(),
@@ -157,7 +159,9 @@ class Summary:
         if not found:
             return []
         verb = "" if state == FAILED else " is" if len(found) == 1 else " are"
-        return [(what.format(f"{len(found)}{verb}"), command.format(found[0]))]
+        first = found[0]
+        words = {"system": quote(first.system), "name": quote(first.name.partition(", ")[0])}
+        return [(what.format(f"{len(found)}{verb}"), command.format_map(words))]
 
     def _undecided(self) -> list[tuple[str, str]]:
         kinds = {case.kind for case in self.cases if case.state == UNDECIDED}
@@ -190,7 +194,10 @@ def summarize(
     rows: list[Judged] = []
     for case in cases:
         if not case.programs:  # which are judged by their accuracy
-            rows += (_of_condition(case, one, _taken(one.runs, lost)) for one in case.conditions)
+            rows += (
+                _of_condition(case, one, _taken(one.runs, lost, case.conditions))
+                for one in case.conditions
+            )
     rows += (_of_accuracy(case, row, _taken(row.runs, lost)) for case, row in accuracies)
     rows += _of_study(study)
     rows += _of_overheads(overheads)
@@ -246,10 +253,32 @@ def _key(run: Run, place: str) -> Key:
     return place, run.identity.case or run.identity.id
 
 
-def _taken(runs: Sequence[Measured], lost: dict[Key, list[Failed]]) -> list[Failed]:
-    """The failed runs of the cases that these runs are of, which are taken out."""
-    keys = {_key(run.run, run.place) for run in runs}
-    return [one for key in sorted(keys) for one in lost.pop(key, ())]
+def _taken(
+    runs: Sequence[Measured], lost: dict[Key, list[Failed]], conditions: Sequence[Condition] = ()
+) -> list[Failed]:
+    """The failed runs of the cases that these runs are of, which are taken out. Where several
+    `conditions` are of one case, as before and after an upgrade, a failed run is taken by that to
+    which it is nearest."""
+    taken = []
+    for key in sorted({_key(run.run, run.place) for run in runs}):
+        same = [c for c in conditions if any(_key(r.run, r.place) == key for r in c.runs)]
+        for one in lost.pop(key, []):
+            if len(same) < 2 or _nearest(one, same).runs == tuple(runs):
+                taken.append(one)
+            else:
+                lost.setdefault(key, []).append(one)
+    return taken
+
+
+def _nearest(one: Failed, conditions: Sequence[Condition]) -> Condition:
+    """The condition that differs in fewest keys; of equals the one that ran last."""
+    own = contract.condition(one.run)
+
+    def distance(condition: Condition) -> tuple[int, int]:
+        other = contract.condition(condition.runs[-1].run)
+        return len(contract.differences([own, other])[0]), -conditions.index(condition)
+
+    return min(conditions, key=distance)
 
 
 def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Judged:

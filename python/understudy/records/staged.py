@@ -3,7 +3,7 @@ that output/ alone has no failed case.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,18 @@ def lost(path: Path) -> Iterator[tuple[Path, Run]]:
                 yield case, _record(stage, case)
 
 
-def session(report: Path) -> dict[str, Any]:
-    """ReFrame's report of a session."""
+def session(report: Path, of: Container[str | None] | None = None) -> dict[str, Any]:
+    """ReFrame's report of a session, which is one `of` these."""
     try:
         found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
         skipped(found)
+        name = found["session_info"]["uuid"]
     except OSError as error:
         raise UnderstudyError(f"{report}: cannot be read: {error.strerror}") from None
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UnderstudyError(f"{report}: expected a report of ReFrame (--report-file)") from None
+    if of is not None and name not in of:
+        raise UnderstudyError(f"{report}: is of the session {name}, of which there is no run")
     return found
 
 
@@ -56,7 +59,10 @@ def cases(found: dict[str, Any]) -> list[dict[str, Any]]:
 def skipped(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Of a session what ReFrame skipped, and why."""
     return [
-        (str(case["display_name"]), str(case.get("skip_reason") or "no reason was given"))
+        (
+            f"{case['display_name']} on {case.get('partition', 'no partition')}",
+            str(case.get("skip_reason") or "no reason was given"),
+        )
         for case in cases(found)
         if case["result"] == "skip"
     ]

@@ -62,9 +62,11 @@ def figures(measured: Iterable[Measurement | None]) -> Figures | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """A case that ended: what came of it, and how far the session is then. `expected` and `left_s`
-    are None where the number of cases is unknown."""
+    are None where the number of cases is unknown; `campaign` and `turn` where there is none."""
 
     time: str
+    campaign: str | None
+    turn: str | None
     case: str
     passed: bool
     verdict: str
@@ -152,6 +154,8 @@ class Live:
         *,
         passed: bool = True,
         verdict: str = "",
+        campaign: str | None = None,
+        turn: str | None = None,
         measured: Iterable[Measurement | None] = (),
     ) -> None:
         """A case ended, well or not, having been asked to move so many bytes. `measured` is read
@@ -165,6 +169,8 @@ class Live:
         each_s = (now - (now if self.first_s is None else self.first_s)) / self.done
         event = Event(
             time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            campaign=campaign,
+            turn=turn,
             case=name,
             passed=passed,
             verdict=verdict,
@@ -197,10 +203,12 @@ class Follower:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.at = path.stat().st_size if path.exists() else 0
+        self.at = path.stat().st_size if path.is_file() else 0
 
     def read(self) -> list[Event]:
         """Those since the last time; what is no event is none."""
+        if not self.path.is_file():  # a device has no end
+            return []
         try:
             with self.path.open("rb") as text:
                 text.seek(self.at)

@@ -301,6 +301,8 @@ def note_verdict(
         _progress.expected,
         passed=passed,
         verdict=verdict,
+        campaign=check.campaign,
+        turn=check.turn,
         measured=measured,
     )
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from understudy.skel import generate
 from understudy.skel.commands import build, params, source, xml
@@ -54,15 +55,17 @@ def command(
     """From DESCRIPTOR to a program that runs: understudy skel xml, params, source and build.
 
     Parameters that are there already are kept, so that they can be edited and the command be
-    repeated; with --force they are written anew, which --set asks for.
+    repeated; --set and --cores then need --force, with which they are written anew. All other
+    files are generated, and replaced.
 
     Example: understudy skel make gts.xml --set mimax=820000 -d gts
     """
     names = generate.Names(application=application_of(descriptor_file))
     made = make_directory(directory)
     config, parameters = made / names.config, made / names.parameters
-    context.invoke(xml.command, descriptor_file=descriptor_file, output=config, force=force)
-    if force or settings or not parameters.exists():
+    context.invoke(xml.command, descriptor_file=descriptor_file, output=config, force=True)
+    asked = settings or context.get_parameter_source("cores") == ParameterSource.COMMANDLINE
+    if force or asked or not parameters.exists():
         context.invoke(
             params.command,
             descriptor_file=config,
@@ -72,5 +75,5 @@ def command(
             force=force,
         )
     shared = {"descriptor_file": config, "parameters_file": parameters, "directory": made}
-    context.invoke(source.command, **shared, language=language, force=force)
-    context.invoke(build.command, **shared, makes=makes, force=force)
+    context.invoke(source.command, **shared, language=language, force=True)
+    context.invoke(build.command, **shared, makes=makes, force=True)
