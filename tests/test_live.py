@@ -53,10 +53,11 @@ def test_each_case_has_a_line() -> None:
     lines = text.getvalue().splitlines()
     assert len(lines) == 3
     assert lines[0] == (
-        "\N{CHECK MARK} a: ; 1 of 10 cases (1 skipped), 1.00 GiB, about 160 s left; "
+        "1 of 10 cases (1 skipped), about 160 s left: \N{CHECK MARK} a: ; 1.00 GiB, "
         "slowest: 20.0 s, a"
     )
-    assert "; 3 of 10 cases (1 skipped), 3.00 GiB, about 180 s left; slowest: 60.0 s" in lines[2]
+    assert lines[2].startswith("3 of 10 cases (1 skipped), about 180 s left: ")
+    assert "3.00 GiB, slowest: 60.0 s" in lines[2]
     assert "b\\x1b[2J" in lines[2] and "\x1b[2J" not in text.getvalue()
 
 
@@ -84,7 +85,8 @@ def test_an_unknown_number_of_cases_has_no_end(
     made.end("a", 7, None, passed=False, verdict="lost\nbytes", measured=[measured(dumps)])
     (event,) = follower.read()
     assert (event.left_s, event.passed, event.took_s, event.figures) == (None, False, 5.0, found)
-    assert event.line().startswith("\N{BALLOT X} a: lost") and "; 1 cases, 7 B; " in event.line()
+    assert event.line().startswith("1 cases: \N{BALLOT X} a: lost")
+    assert "; 7 B, slowest: 5.00 s, a" in event.line()
     with path.open("a") as out:
         out.write('{"case": 1}\n[]\n')
         out.write(event.row().replace('"moved_bytes": 7', '"moved_bytes": "x"') + "\nhalf")

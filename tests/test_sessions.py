@@ -115,15 +115,16 @@ def test_a_terminal_shows_each_case_of_a_session(here: Session) -> None:
     ran, failed, _ = cases(printed)
     assert ran and status == (1 if failed else 0), printed
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    lines = [line for line in plain.splitlines() if "slowest: " in line]
+    lines = [line for line in plain.splitlines() if " left: " in line]
     assert len(lines) == ran, shown
     for number, line in enumerate(lines, 1):
         assert line.startswith(f"{number} of "), shown
-        assert len(line) <= 120 and " left; slowest: " in line
+        assert len(line) <= 120
+        assert re.search(r" left: [\N{CHECK MARK}\N{BALLOT X}] (Replay|Fidelity) sample", line)
     assert "\x1b" not in plain, "no line is redrawn"
-    assert "slowest" not in printed
+    assert " left: " not in printed
     done = here.run(*arguments)
-    assert "slowest" not in done.stdout + done.stderr, "only a terminal shows them"
+    assert " left: " not in done.stdout + done.stderr, "only a terminal shows them"
 
 
 def test_a_session_is_found_by_the_uuid_that_reframe_prints(here: Session) -> None:

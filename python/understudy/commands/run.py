@@ -95,7 +95,7 @@ def _has_display() -> bool:
     return bool(shown) and sys.stderr.isatty() and not os.environ.get("CI")
 
 
-def _show(records: Path, page: Path, session_report: Path) -> None:
+def _show(records: Path, page: Path, session_report: Path | None = None) -> None:
     """The page of a session: of its records, which are those of failed cases, too."""
     if not records.is_dir():  # nothing was measured: the summary says why
         _say("no page: no check left a record")

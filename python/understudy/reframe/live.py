@@ -94,19 +94,16 @@ class Event:
         return made
 
     def line(self) -> str:
-        """✓ Replay n-1 posix on localhost:tmpfs: write 1.1 GiB/s, a dump 2 ms (99 %: 7 ms); 3 of
-        10 cases, 1.2 GiB, about 4 min left; slowest: 30 s, Replay ..."""
+        """3 of 10 cases, about 4 min left: ✓ Replay n-1 posix on host:tmpfs: write 1.1 GiB/s, a
+        dump 2 ms (99 %: 7 ms); 1.2 GiB, slowest: 30 s, Replay ..."""
         of_all = f" of {self.expected}" if self.expected else ""
-        parts = [f"{self.done}{of_all} cases"]
-        if self.skipped:
-            parts[0] += f" ({self.skipped} skipped)"
-        parts.append(units.size(self.moved_bytes))
-        if self.left_s is not None:
-            parts.append(f"about {units.seconds(self.left_s)} left")
+        skipped = f" ({self.skipped} skipped)" if self.skipped else ""
+        left = "" if self.left_s is None else f", about {units.seconds(self.left_s)} left"
         said = str(self.figures) if self.passed and self.figures else self.verdict
         return (
-            f"{'✓' if self.passed else '✗'} {_short(self.case)}: {said}; {', '.join(parts)}; "
-            f"slowest: {units.seconds(self.slowest_s)}, {_short(self.slowest)}"
+            f"{self.done}{of_all} cases{skipped}{left}: {'✓' if self.passed else '✗'} "
+            f"{_short(self.case)}: {said}; {units.size(self.moved_bytes)}, slowest: "
+            f"{units.seconds(self.slowest_s)}, {_short(self.slowest)}"
         )
 
 
@@ -203,7 +200,7 @@ class Follower:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.at = path.stat().st_size if path.is_file() else 0
+        self.offset = path.stat().st_size if path.is_file() else 0
 
     def read(self) -> list[Event]:
         """Those since the last time; what is no event is none."""
@@ -211,12 +208,12 @@ class Follower:
             return []
         try:
             with self.path.open("rb") as text:
-                text.seek(self.at)
+                text.seek(self.offset)
                 new = text.read()
         except OSError:
             return []
         whole, _, _ = new.rpartition(b"\n")
-        self.at += len(whole) + bool(whole)
+        self.offset += len(whole) + bool(whole)
         found = []
         for line in whole.decode(errors="replace").splitlines():
             try:

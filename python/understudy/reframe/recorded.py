@@ -71,24 +71,36 @@ class Recorded(Promising, Striped):
             session.note_left_out(self)
             self.skip(reason)
         session.note_end(self)
-        fault = self._record_runs()
+        try:
+            fault, verdict = self._outcome()
+        except Exception as error:
+            self._tell_watchers(passed=False, verdict=str(error))
+            raise
         here = self.current_partition.fullname
-        asked = self.planned_runs if self.asks_for_storage and not fault else ()
-        verdict = fault or "; ".join(
-            [self._verdict(), *recording.from_cache(map(self.recorded, asked))]
-        )
         getlogger().info(f"verdict: {self.title} {here}: {verdict}")
-        ran = [] if fault else self.planned_runs
-        session.note_verdict(
-            self,
-            self.moved_on(self.current_partition),
-            passed=not fault,
-            verdict=verdict,
-            measured=(producers.measured(self.recorded(run)) for run in ran),
-        )
+        self._tell_watchers(passed=not fault, verdict=verdict)
         if fault:
             raise SanityError(fault)
         return True
+
+    def _outcome(self) -> tuple[str | None, str]:
+        """The first fault of the job, if any, and the verdict."""
+        fault = self._record_runs()
+        if fault:
+            return fault, fault
+        asked = self.planned_runs if self.asks_for_storage else ()
+        return None, "; ".join([self._verdict(), *recording.from_cache(map(self.recorded, asked))])
+
+    def _tell_watchers(self, *, passed: bool, verdict: str) -> None:
+        """Those who watch the session."""
+        ran = self.planned_runs if passed else ()
+        session.note_verdict(
+            self,
+            self.moved_on(self.current_partition),
+            passed=passed,
+            verdict=verdict,
+            measured=(producers.measured(self.recorded(run)) for run in ran),
+        )
 
     @property
     def asks_for_storage(self) -> bool:
