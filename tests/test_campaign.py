@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from tests.test_checks import ROOT
 from understudy.cli import main
 from understudy.commands import _campaign, _reframe
+from understudy.commands._campaign import error_in
 from understudy.paths import OUTPUT_VARIABLE, RECORDS_VARIABLE
 from understudy.records import index
 
@@ -283,3 +284,7 @@ def test_what_reframe_refuses_is_told_in_its_words(here: Path) -> None:
     done = campaign("--", "-n", "Replai")
     assert done.exit_code == 2, "what never ran can be corrected"
     assert "nothing ran: no case was selected" in done.stderr
+
+
+def test_a_session_that_printed_nothing_has_a_message() -> None:
+    assert error_in("") == error_in("\n") == "ReFrame printed nothing"

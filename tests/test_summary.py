@@ -20,7 +20,7 @@ from understudy.judge import conditions, matrix, metrics, places, pooling, recen
 from understudy.judge.benchmarks import Row
 from understudy.judge.conditions import Case, Failed
 from understudy.paths import files
-from understudy.records import staged
+from understudy.records import reports
 from understudy.report import figures, page, values
 from understudy.report.book import Book
 
@@ -69,13 +69,13 @@ def test_every_case_counts_once(tmp_path: Path) -> None:
         "1 undecided."
     )
     assert [c.state for c in made.cases] == ["failed", "fail", "undecided", "pass"]
-    assert made.first is not None and "no space left" in made.first.why
+    assert "no space left" in made.cases[0].why
     (system,) = places.places(made.cases)
     assert (system.place, system.cases) == ("sample:disk", 4)
     text = page.render(cases, failed)
     assert text.index(made.sentence) < text.index("<table") and "Do next" in text
     ((why, [worst]), _) = made.reasons
-    assert "no space left" in why and worst is made.first
+    assert "no space left" in why and worst is made.cases[0]
 
 
 def test_a_failed_run_makes_its_case_a_failed_one(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_report_that_is_none_of_reframe_is_refused(text: str, tmp_path: Path) 
     path = tmp_path / "session.json"
     path.write_text(text)
     with pytest.raises(UnderstudyError, match="expected a report of ReFrame"):
-        staged.session(path)
+        reports.load(path)
 
 
 def test_a_report_of_another_session_is_refused(tmp_path: Path) -> None:
@@ -195,10 +195,10 @@ def test_a_report_of_another_session_is_refused(tmp_path: Path) -> None:
     case = {"display_name": "Replay", "partition": "disk", "result": "skip", "skip_reason": "why"}
     row = {"session_info": {"uuid": "night-1"}, "runs": [{"testcases": [case]}]}
     path.write_text(json.dumps(row))
-    found = staged.session(path, {"night-1", None})
-    assert staged.skipped(found) == [("Replay on disk", "why")]
+    found = reports.load(path, {"night-1", None})
+    assert reports.skipped(found) == [("Replay on disk", "why")]
     with pytest.raises(UnderstudyError, match="is of the session night-1"):
-        staged.session(path, {"night-2"})
+        reports.load(path, {"night-2"})
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_places_are_compared_by_the_cases_that_both_have() -> None:
 
 def test_nothing_is_a_verdict_too() -> None:
     made = summary.summarize([])
-    assert made.first is None and made.sentence == "No case was judged."
+    assert made.cases == () and made.sentence == "No case was judged."
 
 
 def test_the_page_is_filtered_by_what_differs(tmp_path: Path) -> None:

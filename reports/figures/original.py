@@ -39,14 +39,10 @@ def draw(case: Case) -> Figure | None:
     if len(original) < 2 or len(replica) < 2:
         return None  # a dump alone has no order
     ends = [max(end for _, end, _ in spans) for spans in (original, replica)]
-    rates = [_rates(spans, end) for spans, end in zip((original, replica), ends, strict=True)]
-    alike = _alike(*rates)
-    titles = (
-        "original",
-        f"{_title(shown)}: {alike:.0%} of the bytes at the same share of the time",
-    )
-    parts = list(zip(titles, rates, ends, strict=True))
-    rows = len(rates[0])
+    maps = [_rates(spans, end) for spans, end in zip((original, replica), ends, strict=True)]
+    alike = f"{100 * _alike(*maps):.0f} % of the bytes at the same share of the time"
+    parts = zip(("original", f"{_title(shown)}: {alike}"), maps, ends, strict=True)
+    rows = len(maps[0])
     figure = Figure(figsize=(10.5, 1.3 + 2 * min(1.6, 0.45 + 0.1 * rows)))
     for axes, (title, rates, length_s) in zip(figure.subplots(2, 1), parts, strict=True):
         _panel(figure, axes, rates, length_s, ranks)

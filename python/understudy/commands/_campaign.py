@@ -22,7 +22,7 @@ from understudy.commands import _reframe
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
-from understudy.records import index, store
+from understudy.records import index, reports, store
 from understudy.reframe import live, systems
 from understudy.reframe.listing import VARIABLE, Total
 
@@ -423,9 +423,8 @@ def _runs(process: subprocess.Popen[bytes]) -> bool:
 def _results(report: Path) -> list[str]:
     """Of the cases of a session; none where ReFrame did not get so far."""
     try:
-        row = json.loads(report.read_text(encoding="utf-8"))
-        return [case["result"] for run in row["runs"][:1] for case in run["testcases"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [case["result"] for case in reports.cases(reports.load(report))]
+    except UnderstudyError:
         return []
 
 
@@ -439,7 +438,7 @@ def error_in(text: str) -> str:
     lines = [line for line in lines if line and not line.startswith("---")]  # of what it ran
     errors = [
         f"{line} {after}" if line.endswith(":") else line
-        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        for line, after in zip(lines, [*lines[1:], ""], strict=False)
         if re.search(r"\berror: ", line, re.IGNORECASE)
     ]
     ours = [line.removeprefix("understudy: ") for line in lines if line.startswith("understudy: ")]

@@ -64,7 +64,7 @@ def command(
     from understudy import producers
     from understudy.contracts.run import Run
     from understudy.judge import benchmarks, claims, conditions, pooling, summary, transfer
-    from understudy.records import staged, store
+    from understudy.records import reports, staged, store
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
     stages = {path.resolve(): stage for path in runs if (stage := staged.beside(path))}
@@ -117,7 +117,7 @@ def command(
         skipped: list[tuple[str, str]] = []
         if session_report:
             known = {run.identity.session for run in (*every, *under_darshan, *beside)}
-            skipped = staged.skipped(staged.session(session_report, known))
+            skipped = reports.skipped(reports.load(session_report, known))
         text = page.render(
             found,
             failed,

@@ -19,7 +19,7 @@ from understudy.contracts import workload
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.model.scaling import scale
-from understudy.records import staged
+from understudy.records import reports
 
 DESK_BYTES = 4 << 30  # larger workloads are left to `reframe`
 MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no references
@@ -164,15 +164,15 @@ def _small(name: str, ranks: int) -> bool:
 def _session(session_report: Path) -> dict[str, Any]:
     if not session_report.exists():
         raise UnderstudyError("ReFrame ran no test; its messages are above")
-    return staged.session(session_report)
+    return reports.load(session_report)
 
 
 def _summary(status: int, session: dict[str, Any], page: Path) -> None:
-    cases = staged.cases(session)
+    cases = reports.cases(session)
     count = {"pass": 0, "fail": 0, "skip": 0}
     for case in cases:
         count[case["result"]] = count.get(case["result"], 0) + 1
-    for name, reason in staged.skipped(session):
+    for name, reason in reports.skipped(session):
         _say(f"skipped {name}: {reason}")
     failed = len(cases) - count["pass"] - count["skip"]
     click.echo(f"page: {page}")

@@ -64,10 +64,8 @@ def changes(cases: Sequence[Case]) -> Changes | None:
     rows = []
     for place in sorted({one.place for one in beyond}):
         own = [one.change for one in found if one.place == place]
-        slower, faster = (
-            sum(c < -LIMIT_FRACTION for c in own),
-            sum(c > LIMIT_FRACTION for c in own),
-        )
+        slower = sum(change < -LIMIT_FRACTION for change in own)
+        faster = sum(change > LIMIT_FRACTION for change in own)
         rows.append((place, slower, faster, len(own), median(own)))
     return Changes(
         conditions=len(found),
@@ -87,9 +85,12 @@ def _every(cases: Sequence[Case]) -> Iterator[Recent]:
         for same in parts.values():
             whole = replace(same[0], runs=tuple(run for part in same for run in part.runs))
             sessions = pooling.sessions(whole)
+            if len(sessions) < 2:
+                continue
+            cached = verdict(whole).cached
             for operation in DATA_PHASES:
                 speeds = [bandwidths(runs, operation) for runs in sessions]
-                if len(speeds) > 1 and all(speeds) and operation not in verdict(whole).cached:
+                if all(speeds) and operation not in cached:
                     yield Recent(
                         name=case.workload.name,
                         place=whole.place,

@@ -103,16 +103,6 @@ class Summary:
         )
 
     @property
-    def state(self) -> str:
-        """That of the worst case."""
-        return next((s for s in WORST_FIRST if self.count(s)), UNDECIDED)
-
-    @property
-    def first(self) -> Judged | None:
-        """What to look at first; None where all passed."""
-        return self.cases[0] if self.cases and self.state != PASS else None
-
-    @property
     def cached(self) -> int:
         """Speeds that the page cache can have served."""
         return sum(len(case.cached) for case in self.cases)

@@ -2,14 +2,11 @@
 that output/ alone has no failed case.
 """
 
-import json
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from understudy import producers
 from understudy.contracts.run import RECORD_FILE, Identity, Place, Run
-from understudy.errors import UnderstudyError
 
 STAGE, OUTPUT = "stage", "output"
 SCRIPTS = "rfm_*.sh"  # of the job or the build of a case
@@ -34,38 +31,6 @@ def lost(path: Path) -> Iterator[tuple[Path, Run]]:
         for case in _cases(stage):
             if not any(case.rglob(RECORD_FILE)) and not _passed_since(stage, case):
                 yield case, _record(stage, case)
-
-
-def session(report: Path, of: Container[str | None] | None = None) -> dict[str, Any]:
-    """ReFrame's report of a session, which is one `of` these."""
-    try:
-        found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-        skipped(found)
-        name = found["session_info"]["uuid"]
-    except OSError as error:
-        raise UnderstudyError(f"{report}: cannot be read: {error.strerror}") from None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UnderstudyError(f"{report}: expected a report of ReFrame (--report-file)") from None
-    if of is not None and name not in of:
-        raise UnderstudyError(f"{report}: is of the session {name}, of which there is no run")
-    return found
-
-
-def cases(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of a session."""
-    return [case for run in found["runs"][:1] for case in run["testcases"]]
-
-
-def skipped(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of a session what ReFrame skipped, and why."""
-    return [
-        (
-            f"{case['display_name']} on {case.get('partition', 'no partition')}",
-            str(case.get("skip_reason") or "no reason was given"),
-        )
-        for case in cases(found)
-        if case["result"] == "skip"
-    ]
 
 
 def _cases(stage: Path) -> Iterator[Path]:

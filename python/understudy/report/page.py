@@ -196,6 +196,7 @@ def render(
         book_pictures=book_pictures,
         in_full=len(full),
         matrix=matrix(found.cases),
+        accept=summary.ACCEPT,
         changes=changes,
         several=len({run.run.identity.session or run.run.identity.time[:10] for run in runs}) > 1,
         steps=found.next_steps(changes is not None and changes.beyond > 0),

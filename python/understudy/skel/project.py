@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from understudy.errors import UnderstudyError
-from understudy.files import write_text
+from understudy.files import make_folder, write_text
 from understudy.messages import tell_some
 from understudy.skel import blocks, descriptor, parameters
 from understudy.skel.blocks import GroupBlocks
 from understudy.skel.descriptor import IN_PIECES, Descriptor
+from understudy.skel.dialects import DIALECTS
 from understudy.skel.generate import Names
 from understudy.skel.parameters import Parameters, Test
 
@@ -32,6 +33,22 @@ DIRECTORY = click.option(
     type=click.Path(path_type=Path),
     default=Path(),
     help="Write to this directory, created where missing [default: current].",
+)
+CORES = click.option(
+    "-n",
+    "--cores",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Processes of the batch.",
+)
+LANGUAGE = click.option(
+    "-l",
+    "--language",
+    type=click.Choice(list(DIALECTS)),
+    default="c",
+    show_default=True,
+    help="Language of the program.",
 )
 MAKES = click.option(
     "--make/--no-make",
@@ -128,18 +145,6 @@ def write(files: Mapping[Path, str], force: bool, directory: Path | None = None)
         if directory is None and not path.parent.exists():
             raise UnderstudyError(f"{path}: cannot be written: there is no folder {path.parent}")
     for path, text in files.items():
-        make_directory(path.parent)
+        make_folder(path.parent)
         write_text(path, text)
         click.echo(f"understudy: wrote {path}", err=True)
-
-
-def make_directory(path: Path) -> Path:
-    """The directory, created where it is missing."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnderstudyError(
-            f"{path}: cannot be created: {error.strerror}; expected a directory, or one to be "
-            "created"
-        ) from None
-    return path

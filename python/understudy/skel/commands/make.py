@@ -5,39 +5,26 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from understudy.files import make_folder
 from understudy.skel import generate
 from understudy.skel.commands import build, params, source, xml
-from understudy.skel.dialects import DIALECTS
 from understudy.skel.project import (
+    CORES,
     DESCRIPTOR,
     DIRECTORY,
     FORCE,
+    LANGUAGE,
     MAKES,
     SETTINGS,
     application_of,
-    make_directory,
 )
 
 
 @click.command()
 @DESCRIPTOR
-@click.option(
-    "-n",
-    "--cores",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Processes of the batch.",
-)
+@CORES
 @SETTINGS
-@click.option(
-    "-l",
-    "--language",
-    type=click.Choice(list(DIALECTS)),
-    default="c",
-    show_default=True,
-    help="Language of the program.",
-)
+@LANGUAGE
 @DIRECTORY
 @MAKES
 @FORCE
@@ -61,8 +48,8 @@ def command(
     Example: understudy skel make gts.xml --set mimax=820000 -d gts
     """
     names = generate.Names(application=application_of(descriptor_file))
-    made = make_directory(directory)
-    config, parameters = made / names.config, made / names.parameters
+    make_folder(directory)
+    config, parameters = directory / names.config, directory / names.parameters
     context.invoke(xml.command, descriptor_file=descriptor_file, output=config, force=True)
     asked = settings or context.get_parameter_source("cores") == ParameterSource.COMMANDLINE
     if force or asked or not parameters.exists():
@@ -74,6 +61,6 @@ def command(
             output=parameters,
             force=force,
         )
-    shared = {"descriptor_file": config, "parameters_file": parameters, "directory": made}
+    shared = {"descriptor_file": config, "parameters_file": parameters, "directory": directory}
     context.invoke(source.command, **shared, language=language, force=True)
     context.invoke(build.command, **shared, makes=makes, force=True)

@@ -6,6 +6,7 @@ import click
 
 from understudy.skel import generate, parameters
 from understudy.skel.project import (
+    CORES,
     DESCRIPTOR,
     FORCE,
     SETTINGS,
@@ -18,14 +19,7 @@ from understudy.skel.project import (
 
 @click.command()
 @DESCRIPTOR
-@click.option(
-    "-n",
-    "--cores",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Processes of the batch.",
-)
+@CORES
 @SETTINGS
 @click.option(
     "-o",

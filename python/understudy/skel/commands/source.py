@@ -7,21 +7,23 @@ import click
 from understudy.messages import tell
 from understudy.skel import generate
 from understudy.skel.dialects import DIALECTS
-from understudy.skel.project import DESCRIPTOR, DIRECTORY, FORCE, PARAMETERS, check, load, write
+from understudy.skel.project import (
+    DESCRIPTOR,
+    DIRECTORY,
+    FORCE,
+    LANGUAGE,
+    PARAMETERS,
+    check,
+    load,
+    write,
+)
 
 
 @click.command()
 @DESCRIPTOR
 @PARAMETERS
 @DIRECTORY
-@click.option(
-    "-l",
-    "--language",
-    type=click.Choice(list(DIALECTS)),
-    default="c",
-    show_default=True,
-    help="Language of the program.",
-)
+@LANGUAGE
 @FORCE
 def command(
     descriptor_file: Path,
