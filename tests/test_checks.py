@@ -288,6 +288,38 @@ def test_an_open_file_may_grow_early_but_not_late(
     assert found == ([] if good else ["repetitions[0].viz.dumps[1]: its files lack 65536 bytes"])
 
 
+def written_again(**keys: Any) -> Workload:
+    """A stream whose second dump goes on with the files of the first, of which it writes the
+    variable `p` again beside a new one, and whose third begins other files or the same anew."""
+    whole = sample()
+    checkpoint = whole.streams[0]
+    p = checkpoint.dumps[0].variables[0]
+    dumps = (
+        checkpoint.dumps[0],
+        Dump(time_s=2, continues=True, variables=(replace(p, at="p"), replace(p, name="q"))),
+        checkpoint.dumps[1],
+    )
+    return replace(whole, streams=(replace(checkpoint, dumps=dumps, **keys),))
+
+
+@pytest.mark.parametrize("files", ["new", "rewrite", "update", "append"])
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_dump_must_grow_files_only_by_what_is_new(files: str, lost: int, tmp_path: Path) -> None:
+    described = written_again(files=files)
+    if files == "append":  # has one content
+        dumps = tuple(replace(dump, continues=False) for dump in described.streams[0].dumps)
+        described = replace(described, streams=(replace(described.streams[0], dumps=dumps),))
+    text = described.to_text()
+    row = played(text, "posix", 0.1, "tmpfs")
+    played_dumps = row["repetitions"][0]["streams"][0]["dumps"]
+    p, third = 16 * 4 * 256 * 8, 16 * 6 * 256 * 8
+    for dump, grown in zip(played_dumps, [p, p - lost, third], strict=True):
+        dump["file_bytes"] = None if files == "update" else grown
+    found = faults_of(row, text, tmp_path)
+    fault = "repetitions[0].checkpoint.dumps[1]: its files lack 1 bytes"
+    assert found == ([fault] if lost and files != "update" else [])
+
+
 @pytest.mark.parametrize(
     ("type_", "on", "good"),
     [

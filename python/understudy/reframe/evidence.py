@@ -13,6 +13,9 @@ from understudy.contracts.measurement import (
     ProgramRun,
 )
 from understudy.contracts.workload import Occurrence, Stream, Workload
+from understudy.semantics.lowering import lower
+from understudy.semantics.program import Thread
+from understudy.semantics.sizes import growth
 
 IN_MEMORY = ("tmpfs", "ramfs")
 
@@ -190,8 +193,13 @@ def _repetition_faults(repetition: PlayedRepetition, asked: Asked) -> Iterator[s
     if have != want:
         yield f"streams: expected {', '.join(want)}; got {', '.join(have)}"
         return
-    for played, stream in zip(repetition.streams, asked.workload.streams, strict=False):
+    threads = lower(asked.workload).threads
+    for played, stream, thread in zip(
+        repetition.streams, asked.workload.streams, threads, strict=False
+    ):
         for fault in _stream_faults(played, stream, asked):
+            yield f"{stream.name}.{fault}"
+        for fault in _missing_bytes(played, thread):
             yield f"{stream.name}.{fault}"
 
 
@@ -203,16 +211,18 @@ def _stream_faults(played: PlayedStream, stream: Stream, asked: Asked) -> Iterat
             "dumps": (len(played.dumps), stream.dump_count),
         }
     )
-    grows = stream.operation == "write" and (stream.makes_new_files or stream.grows)
-    ahead = 0  # a file that stays open may have grown earlier for a later state (HDF5's chunks)
     for i, (have, want) in enumerate(zip(played.dumps, stream.expanded(), strict=False)):
         for fault in _dump_faults(have, want, stream.operation):
             yield f"dumps[{i}]: {fault}"
-        if have.file_bytes is None or not grows:
-            continue
-        if ahead + have.file_bytes < want.bytes:
-            yield f"dumps[{i}]: its files lack {want.bytes - ahead - have.file_bytes} bytes"
-        ahead = max(0, ahead + have.file_bytes - want.bytes) if stream.grows else 0
+
+
+def _missing_bytes(played: PlayedStream, thread: Thread) -> Iterator[str]:
+    """Dumps behind which files are smaller than the program makes them."""
+    ahead = 0  # a file that stays open may have grown earlier for a later dump (HDF5's chunks)
+    for i, (have, (begins, bytes_)) in enumerate(zip(played.dumps, growth(thread), strict=False)):
+        ahead = (0 if begins else max(0, ahead)) + (have.file_bytes or 0) - bytes_
+        if have.file_bytes is not None and ahead < 0:
+            yield f"dumps[{i}]: its files lack {-ahead} bytes"
 
 
 def _dump_faults(played: PlayedDump, dump: Occurrence, operation: str) -> Iterator[str]:

@@ -5,17 +5,21 @@
 
 from reframe.core.builtins import run_before, variable
 
-from understudy.contracts.measurement import DumpResult
+from understudy.contracts.workload import Stream
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.reframe.played import Played, stream_of
+from understudy.semantics.lowering import lower
+from understudy.semantics.program import Thread
+from understudy.semantics.sizes import growth
 
 
 class Volume(Played):
     """Volume of every stream and every dump, against the descriptor.
 
-    Volume is the growth of the files, container included. Time steps of a file that stays open
-    count by their payload, since a library may allocate for several at once; their stream counts
-    by its files.
+    Volume is the growth of the files, container included; of a read, and where the files are not
+    known to grow, the payload. What a dump writes in the place of other bytes is none. Time steps
+    of a file that stays open count by their payload, since a library may allocate for several at
+    once; their stream counts by its files.
     """
 
     tolerance_percent = variable(float, value=100 * LIMIT_FRACTION, loggable=True)
@@ -25,24 +29,39 @@ class Volume(Played):
     @run_before("performance")
     def one_volume_per_dump(self) -> None:
         expected = {}
-        for stream in self.described.streams:
-            sizes = [d.bytes + (d.overhead_bytes or 0) for d in stream.expanded()]
-            expected[f"{stream.name}_bytes"] = sum(sizes)
-            self.measure(f"{stream.name}_bytes", "B", self._stream_bytes, stream.name)
+        threads = lower(self.described).threads
+        self._in_place: dict[str, list[int]] = {}
+        for stream, thread in zip(self.described.streams, threads, strict=True):
+            name = stream.name
+            self._in_place[name] = in_place = _in_place(stream, thread)
+            sizes = [
+                d.bytes - less + (d.overhead_bytes or 0)
+                for d, less in zip(stream.expanded(), in_place, strict=True)
+            ]
+            expected[f"{name}_bytes"] = sum(sizes)
+            self.measure(f"{name}_bytes", "B", self._stream_bytes, name)
             for i, size in enumerate(sizes):
-                expected[f"{stream.name}_{i:03d}_bytes"] = size
-                self.measure(f"{stream.name}_{i:03d}_bytes", "B", self._dump_bytes, stream.name, i)
+                expected[f"{name}_{i:03d}_bytes"] = size
+                self.measure(f"{name}_{i:03d}_bytes", "B", self._dump_bytes, name, i)
         limit = self.tolerance_percent / 100
         self.reference = {"*": {k: (v, -limit, limit, "B") for k, v in expected.items()}}
 
     def _stream_bytes(self, name: str) -> int:
-        return sum(_volume(d) for d in stream_of(self.played.repetitions[0], name).dumps)
+        return sum(self._volume(name, i) for i in range(len(self._in_place[name])))
 
     def _dump_bytes(self, name: str, index: int) -> int:
+        return self._volume(name, index, payload=self.described.stream(name).grows)
+
+    def _volume(self, name: str, index: int, payload: bool = False) -> int:
+        """Growth of the dump's files; payload that is asked for, or where no growth is known."""
         dump = stream_of(self.played.repetitions[0], name).dumps[index]
-        return dump.bytes if self.described.stream(name).grows else _volume(dump)
+        if payload or dump.file_bytes is None:
+            return dump.bytes - self._in_place[name][index]
+        return dump.file_bytes
 
 
-def _volume(dump: DumpResult) -> int:
-    """Growth of the dump's files; payload of a read, or where the method has no files."""
-    return dump.bytes if dump.file_bytes is None else dump.file_bytes
+def _in_place(stream: Stream, thread: Thread) -> list[int]:
+    """Bytes that each dump writes over others."""
+    moved = [dump.bytes for dump in stream.expanded()]
+    known = [new for _, new in growth(thread)] or moved
+    return [bytes_ - new for bytes_, new in zip(moved, known, strict=True)]

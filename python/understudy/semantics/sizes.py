@@ -1,7 +1,10 @@
 """Bytes that a stream moves, and those that its files hold."""
 
+from collections.abc import Iterator
+
 from understudy.semantics.needs import borrows
 from understudy.semantics.program import (
+    KEEP,
     Begin,
     Body,
     Program,
@@ -10,6 +13,7 @@ from understudy.semantics.program import (
     Thread,
     instructions,
     moves,
+    opening,
 )
 
 
@@ -55,6 +59,19 @@ def stored_by(thread: Thread) -> int:
         for k in used:
             sets[k % names] = max(sets.get(k % names, 0), content)
     return sum(sets.values())
+
+
+def growth(thread: Thread) -> Iterator[tuple[bool, int]]:
+    """Of each dump whether it begins a content, and by how many bytes the files of the content are
+    larger behind it at least: bytes in the place of others, such as those of an `at`, add none.
+    Nothing of files that are kept from one content to the next."""
+    again = thread.set.numbered and thread.set.names is not None
+    if not writes(thread) or (again and any(o.mode == KEEP for o in opening(thread))):
+        return
+    for step in thread.steps:
+        begins = any(isinstance(i, Begin) for i in step.body)
+        for _ in range(step.count):
+            yield begins, _new_bytes(step)
 
 
 def _backs_up(thread: Thread) -> bool:
