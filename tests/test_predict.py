@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -74,6 +75,35 @@ def small(name: str) -> Row:
         for variable in (v for s in row["streams"] for d in s["dumps"] for v in d["variables"]):
             variable["shape"][0] = max(4, variable["shape"][0] // 1000)
     return row
+
+
+@pytest.mark.parametrize("method", ["hdf5", "mpiio"])
+@pytest.mark.parametrize("collective", [False, True])
+def test_a_call_moves_no_more_than_its_library_can(
+    method: str, collective: bool, tmp_path: Path
+) -> None:
+    """As many calls as the player makes by what it says of their size."""
+    player.needs(method)
+    row = small("n-1")
+    del row["streams"][1:]
+    stream = row["streams"][0]
+    stream |= {"method": method, "transfer_bytes": 1 << 40, "collective": collective}
+    variable = {"name": "v", "label": "", "count": 1, "type": "f64", "shape": [int(1e9)]}
+    decomposition = {"rule": "runs", "runs": [[1, int(1e9) - 3], [3, 1]]}
+    variable |= {"decomposition": decomposition, "file": 0}
+    stream["dumps"] = [stream["dumps"][0] | {"variables": [variable]}]
+    shown, path = written(row, tmp_path)
+    asked = [player.program(), "-w", path, "--dry-run"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    (most,) = map(int, re.findall(r"transfer_bytes +(\d+)", said))
+    calls = -(-8 * (int(1e9) - 3) // (most // 8 * 8))
+    assert calls == (4 if method == "hdf5" else 1)
+    found = calls_of(lower(shown).threads[0], 4)
+    assert found.count == (4 * calls if collective else calls + 3)
+    (of_set,) = predicted(shown)
+    counters = {k: v for each in of_set.calls.values() for k, v in each.items()}
+    kind = "H5D" if method == "hdf5" else "MPIIO_COLL" if collective else "MPIIO_INDEP"
+    assert counters[f"{kind}_WRITES"] == found.count
 
 
 @needs("Darshan's runtime")

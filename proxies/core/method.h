@@ -138,6 +138,8 @@ struct und_method {
     bool hands_over; /* its library keeps bytes of calls, which a flush hands to the system */
     bool collective; /* the interface has collective data calls; false: -c is refused or meaningless */
     unsigned can;    /* of enum und_ability */
+    /* Optional: bytes that one call of its library can move. Longer transfers are cut, alike on all ranks. */
+    int64_t most_call_bytes;
     /* Optional, of a method that uses MPI-IO and can create files: the hints that it asks for by default, as
      * KEY=VALUE, ending with NULL. NULL: the method takes no hints. */
     const char *const *hints;

@@ -44,7 +44,9 @@ static bool choose_method(const struct und_stream *stream, int s, const struct u
 
 int64_t und_plan_transfer_bytes(const struct und_variable *variable, const struct und_stream_plan *plan)
 {
-    return plan->forced_transfer_bytes > 0 ? plan->forced_transfer_bytes : variable->transfer_bytes;
+    const int64_t asked = plan->forced_transfer_bytes > 0 ? plan->forced_transfer_bytes : variable->transfer_bytes;
+    const int64_t most = plan->method->most_call_bytes;
+    return most > 0 && asked > most ? most : asked;
 }
 
 static bool is_collective(bool described, const struct und_stream_plan *plan)

@@ -52,7 +52,7 @@ struct und_plan {
     struct und_stream_plan *streams;
 };
 
-/* How a variable of the stream is moved: as described, or as the options say. */
+/* How a variable of the stream is moved: as described, or as the options say, in calls that the method can make. */
 int64_t und_plan_transfer_bytes(const struct und_variable *variable, const struct und_stream_plan *plan);
 bool und_plan_collective(const struct und_variable *variable, const struct und_stream_plan *plan);
 

@@ -12,6 +12,7 @@
 #include "core/storage.h"
 
 #include <hdf5.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -442,6 +443,7 @@ const struct und_method und_method_hdf5 = {
     .has_files = true,
     .buffers = true,
     .collective = true,
+    .most_call_bytes = INT_MAX, /* its driver of MPI-IO counts bytes in an int */
     .settings = settings,
     .settle = settle,
     .memory = memory,

@@ -64,7 +64,7 @@ def calls_of(thread: Thread, ranks: int) -> Calls:
                 alike(variable),
                 ranks,
                 ranks if moved.in_turn else thread.set.groups,
-                move.transfer_bytes,
+                move.call_bytes(thread.method),
                 by_runs,
                 moved.file_per_row,
             )

@@ -358,11 +358,11 @@ class Play(Sums):
         self.tally.decline("POSIX_CONSEC_READS", "POSIX_SEQ_READS")
 
     def _calls(self, move: Move, block: Block) -> Calls:
-        key = (id(block), move.transfer_bytes, move.order)
+        call_bytes = move.call_bytes(self.method)
+        key = (id(block), call_bytes, move.order)
         if key not in self.cached:
-            self.cached[key] = Calls.of(
-                block.cuts(move.transfer_bytes), move.order, self.segments.counts
-            )
+            cuts = block.cuts(call_bytes)
+            self.cached[key] = Calls.of(cuts, move.order, self.segments.counts)
         return self.cached[key]
 
     def _follow(self, chunk: Chunk) -> None:
@@ -442,7 +442,8 @@ class Play(Sums):
             self.count("H5D_OPENS", takes_part, count)
         if every := move.flushes(self.method):
             most = self.segments.most_in_file(calls)
-            each = most // ((every - 1) // move.transfer_bytes + 1) * takes_part * count
+            behind = (every - 1) // move.call_bytes(self.method) + 1
+            each = most // behind * takes_part * count
             self.flushed(each, each)
 
     def _note_places(self, chunk: Chunk, way: str, has: Mask) -> None:

@@ -15,6 +15,8 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
 ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW = "all ranks", "each rank", "each group", "each row"
 NEW, TRUNCATE, KEEP, READ = "new", "truncate", "keep", "read"
 CONSECUTIVE = Order()
+# Bytes that a call of a library can move: HDF5's driver of MPI-IO counts them in an int.
+MOST_CALL_BYTES = {"hdf5": (1 << 31) - 1}
 HANDS_OVER = ("stdio",)  # methods whose library has a buffer that a flush empties
 OPERATIONS = ("mkdir", "create", "open", "stat", "seek", "sync", "rename", "unlink")
 
@@ -116,6 +118,10 @@ class Move:
     def at(self) -> str | None:
         """The variable whose place in the file it has; None: behind what was moved last."""
         return self.variable.at
+
+    def call_bytes(self, method: str) -> int:
+        """Bytes of a call by this method, at most."""
+        return min(self.transfer_bytes, MOST_CALL_BYTES.get(method, self.transfer_bytes))
 
     def flushes(self, method: str) -> int | None:
         """Bytes behind which a rank flushes a file of this method; None: it does not."""

@@ -26,7 +26,7 @@ def count_files(sums: Sums, files: Files, passes: int) -> None:
             continue
         sums.sums[RECORDS] += number
         _count_opens(sums, opens, number, syncs)
-        cuts = block.cuts(move.transfer_bytes, True)
+        cuts = block.cuts(move.call_bytes(sums.method), True)
         if move.flushes(sums.method):
             times = variable.count * rows
             known = np.zeros(len(rows), np.bool_)
