@@ -1,11 +1,12 @@
 """understudy run: the whole way, from traces to a page."""
 
-import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ from understudy.cli import FAILED
 from understudy.commands import _reframe, report
 from understudy.commands._live import LIVE, follow
 from understudy.contracts import workload
+from understudy.contracts.workload import Workload, identifier
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.model.scaling import scale
 from understudy.records import reports
+from understudy.units import parse_size, size
 
-DESK_BYTES = 4 << 30  # larger workloads are left to `reframe`
+DESK_BYTES = 4 << 30  # what is larger is scaled, or left to `reframe`
+MOST = "max_bytes"  # the variable of the checks
+FEW = 4  # ranks that a trace is scaled to
 MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no references
 
 
@@ -34,6 +39,24 @@ MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no 
     default=lambda: 4 * (os.cpu_count() or 1),
     help="Traces of more ranks are scaled to 4 ranks with the same total bytes (strong scaling). "
     "[default: 4 per processor]",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    help="Name of the workload, for each trace in turn.  [default: the name of the file, without "
+    "user, job and account]",
+)
+@click.option("--partial", is_flag=True, help="Describe what is there of incomplete logs.")
+@click.option(
+    "-S",
+    "--setvar",
+    "variables",
+    metavar="VARIABLE=VALUE",
+    multiple=True,
+    help="Set a variable of the checks, as -S of reframe does. Traces of more bytes than "
+    "max_bytes (by default 4GiB, in the mode quick 1GiB) are scaled to at most 4 ranks with the "
+    "same bytes per rank (weak scaling), and skipped if they still have more.",
 )
 @click.option(
     "--mode",
@@ -53,6 +76,9 @@ def command(
     traces: tuple[Path, ...],
     system: str,
     ranks: int,
+    names: tuple[str, ...],
+    partial: bool,
+    variables: tuple[str, ...],
     mode: str,
     opens: bool | None,
     live_file: Path | None,
@@ -72,21 +98,22 @@ def command(
     described_in = folder / "workloads"
     described_in.mkdir()
     own: list[str] = []
-    for name, trace in samples.traces(out / "downloads") if not traces else _named(traces):
-        described = darshan.read(trace, name=name)
-        if described.ranks > ranks:
-            _say(f"{name} has {described.ranks} ranks; it is scaled strongly to 4")
-            described = scale(described, min(4, ranks), "strong")
+    most = _most_bytes(variables, mode)
+    for name, trace in _named(traces, names) if traces else samples.traces(out / "downloads"):
+        described = darshan.read(trace, name=name, partial=partial)
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
+        described = _fitted(described, ranks, most)
         write_text(described_in / f"{described.name}.json", described.to_text())
         own.append(described.name)
-    status = _played(system, folder, ranks, own if traces else [], mode)
+    status = _played(system, folder, own, not traces, ranks, mode, variables)
     page = out / "index.html"
     session = _session(folder / "report.json")
-    _show(paths.records() / str(session["session_info"]["uuid"]), page, folder / "report.json")
-    if page.exists() and (_has_display() if opens is None else opens):
+    shown = _show(
+        paths.records() / str(session["session_info"]["uuid"]), page, folder / "report.json"
+    )
+    if shown and (_has_display() if opens is None else opens):
         click.launch(page.resolve().as_uri())
-    _summary(status, session, page)
+    _summary(status, session, page if shown else None)
 
 
 def _has_display() -> bool:
@@ -95,42 +122,94 @@ def _has_display() -> bool:
     return bool(shown) and sys.stderr.isatty() and not os.environ.get("CI")
 
 
-def _show(records: Path, page: Path, session_report: Path | None = None) -> None:
-    """The page of a session: of its records, which are those of failed cases, too."""
+def _show(records: Path, page: Path, session_report: Path | None = None) -> bool:
+    """Make the page of a session: of its records, which are those of failed cases, too."""
     if not records.is_dir():  # nothing was measured: the summary says why
         _say("no page: no check left a record")
-        return
+        return False
     try:
         click.get_current_context().invoke(
             report.command, runs=(records,), output=page, session_report=session_report
         )
     except UnderstudyError as error:
         _say(f"no page: {error}")
+        return False
+    return True
 
 
-def _named(traces: tuple[Path, ...]) -> list[tuple[str, Path]]:
-    """By content: a name of a file can tell what is confidential, and two logs are not one."""
-    return [(f"trace-{_digest(trace)}", trace) for trace in traces]
+def _named(traces: tuple[Path, ...], names: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    """Each trace with a name that no other workload has."""
+    from understudy.readers import darshan
+
+    if names and len(names) != len(traces):
+        raise UnderstudyError(f"--name: expected one for each of {len(traces)} traces")
+    for name in names:
+        if name != identifier(name):
+            raise UnderstudyError(
+                f"--name {name}: expected at most 100 letters, digits, '_', '.' and '-', "
+                "a letter or digit first"
+            )
+    taken = set(workload.names())
+    for k, trace in enumerate(traces):
+        wanted = names[k] if names else identifier(darshan.public_name(trace) or "log")
+        if names and wanted in taken:
+            raise UnderstudyError(f"--name {wanted}: another workload has this name")
+        free = (wanted, *(f"{wanted[:90]}-{n}" for n in range(2, len(taken) + 3)))
+        name = next(name for name in free if name not in taken)
+        taken.add(name)
+        yield name, trace
 
 
-def _digest(trace: Path) -> str:
+def _most_bytes(variables: tuple[str, ...], mode: str) -> int:
+    """What a workload may have here: as given, else by the mode."""
+    given = [value for name, _, value in (v.partition("=") for v in variables) if name == MOST]
     try:
-        return hashlib.sha256(trace.read_bytes()).hexdigest()[:8]
-    except OSError as error:
-        raise UnderstudyError(f"{trace}: cannot be read: {error.strerror}") from None
+        return parse_size(given[-1]) if given else DESK_BYTES >> 2 * (mode == "quick")
+    except UnderstudyError as error:
+        raise UnderstudyError(f"-S {MOST}: {error}") from None
+
+
+def _fitted(described: Workload, ranks: int, most: int) -> Workload:
+    """The workload, scaled where it has too many bytes or ranks; one that cannot be is skipped."""
+    name = described.name
+    if described.bytes > most:
+        for few in range(min(FEW, ranks, described.ranks - 1), 0, -1):
+            with suppress(UnderstudyError):
+                scaled = scale(described, few, "weak")
+                if scaled.bytes <= most:
+                    _say(
+                        f"{name} moves {size(described.bytes)}, more than {MOST} ({size(most)}); "
+                        f"it is scaled weakly to {few} rank{'s' * (few != 1)}: {scaled.name}, "
+                        f"{size(scaled.bytes)}"
+                    )
+                    return scaled
+    if described.ranks > ranks:
+        few = min(FEW, ranks)
+        _say(f"{name} has {described.ranks} ranks; it is scaled strongly to {few}")
+        return scale(described, few, "strong")
+    return described
 
 
 def _say(message: str) -> None:
     click.echo(f"understudy: {message}", err=True)
 
 
-def _played(system: str, folder: Path, ranks: int, only: list[str], mode: str) -> int:
-    """Run all checks of `only`, else of all workloads, that are small enough; ReFrame's exit
-    status."""
+def _played(
+    system: str,
+    folder: Path,
+    own: list[str],
+    suite: bool,
+    ranks: int,
+    mode: str,
+    variables: tuple[str, ...],
+) -> int:
+    """Run all checks of the user's `own` workloads, and of those of the `suite` that are small
+    enough; ReFrame's exit status."""
     more = os.environ.get("UNDERSTUDY_WORKLOADS")
     described = str(folder / "workloads")
     os.environ["UNDERSTUDY_WORKLOADS"] = f"{described}:{more}" if more else described
-    wanted = [name for name in only or workload.names() if _small(name, ranks)]
+    others = (name for name in workload.names() if suite and name not in own)
+    wanted = [*own, *(name for name in others if _small(name, ranks))]
     _say(f"playing {', '.join(wanted)} on {system}")
     arguments: list[str | Path] = [
         "-C",
@@ -141,6 +220,7 @@ def _played(system: str, folder: Path, ranks: int, only: list[str], mode: str) -
         "--mode",
         mode,
         *MORE.get(mode, ()),
+        *(word for variable in variables for word in ("-S", variable)),
         "--filter-expr",
         f"'workload' in locals() and workload in {wanted!r}",
         "--output",
@@ -167,7 +247,7 @@ def _session(session_report: Path) -> dict[str, Any]:
     return reports.load(session_report)
 
 
-def _summary(status: int, session: dict[str, Any], page: Path) -> None:
+def _summary(status: int, session: dict[str, Any], page: Path | None) -> None:
     cases = reports.cases(session)
     count = {"pass": 0, "fail": 0, "skip": 0}
     for case in cases:
@@ -175,7 +255,8 @@ def _summary(status: int, session: dict[str, Any], page: Path) -> None:
     for name, reason in reports.skipped(session):
         _say(f"skipped {name}: {reason}")
     failed = len(cases) - count["pass"] - count["skip"]
-    click.echo(f"page: {page}")
+    if page is not None:
+        click.echo(f"page: {page}")
     click.echo(f"{count['pass']} passed, {failed} failed, {count['skip']} skipped")
     if failed or not count["pass"]:
         raise SystemExit(status or FAILED)

@@ -70,14 +70,40 @@ _LOG_NAME = re.compile(r"(?P<who>.+)_id(?P<jobs>\d+(-\d+)?)_")
 def private_words(path: Path) -> set[str]:
     """Words that a workload's name must not repeat, in lower case: the log's file name, user,
     job and executable."""
+    who, program = _names_of(path)
+    words = who | program | {path.stem.lower()}
+    return {word for word in words if len(word) > 2 and word not in _COMMON}
+
+
+def _names_of(path: Path) -> tuple[set[str], set[str]]:
+    """Words that tell user and job, and those that are in the name of the executable."""
     with open_log(path) as log:
         command, job = log.exe.split(maxsplit=1)[:1], log.job
-    words = {path.stem, str(job.uid), str(job.jobid)}
-    texts = [*command, *(Path(text).name for text in command)]
+    program = [Path(text).name for text in command]
+    texts = [*command, str(job.uid), str(job.jobid)]
     if (name := _LOG_NAME.match(path.name)) is not None:
         texts += [name["who"], *name["jobs"].split("-")]
-    words |= {word for text in texts for word in (text, *re.split(r"[^A-Za-z0-9]+", text))}
-    return {w.lower() for w in words if len(w) > 2 and w.lower() not in _COMMON}
+    who, own = (
+        {word.lower() for text in some for word in (text, *re.split(r"[^A-Za-z0-9]+", text))}
+        for some in (texts, program)
+    )
+    return who - own, own
+
+
+def public_name(path: Path) -> str:
+    """What a person calls the log: the name of its file without words that tell user and job; of a
+    name that Darshan gave, without the executable, too. Empty if nothing is left."""
+    who, program = _names_of(path)
+    given = _LOG_NAME.match(path.name)
+    private = {w for w in (who | program if given else who) if len(w) > 2} - _COMMON
+    stem = f"log_{path.stem[given.end() :]}" if given else path.stem
+    words = re.split(r"[^A-Za-z0-9]+", stem)
+    kept = [
+        word
+        for word in words
+        if not any(w == word.lower() or (len(w) > 3 and w in word.lower()) for w in private)
+    ]
+    return stem if kept == words else "-".join(filter(None, kept))
 
 
 def of_job(paths: Sequence[Path], job: int) -> list[Path]:

@@ -1,0 +1,116 @@
+"""understudy run: every log is played, or named with the reason why it is not."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.readers.logs import ALL, TRACES
+from understudy.commands import run
+from understudy.darshanlog import synthetic
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT
+from understudy.readers import darshan
+
+SMALL = TRACES / "trap_crash_merged.darshan"
+Row = dict[str, str]
+MOST_BYTES = 3 << 30  # of a replica of these logs
+
+
+def place() -> str:
+    """Memory where it has room, which is fast, else disk."""
+    shm = Path("/dev/shm")
+    room = shm.is_dir() and shutil.disk_usage(shm).free > 2 * MOST_BYTES
+    return "localhost:tmpfs" if room else "localhost:disk"
+
+
+def played(out: Path, *arguments: object) -> tuple[subprocess.CompletedProcess[str], list[Row]]:
+    """The command, and the cases of its session."""
+    command = [Path(sys.executable).parent / "understudy", "run", "--system", place(), *arguments]
+    done = subprocess.run(
+        ["bash", "-c", '. "$0/setup-env.sh" && exec "$@"', ROOT, *map(str, command)],
+        cwd=out,
+        env=os.environ | {"UNDERSTUDY_OUTPUT": str(out)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (report,) = out.glob("run-*/report.json")
+    return done, json.loads(report.read_text())["runs"][0]["testcases"]
+
+
+def test_every_log_of_ours_runs(tmp_path: Path) -> None:
+    done, cases = played(tmp_path, "--partial", *ALL)
+    printed = done.stdout + done.stderr
+    assert re.search(r"^\d+ passed, 0 failed, \d+ skipped$", done.stdout, re.M), printed
+    assert done.returncode == 0, printed
+    passed = Counter(case["workload"] for case in cases if case["result"] == "pass")
+    assert {name for name, n in passed.items() if n > 1} == {log.stem for log in ALL}
+
+
+def log_of(path: Path, ranks: int, gib: int) -> Path:
+    """A log of a job whose ranks write so many GiB each, some a quarter more."""
+    job = synthetic.Synthetic(processes=ranks, file_bytes=gib << 30, transfer_bytes=1 << 28)
+    synthetic.write(path, job)
+    return path
+
+
+def test_a_log_that_is_too_large_is_named(tmp_path: Path) -> None:
+    """On the terminal and on the page alike, beside those that run."""
+    large = log_of(tmp_path / "large.darshan", 1, 16)
+    done, cases = played(tmp_path, SMALL, large)
+    assert {c["workload"] for c in cases if c["result"] == "pass"} == {SMALL.stem}, done.stderr
+    reason = "bytes exceed the limit of 4294967296 on localhost"
+    said = [line for line in done.stderr.splitlines() if reason in line]
+    assert said and all("%workload=large " in line for line in said)
+    assert all("-S max_bytes=SIZE" in line for line in said)
+    page = (tmp_path / "index.html").read_text()
+    assert reason in page and "%workload=large " in page
+
+
+def test_the_limit_is_an_option(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    described = darshan.read(log_of(tmp_path / "large.darshan", 16, 2), name="large")
+    assert described.bytes > 16 << 31
+    most = run._most_bytes((), "serial")
+    fitted = run._fitted(described, 64, most)
+    assert (fitted.name, most) == ("large-weak-1", 4 << 30)
+    assert 2 << 30 <= fitted.bytes <= most
+    said = capsys.readouterr().err
+    assert "large moves 36.5 GiB, more than max_bytes (4.00 GiB); it is scaled weakly" in said
+    more = run._most_bytes(("fsync=1", "max_bytes=100GiB"), "quick")
+    assert run._fitted(described, 64, more) is described
+    assert run._fitted(described, 8, more).name == "large-strong-4"
+    with pytest.raises(UnderstudyError, match="-S max_bytes: 'much': expected bytes"):
+        run._most_bytes(("max_bytes=much",), "serial")
+
+
+def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
+    for name in (
+        "turbulence-512.darshan",
+        "crash test.darshan",
+        "alice_crash_id4711-4711_11-27-33133-77_1.darshan",
+        "5394_hull.darshan",
+        "5394.darshan",
+    ):
+        shutil.copy(SMALL, tmp_path / name)
+    logs = sorted(tmp_path.iterdir())
+    names = {log.name: name for name, log in run._named((*logs, *logs[-1:]), ())}
+    assert names == {
+        "5394.darshan": "log",  # the job
+        "5394_hull.darshan": "hull",
+        "alice_crash_id4711-4711_11-27-33133-77_1.darshan": "log_11-27-33133-77_1",
+        "crash test.darshan": "crash-test",
+        "turbulence-512.darshan": "turbulence-512-2",  # the second time
+    }
+    assert [name for name, _ in run._named(tuple(logs[:2]), ("a", "b"))] == ["a", "b"]
+    for given, fault in ((("a",), "one for each of 2"), (("a", "a"), "has this name")):
+        with pytest.raises(UnderstudyError, match=fault):
+            list(run._named(tuple(logs[:2]), given))
+    with pytest.raises(UnderstudyError, match="letters, digits"):
+        list(run._named((logs[0],), ("../x",)))
