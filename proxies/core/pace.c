@@ -8,16 +8,24 @@ void und_pace_begin(struct und_pace *pace, const struct und_run *run, const stru
                     int64_t transfers, bool computes)
 {
     const struct und_step *step = und_step_of(stream, dump);
-    const struct und_instruction *computing = und_step_has(step, UND_DO_COMPUTE);
-    const double compute_s = computing ? computing->seconds * run->plan->time_scale : 0;
+    const double paced_s = und_pace_s(run, stream, dump);
     const bool spreads = und_step_has(step, UND_DO_SPREAD) && transfers > 0;
-    pace->compute_s = computes && transfers > 1 ? compute_s / (double)(transfers - 1) : 0;
+    const bool computing = computes && und_step_has(step, UND_DO_COMPUTE);
+    pace->compute_s = computing && transfers > 1 ? paced_s / (double)(transfers - 1) : 0;
     pace->behind_s = -pace->compute_s;
     pace->is_kept = spreads || pace->compute_s > 0;
     if (!spreads)
         return;
     pace->next_s = und_clock();
-    pace->step_s = step->dump->duration_s * run->plan->time_scale / (double)transfers;
+    pace->step_s = paced_s / (double)transfers;
+}
+
+double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump)
+{
+    const struct und_step *step = und_step_of(stream, dump);
+    const struct und_instruction *computing = und_step_has(step, UND_DO_COMPUTE);
+    const double paced_s = und_step_has(step, UND_DO_SPREAD) ? step->dump->duration_s : 0;
+    return (computing ? computing->seconds : paced_s) * run->plan->time_scale;
 }
 
 /* As applications do between the calls of a dump, and not asleep: the times are too short for that. */

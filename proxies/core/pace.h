@@ -19,6 +19,9 @@ struct und_pace {
 void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
                     int64_t transfers, bool computes);
 
+/* What a rank of several transfers computes or waits in the dump. */
+double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump);
+
 /* Before a transfer: waits until it is due, or computes. */
 void und_pace_keep(struct und_pace *pace, const struct und_run *run);
 

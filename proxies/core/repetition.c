@@ -3,6 +3,7 @@
 #include "core/agree.h"
 #include "core/die.h"
 #include "core/flood.h"
+#include "core/pace.h"
 #include "core/phase.h"
 #include "core/print.h"
 #include "core/series.h"
@@ -191,6 +192,19 @@ static void series_free_all(const struct und_run *run, struct und_series **serie
     free(series);
 }
 
+/* What passes before a dump, and in it by intent: a run that waits for minutes is none that hangs. */
+static void announce(const struct und_run *run, const struct und_event *event, double due)
+{
+    const struct und_stream *stream = &run->workload->streams[event->stream];
+    const char *restart = event->restart ? "-restart" : "";
+    const double wait_s = due - und_clock(), paced_s = event->restart ? 0 : und_pace_s(run, stream, event->dump);
+    if (wait_s > 0)
+        und_print(stderr, "understudy: %s%s: waits %.3f s for dump %d", stream->name, restart, wait_s, event->dump);
+    if (paced_s > 0)
+        und_print(stderr, "understudy: %s: dump %d computes or waits %.3f s between its transfers", stream->name,
+                  event->dump, paced_s);
+}
+
 static void report(const struct und_run *run, const struct und_event *event, const struct und_record *records)
 {
     const char *name = run->workload->streams[event->stream].name;
@@ -263,6 +277,8 @@ static void play(const struct und_run *run, struct und_record *records, struct s
         if (event.restart && run->plan->drop_cache)
             drop_cache(run, series, &event);
         const double due = run->plan->keep_pauses ? end + event.pause_s : zero + event.time_s;
+        if (run->plan->verbose && run->rank == 0)
+            announce(run, &event, due);
         und_phase_play(run, series[at], &event, zero, due, &records[position * UND_PHASES]);
         end = und_clock();
         und_series_look(series[at], &sizes[position].files, &sizes[position].file_bytes);

@@ -5,6 +5,7 @@ transfers: contents depend on the stream, the dump and the byte alone, so files 
 """
 
 import copy
+import re
 import subprocess
 import sys
 from functools import partial
@@ -482,6 +483,21 @@ def between(player: Player) -> None:
     expect(result["options"]["keep_pauses"] is True, f"{result['options']}")
 
 
+def says_that_it_waits(player: Player) -> None:
+    """With -v, what passes before a dump and between its transfers is announced."""
+    computing, steady = dump(1.5, compute_s=0.01), dump(1.6, duration_s=0.02)
+    streams = [stream("s", dumps=[computing]), stream("p", pace="steady", dumps=[steady])]
+    outcome = player.run(3, "-w", player.describe(workload(*streams)), "-o", "data", "-v")
+    expect(outcome.status == 0, outcome.err)
+    lines = [line for line in outcome.err.splitlines() if " waits " in line]
+    expect(re.fullmatch(r"understudy: s: waits [01]\.\d{3} s for dump 0", lines[0]), outcome.err)
+    for name, seconds in (("s", "0.010"), ("p", "0.020")):
+        line = f"understudy: {name}: dump 0 computes or waits {seconds} s between its transfers"
+        expect(line in lines, outcome.err)
+    outcome = player.run(3, "-w", player.describe(workload(streams[0])), "-o", "again")
+    expect(not outcome.err, f"without -v: {outcome.err}")
+
+
 def late(player: Player) -> None:
     """Ranks begin a dump late, each for itself, and wait outside of I/O; where they open a
     file together, they do so first. Scaled times scale it, and the bytes are the same."""
@@ -755,6 +771,7 @@ CASES = {
     "laid-out": laid_out,
     "paced": paced,
     "between": between,
+    "says-that-it-waits": says_that_it_waits,
     "late": late,
     "own": own,
     "direct": direct,

@@ -54,9 +54,9 @@ def waiting(
         process = player.start(4, "-w", path, "-o", "data", "-O", "result.json", "-v", *options)
         data = player.folder / "data"
         assert process.stderr is not None
-        first = process.stderr.readline()  # of -v: the first dump has ended on rank 0
-        while first and "field: dump 0" not in first:
-            first = process.stderr.readline()
+        line = process.stderr.readline()  # of -v: the first dump has ended on rank 0
+        while line and not line.endswith("for dump 1\n"):
+            line = process.stderr.readline()
         time.sleep(0.5)
         second = list(data.glob(second_files))
         planted = data.is_dir()  # not so if the run has ended already
