@@ -147,19 +147,41 @@ def test_a_header_stays_that_of_one_rank() -> None:
     [
         ([(4, 8)], 8, "strong", 0.5),
         ([(4, 8)], 8, "weak", 1.0),
+        ([(4, 8)], 2, "strong", 1.0),  # twice the bytes of a rank, in the time of the dump
         ([(1, 8), (3, 0)], 8, "strong", 1.0),
-        ([(1, 8), (3, 0)], 8, "weak", 2.0),
+        ([(1, 8), (3, 0)], 8, "weak", 1.0),
     ],
 )
 def test_a_rank_computes_as_long_for_a_byte_as_before(
     pairs: Pairs, ranks: int, rule: str, expected: float
 ) -> None:
-    """Half the bytes of a rank take half the time between its calls."""
+    """Half the bytes of a rank take half the time between its calls, but more bytes not more."""
     workload = of_runs(pairs)
     [stream] = workload.streams
     dumps = tuple(replace(d, compute_s=1.0) for d in stream.dumps)
     made = scale(replace(workload, streams=(replace(stream, dumps=dumps),)), ranks, rule)
     assert {d.compute_s for d in made.streams[0].dumps} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "transfer_bytes", "expected"),
+    [
+        ([(1, 4096), (4719, 0)], 4096, [(1, 4096), (1, 0)]),  # read in one call
+        ([(1, 4096), (4719, 0)], 1 << 20, [(1, 4096), (1, 0)]),
+        ([(1, 1 << 20), (4719, 0)], 4096, [(1, 4096), (1, 0)]),
+        ([(1, 472 << 20), (4719, 0)], 4096, [(1, (472 << 20) // 2360), (1, 0)]),
+        ([(1, 0), (3, 4096), (4716, 0)], 4096, [(1, 4096), (1, 0)]),
+    ],
+)
+def test_weak_scaling_leaves_a_transfer(
+    pairs: Pairs, transfer_bytes: int, expected: Pairs
+) -> None:
+    many = of_runs(pairs)
+    [stream] = many.streams
+    [variable] = stream.dumps[0].variables
+    dumps = (replace(stream.dumps[0], variables=(replace(variable, type="byte"),)),)
+    stream = replace(stream, transfer_bytes=transfer_bytes, dumps=dumps)
+    assert of_scaled(replace(many, streams=(stream,)), 2, "weak")[0] == expected
 
 
 @pytest.mark.parametrize("rule", ["strong", "weak"])

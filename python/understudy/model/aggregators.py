@@ -7,7 +7,9 @@ Where single ranks move all data of a stream, they do it for the others: one ran
 * there is one aggregator for as many ranks as before, at the same place among them. In the layout
   grouped with one in each group, there is one in each group again.
 
-In strong scaling, their bytes together stay the same; in weak scaling, they grow with the ranks.
+In strong scaling, their bytes together stay the same; in weak scaling, they grow with the ranks,
+but a funnel keeps at least one transfer: what an application moves in one call is not less on
+fewer ranks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -80,11 +82,16 @@ def found(places: Sequence[int], ranks: int) -> Aggregators | None:
     return Aggregators(every=every, offset=places[0], rows=(0,) * len(places))
 
 
-def scaled(before: Aggregators, old: int, new: int, *, grow: bool) -> Pairs:
-    """Runs of (ranks, rows) on `new` ranks; `grow`: weak scaling, rows grow with the ranks."""
+def scaled(
+    before: Aggregators, old: int, new: int, *, grow: bool, transfer_rows: int = 1
+) -> Pairs:
+    """Runs of (ranks, rows) on `new` ranks; `grow`: weak scaling, rows grow with the ranks, and a
+    funnel keeps those of a transfer."""
     places = _places(before, old, new)
     if before.funnel:
-        rows = [max(1, before.rows[0] * new // old) if grow else before.rows[0]]
+        [rows_before] = before.rows
+        fewest = min(rows_before, max(1, transfer_rows))
+        rows = [max(fewest, rows_before * new // old) if grow else rows_before]
     elif grow:  # each as many as the one at the same place in the order
         rows = [before.rows[k * len(before.rows) // len(places)] for k in range(len(places))]
     else:

@@ -36,7 +36,8 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
     dimension of an even or cyclic variable is multiplied by ranks/from (rounded down, at least 1),
     a grid grows along its first dimension, which needs a multiple of the ranks.
 
-    With both, rank r begins a dump as late as rank floor(r*from/ranks) did.
+    With both, rank r begins a dump as late as rank floor(r*from/ranks) did. Dumps begin when they
+    did: a rank computes within one as long for a byte as before, but no longer than before.
 
     Funnels and aggregators stay what they are (`understudy.model.aggregators`), and what rank 0
     alone moves of a stream to which others contribute, such as a header, stays as it is.
@@ -56,7 +57,7 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
         single = aggregators.of_stream(s, old, groups)
         if single is not None:
             notes[index] = f"{s.name}: {_told(single, rule)}"
-        scaled = _Scaled(old=old, new=ranks, weak=rule == "weak", single=single)
+        scaled = _Scaled(stream=s, old=old, new=ranks, weak=rule == "weak", single=single)
         return replace(s, groups=groups, dumps=tuple(map(scaled.dump, s.dumps)))
 
     streams = tuple(stream(i, s) for i, s in enumerate(workload.streams))
@@ -102,6 +103,7 @@ def _told(single: Aggregators, rule: str) -> str:
 class _Scaled:
     """A stream on `new` ranks, with its aggregators if it has any."""
 
+    stream: Stream
     old: int
     new: int
     weak: bool
@@ -117,7 +119,7 @@ class _Scaled:
         if not d.compute_s or not d.bytes:
             return made
         each = made.bytes / d.bytes / self._moving()  # of a rank that moves bytes
-        return replace(made, compute_s=round(each * d.compute_s, 6))
+        return replace(made, compute_s=round(min(each, 1.0) * d.compute_s, 6))
 
     def skew(self, late: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
         made = tuple(_repeated(late, self.old, self.new))
@@ -135,7 +137,11 @@ class _Scaled:
         runs = v.decomposition.runs
         if self.single is not None:
             pairs = aggregators.scaled(
-                self.single.moving(runs), self.old, self.new, grow=self.weak
+                self.single.moving(runs),
+                self.old,
+                self.new,
+                grow=self.weak,
+                transfer_rows=(v.transfer_bytes or self.stream.transfer_bytes) // v.row_bytes,
             )
         elif self.old > 1 and runs and runs[0][0] == 1 and not any(n for _, n in runs[1:]):
             pairs = [runs[0], (self.new - 1, 0)]  # a header
@@ -219,9 +225,9 @@ def _weak(variable: Variable, old: int, new: int) -> Variable:
         shape = (first * new // old, *rest)
         return replace(variable, shape=shape, decomposition=Decomposition(rule="grid", grid=grid))
     pairs = list(_repeated(rule.runs, old, new))
-    shape = (max(1, sum(n * rows for n, rows in pairs)), *rest)
-    if not any(rows for _, rows in pairs):
-        pairs = [(1, 1), (new - 1, 0)] if new > 1 else [(1, 1)]
+    if not any(rows for _, rows in pairs):  # the first of the ranks that have rows stands for them
+        pairs = [(1, next(rows for _, rows in rule.runs if rows)), (new - 1, 0)]
+    shape = (sum(n * rows for n, rows in pairs), *rest)
     return replace(variable, shape=shape, decomposition=runs_at_most(pairs))
 
 
