@@ -19,6 +19,7 @@ from understudy.errors import UnderstudyError
 from understudy.judge import conditions, matrix, metrics, places, pooling, recent, summary
 from understudy.judge.benchmarks import Row
 from understudy.judge.conditions import Case, Failed
+from understudy.model.scaling import scale
 from understudy.paths import files
 from understudy.records import reports
 from understudy.report import figures, page, values
@@ -84,6 +85,26 @@ def test_a_failed_run_makes_its_case_a_failed_one(tmp_path: Path) -> None:
     made = summary.summarize(*load(tmp_path))
     assert made.sentence == "0 of 1 replica with the bytes of the original within 10 %, 1 failed."
     assert made.cases[0].why == "1 of 2 runs failed: killed"
+
+
+@pytest.mark.parametrize("scaled", ["weak", "strong", "bytes", ""])
+def test_the_original_s_speed_is_not_compared_with_a_scaled_replica(
+    tmp_path: Path, scaled: str
+) -> None:
+    """Its durations are those of other ranks and bytes."""
+    made = samples.per_process()
+    if scaled in ("weak", "strong"):
+        made = scale(made, 2, scaled)
+    for repetition in (1, 2):
+        options = {"bytes_scale": 0.01} if scaled == "bytes" else {}
+        played(tmp_path, f"{repetition}", made=made, session=f"{repetition}", **options)
+    cases, failed = load(tmp_path)
+    text = page.render(cases, failed)
+    assert ("times the originals' speed" in text) == (not scaled)
+    (condition,) = cases[0].conditions
+    assert bool(metrics.original_bandwidth(condition, "dump")) == (not scaled)
+    lines = {row["series"] for row in table(drawer("bandwidth").draw(cases[0]))}
+    assert any("original" in line for line in lines) == (not scaled), lines
 
 
 def nights(folder: Path, count: int, speed: float, first: int = 1) -> None:

@@ -3,7 +3,7 @@
 Payload over the time from the first open to the last close on any rank. One row per stream, one
 column per place; colour is the method. Lines join medians over the repetitions, bands span the
 slowest and the fastest, dots are single repetitions. The dashed line is the original on its own
-machine, where the descriptor knows how long its dumps took.
+machine, where the descriptor knows how long its dumps took and neither ranks nor bytes are scaled.
 """
 
 from collections.abc import Sequence
@@ -63,10 +63,13 @@ def _row(
     labels: dict[str, Line2D],
     last: bool,
 ) -> None:
-    original = original_bandwidth(case.workload, name)
+    originals = {
+        place: next(filter(None, (original_bandwidth(s, name) for s in case.at(place))), {})
+        for place in places
+    }
     curves = {place: [(s, _points(s, name)) for s in case.at(place)] for place in places}
     speeds = [v for c in curves.values() for _, points in c for vs in points.values() for v in vs]
-    speeds += original.values()
+    speeds += [v for original in originals.values() for v in original.values()]
     indices = sorted({i for c in curves.values() for _, points in c for i in points})
     divisor, unit_name = unit(max(speeds, default=1))
     for axes, place in zip(row, places, strict=True):
@@ -75,7 +78,7 @@ def _row(
             shift = (nth - (len(curves[place]) - 1) / 2) * 0.3 if alone else 0.0
             line = _curve(axes, case, condition, points, divisor, shift)
             labels.setdefault(condition.label, line)
-        if original:
+        if original := originals[place]:
             x, y = list(original), [v / divisor for v in original.values()]
             (line,) = axes.plot(
                 x, y, color=MUTED, lw=1, ls="--", marker="." if len(x) == 1 else ""

@@ -275,20 +275,27 @@ def kept_pauses(case: Case) -> Iterator[PausesRow]:
             yield PausesRow(condition=condition, pauses=max(asked, key=lambda p: abs(p.error)))
 
 
-def original_bandwidth(workload: Workload, name: str) -> dict[int, float]:
-    """Payload over duration of the original's dumps, where the descriptor knows the duration."""
-    stream = described(workload, name)
-    if stream is None or stream.name != name:
+def is_scaled(condition: Condition) -> bool:
+    """Whether it played other ranks or bytes than the original's, whose durations are not its."""
+    rule = condition.workload.scaling
+    return condition.bytes_scale != 1 or (rule is not None and rule.rule != "none")
+
+
+def original_bandwidth(condition: Condition, name: str) -> dict[int, float]:
+    """Payload over duration of the original's dumps, where the descriptor knows the duration; none
+    of a scaled condition."""
+    stream = described(condition.workload, name)
+    if stream is None or stream.name != name or is_scaled(condition):
         return {}
     return {i: d.bytes / d.duration_s for i, d in enumerate(stream.expanded()) if d.duration_s}
 
 
-def original_speed(workload: Workload, operation: str) -> float | None:
+def original_speed(condition: Condition, operation: str) -> float | None:
     """Payload of the original's dumps over the sum of their durations (bytes/s); None where the
-    descriptor does not know all durations."""
-    streams = [s for s in workload.streams if s.operation == operation]
+    descriptor does not know all durations, and of a scaled condition."""
+    streams = [s for s in condition.workload.streams if s.operation == operation]
     dumps = [d for s in streams for d in s.expanded()]
-    if not dumps or not all(d.duration_s for d in dumps):
+    if not dumps or not all(d.duration_s for d in dumps) or is_scaled(condition):
         return None
     return sum(d.bytes for d in dumps) / sum(d.duration_s or 0 for d in dumps)
 

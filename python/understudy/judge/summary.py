@@ -297,7 +297,7 @@ def _of_condition(case: Case, condition: Condition, bad: Sequence[Failed]) -> Ju
         original={
             name: speed
             for name in metrics.DATA_PHASES
-            if (speed := metrics.original_speed(case.workload, name))
+            if (speed := metrics.original_speed(condition, name))
         },
         write=made.write,
         read=made.read,

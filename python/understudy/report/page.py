@@ -341,6 +341,7 @@ def _dump_rows(case: Case) -> list[DumpRow]:
     if case.programs:
         return []
     streams = {s.name: list(s.expanded()) for s in case.workload.streams}
+    scaled = all(map(metrics.is_scaled, case.conditions))
     names = list(dict.fromkeys(n for s in case.conditions for n in s.stream_names()))
     rows = []
     for name in names:
@@ -360,7 +361,7 @@ def _dump_rows(case: Case) -> list[DumpRow]:
                     dump=index,
                     moved=moved,
                     time_s=original.time_s if original else None,
-                    duration_s=original.duration_s if original else None,
+                    duration_s=original.duration_s if original and not scaled else None,
                     described_bytes=every[0].described_bytes,
                     error=metrics.worst(metrics.dump_error(d, s) for s, d in played),
                     bandwidths=[s.median if s else None for s in speeds],
