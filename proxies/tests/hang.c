@@ -2,6 +2,7 @@
  * To be preloaded: a call of a rank does not return, as on a file system that does not answer.
  *
  *   HANG_RANK   the rank
+ *   HANG_RANK_VARIABLE  where the launcher tells a process its rank
  *   HANG_CALL   write (pwrite) or fsync
  *   HANG_TURN   the call of that name on a regular file with this number, from 1
  *   HANG_DEAF   if set, no signal reaches the rank from then on, as in the kernel
@@ -15,17 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *rank_of_job(void)
-{
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    return rank ? rank : getenv("PMIX_RANK");
-}
-
 static void hang(const char *call, int descriptor)
 {
     static int turn;
     struct stat status;
-    const char *rank = rank_of_job(), *wanted = getenv("HANG_RANK"), *at = getenv("HANG_CALL");
+    const char *variable = getenv("HANG_RANK_VARIABLE"), *rank = variable ? getenv(variable) : NULL;
+    const char *wanted = getenv("HANG_RANK"), *at = getenv("HANG_CALL");
     if (!rank || !wanted || !at || strcmp(rank, wanted) != 0 || strcmp(call, at) != 0 ||
         fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
         return;

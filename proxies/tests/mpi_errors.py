@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mpi_run import METHODS, timed, wait_for
+from mpi_run import CLAIM, METHODS, timed, wait_for
 from mpi_support import (
     HERE,
     SUFFIXES,
@@ -27,10 +27,13 @@ from mpi_support import (
     Outcome,
     Player,
     Skip,
+    aborted,
     expect,
     finish,
     main,
+    ranks_below,
     sample,
+    stops_in_order,
     together,
 )
 
@@ -367,7 +370,7 @@ def fill(path: Path) -> None:
 
 def failed(outcome: Outcome, *words: str) -> None:
     """A rank met an error: its message has rank, host, place in the source, and these words."""
-    expect(outcome.status == 1, f"status {outcome.status}\n{outcome.err}")
+    expect(aborted(outcome), f"status {outcome.status}\n{outcome.err}")
     # ADIOS' MPI_LUSTRE says there that a file is gone, which the rank that failed has removed.
     words = re.sub(r"Warning: statfs failed .*\n\s*", "", outcome.out)
     expect(words == "", f"stdout: {words}")
@@ -507,37 +510,27 @@ def file_of_another(player: Player) -> None:
 
 
 def lost_rank(player: Player) -> None:
-    """A rank is killed: the run ends, and the files that the others made go."""
+    """A rank is killed: the run ends, and the files that the others made go, at once or, where
+    the launcher kills the others, too, as the next run starts."""
     for method in player.methods(FILE_METHODS):
         player.clear()
         path = player.describe(timed([0, 30], "shared"))
         process = player.start(4, "-w", path, "-o", "data", "-a", method, "-O", "no.json")
         wait_for(player.folder / "data", 2)
         time.sleep(1)
-        children = player_ranks(process.pid)
+        children = ranks_below(player, process.pid)
         expect(len(children) == 4, f"{len(children)} ranks")
         os.kill(children[max(children)], signal.SIGKILL)
         outcome = finish(process)
         expect(outcome.status != 0, "status 0")
         left = list(player.data()) if (player.folder / "data").exists() else []
+        if not stops_in_order(player.mpiexec):
+            expect(CLAIM in left, f"{method}: left {left}")
+            outcome = player.run(4, "-w", path, "--time-scale", 0, "-o", "data", "-a", method)
+            expect(outcome.status == 0 and "of a run that was killed" in outcome.err, outcome.err)
+            left = list(player.data())
         expect(not left, f"{method}: left {left}")
         expect(not (player.folder / "no.json").exists(), f"{method}: a result was written")
-
-
-def player_ranks(parent: int) -> dict[int, int]:
-    """Process of each rank below mpiexec, by its rank."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        try:
-            status = (entry / "stat").read_text()
-            environment = (entry / "environ").read_bytes()
-        except (OSError, ValueError):
-            continue
-        if int(status.rpartition(")")[2].split()[1]) == parent:
-            match = re.search(rb"(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)", environment)
-            if match:
-                found[int(match[1])] = int(entry.name)
-    return found
 
 
 def short_file(player: Player) -> None:

@@ -21,6 +21,7 @@ from mpi_support import (
     SUFFIXES,
     Json,
     Player,
+    aborted,
     dump_bytes,
     expect,
     files_below,
@@ -30,8 +31,8 @@ from mpi_support import (
     need_injection,
     need_method,
     need_strace,
-    need_variable_of_rank,
     sample,
+    variable_of_rank,
 )
 
 FILE_METHODS = [method for method in METHODS if method != "null"]
@@ -486,11 +487,10 @@ def restarts(player: Player, method: str) -> None:
 def shifted_ranks(player: Player) -> None:
     """Rank r reads the file of rank r+N: strace sees which file each process opens."""
     need_strace()
-    need_variable_of_rank(player, "OMPI_COMM_WORLD_RANK")
+    rank = variable_of_rank(player.mpiexec)
     script = player.folder / "traced"
     script.write_text(
-        "#!/bin/sh\n"
-        f'exec strace -f -e trace=openat -o trace.$OMPI_COMM_WORLD_RANK {player.program} "$@"\n'
+        f'#!/bin/sh\nexec strace -f -e trace=openat -o trace.${rank} {player.program} "$@"\n'
     )
     script.chmod(0o755)
     path = player.describe(one_stream("file-per-process", dumps=1))
@@ -601,7 +601,7 @@ def later_job_finds_wrong_bytes(player: Player) -> None:
         file.seek(12345)
         file.write(bytes([byte[0] ^ 4]))
     outcome = player.run(4, "-w", path, "--restart-from", "data", "-a", "posix", "--verify")
-    expect(outcome.status == 1, f"status {outcome.status}")
+    expect(aborted(outcome), f"status {outcome.status}")
     # Behind the 10240 bytes of rho.
     expect("field.000001" in outcome.message() and "byte 2105" in outcome.message(), outcome.err)
     outcome = player.run(

@@ -28,6 +28,7 @@ from mpi_support import (
     need_method,
     need_strace,
     together,
+    variable_of_rank,
 )
 
 FILE_METHODS = [method for method in METHODS if method != "null"]
@@ -231,6 +232,7 @@ def planted_in(
     is_directory = name != at
     plant = {
         "RANK": rank,
+        "RANK_VARIABLE": variable_of_rank(player.mpiexec),
         "NAME": name,
         "TURN": turn,
         "AT": place,

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ SUFFIXES = {
 }
 TYPE_BYTES = {"byte": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8}
 TYPE_BYTES |= {"u64": 8, "f32": 4, "f64": 8}
+
+HYDRA_REPORT = re.compile(
+    r"(?s)\n={60,}\n=   BAD TERMINATION .*?Please see the FAQ page for debugging suggestions\n"
+)
 
 Json = dict[str, Any]
 
@@ -158,7 +163,9 @@ def finish(process: "subprocess.Popen[str]", timeout_s: float = 120) -> Outcome:
         raise AssertionError(
             f"no end within {timeout_s} s: {process.args!r}\n{out}{err}"
         ) from None
-    # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line.
+    # Open MPI 5 ends what it prints of an abort with a NUL, in front of the next line; Hydra
+    # reports one on standard output.
+    out = HYDRA_REPORT.sub("", out)
     return Outcome(status=process.returncode, out=out, err=err.replace("\0", ""))
 
 
@@ -233,12 +240,58 @@ def need_direct_io(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-def need_variable_of_rank(player: Player, name: str) -> None:
-    """Skips the case where the launcher gives its processes no such variable."""
-    command = [player.mpiexec, "-n", "1", "printenv", name]
-    tried = subprocess.run(command, capture_output=True, text=True, check=False)
-    if tried.stdout.strip() != "0":
-        raise Skip("Open MPI", f"{player.mpiexec} sets no {name}")
+@cache
+def variable_of_rank(mpiexec: str) -> str:
+    """The environment variable in which the launcher tells each process its rank."""
+    asked = subprocess.run(
+        [mpiexec, "-n", "3", "env"], capture_output=True, text=True, check=True
+    ).stdout
+    values: dict[str, list[str]] = {}
+    for name, value in re.findall(r"(?m)^(\w*(?:RANK|PROCID))=(\d+)$", asked):
+        values.setdefault(name, []).append(value)
+    found = [name for name in sorted(values) if sorted(values[name]) == ["0", "1", "2"]]
+    expect(bool(found), f"{mpiexec} tells its processes no rank: {values}")
+    return found[0]
+
+
+def ranks_below(player: Player, launcher: int) -> dict[int, int]:
+    """The process of each rank that a launcher started, itself or through its daemons."""
+    name = variable_of_rank(player.mpiexec).encode()
+    found, parents = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (entry / "stat").read_text()
+            environment = (entry / "environ").read_bytes()
+        except (OSError, ValueError):
+            continue
+        parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
+        if match := re.search(rb"(?:^|\0)%b=(\d+)\0" % name, environment):
+            found[int(entry.name)] = int(match[1])
+
+    def below(process: int) -> bool:
+        return process == launcher or (process in parents and below(parents[process]))
+
+    return {rank: process for process, rank in found.items() if below(process)}
+
+
+@cache
+def stops_in_order(mpiexec: str) -> bool:
+    """Does the launcher let the other ranks clean up when one is killed? Hydra kills them, too."""
+    rank = variable_of_rank(mpiexec)
+    script = f'trap "echo stopped; exit 1" TERM; sleep 1; [ ${rank} = 1 ] && kill -9 $$; '
+    asked = subprocess.run(
+        [mpiexec, "-n", "2", "sh", "-c", f"{script} sleep 20 & wait"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return "stopped" in asked.stdout
+
+
+def aborted(outcome: Outcome) -> bool:
+    """Did an error of a rank end the run? 2 is a usage error; Hydra returns the signal that it
+    ends the other ranks with, where a rank aborts with the status 1."""
+    return outcome.status not in (0, 2)
 
 
 def together(player: Player, names: Iterable[str], attempt: Callable[[Player, str], None]) -> None:

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 from mpi_run import timed
-from mpi_support import Json, Outcome, Player, expect, main
+from mpi_support import Json, Outcome, Player, expect, main, variable_of_rank
 
 RANKS = 4
 LINE = r"(?m)^understudy: rank (\d) on \S+: no progress for \d+ s: stream field, dump (\d), (.*)$"
@@ -43,6 +43,7 @@ def hang(player: Player, call: str, turn: int, *options: object, **more: str) ->
     variables = {
         "LD_PRELOAD": os.environ["UND_HANG"],
         "HANG_RANK": "2",
+        "HANG_RANK_VARIABLE": variable_of_rank(player.mpiexec),
         "HANG_CALL": call,
         "HANG_TURN": str(turn),
         **more,

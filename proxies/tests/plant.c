@@ -3,6 +3,7 @@
  * which a rank opens a file, behind every look at it that the player may have taken before.
  *
  *   PLANT_RANK  the rank that opens
+ *   PLANT_RANK_VARIABLE  where the launcher tells a process its rank
  *   PLANT_NAME  name of the file, without directory
  *   PLANT_TURN  at the open of that name with this number, from 1
  *   PLANT_AT    path of what is moved away, absolute like the others
@@ -22,7 +23,8 @@
 static void plant(const char *path)
 {
     static int turn;
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *wanted = getenv("PLANT_RANK"), *name = getenv("PLANT_NAME");
+    const char *variable = getenv("PLANT_RANK_VARIABLE"), *rank = variable ? getenv(variable) : NULL;
+    const char *wanted = getenv("PLANT_RANK"), *name = getenv("PLANT_NAME");
     const char *slash = strrchr(path, '/');
     if (!wanted || !rank || strcmp(rank, wanted) != 0 || strcmp(slash ? slash + 1 : path, name) != 0 ||
         ++turn != (int)strtol(getenv("PLANT_TURN"), NULL, 10))
