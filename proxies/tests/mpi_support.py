@@ -75,11 +75,13 @@ class Player:
         return [*start, str(self.program), *map(str, arguments)]
 
     def start(self, ranks: int, *arguments: object) -> "subprocess.Popen[str]":
-        """Starts the player and returns at once."""
+        """Starts the player and returns at once; what ctest preloads stays so."""
+        given = [os.environ.get("LD_PRELOAD"), self.environment.get("LD_PRELOAD")]
+        preloaded = {"LD_PRELOAD": " ".join(filter(None, given))} if any(given) else {}
         return subprocess.Popen(
             self.command(ranks, *arguments),
             cwd=self.folder,
-            env=os.environ | self.environment,
+            env=os.environ | self.environment | preloaded,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

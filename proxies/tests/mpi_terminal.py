@@ -23,6 +23,7 @@ from mpi_support import (
     need_method,
     sample,
     together,
+    variable_of_rank,
 )
 
 # Commands of a terminal, C1, ends of lines, and what changes the direction or cannot be seen.
@@ -123,6 +124,7 @@ def names_of_files(player: Player) -> None:
     (player.folder / "full" / WORD).touch()
     harmless(player.run(4, "-w", path, "-o", "full"), "a directory that is not empty")
     variables = {"LD_PRELOAD": os.environ["UND_HANG"], "HANG_RANK": "2", "HANG_TURN": "1"}
+    variables["HANG_RANK_VARIABLE"] = variable_of_rank(player.mpiexec)
     hanging = replace(player, environment=variables | {"HANG_CALL": "write"})
     outcome = hanging.run(4, "-w", path, "-o", TEXT, "-O", "no.json", "--watchdog", 3)
     expect("no progress for" in outcome.err, outcome.err)
