@@ -1,6 +1,7 @@
 """understudy doctor: what there is, what is missing, and when the exit status is 0."""
 
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from understudy.cli import main
+from understudy.paths import ROOT
 
 LISTED = "echo 'posix available'; echo 'hdf5 available, collective calls, hdf5 1.10.8'; "
 LISTED += "echo 'daos unavailable: no DAOS'; echo 'null available'"
@@ -24,7 +26,8 @@ class Machine:
         self.program(
             "understudy-replay",
             f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
-            '[ "$1" = --version ] && { echo 9.9; exit; }; echo "Workload canary for 2 ranks"',
+            '[ "$1" = --version ] && { echo 9.9; exit; }; '
+            'while [ "$1" != -O ]; do shift; done; echo {} >"$2"',
         )
         self.program("mpirun", 'case "$1" in -n) shift 2; exec "$@";; esac; echo mpirun 4.1.4')
 
@@ -89,16 +92,27 @@ def test_a_basic_that_fails_is_named(
     assert missing.split(", ")[0] in done.stderr
 
 
-def test_a_launcher_that_starts_single_processes_is_named(machine: Machine) -> None:
-    """Of another MPI, or of none: each player sees one rank, and refuses a workload for two."""
+def test_a_launcher_that_starts_single_processes_is_named(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another MPI: each process of the player built here sees one rank, and refuses."""
+    monkeypatch.setenv("PATH", f"{machine.folder}:{os.defpath}")
+    (machine.folder / "understudy-replay").unlink()
+    (machine.folder / "understudy-replay").symlink_to(ROOT / "build" / "bin" / "understudy-replay")
+    ranks = "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK"
     machine.program(
-        "understudy-replay",
-        f'[ "$1" = --list ] && {{ {LISTED}; exit; }}; '
-        '[ "$1" = --version ] && { echo 9.9; exit; }; exit 1',
+        "mpirun", f'shift 2; {ranks}=1 "$@" & {ranks}=0 "$@"; status=$?; wait; exit $status'
     )
     done, found = machine.findings()
     assert done.exit_code == 1 and found["player on 2 ranks"]["found"] is None
-    assert "starts 2 ranks of one program" in found["player on 2 ranks"]["remedy"]
+    remedy = found["player on 2 ranks"]["remedy"]
+    assert "each of the 2 processes that Open MPI's launcher started is alone" in remedy, remedy
+
+
+def test_a_launcher_that_says_nothing_has_a_remedy(machine: Machine) -> None:
+    machine.program("mpirun", "exit 1")
+    remedy = machine.findings()[1]["player on 2 ranks"]["remedy"]
+    assert "starts 2 ranks of one program" in remedy
 
 
 def test_slurm_without_a_controller_is_no_batch_system(machine: Machine) -> None:

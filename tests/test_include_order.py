@@ -13,7 +13,7 @@ from understudy.paths import ROOT
 CORE = ROOT / "proxies" / "core"
 # A layer includes from itself and from those before it; docs/architecture.md explains them.
 LAYERS = (
-    ("error", "init", "mpi_settings", "order", "print", "sha256"),
+    ("error", "init", "launcher", "mpi_settings", "order", "print", "sha256"),
     ("agree", "die", "environment", "stop", "timing"),
     ("method", "mount", "mount_json", "stripes", "striping"),
     ("option", "setting", "strict"),

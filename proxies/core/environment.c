@@ -11,13 +11,22 @@
 #include <time.h>
 #include <unistd.h>
 
+void und_mpi_read(char *text, size_t size)
+{
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    version[strcspn(version, "\n")] = '\0';
+    for (char *tab = version; (tab = strchr(tab, '\t')) != NULL;)
+        *tab = ' ';
+    snprintf(text, size, "%.250s", version);
+}
+
 static void read_machine(struct und_environment *environment)
 {
     struct utsname system;
     const time_t now = time(NULL);
     struct tm utc;
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0;
     gmtime_r(&now, &utc);
     strftime(environment->started, sizeof environment->started, "%Y-%m-%dT%H:%M:%SZ", &utc);
     if (uname(&system) == 0)
@@ -25,9 +34,7 @@ static void read_machine(struct und_environment *environment)
                  system.machine);
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     environment->processors = online > 0 ? online : 1;
-    MPI_Get_library_version(version, &length);
-    version[strcspn(version, "\n")] = '\0';
-    snprintf(environment->mpi, sizeof environment->mpi, "%.250s", version);
+    und_mpi_read(environment->mpi, sizeof environment->mpi);
 }
 
 static void read_program(char digits[65])

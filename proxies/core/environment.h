@@ -3,6 +3,7 @@
 #define UND_ENVIRONMENT_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { UND_HOST_BYTES = 256 };
@@ -26,6 +27,9 @@ struct und_environment {
 /* Collective over comm; filled on rank 0. */
 void und_environment_read(MPI_Comm comm, struct und_environment *environment);
 void und_environment_free(struct und_environment *environment);
+
+/* Name and version of the MPI library, in one line. */
+void und_mpi_read(char *text, size_t size);
 
 const char *und_version(void);
 

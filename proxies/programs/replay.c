@@ -4,6 +4,7 @@
 #include "core/die.h"
 #include "core/environment.h"
 #include "core/init.h"
+#include "core/launcher.h"
 #include "core/print.h"
 #include "core/program.h"
 #include "core/repetition.h"
@@ -321,15 +322,35 @@ static int play(struct und_run *run, const struct und_options *options, const st
     return right ? SUCCESS : FAILURE;
 }
 
+/* Under the launcher of another MPI, each process is a run of one rank; the first speaks for all. */
+static void wrong_ranks(const char *workload, int64_t expected, int started, struct und_error *error)
+{
+    const struct und_launcher launcher = und_launcher_read();
+    char mpi[256];
+    und_mpi_read(mpi, sizeof mpi);
+    if (started == 1 && launcher.processes > 1 && launcher.first)
+        und_fail(error,
+                 "%s: the workload is for %" PRId64 " ranks, but each of the %d processes that %s started is alone: "
+                 "the player is built with another MPI, %.*s; use the launcher of that MPI, or build the player with "
+                 "the MPI of this launcher",
+                 workload, expected, launcher.processes, launcher.name, (int)strcspn(mpi, ","), mpi);
+    else if (started != 1 || launcher.processes <= 1)
+        und_fail(error,
+                 "%s: the workload is for %" PRId64 " ranks, but %d %s started%s%s; make a descriptor for another "
+                 "number with `understudy scale`",
+                 workload, expected, started, started == 1 ? "was" : "were",
+                 launcher.name  ? " by "
+                 : started == 1 ? " without a launcher, such as mpirun or srun"
+                                : "",
+                 launcher.name ? launcher.name : "");
+}
+
 static int with_plan(struct und_run *run, const struct und_options *options, const struct text *text, int argc,
                      char **argv, struct und_error *error)
 {
     struct und_schedule schedule;
     if (!options->dry_run && run->workload->ranks != run->ranks) {
-        und_fail(error,
-                 "%s: the workload is for %" PRId64 " ranks, but %d %s started; make a descriptor for another number "
-                 "with `understudy scale`",
-                 options->workload, run->workload->ranks, run->ranks, run->ranks == 1 ? "was" : "were");
+        wrong_ranks(options->workload, run->workload->ranks, run->ranks, error);
         return USAGE_ERROR;
     }
     const struct und_totals totals = und_totals(run->workload, run->plan);
@@ -432,18 +453,6 @@ static void inform(const struct und_options *options)
     }
 }
 
-/* Without MPI only the launcher tells: is this rank 0, or a program that none has started? */
-static bool is_first(void)
-{
-    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
-        const char *rank = getenv(variables[i]);
-        if (rank)
-            return strcmp(rank, "0") == 0;
-    }
-    return true;
-}
-
 int main(int argc, char **argv)
 {
     struct und_error error = {""};
@@ -451,7 +460,7 @@ int main(int argc, char **argv)
     int rank, ranks, status = USAGE_ERROR;
     const bool valid = und_options_read(&options, argc, argv, &error);
     if (valid && (options.help || options.version || options.list)) {
-        if (is_first())
+        if (und_launcher_read().first)
             inform(&options);
         return SUCCESS;
     }

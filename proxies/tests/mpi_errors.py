@@ -288,8 +288,28 @@ def ranks(player: Player) -> None:
             SHARED,
             "-o",
             "data",
-            words=("4", str(started), "understudy scale"),
+            words=("4", str(started), " by ", "launcher", "understudy scale"),
         )
+    refused(player, 0, "-w", SHARED, "-o", "data", words=("but 1 was started without a launcher",))
+
+
+def launcher_of_another_mpi(player: Player) -> None:
+    """Each process is a run of one rank: the first says so for all, with launcher and library."""
+    for rank, size, name in (
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI's launcher"),
+        ("PMI_RANK", "PMI_SIZE", "MPICH's family"),
+        ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun"),
+    ):
+        for process in (0, 3):
+            told = replace(player, environment={rank: str(process), size: "4"})
+            outcome = told.run(0, "-w", SHARED, "-o", "data")
+            expect(outcome.status == 2, f"{name}: status {outcome.status}\n{outcome.err}")
+            if process:
+                expect(outcome.err == "", f"{name}: process {process} says {outcome.err}")
+                continue
+            message = outcome.message()
+            for word in ("4 processes", name, "is alone", "built with another MPI, "):
+                expect(word in message, f"{word!r} is missing: {message}")
 
 
 def not_empty(player: Player) -> None:
@@ -563,6 +583,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         collective_turns,
         colliding_file_names,
         ranks,
+        launcher_of_another_mpi,
         not_empty,
         too_large,
         too_much_memory,

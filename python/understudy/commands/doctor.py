@@ -16,7 +16,7 @@ import click
 
 from understudy import __version__, paths
 from understudy.cli import FAILED, print_error
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError, one_line, printable
 from understudy.launch import with_settings
 from understudy.reframe import canary, methods, observer
 
@@ -187,13 +187,13 @@ def _player() -> Iterator[Finding]:
         basic=True,
         remedy=remedy,
     )
+    started, reason = _started()
     yield Finding(
         name="player on 2 ranks",
-        found=_started(),
+        found=started,
         serves="every replay",
         basic=True,
-        remedy="see that mpirun -n 2 starts 2 ranks of one program, and that the player was "
-        "built with its MPI",
+        remedy=reason,
     )
     for name, (_, reason) in listed.items():
         if reason is not None:
@@ -205,24 +205,33 @@ def _player() -> Iterator[Finding]:
             )
 
 
-def _started() -> str | None:
-    """Whether the player starts under the launcher of this host. What would submit a job is only
-    stated: what a batch system starts is not tried."""
+def _started() -> tuple[str | None, str]:
+    """Whether the player starts under the launcher of this host, else why not. What would submit
+    a job is only stated: what a batch system starts is not tried."""
+    remedy = "see that mpirun -n 2 starts 2 ranks of one program, and that the player was built "
+    remedy += "with its MPI"
     launcher = next(filter(None, map(shutil.which, ("mpirun", "mpiexec"))), None)
     if launcher is None:
         other = next(filter(None, map(shutil.which, ("srun", "aprun", "flux", "jsrun"))), None)
-        return other and f"not tried: {other} starts jobs"
+        return other and f"not tried: {other} starts jobs", remedy
     player = paths.program(methods.PLAYER)
     with tempfile.TemporaryDirectory() as folder:
-        # A workload for 2 ranks: a player that is started twice, each on its own, refuses it, and
-        # a launcher that starts nothing prints nothing of it.
-        described = Path(folder, "workload.json")
+        # A workload for 2 ranks, by the method that moves no bytes: players that a launcher of
+        # another MPI starts, each on its own, refuse it, and one that starts nothing leaves no
+        # result.
+        described, result = Path(folder, "workload.json"), Path(folder, "result.json")
         described.write_text(canary.workload(2).to_text(), encoding="utf-8")
-        play = [player, "-w", str(described), "-o", f"{folder}/data", "--dry-run"]
-        if " for 2 ranks" not in (_output(with_settings([launcher, "-n", "2", *play])) or ""):
-            return None
+        play = [player, "-w", str(described), "-a", methods.MOVES_NO_BYTES]
+        play += ["-o", f"{folder}/data", "-O", str(result)]
+        done = _ran(with_settings([launcher, "-n", "2", *play]))
+        if done is None or done.returncode != 0 or not result.exists():
+            said = done.stderr.decode("utf-8", "replace").splitlines() if done else []
+            own = [line for line in said if line.startswith("understudy: ")]
+            return None, one_line(
+                own[0].removeprefix(f"understudy: {described}: ")
+            ) if own else remedy
     text = _output([player, "--version"])
-    return text.splitlines()[0].strip() if text and text.strip() else None
+    return text.splitlines()[0].strip() if text and text.strip() else None, remedy
 
 
 def _listed() -> dict[str, tuple[str, str | None]]:
@@ -280,8 +289,16 @@ UNVERSIONED = ("ior", "mdtest", "darshan-parser", "bpls", "qsub", "bsub", "jsrun
 
 def _output(command: list[str]) -> str | None:
     """What a program prints; None if it fails or does not end."""
+    done = _ran(command)
+    if done is None or done.returncode != 0:
+        return None
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _ran(command: list[str]) -> subprocess.CompletedProcess[bytes] | None:
+    """How a program ended; None if it does not end, or is not there."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command,
             capture_output=True,
             timeout=SECONDS,
@@ -291,4 +308,3 @@ def _output(command: list[str]) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
