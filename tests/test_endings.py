@@ -46,6 +46,19 @@ Executable: ior
 --------------------------------------------------------------------------
 4 total processes failed to start
 """
+HYDRA = """\
+
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 21021 RUNNING AT n1
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions
+"""
 FULL = "WARNING: write(3, 0x1, 2097152) failed, No space left on device (aiori-POSIX.c:640)"
 ASSERTED = "ior: ior.c:1500: WriteOrRead: Assertion `rc >= 0' failed."
 ALREADY = "ERROR: cannot open file: File exists"
@@ -53,6 +66,11 @@ ALREADY = "ERROR: cannot open file: File exists"
 
 def test_a_launcher_that_refuses_is_told_whole() -> None:
     assert endings.message(SLOTS, ["understudy"], 4) == WHOLE
+
+
+def test_hydra_says_on_standard_output_that_a_rank_was_killed() -> None:
+    said = endings.message("", ["understudy"], 4, HYDRA)
+    assert said == "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
 
 
 def test_a_launcher_that_refuses_stands_in_the_verdict_the_record_and_the_page(

@@ -30,7 +30,8 @@ TYPE_BYTES = {"byte": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 
 TYPE_BYTES |= {"u64": 8, "f32": 4, "f64": 8}
 
 HYDRA_REPORT = re.compile(
-    r"(?s)\n={60,}\n=   BAD TERMINATION .*?Please see the FAQ page for debugging suggestions\n"
+    r"\n={60,}\n=   BAD TERMINATION .*\n(?:=   .*\n)*={60,}\n(?:YOUR APPLICATION TERMINATED .*\n"
+    r"(?:.*\n)?.*debugging suggestions\n)?"
 )
 
 Json = dict[str, Any]

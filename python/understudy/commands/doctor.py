@@ -187,13 +187,13 @@ def _player() -> Iterator[Finding]:
         basic=True,
         remedy=remedy,
     )
-    started, reason = _started()
+    started, cause = _started()
     yield Finding(
         name="player on 2 ranks",
         found=started,
         serves="every replay",
         basic=True,
-        remedy=reason,
+        remedy=cause,
     )
     for name, (_, reason) in listed.items():
         if reason is not None:

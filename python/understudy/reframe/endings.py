@@ -55,9 +55,10 @@ KILL_ALL_RANKS = {"srun": ["--kill-on-bad-exit=1"]}
 # By launcher: what tells it of a case in an allocation that is larger, see `systems.ALLOCATION`.
 SHAPE = {"srun": "--nodes={nodes} --ntasks={ranks} --ntasks-per-node={each}"}
 
-# A launcher's line about a rank that was killed.
+# A launcher's line about a rank that was killed, Hydra's on standard output.
 KILLED_RANK = re.compile(
     r"srun: error: \S+: tasks? .*: (?!Exited)|noticed that process rank .* exited on signal"
+    r"|YOUR APPLICATION TERMINATED WITH THE EXIT STRING: "
 )
 
 # A help text of Open MPI, with which it refuses or explains.
@@ -127,7 +128,7 @@ def message(stderr: str, programs: Sequence[str], ranks: int, stdout: str = "") 
     # A rank that fails removes its files, which those of other nodes then miss; a rank that is
     # stuck has others wait.
     reasons.sort(key=lambda line: GONE in line or WAITS in line)
-    killed = [line for line in lines if KILLED_RANK.search(line)]
+    killed = [line for line in [*lines, *printed] if KILLED_RANK.search(line)]
     found = next(
         iter(
             [*reasons, *missing(said), *_stated(printed)]
