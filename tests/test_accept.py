@@ -105,27 +105,30 @@ def test_the_examples_are_valid() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"at_least": "200 MiB"}, "marks.0.at_least (mark): expected bytes in a second"),
-        ({"at_least": 200}, "marks.0.at_least: 200 is not of type 'string'"),
-        ({"atleast": "1 MiB/s"}, "marks.0: Additional properties are not allowed ('atleast'"),
-        ({"metric": "speed"}, "marks.0.metric: 'speed' is not one of"),
-        ({"metric": "restart"}, "marks.0.at_most (mark): missing: restart needs it, such as 90 s"),
+        ({"at_least": "200 MiB"}, "mark 1 (mark): at_least: expected bytes in a second"),
+        ({"at_least": 200}, "mark 1 (mark): at_least: 200 is not of type 'string'"),
+        (
+            {"atleast": "1 MiB/s"},
+            "mark 1 (mark): Additional properties are not allowed ('atleast'",
+        ),
+        ({"metric": "speed"}, "mark 1 (mark): metric: 'speed' is not one of"),
+        ({"metric": "restart"}, "mark 1 (mark): at_most: missing: restart needs it, such as 90 s"),
         ({"metric": "restart", "at_least": "90 s"}, "restart has the limit at_most"),
         ({"metric": "fidelity", "at_most": "10 parts"}, "expected a share, such as 10 %"),
         ({"metric": "survival", "at_least": "2.5 runs"}, "expected a number of runs"),
-        ({"workload": "no-such"}, "marks.0.workload (mark): 'no-such' is unknown; expected"),
-        ({"program": "mdtest"}, "marks.0.program (mark): expected player or skeleton"),
+        ({"workload": "no-such"}, "mark 1 (mark): workload: 'no-such' is unknown; expected"),
+        ({"program": "mdtest"}, "mark 1 (mark): program: expected player or skeleton"),
         ({"operation": "erase"}, "expected write or read, found 'erase'"),
-        ({"metric": "metadata-rate", "at_least": "5 /s"}, "marks.0.operation (mark): missing"),
-        ({"sessions": 4}, "marks.0.sessions (mark): expected at least 5 for the median, found 4"),
+        ({"metric": "metadata-rate", "at_least": "5 /s"}, "mark 1 (mark): operation: missing"),
+        ({"sessions": 4}, "mark 1 (mark): sessions: expected at least 5 for the median, found 4"),
         ({"metric": "data-errors", "at_most": "0 B", "cache": "allowed"}, "does not take it"),
         ({"metric": "dump-time", "at_most": "1 s", "quantile": "120 %"}, "50 % to 100 %, fou"),
         ({"metric": "dump-time", "at_most": "1 s", "quantile": "2 %"}, "50 % to 100 %, found '2 "),
-        ({"metric": "dump-time", "at_most": "1 s", "quantile": "p99"}, "quantile (mark): expecte"),
-        ({"quantile": "95 %"}, "marks.0.quantile (mark): bandwidth does not take it"),
-        ({"where": {"storge.type": "x"}}, "marks.0.where.storge.type (mark): no key of a cond"),
-        ({"where": {"place.job_id": "1"}}, "marks.0.where.place.job_id (mark): no key of a cond"),
-        ({"where": {"storage.type.x": 1}}, "where.storage.type.x (mark): no key of a condition"),
+        ({"metric": "dump-time", "at_most": "1 s", "quantile": "p99"}, "quantile: expecte"),
+        ({"quantile": "95 %"}, "mark 1 (mark): quantile: bandwidth does not take it"),
+        ({"where": {"storge.type": "x"}}, "mark 1 (mark): where.storge.type: no key of a cond"),
+        ({"where": {"place.job_id": "1"}}, "mark 1 (mark): where.place.job_id: no key of a cond"),
+        ({"where": {"storage.type.x": 1}}, "where.storage.type.x: no key of a condition"),
     ],
 )
 def test_a_mistake_is_one_message(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -136,6 +139,27 @@ def test_a_mistake_is_one_message(tmp_path: Path, row: dict[str, Any], message: 
     assert text.startswith(str(path)) and message in text and "\n" not in text
     found = accept(path, tmp_path)
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
+
+
+def test_each_mistake_is_a_message(tmp_path: Path) -> None:
+    """Of the schema and of its meaning, in one mark or in several, counted as people count."""
+    rows: list[dict[str, Any]] = [
+        {"name": "a", "at_least": "200 MiB", "workload": "no-such"},
+        {"name": "b", "metric": "speed", "atmost": "1 s"},
+        {"name": "a"},
+    ]
+    found = accept(marks(tmp_path, *rows, until="soon", night="long"), tmp_path)
+    assert found.exit_code == 2
+    said = [line.partition("marks.yaml: ")[2] for line in found.stderr.splitlines()]
+    for place in (
+        "mark 1 (a): at_least: expected bytes",
+        "mark 1 (a): workload: 'no-such'",
+        "mark 2 (b): Additional properties",
+        "mark 2 (b): metric: 'speed'",
+        "mark 3 (a): name: is the name of another",
+        "until: ",
+    ):
+        assert sum(line.startswith(place) for line in said) == 1, (place, said)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from understudy import __version__, commands
-from understudy.errors import UnderstudyError, one_line
+from understudy.errors import Mistakes, UnderstudyError, one_line
 from understudy.messages import tell
 
 # The exit statuses of every command, besides 0; docs/architecture.md tells of them.
@@ -107,7 +107,7 @@ class CommandDirectory(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; an UnderstudyError becomes one message on stderr and exit status 2."""
+        """Run the command; an UnderstudyError becomes messages on stderr and exit status 2."""
         try:
             return super().invoke(ctx)
         except UnderstudyError as error:
@@ -126,7 +126,8 @@ class CommandDirectory(click.Group):
 
 def print_error(error: UnderstudyError) -> None:
     """The one place where errors of commands are printed."""
-    tell(str(error))
+    for message in error.messages if isinstance(error, Mistakes) else [str(error)]:
+        tell(message)
 
 
 def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -1,8 +1,18 @@
 """The one exception that the project raises on purpose, and how text reaches a terminal."""
 
+from collections.abc import Sequence
+
 
 class UnderstudyError(Exception):
     """A message for the user: what could not be done, with file, key and what was expected."""
+
+
+class Mistakes(UnderstudyError):
+    """Several of one file, each a message by itself."""
+
+    def __init__(self, messages: Sequence[str]) -> None:
+        super().__init__("; ".join(messages))
+        self.messages = messages
 
 
 def printable(text: str) -> str:

@@ -5,7 +5,7 @@ The schema says which keys there are; the table METRICS below, what each metric 
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -179,87 +179,114 @@ class Acceptance:
 
 
 def load(path: Path) -> Acceptance:
-    """The marks in a file; an UnderstudyError names the file, the key and what was expected."""
-    row, data = human.load(path, KIND)
-    marks = tuple(_mark(m, f"{path}: marks.{i}") for i, m in enumerate(row["marks"]))
-    names = [mark.name for mark in marks]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise UnderstudyError(f"{path}: marks.{i}.name: {name} is the name of another mark")
+    """The marks in a file; an UnderstudyError names the file, and of each mistake the key and what
+    was expected."""
+    row, data, found = human.read(path, KIND)
+    wrong = {steps[1] for steps, _ in found if steps[:1] == ("marks",) and len(steps) > 1}
+    whole = isinstance(row.get("marks"), list)
+    for i, mark in enumerate(row["marks"] if whole else ()):
+        if i not in wrong:
+            found += ((("marks", i, key), message) for key, message in _mistakes(mark))
+            earlier = [m.get("name") for m in row["marks"][:i] if isinstance(m, dict)]
+            if mark["name"] in earlier:
+                found.append((("marks", i, "name"), "is the name of another mark"))
+    if {"since", "until", "night"}.isdisjoint(steps[0] for steps, _ in found if steps):
+        found += (((key,), message) for key, message in _wrong_times(row))
+    if found:
+        raise human.mistakes(path, row, found)
     return Acceptance(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
-        marks=marks,
-        night_s=_night_s(row, path),
+        marks=tuple(map(_mark, row["marks"])),
+        night_s=units.parse_quantity(row.get("night", NIGHT), units.SECONDS),
         **{k: row[k] for k in ("title", "system", "supplier", "customer", "since", "until")},
     )
 
 
-def _night_s(row: dict[str, Any], path: Path) -> float:
-    for key in ("since", "until"):
+def _wrong_times(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Key and message of each mistake in the dates and the length of a night."""
+    dates = [key for key in ("since", "until") if key in row]
+    for key in dates:
         if not schema.is_time(row[key]):
-            raise UnderstudyError(
-                f"{path}: {key}: expected a day of the calendar, or a second of one, such as "
-                f"2026-01-31 or 2026-01-31T20:00:00Z, found {row[key]}"
+            yield (
+                key,
+                "expected a day of the calendar, or a second of one, such as 2026-01-31 or "
+                f"2026-01-31T20:00:00Z, found {row[key]}",
             )
-    if row["since"] >= row["until"]:
-        raise UnderstudyError(
-            f"{path}: until: expected a time after since, {row['since']}, found {row['until']}"
-        )
+    if len(dates) == 2 and row["since"] >= row["until"]:
+        yield "until", f"expected a time after since, {row['since']}, found {row['until']}"
     try:
-        return units.parse_quantity(row.get("night", NIGHT), units.SECONDS)
+        units.parse_quantity(row.get("night", NIGHT), units.SECONDS)
     except UnderstudyError as error:
-        raise UnderstudyError(f"{path}: night: {error}") from None
+        yield "night", str(error)
 
 
-def _mark(row: dict[str, Any], where: str) -> Mark:
-    metric = METRICS[row["metric"]]
-    name = row["metric"]
-
-    def fault(key: str, message: str) -> UnderstudyError:
-        return UnderstudyError(f"{where}.{key} ({row['name']}): {message}")
-
-    other = AT_MOST if metric.limit == AT_LEAST else AT_LEAST
-    if other in row:
-        raise fault(other, f"{name} has the limit {metric.limit}")
-    if metric.limit not in row:
-        raise fault(metric.limit, f"missing: {name} needs it, such as {_EXAMPLES[metric.unit]}")
-    try:
-        limit = units.parse_quantity(row[metric.limit], metric.unit)
-    except UnderstudyError as error:
-        raise fault(metric.limit, str(error)) from None
+def _mistakes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Key and message of each mistake in a mark that the schema allows."""
+    name, metric = row["metric"], METRICS[row["metric"]]
+    yield from _wrong_limit(row, metric)
     program = row.get("program", metric.programs[0])
     if program not in metric.programs:
-        raise fault("program", f"expected {' or '.join(metric.programs)} for {name}")
+        yield "program", f"expected {' or '.join(metric.programs)} for {name}"
     for key in sorted(_OF_METRICS & row.keys() - metric.keys):
-        raise fault(key, f"{name} does not take it")
+        yield key, f"{name} does not take it"
     operation = row.get("operation")
     if name == "metadata-rate" and operation is None:
-        raise fault("operation", "missing: expected one of mdtest, such as File creation")
+        yield "operation", "missing: expected one of mdtest, such as File creation"
     if name != "metadata-rate" and operation not in (None, READ, WRITE):
-        raise fault("operation", f"expected {WRITE} or {READ}, found {operation!r}")
-    quantile = None
+        yield "operation", f"expected {WRITE} or {READ}, found {operation!r}"
     if "quantile" in metric.keys:
         try:
-            quantile = units.parse_quantity(row.get("quantile", QUANTILE), units.FRACTION)
+            if not LEAST_QUANTILE <= _quantile(row) <= 1:
+                yield "quantile", f"expected 50 % to 100 %, found {row['quantile']!r}"
         except UnderstudyError as error:
-            raise fault("quantile", str(error)) from None
-        if not LEAST_QUANTILE <= quantile <= 1:
-            raise fault("quantile", f"expected 50 % to 100 %, found {row['quantile']!r}")
-    if program == PLAYER:
-        _known_workload(row["workload"], fault)
+            yield "quantile", str(error)
+    if program == PLAYER and (unknown := _unknown_workload(row["workload"])):
+        yield "workload", unknown
     for key in row.get("where", ()):
         if not run.knows(key):
-            raise fault(
+            yield (
                 f"where.{key}",
                 "no key of a condition; expected one such as storage.asked.stripe_count",
             )
-    statistic = row.get("statistic", MEDIAN)
-    judged_each = statistic == EVERY or not metric.scatters
-    least = SESSIONS if not judged_each else 1
-    sessions = row.get("sessions", _default_sessions(metric, statistic))
+    statistic, sessions = _statistic(row, metric)
+    least = 1 if statistic == EVERY or not metric.scatters else SESSIONS
     if sessions < least:
-        raise fault("sessions", f"expected at least {least} for the {statistic}, found {sessions}")
+        yield "sessions", f"expected at least {least} for the {statistic}, found {sessions}"
+
+
+def _wrong_limit(row: dict[str, Any], metric: Metric) -> Iterator[tuple[str, str]]:
+    name = row["metric"]
+    other = AT_MOST if metric.limit == AT_LEAST else AT_LEAST
+    if other in row:
+        yield other, f"{name} has the limit {metric.limit}"
+    elif metric.limit not in row:
+        yield metric.limit, f"missing: {name} needs it, such as {_EXAMPLES[metric.unit]}"
+    if metric.limit in row:
+        try:
+            units.parse_quantity(row[metric.limit], metric.unit)
+        except UnderstudyError as error:
+            yield metric.limit, str(error)
+
+
+def _quantile(row: dict[str, Any]) -> float:
+    return units.parse_quantity(row.get("quantile", QUANTILE), units.FRACTION)
+
+
+def _statistic(row: dict[str, Any], metric: Metric) -> tuple[str, int]:
+    """How runs decide, and the sessions needed."""
+    statistic = row.get("statistic", MEDIAN)
+    return statistic, row.get("sessions", _default_sessions(metric, statistic))
+
+
+def _mark(row: dict[str, Any]) -> Mark:
+    """A mark without mistakes."""
+    name, metric = row["metric"], METRICS[row["metric"]]
+    limit = units.parse_quantity(row[metric.limit], metric.unit)
+    program = row.get("program", metric.programs[0])
+    operation = row.get("operation")
+    quantile = _quantile(row) if "quantile" in metric.keys else None
+    statistic, sessions = _statistic(row, metric)
     return Mark(
         limit=limit,
         program=program,
@@ -310,8 +337,9 @@ _EXAMPLES = {
 }
 
 
-def _known_workload(name: str, fault: Any) -> None:
-    """Of the suite or of the site; scaled ones end with the rule and the ranks."""
+def _unknown_workload(name: str) -> str:
+    """Why it is none of the suite or of the site; scaled ones end with the rule and the ranks."""
     known = workload.names()
-    if name not in known and re.sub(r"-(weak|strong)-[0-9]+$", "", name) not in known:
-        raise fault("workload", f"{name!r} is unknown; expected one of {', '.join(known)}")
+    if name in known or re.sub(r"-(weak|strong)-[0-9]+$", "", name) in known:
+        return ""
+    return f"{name!r} is unknown; expected one of {', '.join(known)}"

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from understudy.contracts import schema, strict
-from understudy.errors import UnderstudyError
+from understudy.errors import Mistakes, UnderstudyError
 
 MAX_BYTES = 1 << 20  # of a file: longer ones are refused
 
@@ -30,9 +30,36 @@ class Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+Steps = tuple[str | int, ...]  # keys and indices down to a value
+
+
 def load(path: Path, kind: str) -> tuple[dict[str, Any], bytes]:
     """What is in a file of the contract `kind`, and its bytes; an UnderstudyError names the file,
-    the key and what was expected."""
+    the keys and what was expected."""
+    row, data, found = read(path, kind)
+    if found:
+        raise mistakes(path, row, found)
+    return row, data
+
+
+def mistakes(path: Path, row: dict[str, Any], found: list[tuple[Steps, str]]) -> Mistakes:
+    """The error of a file with these mistakes."""
+    return Mistakes([f"{path}: {_place(row, steps)}: {message}" for steps, message in found])
+
+
+def _place(row: dict[str, Any], steps: Steps) -> str:
+    """Where a value stands; what is in a list by its number, counted from 1, and its name."""
+    if len(steps) < 2 or not isinstance(steps[1], int):
+        return ".".join(map(str, steps)) or "top level"
+    item = row[str(steps[0])][steps[1]]
+    name = item.get("name") if isinstance(item, dict) else None
+    number = f"{str(steps[0]).removesuffix('s')} {steps[1] + 1}"
+    number += f" ({name[:60]})" if isinstance(name, str) else ""
+    return ": ".join(filter(None, (number, ".".join(map(str, steps[2:])))))
+
+
+def read(path: Path, kind: str) -> tuple[dict[str, Any], bytes, list[tuple[Steps, str]]]:
+    """What is in a file of the contract `kind`, its bytes, and what its schema does not allow."""
     try:
         if path.exists() and not path.is_file():
             raise UnderstudyError(f"{path}: expected a file of YAML")
@@ -61,8 +88,7 @@ def load(path: Path, kind: str) -> tuple[dict[str, Any], bytes]:
     if stated != f"understudy/{kind}/1":
         shown = "nothing" if stated is None else repr(stated)[:60]
         raise UnderstudyError(f"{path}: schema: expected understudy/{kind}/1, found {shown}")
-    schema.check(row, str(path))
-    return row, data
+    return row, data, schema.mistakes(row, str(path))
 
 
 def _plain(row: Any, where: str) -> None:

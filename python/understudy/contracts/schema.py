@@ -98,6 +98,18 @@ def check(row: dict[str, Any], where: str) -> str:
     return kind
 
 
+def mistakes(row: dict[str, Any], where: str) -> list[tuple[tuple[str | int, ...], str]]:
+    """All that is not valid in a document by the schema it names: place and message, in order."""
+    schema = _schema(row["schema"], where)
+    if _valid(row["schema"])(row):
+        return []
+    from jsonschema.exceptions import best_match
+
+    found = [best_match([error]) for error in valid.explaining(schema).iter_errors(row)]
+    told = {(tuple(error.absolute_path), error.message[:300]) for error in found if error}
+    return sorted(told, key=lambda one: [(isinstance(s, str), s) for s in one[0]])
+
+
 def kind_of(row: dict[str, Any], where: str) -> str:
     """What a document is, before it is checked: player, run, workload …"""
     return _named(row, where)[0]
