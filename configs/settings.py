@@ -1,6 +1,7 @@
 """ReFrame's configuration: each file of systems/ adds one system, with no edit here.
 
-UNDERSTUDY_PATH lists directories with systems, checks and other files of users. Output goes to the
+UNDERSTUDY_PATH lists directories with systems, checks and other files of users; by default it is
+understudy-site in the working directory. Output goes to the
 directory that UNDERSTUDY_OUTPUT names; by default to reports/out in a checkout, else to
 understudy-out in the working directory.
 """

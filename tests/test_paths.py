@@ -129,6 +129,22 @@ def test_one_file_of_each_kind_of_a_site_is_found(tmp_path: Path) -> None:
     assert asked.stdout == "['references', 'simulations'] True\n"
 
 
+def test_the_site_of_the_working_directory_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless UNDERSTUDY_PATH is set, if only to nothing, or the folder is another user's."""
+    system = tmp_path / "understudy-site" / "systems" / "toy.py"
+    system.parent.mkdir(parents=True)
+    system.write_text(SYSTEM.format(name="toy"))
+    asked = ("-l", "--system=toy", "-n", "Replay%workload=n-1")
+    monkeypatch.delenv("UNDERSTUDY_PATH", raising=False)
+    assert reframe(tmp_path, *asked).returncode == 0
+    assert reframe(tmp_path, *asked, UNDERSTUDY_PATH="").returncode != 0
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "understudy-site", 12345, -1)
+        assert reframe(tmp_path, *asked).returncode != 0
+
+
 def test_a_name_that_is_taken_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "n-1.json").touch()

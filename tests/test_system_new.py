@@ -92,7 +92,7 @@ def test_without_a_batch_system_it_is_this_machine(host: Host) -> None:
     [(name, row)] = host.partitions().items()
     assert (name, row["scheduler"], row["launcher"]) == ("tmpfs", "local", "mpirun")
     assert row["extras"]["scratch"] == str(host.folder)
-    assert f"export UNDERSTUDY_PATH={host.folder}/understudy-site\n" in done.stdout
+    assert f"export UNDERSTUDY_PATH={host.folder}/understudy-site " in done.stdout
 
 
 def test_partitions_of_slurm_and_the_layout_of_lustre(host: Host) -> None:

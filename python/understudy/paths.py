@@ -48,6 +48,7 @@ SITE = (
     "workloads",
 )
 SITE_VARIABLE = "UNDERSTUDY_PATH"
+SITE_FOLDER = "understudy-site"  # what `understudy system new` makes
 # Directories of one kind only.
 _VARIABLES = {"simulations": "UNDERSTUDY_SIMULATIONS", "workloads": "UNDERSTUDY_WORKLOADS"}
 OUTPUT_VARIABLE = "UNDERSTUDY_OUTPUT"
@@ -144,7 +145,12 @@ def command() -> Path:
 
 
 def sites() -> list[Path]:
-    """The directories of a site that UNDERSTUDY_PATH lists."""
+    """The directories of a site that UNDERSTUDY_PATH lists; where it is not set, understudy-site
+    of the working directory, if it is the user's: its files are run."""
+    if SITE_VARIABLE not in os.environ:
+        own = (_START / SITE_FOLDER).resolve()
+        there = any((own / kind).is_dir() for kind in SITE)
+        return [own] if there and own.stat().st_uid in (os.geteuid(), 0) else []
     sites = _listed(SITE_VARIABLE)
     for site in sites:
         if not any((site / kind).is_dir() for kind in SITE):

@@ -141,7 +141,7 @@ def new(
     """
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise UnderstudyError(f"{name!r}: expected a name of letters, digits, - and _")
-    output = output or Path("understudy-site") / "systems" / f"{name}.py"
+    output = output or Path(paths.SITE_FOLDER) / "systems" / f"{name}.py"
     known = paths.files("systems", ".py").get(name)
     if known is not None and known.resolve() != output.resolve():
         raise UnderstudyError(f"the system {name!r} exists: {known}")
@@ -168,7 +168,9 @@ def new(
         click.echo(f"  {one.name}: {one.type} at {one.scratch}{one.note and f' ({one.note})'}")
     click.echo("Next:")
     if output.parent.name == "systems":
-        click.echo(f"  export UNDERSTUDY_PATH={output.parent.parent.resolve()}")
+        site = output.parent.parent.resolve()
+        note = "  # in other directories than this one" if site in paths.sites() else ""
+        click.echo(f"  export UNDERSTUDY_PATH={site}{note}")
     click.echo(
         f'  reframe -C "$(understudy where config)" -r --system {name} --mode quick -n Replay'
     )
