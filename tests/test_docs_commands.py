@@ -1,4 +1,4 @@
-"""The commands of the README and the tutorials, run in order, as they stand there.
+"""The commands of the README and the tutorials, run in order and literally.
 
 Each document is run by one shell in a fresh directory with what a clone has. What is replaced or
 left out is in the tables below, and only that.

@@ -187,7 +187,7 @@ def test_a_run_that_moved_nothing_has_no_speed(tmp_path: Path) -> None:
 
 def test_what_is_to_be_copied_is_quoted() -> None:
     made = summary.Summary(cases=(judged("a", "$(x); y:disk", summary.FAILED),))
-    assert made.next_steps()[0][1] == "understudy doctor --system '$(x); y'"
+    assert made.next_steps()[0][1] == "understudy records list --failed --system '$(x); y'"
 
 
 def test_what_was_skipped_stands_with_its_reason(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_report_of_another_session_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "more", "command"),
     [
-        (summary.FAILED, {}, "understudy doctor --system s"),
+        (summary.FAILED, {}, "understudy records list --failed --system s"),
         (summary.FAIL, {}, "understudy report RECORDS --workload a"),
         (summary.PASS, {"cached": frozenset({"write"})}, "understudy run --mode accept"),
         (summary.UNDECIDED, {"kind": summary.SKELETON}, "-S rounds=24"),

@@ -90,7 +90,7 @@ def judge(
     exit status is 0 if all marks passed, 1 if one failed, 3 if none failed and one is undecided
     or a record cannot be read, was edited or removed, and 2 if FILE or RECORDS cannot be used.
 
-    `understudy accept plan FILE` plans the sessions to run.
+    `understudy accept plan FILE -o PLAN` plans the sessions to run.
     """
     raise SystemExit(STATUS[_accept(marks, records, output, pdf, force, as_json, plan, signers)])
 

@@ -135,7 +135,9 @@ class Summary:
         """What to do, and the command for it, in this order; none where nothing is open."""
         asks = self.cached and not self.flushed
         return [
-            *self._of_state(FAILED, "See why {} failed", "understudy doctor --system {system}"),
+            *self._of_state(
+                FAILED, "See why {} failed", "understudy records list --failed --system {system}"
+            ),
             *self._of_state(
                 FAIL, "See why {} outside", "understudy report RECORDS --workload {name}"
             ),
