@@ -74,6 +74,7 @@ site_configuration = {
             "report_file": str(OUT / "reports" / "{sessionid}.json"),
             "topology_prefix": str(OUT / "topology"),
             "resolve_module_conflicts": False,
+            "colorize": sys.stdout.isatty(),  # no escapes in mails and files
         }
     ],
     "logging": [

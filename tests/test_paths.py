@@ -145,6 +145,17 @@ def test_the_site_of_the_working_directory_is_found(
         assert reframe(tmp_path, *asked).returncode != 0
 
 
+def test_redirected_output_has_no_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RFM_COLORIZE", raising=False)
+    command = [Path(sys.executable).parent / "reframe", "-C", paths.where("config"), "--dry-run"]
+    asked = [*map(str, command), "--system=localhost", "-n", "Replay%workload=n-1%method=posix"]
+    more = {"UNDERSTUDY_OUTPUT": str(tmp_path), "PWD": str(tmp_path)}
+    done = subprocess.run(
+        asked, cwd=tmp_path, env=os.environ | more, capture_output=True, text=True, check=False
+    )
+    assert "OK ]" in done.stdout and "\x1b" not in done.stdout + done.stderr
+
+
 def test_a_name_that_is_taken_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "n-1.json").touch()
