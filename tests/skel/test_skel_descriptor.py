@@ -1,13 +1,15 @@
 """Descriptors: what is refused in one message, and what is set right."""
 
+import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.skel.support import DESCRIPTOR, LOCAL, TRACES, descriptor, succeed, understudy
 from understudy.errors import UnderstudyError
-from understudy.skel import blocks, expressions, generate, identifiers, parameters
+from understudy.skel import blocks, expressions, generate, identifiers, parameters, project
 from understudy.skel.descriptor import read
 
 GROUP = '<adios-group name="g">'
@@ -121,6 +123,85 @@ def test_a_bad_descriptor_is_one_message_and_makes_nothing(
     assert (described.exit_code, described.stderr) == (2, done.stderr)
 
 
+@pytest.mark.parametrize("method", ["FLEXPATH", "DATASPACES", "PHDF5"])
+def test_another_method_takes_the_place_of_one_that_writes_no_files(
+    method: str, tmp_path: Path
+) -> None:
+    path = descriptor(tmp_path, METHOD, f'<method group="g" method="{method}">verbose=3</method>')
+    refused = understudy("skel", "make", path, "-d", tmp_path / "no", "--no-make")
+    assert refused.exit_code == 2 and "--method" in refused.stderr + "--method" * (
+        method[0] == "P"
+    )
+    made = tmp_path / "made"
+    succeed("skel", "make", path, "-d", made, "--no-make", "--method", "mpi")
+    found, values = project.load(made / "app_skel.xml", None)
+    assert found.method("g") is not None and found.methods[0].parameters == ""
+    assert (found.methods[0].name, values.batches[0].tests[0].method) == ("MPI", "MPI")
+    described = succeed("describe", path, "-a", "POSIX", "-n", 2)
+    assert json.loads(described.stdout)["streams"][0]["method"] == "posix"
+    wrong = understudy("skel", "make", path, "-d", made, "--no-make", "--method", "BOGUS", "-f")
+    assert wrong.exit_code == 2 and "--method: method 'BOGUS' writes no files" in wrong.stderr
+
+
+def test_values_without_quotes_are_read_as_by_adios(tmp_path: Path) -> None:
+    """In tags only: not in comments, in texts, or within quotes."""
+    new = """<!-- <a b=c/> --><attribute name=u value="p=q r=s" type='string'/>
+    <var name=l type=real dimensions=2,nx/>"""
+    path = descriptor(tmp_path, LOCAL, new)
+    [group] = read(path).groups
+    assert group.variables[-1].name == "l" and group.variables[-1].dimensions == ("2", "nx")
+    assert [(a.name, a.value) for a in group.attributes] == [("u", "p=q r=s")]
+
+
+def test_a_broken_file_is_searched_for_missing_quotes_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "app.xml"
+    for piece in (b'<a "', b"<!--", b"<a b=c ", b"<![CDATA[", b"=" * 20):
+        path.write_bytes(b"<adios-config>" + piece * 100_000)
+        started = time.process_time()
+        with pytest.raises(UnderstudyError, match="not XML"):
+            read(path)
+        assert time.process_time() - started < 5
+
+
+def test_the_path_of_the_root_is_part_of_a_name(tmp_path: Path) -> None:
+    scalar = '<var name="n5" path="/" type="integer"/>'
+    path = descriptor(tmp_path, LOCAL, f'{scalar}<var name="l" type="real" dimensions="/n5"/>')
+    [group] = read(path).groups
+    assert group.variables[-2].name == "/n5" and group.variables[-2].leaf == "n5"
+    assert group.variables[-1].dimensions == ("/n5",)
+    succeed("skel", "xml", path, "-o", tmp_path / "app_skel.xml")
+    assert read(tmp_path / "app_skel.xml").groups[0].variables[-1].dimensions == ("/n5",)
+
+
+BUFFER = '<buffer max-size-MB="1"/>'
+
+
+@pytest.mark.parametrize(("nx", "fits"), [(130_000, True), (131_072, False), (200_000, False)])
+def test_a_variable_larger_than_the_buffer_is_refused(nx: int, fits: bool, tmp_path: Path) -> None:
+    """POSIX writes the buffer when it is full, but no variable in pieces."""
+    path = descriptor(tmp_path, LOCAL, "")
+    path.write_text(path.read_text().replace("</adios-config>", f"{BUFFER}</adios-config>"))
+    done = understudy("skel", "params", path, "--set", f"nx={nx}", "-o", tmp_path / "p.xml")
+    assert (done.exit_code == 0) is fits, done.stderr
+    if not fits:
+        assert f"one writes {8 * nx} bytes of the variable 'a'" in done.stderr
+        assert (
+            "at least max-size-MB" in done.stderr and f"--set NAME=VALUE (nx={nx})" in done.stderr
+        )
+
+
+def test_default_sizes_of_many_dimensions_are_small(tmp_path: Path) -> None:
+    scalars = "".join(f'<var name="n{i}" type="integer"/>' for i in range(6))
+    names = ",".join(f"n{i}" for i in range(6))
+    path = descriptor(
+        tmp_path, LOCAL, f'{scalars}<var name="l" type="real" dimensions="{names}"/>'
+    )
+    found = read(path)
+    values = parameters.default(found, "app").groups["g"]
+    made = blocks.of_group(found.groups[0], values, 4)
+    assert made.blocks[-1].variable.name == "l" and made.blocks[-1].bytes.max() < 1 << 20
+
+
 def test_the_descriptor_that_is_spoiled_is_good(tmp_path: Path) -> None:
     path = descriptor(tmp_path)
     succeed("skel", "params", path, "-o", tmp_path / "p.xml")
@@ -193,7 +274,8 @@ def test_a_buffer_that_is_too_small_is_predicted(
         assert done.stderr == (
             f'understudy: {path}: <buffer max-size-MB="1">: on 4 processes, one writes 1048580 '
             "bytes of the group 'g' a step, and the method MPI needs all of them in the buffer; "
-            'expected at least max-size-MB="2", or the method POSIX\n'
+            'expected at least max-size-MB="2", or the method POSIX, or smaller sizes by '
+            f"understudy skel make --set NAME=VALUE (nx={size})\n"
         )
 
 

@@ -539,11 +539,12 @@ def test_the_limit_of_a_file_s_size_is_an_error_and_no_signal(small: Path, tmp_p
 
 
 def test_seventy_gigabytes_are_refused(tmp_path: Path) -> None:
-    """A valid descriptor with default parameters, of which the kernel would end the program."""
+    """Sizes with which the kernel would end the program."""
     sizes = "".join(f'<var name="n{i}" type="integer"/>' for i in range(6))
     names = ",".join(f"n{i}" for i in range(6))
     big = f'{sizes}<var name="l" type="double" dimensions="{names}"/>'
-    program = make(descriptor(tmp_path, LOCAL, big), tmp_path)
+    path = descriptor(tmp_path, LOCAL, big)
+    program = make(path, tmp_path, *(f"n{i}=32" for i in range(6)))
     done = run(
         program,
         2,

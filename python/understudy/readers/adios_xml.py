@@ -99,7 +99,7 @@ def read(
     ADIOS, or adios for the library itself (default: the descriptor's). `name` and `keep_names` are
     as for other traces.
     """
-    found = descriptor.read(path)
+    found = descriptor.read(path, method)
     values = _parameters(path, found, parameters_file)
     values = parameters.with_values(found, values, settings or {})
     batch = values.batches[0]

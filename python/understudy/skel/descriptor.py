@@ -89,7 +89,7 @@ class Variable:
     @property
     def leaf(self) -> str:
         """The name without its path, as it stands in the file."""
-        return self.name[len(self.path) + 1 :] if self.path else self.name
+        return self.name.removeprefix(full_name(self.path, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +175,9 @@ class Descriptor:
         return next((m for m in self.methods if m.group == group), None)
 
 
-def read(path: Path) -> Descriptor:
-    """The descriptor in an adios-config XML file."""
+def read(path: Path, method: str | None = None) -> Descriptor:
+    """The descriptor in an adios-config XML file; with `method`, all groups are written by that
+    one, and what the file says, such as a method that writes no files, is not checked."""
     if path.suffix.lower() in YAML_SUFFIXES and path.exists():
         raise UnderstudyError(
             f"{path}: a YAML file, as ADIOS2 takes it; expected a descriptor of ADIOS 1.x "
@@ -204,7 +205,7 @@ def read(path: Path) -> Descriptor:
         file=str(path),
         language=language,
         groups=tuple(groups.values()),
-        methods=_methods(root, groups),
+        methods=_methods(root, groups, method),
         buffer_mb=_buffer(root),
         schema_version=root.get("schema-version"),
         ignored=tuple(schema.ignored(root)),
@@ -253,8 +254,13 @@ def _group_of(element: Element, key: str, groups: Mapping[str, Group]) -> Group:
 
 def full_name(path: str, name: str) -> str:
     """ADIOS' name of a variable: the path without a slash at its end, a slash, the name."""
-    path = path.rstrip("/")
-    return f"{path}/{name}" if path else name
+    return f"{path.rstrip('/')}/{name}" if path else name
+
+
+def _path(element: Element) -> str:
+    """The path of a variable or an attribute; "/" is another than none."""
+    path = element.get("path")
+    return path.rstrip("/") or path[:1]
 
 
 def check_method(name: str, element: Element | None = None) -> str:
@@ -269,12 +275,13 @@ def check_method(name: str, element: Element | None = None) -> str:
             f"method {name!r} writes no files in ADIOS 1.13.1; expected one of "
             f"{', '.join(METHODS)}"
         )
+        message += ", here or by the option --method" if element is not None else ""
     if element is not None:
         raise element.fault(message)
     raise UnderstudyError(f"--method: {message}")
 
 
-def _methods(root: Element, groups: Mapping[str, Group]) -> tuple[Method, ...]:
+def _methods(root: Element, groups: Mapping[str, Group], asked: str | None) -> tuple[Method, ...]:
     methods: dict[str, Method] = {}
     for element in root.all("method", "transport"):
         group = _group_of(element, "group", groups).name
@@ -284,10 +291,18 @@ def _methods(root: Element, groups: Mapping[str, Group]) -> tuple[Method, ...]:
                 f"the group {group!r} has a method in line {first} already; expected one of each "
                 "group"
             )
-        name = check_method(element.need("method"), element)
+        name = element.need("method").upper()
         parameters = " ".join(element.text.split())
+        if asked is None:
+            name = check_method(element.need("method"), element)
+        elif name != asked.upper():
+            name, parameters = asked.upper(), ""
         check_printable(parameters, element, "parameters")
         methods[group] = Method(group=group, name=name, parameters=parameters, element=element)
+    if asked is not None:
+        for one in groups.values():
+            given = Method(group=one.name, name=asked.upper(), parameters="", element=one.element)
+            methods.setdefault(one.name, given)
     return tuple(methods.values())
 
 
@@ -384,7 +399,7 @@ class _Reader:
     def _variable(
         self, element: Element, bounds: tuple[str, ...], offsets: tuple[str, ...]
     ) -> None:
-        path = element.get("path").rstrip("/")
+        path = _path(element)
         name = full_name(path, element.need("name"))
         if name in self.variables:
             line = self.variables[name].element.line
@@ -478,7 +493,7 @@ class _Reader:
         name, value, variable = element.need("name"), element.get("value"), element.get("var")
         if bool(value) == bool(variable):
             raise element.fault("expected either a value or a var")
-        path = element.get("path").rstrip("/")
+        path = _path(element)
         full = full_name(path, name)
         if full not in self.attributes:
             self._remember(full)

@@ -22,9 +22,10 @@ from understudy.skel.xmlfile import Element, is_whole, load
 ROOT = "skel-config"
 FILLS = ("rank", "index", "random", "zero")
 YES, NO = ("yes", "on", "true", "1"), ("no", "off", "false", "0")
-# Local sizes where nothing is known, by the number of such sizes that an array has.
-DEFAULT_SIZES = {1: 128, 2: 128}
-DEFAULT_SIZE = 32
+# Local sizes where nothing is known, and at most how many elements an array of
+# more than two dimensions has then.
+DEFAULT_SIZE = 128
+DEFAULT_ELEMENTS = 32**3
 # Scalars that no array's size depends on, by their usual names.
 RANKS_NAMES = re.compile(
     r"(n|num|number)_?(of_?)?(pe|pes|proc|procs|processes|ranks?|tasks?)$"
@@ -149,6 +150,13 @@ def _yes(text: str, what: str) -> bool:
     return text.lower() in YES
 
 
+def free_sizes(group: Group, parameters: GroupParameters) -> str:
+    """The scalars that arrays take their sizes from and that are numbers, with their values."""
+    named = {token for array in group.arrays for token in array.dimensions}
+    values = ((s.name, parameters.scalars[s.name]) for s in group.scalars if s.name in named)
+    return ", ".join(f"{name}={value}" for name, value in values if is_whole(value))
+
+
 def quoted(token: str) -> str:
     """A dimension as part of an expression."""
     return token if re.fullmatch(r"\d+|[A-Za-z_]\w*", token) else f"{{{token}}}"
@@ -231,7 +239,10 @@ def _local_sizes(group: Group, values: dict[str, str]) -> None:
             values.setdefault(name, told)
             sizes |= {n: dimensions for n in expressions.parse(told).names if n not in sizes}
     for name, dimensions in sizes.items():
-        values.setdefault(name, str(DEFAULT_SIZES.get(dimensions, DEFAULT_SIZE)))
+        default = DEFAULT_SIZE
+        while dimensions > 2 and default**dimensions > DEFAULT_ELEMENTS:
+            default -= 1
+        values.setdefault(name, str(default))
 
 
 def _told_by_name(name: str, known: set[str]) -> str | None:

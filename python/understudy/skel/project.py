@@ -65,9 +65,19 @@ def application_of(path: Path) -> str:
     return path.stem.removesuffix("_skel")
 
 
-def read(descriptor_file: Path) -> Descriptor:
-    """A descriptor; messages name what in it has no effect."""
-    found = descriptor.read(descriptor_file)
+METHOD = click.option(
+    "-a",
+    "--method",
+    default=None,
+    help=f"ADIOS method of all groups: {', '.join(descriptor.METHODS)} [default: those of "
+    "DESCRIPTOR].",
+)
+
+
+def read(descriptor_file: Path, method: str | None = None) -> Descriptor:
+    """A descriptor, with another method if one is given; messages name what has no effect."""
+    checked = method and descriptor.check_method(method)
+    found = descriptor.read(descriptor_file, checked)
     effect = "the skeletal application writes the same without"
     tell_some(found.ignored, f"{len(found.ignored)} attributes are ignored", effect)
     return found
@@ -114,26 +124,40 @@ def check(found: Descriptor, values: Parameters) -> dict[tuple[str, int], tuple[
         for test in batch.tests:
             group = found.group(test.group)
             made = blocks.of_group(group, values.groups[group.name], batch.cores)
-            _check_buffer(found, test, made)
+            _check_buffer(found, test, made, values)
             here = (int(made.bytes.min()), int(made.bytes.max()))
             bytes_of[group.name, batch.cores] = here
     return bytes_of
 
 
-def _check_buffer(found: Descriptor, test: Test, made: GroupBlocks) -> None:
+# Of the group and of a variable, which ADIOS keeps in the buffer with the contents.
+HEADER_BYTES = 4096
+
+
+def _check_buffer(found: Descriptor, test: Test, made: GroupBlocks, values: Parameters) -> None:
     """ADIOS writes what a process has in its buffer when the file is closed; only the method POSIX
-    does so when the buffer is full. Contents are transformed there, so that they need their room
-    as they are."""
-    most = int(made.bytes.max())
-    if found.buffer_mb is None or test.method == IN_PIECES:
+    does so when the buffer is full, but each variable must fit. Contents are transformed there, so
+    that they need their room as they are."""
+    if found.buffer_mb is None:
         return
-    if most > found.buffer_mb << 20:
-        raise UnderstudyError(
-            f'{found.file}: <buffer max-size-MB="{found.buffer_mb}">: on {made.ranks} processes, '
-            f"one writes {most} bytes of the group {test.group!r} a step, and the method "
-            f"{test.method} needs all of them in the buffer; expected at least "
-            f'max-size-MB="{(most >> 20) + 1}", or the method {IN_PIECES}'
-        )
+    header, remedy = 0, f", or the method {IN_PIECES}"
+    most, what = int(made.bytes.max()), f"the group {test.group!r}"
+    if test.method == IN_PIECES:
+        header, remedy = HEADER_BYTES, ""
+        largest = max(made.blocks, key=lambda block: int(block.bytes.max()))
+        most = int(largest.bytes.max())
+        what = f"the variable {largest.variable.name!r} of the group {test.group!r}"
+    if most + header <= found.buffer_mb << 20:
+        return
+    sizes = parameters.free_sizes(found.group(test.group), values.groups[test.group])
+    if sizes:
+        remedy += f", or smaller sizes by understudy skel make --set NAME=VALUE ({sizes})"
+    raise UnderstudyError(
+        f'{found.file}: <buffer max-size-MB="{found.buffer_mb}">: on {made.ranks} processes, '
+        f"one writes {most} bytes of {what} a step, and the method {test.method} needs all of "
+        f'them in the buffer; expected at least max-size-MB="{((most + header) >> 20) + 1}"'
+        + remedy
+    )
 
 
 def write(files: Mapping[Path, str], force: bool, directory: Path | None = None) -> None:

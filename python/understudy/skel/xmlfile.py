@@ -1,8 +1,10 @@
 """XML files as elements that know their line. Document types, and with them entities, are refused.
+Attribute values without quotes are taken, as by the reader of ADIOS.
 
 An `UnderstudyError` names the file, the line and the element.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,8 +81,43 @@ def load(path: Path, root: str) -> Element:
     return parse(data, str(path), root)
 
 
+class _NotXml(UnderstudyError):
+    """What is not well-formed."""
+
+
+# Comments, CDATA and processing instructions, whole or to the end of the file; a tag.
+_MARKUP = re.compile(
+    rb"<!--(?:.*?-->|.*)|<!\[CDATA\[(?:.*?\]\]>|.*)|<\?(?:.*?\?>|.*)"
+    rb"|(<[A-Za-z_](?:[^\"'<>]|\"[^\"<]*\"|'[^'<]*')*>)",
+    re.DOTALL,
+)
+_VALUE = re.compile(rb"(\"[^\"]*\"|'[^']*')|(=\s*)([^\s\"'<>=/]+)")
+
+
+def quoted(data: bytes) -> bytes:
+    """The same XML with quotes around the values of attributes that lack them."""
+
+    def value(found: re.Match[bytes]) -> bytes:
+        return found[1] or b'%b"%b"' % (found[2], found[3])
+
+    def markup(found: re.Match[bytes]) -> bytes:
+        return _VALUE.sub(value, found[1]) if found[1] else found[0]
+
+    return _MARKUP.sub(markup, data)
+
+
 def parse(data: bytes, file: str, root: str) -> Element:
     """The same of the bytes of a file; `file` names it in messages."""
+    try:
+        return _parse(data, file, root)
+    except _NotXml as error:
+        try:
+            return _parse(quoted(data), file, root)
+        except _NotXml:
+            raise error from None
+
+
+def _parse(data: bytes, file: str, root: str) -> Element:
     found: list[Element] = []
     above: list[Element] = []
     parser = expat.ParserCreate()
@@ -115,7 +152,7 @@ def parse(data: bytes, file: str, root: str) -> Element:
     except expat.ExpatError as error:
         inside = f"{above[-1]}: " if above else ""
         what = expat.errors.messages[error.code]
-        raise UnderstudyError(f"{file}: line {error.lineno}: {inside}not XML: {what}") from None
+        raise _NotXml(f"{file}: line {error.lineno}: {inside}not XML: {what}") from None
     if found[0].tag.lower() != root:
         raise found[0].fault(f"not the right kind of file; expected <{root}>")
     return found[0]

@@ -15,6 +15,7 @@ from understudy.skel.project import (
     FORCE,
     LANGUAGE,
     MAKES,
+    METHOD,
     SETTINGS,
     application_of,
 )
@@ -24,6 +25,7 @@ from understudy.skel.project import (
 @DESCRIPTOR
 @CORES
 @SETTINGS
+@METHOD
 @LANGUAGE
 @DIRECTORY
 @MAKES
@@ -34,6 +36,7 @@ def command(
     descriptor_file: Path,
     cores: int,
     settings: dict[str, str],
+    method: str | None,
     language: str,
     directory: Path,
     makes: bool,
@@ -42,17 +45,19 @@ def command(
     """From DESCRIPTOR to a program that runs: understudy skel xml, params, source and build.
 
     Parameters that are there already are kept, so that they can be edited and the command be
-    repeated; --set and --cores then need --force, with which they are written anew. All other
-    files are generated, and replaced.
+    repeated; --set, --method and --cores then need --force, with which they are written anew. All
+    other files are generated, and replaced.
 
     Example: understudy skel make gts.xml --set mimax=820000 -d gts
     """
     names = generate.Names(application=application_of(descriptor_file))
     make_folder(directory)
     config, parameters = directory / names.config, directory / names.parameters
-    context.invoke(xml.command, descriptor_file=descriptor_file, output=config, force=True)
-    asked = settings or context.get_parameter_source("cores") == ParameterSource.COMMANDLINE
-    if force or asked or not parameters.exists():
+    context.invoke(
+        xml.command, descriptor_file=descriptor_file, method=method, output=config, force=True
+    )
+    cores_asked = context.get_parameter_source("cores") == ParameterSource.COMMANDLINE
+    if force or settings or method or cores_asked or not parameters.exists():
         context.invoke(
             params.command,
             descriptor_file=config,
