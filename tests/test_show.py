@@ -116,7 +116,9 @@ def test_a_device_is_no_input(command: str) -> None:
     done = CliRunner().invoke(main, [command, "/dev/zero", *more])
     assert done.exit_code == 2
     assert done.stderr == (
-        "understudy: /dev/zero: is a device; expected the name of a file to read\n"
+        "understudy: /dev/zero: cannot be read: is no regular file\n"
+        if command == "show"
+        else "understudy: /dev/zero: cannot read the workload: is no regular file\n"
     )
 
 

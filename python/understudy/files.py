@@ -1,5 +1,6 @@
 """Files that are whole or not there at all."""
 
+import errno
 import os
 import stat
 import tempfile
@@ -34,10 +35,27 @@ def expect_regular(path: Path) -> None:
         raise UnderstudyError(f"{path}: is no regular file; expected the name of a file to write")
 
 
-def expect_no_device(path: Path) -> None:
-    """An UnderstudyError for an input such as /dev/zero, which may never end."""
-    if stat.S_ISCHR(path.stat().st_mode):
-        raise UnderstudyError(f"{path}: is a device; expected the name of a file to read")
+def read_bytes(path: Path) -> bytes:
+    """The content of a file that others wrote; an OSError, as of any read, for what is no regular
+    file: a FIFO to which nobody writes, a socket or a device may never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+    except OSError:
+        os.close(descriptor)
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def read_text(path: Path, errors: str = "strict") -> str:
+    """The same as text (UTF-8)."""
+    text = read_bytes(path).decode(errors=errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def expect_not_read(
@@ -58,10 +76,9 @@ def expect_not_read(
 def expect_page(path: Path, force: bool = False) -> None:
     """The same of a page, which takes the place of one that understudy made."""
     try:
-        with path.open("rb") as file:
-            head = file.read(PAGE_HEAD)
-            if any(mark in head for mark in PAGES):
-                return
+        head = read_bytes(path)[:PAGE_HEAD]
+        if any(mark in head for mark in PAGES):
+            return
     except OSError:
         pass
     expect_new(path, force)

@@ -93,8 +93,15 @@ def files(kind: str, suffix: str) -> dict[str, Path]:
                 raise UnderstudyError(
                     f"{path}: {kind}: the name {name!r} is taken by {found[name]}; rename one"
                 )
+            expect_file(path)
             found[name] = path
     return dict(sorted(found.items()))
+
+
+def expect_file(path: Path) -> None:
+    """An UnderstudyError for a plugin that is no file: a FIFO would be waited for."""
+    if not path.is_file():
+        raise UnderstudyError(f"{path}: is no regular file; expected a plugin")
 
 
 def is_checkout() -> bool:

@@ -21,7 +21,7 @@ from understudy import paths
 from understudy.commands import _reframe
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
-from understudy.files import write_text
+from understudy.files import read_text, write_text
 from understudy.records import index, reports, store
 from understudy.reframe import live, systems
 from understudy.reframe.listing import VARIABLE, Total
@@ -252,7 +252,7 @@ class Campaign:
             write_text(path, json.dumps(now, indent=1) + "\n")
             return
         try:
-            then = json.loads(path.read_text(encoding="utf-8"))
+            then = json.loads(read_text(path))
             changed = next((key for key in now if then[key] != now[key]), None)
         except (OSError, ValueError, KeyError, TypeError):
             raise UnderstudyError(
@@ -429,7 +429,7 @@ def _results(report: Path) -> list[str]:
 
 
 def first_error(log: Path) -> str:
-    return error_in(log.read_text(encoding="utf-8", errors="replace"))
+    return error_in(read_text(log, errors="replace"))
 
 
 def error_in(text: str) -> str:

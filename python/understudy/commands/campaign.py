@@ -11,6 +11,7 @@ from understudy.commands import _submission
 from understudy.commands._campaign import SIDES, Campaign, Ended, error_in, order, seed, side
 from understudy.commands._live import LIVE, follow
 from understudy.errors import UnderstudyError
+from understudy.files import read_text
 from understudy.judge.change import nights_needed
 from understudy.messages import tell
 from understudy.reframe import live
@@ -111,7 +112,7 @@ def _submit(campaign: Campaign, turns: int, nodes: int | None, time_limit: str |
     log = _submission.submit(campaign, turns, left, nodes, time_limit)
     done = sum(campaign.turns().values())
     if done < turns:
-        said = error_in(log.read_text(encoding="utf-8", errors="replace"))
+        said = error_in(read_text(log, errors="replace"))
         raise UnderstudyError(
             f"the job ended after {done} of {turns} turns: {said} ({log}); the same command goes "
             "on"

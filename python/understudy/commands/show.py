@@ -16,7 +16,7 @@ from understudy.contracts.measurement import PlayedDump, Repetition
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Dump, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
-from understudy.files import expect_no_device
+from understudy.files import read_text
 from understudy.semantics import words
 from understudy.semantics.lowering import lower
 from understudy.semantics.text import text_of
@@ -95,8 +95,7 @@ def _lines(file: Path, dumps: bool, everything: bool) -> Iterator[str]:
 def _decoded(file: Path) -> Any:
     """The content of the file, decoded once; the contracts tell what is wrong with it."""
     try:
-        expect_no_device(file)
-        return strict.decode(file.read_text(encoding="utf-8"), str(file))
+        return strict.decode(read_text(file), str(file))
     except OSError as error:
         raise UnderstudyError(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

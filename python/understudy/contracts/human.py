@@ -7,6 +7,7 @@ import yaml
 
 from understudy.contracts import schema, strict
 from understudy.errors import Mistakes, UnderstudyError
+from understudy.files import read_bytes
 
 MAX_BYTES = 1 << 20  # of a file: longer ones are refused
 
@@ -61,11 +62,9 @@ def _place(row: dict[str, Any], steps: Steps) -> str:
 def read(path: Path, kind: str) -> tuple[dict[str, Any], bytes, list[tuple[Steps, str]]]:
     """What is in a file of the contract `kind`, its bytes, and what its schema does not allow."""
     try:
-        if path.exists() and not path.is_file():
-            raise UnderstudyError(f"{path}: expected a file of YAML")
         if path.stat().st_size > MAX_BYTES:
             raise UnderstudyError(f"{path}: longer than {MAX_BYTES} B")
-        data = path.read_bytes()
+        data = read_bytes(path)
         text = data.decode("utf-8")
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):

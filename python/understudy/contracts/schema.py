@@ -16,6 +16,7 @@ from typing import Any
 
 from understudy.contracts import strict, valid
 from understudy.errors import UnderstudyError
+from understudy.files import read_bytes
 from understudy.paths import where as directory
 
 GZIP = b"\x1f\x8b"
@@ -38,7 +39,7 @@ def digest(value: Any) -> str:
 def read(path: Path, what: str) -> dict[str, Any]:
     """The JSON object in a file; `what` names in messages what was expected."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
         text = (_unpacked(data, path) if data[:2] == GZIP else data).decode()
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot read the {what}: {error.strerror}") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from understudy.errors import UnderstudyError
-from understudy.files import expect_no_device
+from understudy.files import read_text
 
 T = TypeVar("T")
 WORDS = {
@@ -44,8 +44,7 @@ _ESCAPED = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 def load(kind: type[T], path: Path) -> T:
     """The file as an object of the dataclass `kind`."""
     try:
-        expect_no_device(path)
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

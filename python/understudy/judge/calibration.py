@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
+from understudy.files import read_text
 from understudy.judge.transfer import OUTSIDE, UNDECIDED, WITHIN
 from understudy.paths import where
 
@@ -49,8 +50,7 @@ def ours() -> list[Measured]:
 def load(path: Path) -> list[Measured]:
     """The rows of a table."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [_row(row) for row in csv.DictReader(file)]
+        return [_row(row) for row in csv.DictReader(read_text(path).splitlines(keepends=True))]
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise UnderstudyError(f"{path}: cannot read the measured transfers: {error}") from None
 

@@ -11,6 +11,7 @@ from understudy.contracts import schema
 from understudy.contracts.measurement import Benchmark, Environment, Node, Rate, Stated
 from understudy.contracts.run import Sample
 from understudy.errors import UnderstudyError
+from understudy.files import read_text
 from understudy.producers._reading import HIGHER, LOWER, SECONDS
 
 TEXT_BYTES = 16 << 20  # of an output: longer ones are refused
@@ -21,7 +22,7 @@ def text_of(path: Path, program: str) -> str:
     try:
         if path.stat().st_size > TEXT_BYTES:
             raise UnderstudyError(f"{path}: longer than any output of {program}")
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_text(path, errors="replace")
     except OSError as error:
         raise UnderstudyError(f"{path}: {program} wrote no result: {error.strerror}") from None
 

@@ -5,10 +5,12 @@ edited or went away later shows, and a line that did. Who can write the folder c
 ledger: a signature of it, or the head that a plan or a page states, shows that, too.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from typing import Any
 
 from understudy.contracts import schema
 from understudy.errors import UnderstudyError, printable
-from understudy.files import write_text
+from understudy.files import read_bytes, read_text, write_text
 from understudy.records import listing
 
 FILE, SIGNATURE = "ledger.jsonl", "ledger.sig"
@@ -73,6 +75,8 @@ def _locked(of: Path) -> Iterator[int]:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     file = os.open(of / FILE, flags, 0o666)
     try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file")
         fcntl.lockf(file, fcntl.LOCK_EX)
         yield file
     finally:
@@ -97,7 +101,7 @@ def _line(
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def _names(of: Path) -> set[str]:
@@ -109,7 +113,7 @@ def audit(of: Path) -> Audit | None:
     if (of / FILE).is_symlink():
         raise UnderstudyError(f"{of / FILE}: is a symbolic link; expected a file")
     try:
-        data = (of / FILE).read_bytes()
+        data = read_bytes(of / FILE)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -181,7 +185,7 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 def sign(of: Path, key: Path) -> int:
     """Sign the ledger as it is, by `ssh-keygen -Y sign`; the lines that are signed."""
     try:
-        data = (of / FILE).read_bytes()
+        data = read_bytes(of / FILE)
     except OSError as error:
         raise UnderstudyError(f"{of / FILE}: cannot be read: {error.strerror}") from None
     made = _ssh_keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], data)
@@ -195,9 +199,9 @@ def signer(of: Path, allowed: Path) -> tuple[str, int]:
     lines came after it. An UnderstudyError where nobody of them did."""
     path = of / SIGNATURE
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row = json.loads(read_text(path))
         count, signature = row["bytes"], row["signature"]
-        data = (of / FILE).read_bytes()
+        data = read_bytes(of / FILE)
         signed = data[: int(count)]
         if len(signed) != count or not isinstance(signature, str):
             raise ValueError

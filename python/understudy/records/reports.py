@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import UnderstudyError
+from understudy.files import read_text
 
 
 def load(report: Path, of: Container[str | None] | None = None) -> dict[str, Any]:
     """ReFrame's report of a session, which is one `of` these."""
     try:
-        found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(read_text(report))
         skipped(found)
         name = found["session_info"]["uuid"] if of is not None else None
     except OSError as error:

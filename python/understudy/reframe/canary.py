@@ -19,6 +19,7 @@ from understudy.contracts.workload import (
     Workload,
 )
 from understudy.errors import UnderstudyError
+from understudy.files import read_text
 from understudy.producers import ior, mdtest, player
 
 FOLDER = Path("canary")
@@ -131,14 +132,14 @@ def _read(folder: Path, when: str) -> dict[str, Any]:
         if (folder / "player.json").exists() or not (folder / "mdtest.out").exists():
             made |= {"program": "player", "note": NOTE}
         if (folder / "failed").exists():
-            status = (folder / "failed").read_text(encoding="utf-8").strip()
+            status = read_text(folder / "failed", errors="replace").strip()
             timed_out = " (its time limit)" if status in TIMED_OUT else ""
             raise UnderstudyError(f"it ended with status {status}{timed_out}")
         if made["program"] == "player":
             made["rates"] = list(_of_player(player.read(folder / "player.json")))
         else:
             made["rates"] = list(_of_benchmarks(folder))
-    except UnderstudyError as error:
+    except (UnderstudyError, OSError) as error:
         made["failure"] = str(error).replace(f"{folder}/", "")
     return made
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import one_line
+from understudy.files import read_text
 
 ASK_S = 20  # patience with a batch system
 
@@ -109,7 +110,7 @@ def told(
 
 def text_of(path: Path) -> str:
     """What a job wrote to a file."""
-    return path.read_text(encoding="utf-8", errors="replace")
+    return read_text(path, errors="replace")
 
 
 def message(stderr: str, programs: Sequence[str], ranks: int, stdout: str = "") -> str:

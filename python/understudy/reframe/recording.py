@@ -11,6 +11,7 @@ from typing import Any
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts.run import RECORD_FILE, Identity, Place, Run, Storage
+from understudy.files import read_text
 from understudy.judge import cache
 from understudy.producers import MEASUREMENT_FILE, STORAGE_FACTS
 from understudy.records import store
@@ -130,7 +131,7 @@ def _loaded(path: Path, _changed_ns: int) -> Run:
 def exit_status(stage: Path) -> int | None:
     """What the job itself noted at its end; None if it was killed before."""
     try:
-        return int((stage / EXIT_STATUS).read_text(encoding="utf-8"))
+        return int(read_text(stage / EXIT_STATUS))
     except (OSError, ValueError):
         return None
 
@@ -150,7 +151,7 @@ def ask_memory(check: Any) -> str:
 def _node_memory(stage: Path) -> int | None:
     """Memory of the node on which the job began; None if it is not known."""
     try:
-        name, kib, unit = (stage / NODE_MEMORY).read_text(encoding="utf-8").split()
+        name, kib, unit = read_text(stage / NODE_MEMORY).split()
         return 1024 * int(kib) if (name, unit) == ("MemTotal:", "kB") else None
     except (OSError, ValueError):
         return None
@@ -167,7 +168,7 @@ def _with_facts(storage: Storage, stage: Path) -> Storage:
 def _facts(path: Path) -> dict[str, Any]:
     """Nothing if the job ended before it was written."""
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row = json.loads(read_text(path))
     except (OSError, ValueError):
         return {}
     return {key: row[key] for key in STORAGE_FACTS if key in row}

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from understudy.files import read_text
 from understudy.paths import files
 
 CLAIMS, INDEX, EXPECTED_TO_FAIL = "Claims", "$index", "$xfail"
@@ -39,7 +40,7 @@ class _Loader(yaml.SafeLoader):
 def read(path: Path) -> dict[str, Any]:
     """A file of references, by the checks that it is about."""
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        found = yaml.load(read_text(path), _Loader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         sys.exit(f"understudy: {path}: cannot be read: {' '.join(str(error).split())}")
     if not isinstance(found, dict):

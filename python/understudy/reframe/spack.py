@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import UnderstudyError
+from understudy.files import read_bytes
 
 VARIABLE = "UNDERSTUDY_SPACK"
 PREFIX = "spack-"  # of the name of ReFrame's environment
@@ -126,14 +127,14 @@ def changed(environment: str) -> str | None:
 
 def keep(lock: Path, folder: Path) -> str:
     """The SHA-256 of a lock file, of which the folder of a session keeps a copy."""
-    content, sha256 = lock.read_bytes(), _sha256(lock)
+    content, sha256 = read_bytes(lock), _sha256(lock)
     kept = folder / LOCK
     if not kept.exists():
         kept.write_bytes(content)
-    elif kept.read_bytes() != content:  # of another environment, or installed anew
+    elif read_bytes(kept) != content:  # of another environment, or installed anew
         (folder / f"{LOCK}.{sha256}").write_bytes(content)
     return sha256
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()

@@ -16,6 +16,7 @@ from typing import Any
 
 from understudy import launch
 from understudy.errors import UnderstudyError
+from understudy.paths import expect_file
 from understudy.reframe import spaces, spack
 
 # A variable with the name of a system: this process runs in an allocation of its batch system, so
@@ -161,6 +162,7 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
     environments: list[Row] = []
     origin: dict[str, Path] = {}  # of each system, by its name
     for path in (path for folder in folders for path in sorted(folder.glob("*.py"))):
+        expect_file(path)
         made = runpy.run_path(str(path))
         for key in ("system", "environments"):
             if key not in made:

@@ -7,6 +7,7 @@ entry of a variable has sets of characteristics; the transform comes after those
 before the statistics.
 """
 
+import errno
 import os
 import struct
 from pathlib import Path
@@ -60,6 +61,8 @@ def transforms(path: Path) -> dict[str, str]:
 
 
 def _index(path: Path) -> _Index:
+    if not path.is_file():
+        raise OSError(errno.EINVAL, "is no regular file")
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - FOOTER_BYTES))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from understudy.errors import UnderstudyError
-from understudy.files import make_folder, write_text
+from understudy.files import make_folder, read_text, write_text
 from understudy.messages import tell_some
 from understudy.skel import blocks, descriptor, parameters
 from understudy.skel.blocks import GroupBlocks
@@ -164,7 +164,7 @@ def write(files: Mapping[Path, str], force: bool, directory: Path | None = None)
     """All files, or none where one is there that differs and `force` is not given. `directory`, in
     which they are, is created where it is missing; no other is."""
     for path, text in files.items():
-        if not force and path.exists() and path.read_text(encoding="utf-8") != text:
+        if not force and path.exists() and read_text(path) != text:
             raise UnderstudyError(f"{path}: exists already; use --force to replace it")
         if directory is None and not path.parent.exists():
             raise UnderstudyError(f"{path}: cannot be written: there is no folder {path.parent}")

@@ -12,6 +12,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from understudy.errors import UnderstudyError
+from understudy.files import read_bytes
 
 
 @dataclass(kw_only=True)
@@ -75,7 +76,7 @@ def check_printable(text: str, element: Element, key: str) -> None:
 def load(path: Path, root: str) -> Element:
     """The file's root element, which must be <root>."""
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
     return parse(data, str(path), root)

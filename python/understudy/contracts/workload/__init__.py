@@ -9,6 +9,7 @@ from pathlib import Path
 
 from understudy.contracts.workload.reading import build, is_current, load, parse
 from understudy.errors import UnderstudyError
+from understudy.files import read_text
 from understudy.paths import files
 from understudy.semantics.types import (
     CONFIDENCE,
@@ -95,7 +96,7 @@ def path_of(name: str) -> Path:
 def text(name: str) -> str:
     """The text of a workload as the player reads it, which reads this version only; its result
     states the SHA-256 of what it read."""
-    found = path_of(name).read_text(encoding="utf-8")
+    found = read_text(path_of(name))
     return found if is_current(found) else get(name).to_text()
 
 

@@ -14,7 +14,7 @@ from understudy.contracts import strict
 from understudy.contracts.valid import TYPES, Check, explaining, validator
 from understudy.contracts.workload import migration
 from understudy.errors import UnderstudyError
-from understudy.files import expect_no_device
+from understudy.files import read_text
 from understudy.semantics import rules
 from understudy.semantics.descriptor import old_schema, schema
 from understudy.semantics.types import (
@@ -37,8 +37,7 @@ from understudy.semantics.types import (
 def load(path: Path) -> Workload:
     """Read and check a descriptor."""
     try:
-        expect_no_device(path)
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         other = "not UTF-8 text; expected what understudy describe makes of a log"
         reason = error.strerror if isinstance(error, OSError) else other

@@ -1,0 +1,133 @@
+"""Inputs that are no regular files are refused with one message: a FIFO to which nobody writes
+would be waited for for ever."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import results as samples
+from understudy.contracts import schema
+from understudy.errors import UnderstudyError
+from understudy.records import ledger, store
+
+TIMEOUT_S = 120  # a command that waits for the input would never end
+COMMANDS = {
+    "show": ["show", "{bad}"],
+    "show log": ["show", "{bad}.darshan"],
+    "scale": ["scale", "{bad}", "-n", "2", "--rule", "weak"],
+    "predict": ["predict", "{bad}"],
+    "export": ["export", "{bad}", "-o", "x.tar.gz"],
+    "describe": ["describe", "{bad}"],
+    "describe xml": ["describe", "{bad}.xml"],
+    "fidelity": ["fidelity", "{bad}", "{bad}"],
+    "migrate": ["migrate", "{bad}"],
+    "report": ["report", "{bad}"],
+    "compare": ["compare", "{bad}", "{bad}"],
+    "accept": ["accept", "{bad}.yaml", "."],
+    "skel xml": ["skel", "xml", "{bad}.xml"],
+    "records import": ["records", "import", "{bad}"],
+    "run": ["run", "{bad}"],
+}
+
+
+def special(kind: str, path: Path) -> None:
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(path.relative_to(Path.cwd())))
+
+
+def understudy(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "understudy", *arguments],
+        cwd=folder,
+        env=os.environ | {"UNDERSTUDY_OUTPUT": str(folder / "out")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_fifo_is_no_input(name: str, tmp_path: Path) -> None:
+    words = [word.format(bad="bad") for word in COMMANDS[name]]
+    for word in words:
+        if word.startswith("bad") and not (tmp_path / word).exists():
+            special("fifo", tmp_path / word)
+    done = understudy(tmp_path, *words)
+    assert done.returncode != 0 and "bad" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "x.tar.gz").exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device", "directory"])
+def test_a_special_file_is_no_document(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    special(kind, tmp_path / "bad")
+    with pytest.raises(UnderstudyError, match=r"bad: cannot read the record: \w"):
+        schema.read(tmp_path / "bad", "record")
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "directory"])
+def test_a_special_file_is_no_ledger(kind: str, tmp_path: Path) -> None:
+    """Neither one that is verified nor one that is continued."""
+    folder = tmp_path / "records"
+    folder.mkdir()
+    special(kind, folder / ledger.FILE)
+    done = understudy(tmp_path, "records", "verify", "--folder", str(folder))
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1 and str(folder / ledger.FILE) in done.stderr
+    source = samples.write(samples.result(samples.per_process()), tmp_path / "a" / "result.json")
+    done = understudy(tmp_path, "records", "import", str(source), "--folder", str(folder))
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert f"{folder / ledger.FILE}: " in done.stderr
+
+
+def test_a_fifo_among_records_is_left_out(tmp_path: Path) -> None:
+    source = samples.write(samples.result(samples.per_process()), tmp_path / "a" / "result.json")
+    folder = tmp_path / "records"
+    assert understudy(tmp_path, "records", "import", str(source), "--folder", str(folder)).stdout
+    os.mkfifo(folder / store.NO_SESSION / "bad.json.gz")
+    os.mkfifo(tmp_path / "a" / "run.json")
+    for words in (["records", "list", "--folder", str(folder)], ["report", str(tmp_path / "a")]):
+        done = understudy(tmp_path, *words)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["systems", "figures", "references"])
+def test_a_fifo_is_no_plugin(kind: str, tmp_path: Path) -> None:
+    source = samples.write(samples.result(samples.per_process()), tmp_path / "result.json")
+    folder = tmp_path / "site" / kind
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / ("bad.yaml" if kind == "references" else "bad.py"))
+    program = [sys.executable, "-m", "understudy", "report", str(source)]
+    if kind == "systems":
+        settings = "from understudy.paths import where; print(where('config'))"
+        config = subprocess.run(
+            [sys.executable, "-c", settings], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        program = [str(Path(sys.executable).parent / "reframe"), "-C", config, "-l"]
+    done = subprocess.run(
+        program,
+        cwd=tmp_path,
+        env=os.environ
+        | {"UNDERSTUDY_PATH": str(tmp_path / "site"), "UNDERSTUDY_OUTPUT": str(tmp_path / "out")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode != 0 and "is no regular file" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
