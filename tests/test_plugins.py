@@ -287,6 +287,28 @@ def test_reframe_ends_with_that_message(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("status", ["0", "", "3"])
+@pytest.mark.parametrize("kind", ["systems", "checks"])
+def test_a_plugin_that_ends_python_ends_the_session_with_one_message(
+    kind: str, status: str, tmp_path: Path
+) -> None:
+    """Not with status 0, and nothing run."""
+    path = tmp_path / kind / "x.py"
+    path.parent.mkdir()
+    check = "@rfm.simple_test\nclass X(rfm.RunOnlyRegressionTest):\n    pass\n"
+    path.write_text(f"import sys\nimport reframe as rfm\nsys.exit({status})\n{check}")
+    here = [] if kind == "systems" else ["-c", path]
+    for action in ("-l", "-r"):
+        done = reframe(
+            tmp_path, action, "--system=localhost", *here, UNDERSTUDY_PATH=str(tmp_path)
+        )
+        assert done.returncode == 1, done.stdout
+        assert done.stderr == (
+            f"understudy: {path}: the file ends Python with sys.exit({status or None}); expected "
+            "it to define what it is for\n"
+        )
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

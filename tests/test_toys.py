@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support import results
 from understudy import producers
 from understudy.contracts.measurement import Played
@@ -364,6 +366,52 @@ def test_a_producer_is_one_file(tmp_path: Path) -> None:
         "toy canary [2.5]",
         "damaged.json: played: expected a measurement of the player",
     ]
+
+
+@pytest.mark.parametrize("where", ["import", "function"])
+@pytest.mark.parametrize("kind", ["figure", "reader", "producer"])
+def test_a_plugin_that_ends_python_is_an_error(kind: str, where: str, tmp_path: Path) -> None:
+    """A command ends with one message that names it, not with status 0 and nothing done."""
+    package = tmp_path / "python" / "understudy"
+    leave = shutil.ignore_patterns("__pycache__", "data")
+    shutil.copytree(ROOT / "python" / "understudy", package, ignore=leave)
+    for name in ("applications", "configs", "reports", "schemas", "simulations", "workloads"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    files = {"reader": "readers/aaa.py", "producer": "producers/toy.py"}
+    body = "import sys\n" + ("sys.exit(0)\n" if where == "import" else "")
+    ends = "    sys.exit(0)\n"
+    environment = {"PYTHONPATH": str(package.parent)}
+    source = ROOT / "tests/golden/measurements/player.json"
+    made = tmp_path / "result.json"
+    command = ["show", str(made)]
+    made.write_bytes(source.read_bytes())
+    if kind == "figure":
+        path = tmp_path / "site" / "figures" / "toy.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(f'"""Why?"""\nORDER = 1\n{body}\ndef draw(case):\n{ends}')
+        environment["UNDERSTUDY_PATH"] = str(tmp_path / "site")
+        command = ["report", str(made), "-o", str(tmp_path / "page.html")]
+    elif kind == "reader":
+        body += f"KIND = 'toys'\nSUFFIXES = ('.toy',)\n\ndef read(path, **more):\n{ends}"
+        command = ["describe", str(tmp_path / "a.toy")]
+        (tmp_path / "a.toy").write_text("")
+    else:
+        body += "SCHEMA = 'understudy/toy/1'\n\ndef check(row, where):\n    pass\n"
+        body += f"\ndef parse(row, where):\n{ends}"
+        made.write_text('{"schema": "understudy/toy/1"}')
+    if kind in files:
+        (package / files[kind]).write_text(body)
+    done = subprocess.run(
+        [sys.executable, "-m", "understudy", *command],
+        cwd=tmp_path,
+        text=True,
+        env=os.environ | environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode != 0, done.stdout
+    assert "the file ends Python with sys.exit(0); expected it to define" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_reader_is_one_file(tmp_path: Path) -> None:

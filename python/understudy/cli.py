@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from understudy import __version__, commands
-from understudy.errors import Mistakes, UnderstudyError, one_line
+from understudy.errors import Mistakes, UnderstudyError, one_line, refuse_exit
 from understudy.messages import tell
 
 # The exit statuses of every command, besides 0; docs/architecture.md tells of them.
@@ -52,7 +52,8 @@ class CommandDirectory(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = importlib.import_module(self._module(cmd_name))
+        with refuse_exit(f"command {cmd_name}"):
+            module = importlib.import_module(self._module(cmd_name))
         command = module.command
         assert isinstance(command, click.Command), f"{module.__name__}.command is no click.Command"
         return command

@@ -1,6 +1,8 @@
 """The one exception that the project raises on purpose, and how text reaches a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class UnderstudyError(Exception):
@@ -13,6 +15,18 @@ class Mistakes(UnderstudyError):
     def __init__(self, messages: Sequence[str]) -> None:
         super().__init__("; ".join(messages))
         self.messages = messages
+
+
+@contextmanager
+def refuse_exit(path: Path | str | None) -> Iterator[None]:
+    """The code of a plugin file must not end the process, with status 0 and nothing done."""
+    try:
+        yield
+    except SystemExit as error:
+        raise UnderstudyError(
+            f"{path}: the file ends Python with sys.exit({error.code!r}); expected it to define "
+            "what it is for"
+        ) from None
 
 
 def printable(text: str) -> str:

@@ -39,7 +39,7 @@ from understudy.contracts.run import (
     Software,
     Storage,
 )
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, refuse_exit
 
 RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
 MEASUREMENT_FILE = "result.json"
@@ -87,7 +87,8 @@ def get(name: str) -> Module:
     """The producer of that name."""
     if name not in names():
         raise UnderstudyError(f"no producer is called {name!r}; known: {', '.join(names())}")
-    module: Any = importlib.import_module(f"{__name__}.{name}")
+    with refuse_exit(f"producer {name}"):
+        module: Any = importlib.import_module(f"{__name__}.{name}")
     return module  # type: ignore[no-any-return]
 
 
@@ -110,8 +111,9 @@ def parse(row: dict[str, Any], where: str) -> tuple[str, Measurement]:
     """The producer's name and the measurement of a JSON object, checked."""
     name = of(row, where)
     module = get(name)
-    getattr(module, "check", schema.check)(row, where)
-    measurement = module.parse(row, where)
+    with refuse_exit(f"producer {name}"):
+        getattr(module, "check", schema.check)(row, where)
+        measurement = module.parse(row, where)
     seen: set[int] = set()
     for i, number in enumerate(r.repetition for r in measurement.repetitions):
         if number in seen:

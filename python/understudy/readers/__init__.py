@@ -15,13 +15,18 @@ from typing import Any
 
 import click
 
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, refuse_exit
 
 
 def modules() -> list[ModuleType]:
     """The readers, by name."""
     found = pkgutil.iter_modules(__path__)
-    return [importlib.import_module(f"{__name__}.{module.name}") for module in found]
+    return [_imported(module.name) for module in found]
+
+
+def _imported(name: str) -> ModuleType:
+    with refuse_exit(f"reader {name}"):
+        return importlib.import_module(f"{__name__}.{name}")
 
 
 def reader_of(trace: Path) -> ModuleType:
@@ -52,7 +57,8 @@ def asked(reader: ModuleType, hook: str, trace: Path, *arguments: Any, **options
     the trace."""
     function: Callable[..., Any] = getattr(reader, hook)
     try:
-        return function(*arguments, **options)
+        with refuse_exit(f"reader {reader.__name__.rpartition('.')[2]}"):
+            return function(*arguments, **options)
     except UnicodeDecodeError as error:
         raise UnderstudyError(
             f"{trace}: not {reader.KIND}: no text at byte {error.start} ({error.reason})"

@@ -27,7 +27,7 @@ from reframe.core.runtime import runtime
 from understudy import producers
 from understudy.contracts.measurement import Measurement
 from understudy.contracts.run import Identity, Place
-from understudy.errors import UnderstudyError, one_line
+from understudy.errors import UnderstudyError, one_line, refuse_exit
 from understudy.records import store
 from understudy.reframe import enough, seam
 from understudy.reframe.endings import LONGEST_REASON
@@ -119,9 +119,21 @@ def asks_to_run(arguments: Sequence[str]) -> bool:
 def expect_a_run() -> None:
     """Have this process fail if it is asked to run tests and none runs: without it, a misspelled
     name or a system without its programs passes. Called once, by ReFrame's configuration."""
+    seam.around_loading(_refuse_exit)
     if asks_to_run(sys.argv[1:]) or DRY in sys.argv:
         seam.around_run(_note_begin, _note_end_of_run)
         atexit.register(_fail_without_a_run)
+
+
+def _refuse_exit(filename: str, load: Callable[[], Any]) -> Any:
+    """Our own checks end a session with a message."""
+    try:
+        return load()
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            raise
+        with exit_on_error(), refuse_exit(filename):
+            raise
 
 
 def _note_begin(_: int) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy import launch
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, refuse_exit
 from understudy.paths import expect_file
 from understudy.reframe import spaces, spack
 
@@ -163,7 +163,8 @@ def load(folders: Iterable[Path]) -> tuple[list[Row], list[Row]]:
     origin: dict[str, Path] = {}  # of each system, by its name
     for path in (path for folder in folders for path in sorted(folder.glob("*.py"))):
         expect_file(path)
-        made = runpy.run_path(str(path))
+        with refuse_exit(path):
+            made = runpy.run_path(str(path))
         for key in ("system", "environments"):
             if key not in made:
                 raise UnderstudyError(

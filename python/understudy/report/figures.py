@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 import matplotlib
 from matplotlib.figure import Figure
 
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError, printable, refuse_exit
 from understudy.judge.conditions import Case
 from understudy.judge.transfer import Study
 from understudy.paths import files, where
@@ -56,9 +56,12 @@ def _drawer(path: Path) -> Drawer:
         raise UnderstudyError(f"{path}: cannot be loaded as a Python module")
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        with refuse_exit(path):
+            spec.loader.exec_module(module)
     except SyntaxError as error:
         raise UnderstudyError(f"{path}: line {error.lineno}: {error.msg}") from None
+    except UnderstudyError:
+        raise
     except Exception as error:
         raise _fault(path, error) from None
     for wanted in ("__doc__", "ORDER", "draw"):
@@ -109,7 +112,8 @@ def draw(drawer: Drawer, case: Case | Study | Book) -> Drawn | None:
         matplotlib.rcParams["svg.hashsalt"] = f"{case.key} {drawer.name}"
         buffer = io.BytesIO()
         try:
-            figure = drawer.draw(case)
+            with refuse_exit(drawer.path):
+                figure = drawer.draw(case)
             if figure is None:
                 return None
             with warnings.catch_warnings():
