@@ -40,7 +40,6 @@ def of_mdtest(path: Path) -> dict[str, Any]:
         path,
         name="mdtest-easy",
         options={"case": "-F"},
-        directory="/scratch",
         started=STARTED,
         command_line=["mdtest"],
     )
@@ -233,7 +232,8 @@ def reframe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 RUN = ("-r", "--system=localhost:tmpfs", "-S", "rounds=2")
 # Its first two words are -a API.
 SUMMARY = (
-    "for w; do case $w in summaryFile=*) sed s/POSIX/$2/ {} >${{w#summaryFile=}};; esac; done"
+    'directory=$(sed -n 2p run-directory); for w; do case $w in summaryFile=*) sed "s/POSIX/$2/; '
+    's|/dev/shm/g/|$directory/|" {} >${{w#summaryFile=}};; esac; done'
 )
 
 

@@ -160,6 +160,14 @@ def played(text: str, method: str | None, time_scale: float, file_system: str) -
     }
 
 
+def of_this_job(path: Path | str, *keys: str) -> str:
+    """The command that prints a prepared measurement with the time and the run directory of the
+    job; `keys`: one of them alone."""
+    now = {"started": "date -u +%Y-%m-%dT%H:%M:%SZ", "directory": "sed -n 2p run-directory"}
+    edits = [rf"s|\"{key}\": \"[^\"]*\"|\"{key}\": \"$({now[key]})\"|" for key in keys or now]
+    return f'sed "{"; ".join(edits)}" {path}'
+
+
 def the_dump(row: dict[str, Any]) -> Any:
     return row["repetitions"][0]["streams"][0]["dumps"][1]
 
@@ -616,9 +624,10 @@ def test_a_former_variable_ends_with_one_message_that_names_the_new_one(
 
 @pytest.fixture
 def here(tmp_path: Path) -> Session:
-    """The host itself; its mpirun does not start the player but leaves a prepared result."""
+    """The host itself; its mpirun does not start the player but leaves a prepared result, as if
+    the job had made it."""
     made = Session(tmp_path, sample())
-    made.program("mpirun", f"cp {tmp_path}/made.json result.json")
+    made.program("mpirun", f"{of_this_job(tmp_path / 'made.json')} >result.json")
     made.program("understudy-replay", LISTED)
     return made
 
@@ -668,6 +677,19 @@ def test_a_check_fails_with_the_fault(
     assert cases(done.stdout) == (1, 1, 0)
     assert f"verdict: sample posix localhost:tmpfs: result.json: {FAULTS[spoil]}" in done.stdout
     assert f"sanity error: result.json: {FAULTS[spoil]}" in done.stdout
+
+
+@pytest.mark.parametrize("stale", ["started", "directory"])
+def test_a_measurement_of_another_job_fails(stale: str, here: Session) -> None:
+    """Even with all of the bytes: this job moved none."""
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    [other] = {"started", "directory"} - {stale}
+    made = of_this_job(here.folder / "made.json", other)
+    here.program("mpirun", f"{made} >result.json")
+    done = replay_here(here)
+    assert done.returncode == 1 and cases(done.stdout) == (1, 1, 0)
+    assert f"result.json: environment.{stale}: expected " in done.stdout
+    assert record_of(here, "stage").failed
 
 
 def test_an_empty_measurement_fails(here: Session) -> None:
@@ -1011,7 +1033,7 @@ def stated_here(tmp_path: Path) -> Session:
     text = json.dumps(row)
     made = simulation.workload_of(strict.parse(Simulation, text, "sample"), "sample")
     session = Session(tmp_path, made)
-    session.program("mpirun", f"cp {tmp_path}/made.json result.json")
+    session.program("mpirun", f"{of_this_job(tmp_path / 'made.json')} >result.json")
     session.program("understudy-replay", LISTED)
     (tmp_path / "simulations").mkdir()
     (tmp_path / "simulations" / "sample.json").write_text(text)

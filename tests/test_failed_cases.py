@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support import results as samples
+from tests.test_checks import of_this_job
 from understudy import producers
 from understudy.commands import report
 from understudy.paths import ROOT
@@ -93,7 +94,7 @@ case $1 in
 run) echo "toy: no space" >&2; exit 5 ;;
 timeout) sleep 1000 ;;
 esac
-sed "s/name-of-the-case/$1/" {folder}/made.json >"$2"
+{made} | sed "s/name-of-the-case/$1/" >"$2"
 """
 FAILED = {"sanity", "run", "timeout", "before"}
 
@@ -109,7 +110,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     row["environment"]["host"] = "name-of-the-case"  # no two cases have the same measurement
     (folder / "made.json").write_text(json.dumps(row))
     program = folder / "toy.sh"
-    program.write_text(PROGRAM.format(folder=folder))
+    program.write_text(PROGRAM.format(made=of_this_job(folder / "made.json")))
     program.chmod(0o755)
     environment = {
         **os.environ,

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.support import results
-from tests.test_checks import LISTED, ROOT, Session, cases, leave, played, sample
+from tests.test_checks import LISTED, ROOT, Session, cases, leave, of_this_job, played, sample
 from understudy import producers
 from understudy.reframe import endings
 
@@ -24,7 +24,7 @@ from understudy.reframe import endings
 @pytest.fixture
 def here(tmp_path: Path) -> Session:
     made = Session(tmp_path, sample())
-    made.program("mpirun", f"cp {tmp_path}/made.json result.json")
+    made.program("mpirun", f"{of_this_job(tmp_path / 'made.json')} >result.json")
     made.program("understudy-replay", LISTED)
     return made
 

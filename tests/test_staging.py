@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import player
 from tests.test_benchmark_producers import GOLDEN, SUMMARY, fake
-from tests.test_checks import LISTED, ROOT, Session, cases, leave, played, sample
+from tests.test_checks import LISTED, ROOT, Session, cases, leave, of_this_job, played, sample
 from understudy import producers
 
 METHODS = ("posix", "mpiio", "hdf5", "adios")
@@ -114,7 +114,7 @@ if mkdir first 2>/dev/null; then
   until [ -e go ]; do sleep 0.05; done
 fi
 cd "$OLDPWD"
-cp {folder}/made.json result.json
+{made} >result.json
 """
 
 
@@ -122,7 +122,9 @@ def test_two_sessions_at_once_do_not_meet(spaced: Session) -> None:
     """The job of the first waits until the second has ended."""
     folder = spaced.folder
     leave(spaced, played(spaced.text, "posix", 0.1, "disk"))
-    spaced.program("mpirun", WAIT.format(folder='"$RFM_PREFIX"/..'))
+    here = '"$RFM_PREFIX"/..'
+    wait = WAIT.format(folder=here, made=of_this_job(f"{here}/made.json"))
+    spaced.program("mpirun", wait)
     spaced.program("understudy-replay", LISTED)
     row = json.loads((folder / "made.json").read_text())
     row["environment"]["file_system"] = "ext4"

@@ -18,6 +18,7 @@ ARM = "benchmark"
 _LAUNCHED = re.compile(
     r"(?m)^mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node\(s\)$"
 )
+_DIRECTORY = re.compile(r"(?m)^Command line used: .* '-d' '([^\n]*?)'(?: '-|\s*$)")
 _TABLE = re.compile(
     r"(?m)^SUMMARY rate(?: \(in ops/sec\))?: \(of (\d+) iterations\)\n"
     r" *Operation +Max +Min +Mean +Std Dev\n[ -]+\n((?: +\S.*\n)*)"
@@ -35,7 +36,6 @@ def of_output(
     *,
     name: str,
     options: dict[str, Any],
-    directory: str,
     started: str,
     command_line: Sequence[str],
 ) -> dict[str, Any]:
@@ -54,6 +54,11 @@ def of_output(
         raise UnderstudyError(
             f"{path}: expected one table of the rates of one iteration, to the end"
         )
+    directory = _DIRECTORY.search(text)
+    if directory is None:
+        raise UnderstudyError(
+            f"{path}: expected the command line of mdtest with its directory, -d"
+        )
     rates = list(_rates(tables[0][1], path))
     if not rates:
         raise UnderstudyError(f"{path}: mdtest printed no rate")
@@ -66,7 +71,7 @@ def of_output(
         started=started,
         ranks=int(ranks),
         nodes=int(nodes),
-        directory=directory,
+        directory=directory[1],
         rates=rates,
     )
 

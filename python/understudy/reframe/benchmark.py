@@ -226,7 +226,6 @@ class Mdtest(Benchmark):
             self._staged(run.folder / PRINTED),
             name=self.name_of_case,
             options={"case": self.cases[self.case], "files_per_rank": self.files},
-            directory=str(self.current_partition.extras["scratch"]),
             started=started,
             command_line=shlex.split(run.command),
         )

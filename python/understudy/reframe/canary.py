@@ -151,7 +151,6 @@ def _of_benchmarks(folder: Path) -> Iterator[dict[str, Any]]:
         folder / "mdtest.out",
         name="canary",
         options={},
-        directory="",
         started="",
         command_line=(),
     )

@@ -5,7 +5,9 @@
 system."""
 
 import sys
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 from reframe.core.builtins import fixture, run_after, run_before
 from reframe.core.runtime import runtime
@@ -16,8 +18,10 @@ from understudy.reframe.recorded import Recorded
 from understudy.reframe.recording import (
     EXIT_STATUS,
     NODE_MEMORY,
+    RUN_DIRECTORY,
     STORAGE_AFTER,
     STORAGE_BEFORE,
+    PlannedRun,
 )
 from understudy.reframe.systems import MPI, SCRATCH, quoted
 
@@ -78,11 +82,23 @@ class Placed(Recorded):
             "set -e",
             *spack.guard(self.current_environ.name),
             f"dir=$(mktemp -d {scratch}/understudy.XXXXXX)",
+            f'{{ date -u +%Y-%m-%dT%H:%M:%SZ; printf "%s\\n" "$dir"; }} >{RUN_DIRECTORY}',
             f'trap \'echo $? >{EXIT_STATUS}; {STORAGE} "$dir" >{STORAGE_AFTER} || true; '
             'rm -rf "$dir"\' EXIT',
             f"{examine} >{STORAGE_BEFORE}",
             f"{recording.ask_memory(self)} >{NODE_MEMORY} || true",
         ]
+
+    def _all_faults(self) -> Iterator[tuple[PlannedRun | None, str]]:
+        """A measurement that another job left proves nothing."""
+        others = list(super()._all_faults())  # some checks write measurements in it
+        for run in self.planned_runs:
+            yield from ((run, fault) for fault in self.of_another_job(run.measurement))
+        yield from others
+
+    def of_another_job(self, measurement: Path) -> Iterator[str]:
+        scratch = str(self.current_partition.extras[SCRATCH])
+        return recording.of_another_job(Path(self.stagedir), measurement, scratch)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import Any
 
 from understudy import producers
 from understudy.contracts import run as runs
+from understudy.contracts import schema
 from understudy.contracts.run import RECORD_FILE, Identity, Place, Run, Storage
+from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.judge import cache
 from understudy.producers import MEASUREMENT_FILE, STORAGE_FACTS
@@ -21,6 +23,7 @@ from understudy.reframe import spack
 STORAGE_BEFORE, STORAGE_AFTER = "storage-before.json", "storage-after.json"
 EXIT_STATUS = "exit-status"
 NODE_MEMORY = "node-memory"
+RUN_DIRECTORY = "run-directory"  # when the job began, and in the next line its run directory
 PRINTED = "stdout"  # of a run in its folder, where a program that is not ours prints
 
 # Launchers whose job scripts run on a node that is none of the job's.
@@ -115,6 +118,33 @@ def from_cache(found: Iterable[Run]) -> list[str]:
         f"the page cache may have served {', '.join(names)}: {remedy}"
         for remedy, names in named.items()
     ]
+
+
+def of_another_job(stage: Path, measurement: Path, scratch: str) -> Iterator[str]:
+    """Where a file of a measurement, if it can be read, is older than the job of the directory
+    `stage` or of another run directory. Measurements of programs that do not tell theirs state
+    the `scratch` directory of the partition."""
+    try:
+        here = schema.read(stage / measurement, "measurement")["environment"]
+        started, directory = str(here["started"]), str(here["directory"])
+    except (UnderstudyError, KeyError, TypeError):
+        return
+    try:
+        noted = read_text(stage / RUN_DIRECTORY, errors="replace")
+    except OSError:
+        yield f"{measurement}: the job noted no run directory, so it is of another one"
+        return
+    began, _, own = noted.removesuffix("\n").partition("\n")
+    if started < began:
+        yield (
+            f"{measurement}: environment.started: expected a run of this job, which began at "
+            f"{began}, got {started}"
+        )
+    elif directory != scratch and not Path(directory).is_relative_to(own):
+        yield (
+            f"{measurement}: environment.directory: expected {own} or a directory below, as this "
+            f"job has it, got {directory}"
+        )
 
 
 def load(path: Path) -> Run:

@@ -321,6 +321,7 @@ class SkeletonAccuracy(Accuracy):
             yield str(error)
             return
         asked = self._asked(SKELETON, repetitions=1)
+        yield from self.of_another_job(Path(VERIFIED_RESULT))
         yield from (f"{VERIFIED_RESULT}: {f}" for f in program_faults(verified, asked))
         if self.verify:
             path = self._staged(Path(LISTING))

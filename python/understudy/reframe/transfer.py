@@ -230,6 +230,8 @@ class TransferAccuracy(Interleaved):
         the replica did not do all of its work."""
         if run.arm == REPLICA:
             played = player.read(self._staged(run.folder / OF_THE_PLAYER))
+            for fault in self.of_another_job(run.folder / OF_THE_PLAYER):
+                raise UnderstudyError(fault)
             for fault in faults(played, self._asked()):
                 raise UnderstudyError(f"{run.folder / OF_THE_PLAYER}: {fault}")
         processes = run.arm != REPLICA and not self.case.mpi

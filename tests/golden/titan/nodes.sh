@@ -14,6 +14,7 @@ module swap cray-mpich cray-mpich/7.5.2
 module load cray-hdf5-parallel/1.10.0.1
 set -e
 dir=$(mktemp -d /lustre/atlas1/scratch/"${USER:?is not set}"/understudy.XXXXXX)
+{ date -u +%Y-%m-%dT%H:%M:%SZ; printf "%s\n" "$dir"; } >run-directory
 trap 'echo $? >exit-status; understudy-storage "$dir" >storage-after.json || true; rm -rf "$dir"' EXIT
 understudy-storage "$dir" >storage-before.json
 aprun -n 80 -N 16 grep ^MemTotal: /proc/meminfo | grep ^MemTotal: | sort -k 2nr | head -n 1 >node-memory || true
