@@ -225,6 +225,23 @@ def test_environments_of_systems_name_their_compiler_and_mpi(name: str) -> None:
         assert specs[mpi]["buildable"] is False
 
 
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"localhost"}))
+def test_darshan_of_an_environment_knows_the_system(name: str) -> None:
+    """Its Lustre and the job's number; and Spack builds no batch system beside the one there."""
+    path = ENVIRONMENTS / name / "spack.yaml"
+    [system] = [s for s in load([ROOT / "configs" / "systems"])[0] if s["name"] == name]
+    types = re.findall(r'TYPE: "(\w+)"', (ROOT / "configs/systems" / f"{name}.py").read_text())
+    schedulers = {p["scheduler"] for p in system["partitions"]} - {"local"}
+    parts = [*included(path), yaml.safe_load(path.read_text())["spack"]]
+    packages = [part["packages"] for part in parts if "packages" in part]
+    asked = [s for p in packages for s in p.get("darshan-runtime", {}).get("require", [])]
+    assert ("+lustre" in asked) == ("lustre" in types)
+    [scheduler] = {s.replace("torque", "pbs") for s in schedulers}
+    assert f"scheduler={scheduler}" in asked
+    if "schedulers=slurm" in str([p.get("mpi") for p in packages]):
+        assert [p["slurm"]["buildable"] for p in packages if "slurm" in p] == [False]
+
+
 def configured(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> tuple[Any, Any]:
     if folder is None:
         monkeypatch.delenv(spack.VARIABLE, raising=False)
