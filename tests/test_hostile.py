@@ -15,7 +15,7 @@ from understudy.cli import main
 from understudy.contracts import run as runs
 from understudy.contracts import schema
 from understudy.errors import UnderstudyError, printable
-from understudy.paths import where
+from understudy.paths import ROOT, where
 from understudy.reframe import recording
 from understudy.report import figures
 from understudy.report.axes import add_legend
@@ -143,6 +143,38 @@ def test_errors_escape_what_a_terminal_would_obey(tmp_path: Path) -> None:
         done = CliRunner().invoke(main, arguments)
         assert done.exit_code and "\\u202e" in done.output
         assert "\u202e" not in done.output and "\x1b" not in done.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show",),
+        ("export", "--keep-names", "-o", "sent.tgz"),
+        ("export", "-o", "sent.tgz"),
+        ("predict",),
+        ("scale", "-n", "8", "--rule", "weak"),
+        ("describe",),
+        ("run",),
+    ],
+    ids=" ".join,
+)
+def test_commands_escape_the_texts_of_a_workload(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[31m\x9b31m\u202e"
+    row = json.loads((ROOT / "proxies/tests/samples/shared.json").read_text(encoding="utf-8"))
+    row |= {"description": hostile, "source": row["source"] | {"notes": [hostile]}}
+    for one in row["provenance"]:
+        one["how"] = hostile
+    for stream in row["streams"]:
+        stream["label"] = hostile
+        for dump in stream["dumps"]:
+            for variable in dump["variables"]:
+                variable["label"] = hostile
+    monkeypatch.chdir(tmp_path)
+    Path("w.json").write_text(json.dumps(row), encoding="utf-8")
+    output = CliRunner().invoke(main, [words[0], "w.json", *words[1:]]).output
+    assert output and all(c.isprintable() or c == "\n" for c in output), repr(output)
 
 
 def test_a_long_legend_leaves_room_for_the_panels() -> None:

@@ -263,7 +263,7 @@ def _accept(
         if finding.warning:
             tell(f"warning: {finding.mark.name}: {finding.warning}")
     if as_json:
-        click.echo(json.dumps(page.document(verdict), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(page.document(verdict), indent=1, ensure_ascii=True))
     else:
         for finding in verdict.findings:
             line = (

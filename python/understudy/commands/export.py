@@ -11,7 +11,7 @@ from rich.text import Text
 from understudy import export
 from understudy.contracts import workload
 from understudy.contracts.workload import Workload
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, printable
 from understudy.files import write_bytes
 
 
@@ -56,7 +56,7 @@ def _show(made: Workload, files: dict[str, bytes], output: Path, size: int) -> N
     table.add_column("file", no_wrap=True)
     table.add_column("bytes", justify="right")
     for path, data in files.items():
-        table.add_row(Text(path), f"{len(data):,}")
+        table.add_row(Text(printable(path)), f"{len(data):,}")
     console.print(table)
     texts = export.strings(made)
     console.print(f"\nStrings of the workload besides words of the contract ({len(texts)}):")
@@ -64,8 +64,9 @@ def _show(made: Workload, files: dict[str, bytes], output: Path, size: int) -> N
     table.add_column(no_wrap=True)
     table.add_column()
     for one in texts:
-        table.add_row(Text(", ".join(one.keys)), Text(one.text))
+        table.add_row(Text(printable(", ".join(one.keys))), Text(printable(one.text)))
     console.print(table)
     console.print(
-        f"\n{output}: {len(files)} files, {size:,} B. Read the strings before it leaves."
+        f"\n{printable(str(output))}: {len(files)} files, {size:,} B. "
+        "Read the strings before it leaves."
     )

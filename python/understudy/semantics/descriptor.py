@@ -77,6 +77,8 @@ def _ordered(value: Any) -> Any:
 def _layout(value: Any, depth: int) -> str:
     """Readable JSON: a value that fits on one line stays on one line."""
     line = json.dumps(value, ensure_ascii=False)
+    if not line.isprintable():  # as JSON's own escapes: workloads are printed, too
+        line = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
     width = 280 if isinstance(value, dict) and "decomposition" in value else 200  # a variable
     if len(line) + 2 * depth <= width or not isinstance(value, dict | list) or not value:
         return line
