@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from understudy import paths
 from understudy.cli import main
+from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
+from understudy.reframe import methods
 
 LISTED = "echo 'posix available'; echo 'hdf5 available, collective calls, hdf5 1.10.8'; "
 LISTED += "echo 'daos unavailable: no DAOS'; echo 'null available'"
@@ -113,6 +116,22 @@ def test_a_launcher_that_says_nothing_has_a_remedy(machine: Machine) -> None:
     machine.program("mpirun", "exit 1")
     remedy = machine.findings()[1]["player on 2 ranks"]["remedy"]
     assert "starts 2 ranks of one program" in remedy
+
+
+@pytest.mark.parametrize("checkout", [True, False])
+def test_only_a_checkout_is_told_to_make(
+    checkout: bool, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What pip has installed has no Makefile."""
+    monkeypatch.setattr(paths, "is_checkout", lambda: checkout)
+    monkeypatch.setattr(paths.shutil, "which", lambda *_, **__: None)
+    with pytest.raises(UnderstudyError) as told:
+        paths.program("understudy-replay")
+    assert ("make build" in str(told.value)) == checkout
+    assert ("cmake -S" in str(told.value)) != checkout
+    with pytest.raises(UnderstudyError) as of_checks:
+        methods.player()
+    assert ("make build" in str(of_checks.value)) == checkout
 
 
 def test_slurm_without_a_controller_is_no_batch_system(machine: Machine) -> None:

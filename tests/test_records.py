@@ -22,7 +22,7 @@ from understudy.contracts import schema
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.paths import RECORDS_VARIABLE, where
-from understudy.records import index, select, store, table
+from understudy.records import index, ledger, select, store, table
 from understudy.reframe import recording
 
 OLD = where("schemas") / "old" / "fixtures" / "result-1"
@@ -229,6 +229,15 @@ def test_one_measurement_under_another_name_is_one_run(site: Path) -> None:
     assert len(producers.load_all(producers.find([site]))) == 5
     done = cli("records", "prune", "--older-than", "2027-01-01")
     assert "8 records" in done.stdout, "a copy is a file, too"
+
+
+def test_what_a_site_has_besides_sessions_is_no_record(site: Path) -> None:
+    """A shell names all of it for records/*."""
+    cli("records", "list")
+    beside = {path.name for path in site.iterdir() if path.is_file()}
+    assert beside == {ledger.FILE, index.FILE} and beside < {*producers.BESIDE}
+    assert ledger.SIGNATURE in producers.BESIDE
+    assert producers.find(sorted(site.iterdir())) == producers.find([site])
 
 
 def test_samples_need_a_measurement(site: Path) -> None:

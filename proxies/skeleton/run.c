@@ -33,6 +33,32 @@ __attribute__((constructor)) static void do_without_shared_file_pointers(void)
 
 /* ---- Start ---- */
 
+/* Parameters of methods that write files: of ADIOS 1.13.1, which passes over any other in silence, and block_size and
+ * merging_pgs of older versions, which published studies state. */
+static const char *const known_parameters[] = {
+    "aggregation_type", "block_size",      "color",       "have_metadata_file", "local-fs",
+    "merging_pgs",      "num_aggregators", "num_ost",     "osts_to_skip",       "random_offset",
+    "stripe_count",     "stripe_offset",   "stripe_size", "striping",           "threading"};
+
+static void check_parameters(struct skeleton *run, const char *text)
+{
+    while (*text) {
+        const char *name = text + strspn(text, " ;,");
+        const size_t length = strcspn(name, "= ;,");
+        bool known = length == 0;
+        for (size_t i = 0; i < sizeof known_parameters / sizeof known_parameters[0]; ++i)
+            known = known || (strlen(known_parameters[i]) == length && strncmp(known_parameters[i], name, length) == 0);
+        if (!known)
+            skeleton_leave(run, 0,
+                           "--parameters %.*s: no method of ADIOS 1.13.1 has this parameter; expected num_aggregators, "
+                           "num_ost, stripe_count, stripe_size, block_size, stripe_offset, have_metadata_file, "
+                           "local-fs, striping, random_offset, osts_to_skip, aggregation_type, threading or color",
+                           (int)length, name);
+        text = name + length;
+        text += strcspn(text, ";,");
+    }
+}
+
 static void check_options(struct skeleton *run)
 {
     const struct skeleton_options *options = &run->options;
@@ -45,6 +71,8 @@ static void check_options(struct skeleton *run)
         skeleton_leave(run, 0, "--method %s: expected the name of an ADIOS method", options->method);
     if (options->parameters && strpbrk(options->parameters, "<>&"))
         skeleton_leave(run, 0, "--parameters %s: expected key=value;key=value", options->parameters);
+    if (options->parameters)
+        check_parameters(run, options->parameters);
 }
 
 static void know_machine(struct skeleton *run)

@@ -142,8 +142,15 @@ def program(name: str) -> str:
     """A program of the project: from PATH, as jobs find it, else of the build of this checkout."""
     if found := shutil.which(name) or shutil.which(name, path=str(ROOT / "build" / "bin")):
         return found
-    remedy = "make build builds it" if is_checkout() else f"build it by cmake -S {ROOT} -B build"
-    raise UnderstudyError(f"{name}: not found on PATH; {remedy}")
+    raise UnderstudyError(f"{name}: not found on PATH; {how_to_build()}")
+
+
+def how_to_build() -> str:
+    """What to do where programs are missing: only a checkout has a Makefile."""
+    if is_checkout():
+        return "build it with make build, then source setup-env.sh"
+    build = f"cmake -S {ROOT} -B build && cmake --build build"
+    return f"build it with {build}, then add build/bin to PATH"
 
 
 def command() -> Path:

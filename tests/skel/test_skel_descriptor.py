@@ -143,6 +143,12 @@ def test_another_method_takes_the_place_of_one_that_writes_no_files(
     assert wrong.exit_code == 2 and "--method: method 'BOGUS' writes no files" in wrong.stderr
 
 
+def test_a_file_that_an_application_wrote_is_for_skel_replay(tmp_path: Path) -> None:
+    (tmp_path / "restart.bp").write_bytes(bytes(64))
+    done = understudy("describe", tmp_path / "restart.bp")
+    assert done.exit_code == 2 and "understudy skel replay" in done.stderr
+
+
 def test_values_without_quotes_are_read_as_by_adios(tmp_path: Path) -> None:
     """In tags only: not in comments, in texts, or within quotes."""
     new = """<!-- <a b=c/> --><attribute name=u value="p=q r=s" type='string'/>

@@ -222,6 +222,11 @@ BAD_OPTIONS = [
     (["-o", "x", "-s", "0"], 2, "--steps 0: expected a whole number from 1 to 1000000"),
     (["-o", "x", "-b", "lunch"], 2, "--barrier lunch: expected some of open,write,close"),
     (["-o", "x", "-p", "a=1"], 2, "--parameters without --method"),
+    (
+        ["-o", "x", "-a", "MPI_AMR", "-p", "num_agregators=1"],
+        1,
+        "--parameters num_agregators: no me",
+    ),
     (["-o", "x", "--bogus"], 2, "--bogus: unknown option; see --help"),
     ([], 2, "--directory is missing: expected an empty directory, or one to be created"),
     (["-o", "x", "--slow-rank", "9:1"], 1, "--slow-rank 9: expected a rank of 0 to 1"),

@@ -167,13 +167,11 @@ def _reframe() -> Finding:
 
 def _player() -> Iterator[Finding]:
     """The player, and its methods with the libraries that they use."""
-    remedy = "make build, or cmake -S . -B build && cmake --build build; then source setup-env.sh"
+    remedy = paths.how_to_build()
     try:
         listed = _listed()
     except UnderstudyError as error:
-        yield Finding(
-            name="player", found=None, serves="replays", basic=True, remedy=f"{error}; {remedy}"
-        )
+        yield Finding(name="player", found=None, serves="replays", basic=True, remedy=str(error))
         return
     able = [
         f"{name} ({words})" if words else name

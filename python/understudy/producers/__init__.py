@@ -44,6 +44,7 @@ from understudy.errors import UnderstudyError, refuse_exit
 RESULT = "understudy/result/1"  # every producer's, before each had a contract of its own
 MEASUREMENT_FILE = "result.json"
 KEPT_SUFFIX = ".json.gz"  # of records in the folder of a site
+BESIDE = ("ledger.jsonl", "ledger.sig", "index.sqlite")  # what that folder has besides sessions
 SET_ASIDE = ".set-aside"  # a folder in it with records that do not count; no session is called so
 STORAGE_FACTS = (
     "type",
@@ -347,7 +348,7 @@ def find(paths: Iterable[Path], empty: Sequence[Path] = ()) -> list[Path]:
                     f"{path}: no {RECORD_FILE} and no {MEASUREMENT_FILE} in this folder or below"
                 )
         elif path.is_file():
-            found = [path]
+            found = [path] if path.name not in BESIDE else []  # as records/* names them
         else:
             raise UnderstudyError(
                 f"{path}: no such file or folder; expected a run record or a folder with some"

@@ -49,7 +49,10 @@ def reader_of(trace: Path) -> ModuleType:
         if head.startswith(getattr(module, "STARTS", ())):
             return module
     expected = " or ".join(f"{m.KIND} ({', '.join(m.SUFFIXES)})" for m in known)
-    raise UnderstudyError(f"{trace}: it starts with {head[:8]!r}, expected {expected}")
+    message = f"{trace}: it starts with {head[:8]!r}, expected {expected}"
+    if trace.suffix == ".bp":
+        message += "; a program that writes the contents of a BP file: understudy skel replay FILE"
+    raise UnderstudyError(message)
 
 
 def asked(reader: ModuleType, hook: str, trace: Path, *arguments: Any, **options: Any) -> Any:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
+from understudy.paths import how_to_build
 from understudy.reframe.session import exit_on_error
 
 PLAYER = "understudy-replay"
@@ -61,8 +62,7 @@ def player() -> str:
     found = _on_path(os.environ.get("PATH", ""))
     if found is None:
         raise UnderstudyError(
-            f"{PLAYER} is not on PATH, and the checks ask it for its methods; build it with "
-            "'make build' and source setup-env.sh, or install it and add its bin directory to PATH"
+            f"{PLAYER} is not on PATH, and the checks ask it for its methods; {how_to_build()}"
         )
     return found
 
