@@ -12,6 +12,8 @@ from tests import fuzz_describe as fuzz
 from tests.readers.synthetic import Run, rank_bytes, sizes
 from understudy.contracts.workload import Workload, parse
 from understudy.darshanlog import layouts, open_log
+from understudy.darshanlog import names as names_of
+from understudy.darshanlog.archive import REPLACED, Options, archive
 from understudy.darshanlog.sizes import log_size
 from understudy.darshanlog.synthetic import Synthetic, write
 from understudy.darshanlog.writer import write_log, write_regions
@@ -352,6 +354,37 @@ def test_names_that_are_repeated_take_no_memory(name: bytes, ids: int, tmp_path:
     assert workload.bytes == 4 << 20
     lost = any("files that have no name in the log" in note for note in workload.source.notes)
     assert lost == (not name)
+
+
+@pytest.mark.parametrize("name", [b"", b"/a", b"/scratch/state.0001"])
+def test_names_that_come_again_are_split_once(
+    name: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By describe, show and archive: the blocks of a period of names, and not the MiB of them."""
+    path, parts = beside(tmp_path / "log.darshan")
+    some = b"".join(n.to_bytes(8, "little") + name + b"\0" for n in range(1, 4))
+    if not name:
+        some = bytes(9)
+    names = bytes(parts.regions[0])
+    parts.regions[0] = bytearray(names + some * ((64 << 20) // len(some)))
+    write_regions(path, parts.header, parts.job, parts.regions, "zlib")
+    calls = []
+    split = names_of._split_terminated
+
+    def counted(data: bytes, order: str) -> tuple[names_of.NameBlock, int]:
+        calls.append(len(data))
+        return split(data, order)
+
+    monkeypatch.setattr(names_of, "_split_terminated", counted)
+    with open_log(path) as log:
+        found = {int(n) for ids, _ in log.names() for n in ids}
+    assert found >= {1, 2, 3} if name else 0 in found
+    assert len(calls) <= len(some) + 2, "once for each phase of the period, and not 64 times"
+    records = log_size(path).regions[1].records
+    assert records is not None and records >= (64 << 20) // len(some)
+    assert archive(path, Options(always=True, check=True)).state == REPLACED
+    assert log_size(path).files == len(found | {1})
+    assert len(calls) <= 12 * (len(some) + 2)
 
 
 def test_each_process_may_name_the_files_of_all(tmp_path: Path) -> None:

@@ -256,6 +256,8 @@ class _Conversion:
         ids: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
         again: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
 
+        blocks_again = set[bool]()  # whether a block came again, of which no names are kept
+
         def counted() -> Iterator[bytes]:
             region = self.source.region(part, _Tee)
             assert isinstance(region, _Tee)
@@ -265,13 +267,14 @@ class _Conversion:
                 yield from region.taken()
                 if block is None:
                     return
+                blocks_again.add(block.repeats > 0)
                 each, times = np.unique(block.ids, return_counts=True)
                 ids.append(each)
                 again.append(each[times > 1])
 
         plain = self._compress(part, counted(), out)
         found = np.sort(np.concatenate(ids))
-        again.append(found[1:][found[1:] == found[:-1]])
+        again.append(found if True in blocks_again else found[1:][found[1:] == found[:-1]])
         self.files = len(np.unique(found))
         repeated = set(np.concatenate(again).tolist())
         if not repeated or not self.source.is_of_convert:
@@ -291,6 +294,8 @@ class _Conversion:
                     best.setdefault(number, name)
         seen: set[int] = set()
         for names in self._name_blocks(self.source.region(part)):
+            if names.repeats:
+                continue
             block, names = [], names.of_rows(first_of_each(names.ids))
             for number, name in zip(names.ids.tolist(), names.texts(), strict=True):
                 if number in again:

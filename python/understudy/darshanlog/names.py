@@ -1,5 +1,6 @@
 """The names behind the record ids: mostly paths of files."""
 
+import hashlib
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -23,12 +24,15 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class NameBlock:
-    """Record ids (u8 [n]) and where in `data` the name of each starts and ends (i8 [n])."""
+    """Record ids (u8 [n]) and where in `data` the name of each starts and ends (i8 [n]).
+
+    `repeats`: none are here, but as many as in an earlier block, byte for byte."""
 
     ids: npt.NDArray[np.uint64]
     data: bytes
     starts: Places
     ends: Places
+    repeats: int = 0
 
     @classmethod
     def of(cls, ids: npt.NDArray[np.uint64], texts: list[bytes]) -> "NameBlock":
@@ -50,12 +54,25 @@ class NameBlock:
 
 
 def name_blocks(region: Region, order: str, *, counted: bool) -> Iterator[NameBlock]:
-    """Blocks of record ids and their names, in the order of the file, with every repetition."""
+    """Blocks of record ids and their names, in the order of the file, with every repetition.
+
+    A block whose bytes came before is counted and not split again: a few hundred kB can hold GiB
+    of them."""
     split = _split_counted if counted else _split_terminated
-    rest = b""
+    rest, nothing = b"", NameBlock.of(np.empty(0, np.uint64), [])
+    known: dict[bytes, tuple[int, int]] = {}  # names of a block, and where its rest begins
     for data in region.blocks(NAMES_BYTES):
-        block, begin = split(rest + data, order)
-        rest = block.data[begin:]
+        whole = rest + data
+        digest = hashlib.blake2b(whole, digest_size=16).digest()
+        if digest in known:
+            count, begin = known[digest]
+            rest = whole[begin:]
+            if count:
+                yield replace(nothing, repeats=count)
+            continue
+        block, begin = split(whole, order)
+        known[digest] = len(block.ids), begin
+        rest = whole[begin:]
         if len(rest) > MAX_NAME_BYTES:
             raise region.error(f"a name takes more than {MAX_NAME_BYTES} bytes")
         if len(block.ids):
@@ -76,6 +93,8 @@ def without_repeats(blocks: Iterable[NameBlock]) -> Iterator[NameBlock]:
     whose memory is then that of the different ones."""
     before: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
     for block in blocks:
+        if block.repeats:
+            continue
         empty = block.ends == block.starts
         both = np.sort(np.concatenate([block.ids, before]))
         if (both[1:] != both[:-1]).all():

@@ -109,7 +109,7 @@ def _names(region: Region, source: Source) -> tuple[int, int]:
     counted, names = source.header.format.counted_names, 0
     ids: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
     for block in name_blocks(region, source.header.order, counted=counted):
-        names += len(block.ids)
+        names += len(block.ids) + block.repeats
         ids.append(np.unique(block.ids))
     return len(np.unique(np.concatenate(ids))), names
 
