@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +18,14 @@ enum { MAX_TARGET = 1 << 20 };
 /* What the files of a stream that this rank created have. */
 struct found {
     MPI_Info asked_hints;
-    char *hints;                              /* in force, as JSON; NULL: not noted */
-    int64_t files;                            /* whose layout was read */
-    int64_t unknown;                          /* of them, those whose targets are not known */
-    int64_t count[2];                         /* of stripes: least, most */
-    int64_t bytes[2];                         /* likewise of a stripe */
-    unsigned char pool[2][UND_STRIPING_POOL]; /* likewise, byte by byte */
-    int64_t *per_target;                      /* files on each target */
-    int64_t *last_file;                       /* number of the file that was counted last */
+    char *hints;                    /* in force, as JSON; NULL: not noted */
+    int64_t files;                  /* whose layout was read */
+    int64_t unknown;                /* of them, those whose targets are not known */
+    int64_t count[2];               /* of stripes: least, most */
+    int64_t bytes[2];               /* likewise of a stripe */
+    int pool[2][UND_STRIPING_POOL]; /* likewise, byte by byte; MPICH 4.0 compares unsigned bytes as signed ones */
+    int64_t *per_target;            /* files on each target */
+    int64_t *last_file;             /* number of the file that was counted last */
     int64_t target_capacity;
 };
 
@@ -42,7 +43,8 @@ static void begin_found(struct found *found)
     found->asked_hints = MPI_INFO_NULL;
     found->count[0] = found->bytes[0] = INT64_MAX;
     found->count[1] = found->bytes[1] = INT64_MIN;
-    memset(found->pool[0], 0xff, sizeof found->pool[0]);
+    for (int i = 0; i < UND_STRIPING_POOL; ++i)
+        found->pool[0][i] = UCHAR_MAX;
 }
 
 /* The pairs as MPI wants them. */
@@ -197,7 +199,7 @@ static void add_layout(struct found *found, const struct und_striping_layout *la
     narrow(found->count, layout->stripe_count);
     narrow(found->bytes, layout->stripe_size_bytes);
     for (size_t i = 0; i < strlen(layout->pool) + 1; ++i) {
-        const unsigned char byte = (unsigned char)layout->pool[i];
+        const int byte = (unsigned char)layout->pool[i];
         found->pool[0][i] = byte < found->pool[0][i] ? byte : found->pool[0][i];
         found->pool[1][i] = byte > found->pool[1][i] ? byte : found->pool[1][i];
     }
@@ -236,10 +238,8 @@ static void reduce(const struct und_run *run, struct found *found)
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT64_T, MPI_MIN, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, run->comm), failed);
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[0], UND_STRIPING_POOL, MPI_UNSIGNED_CHAR, MPI_MIN, run->comm),
-            failed);
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[1], UND_STRIPING_POOL, MPI_UNSIGNED_CHAR, MPI_MAX, run->comm),
-            failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[0], UND_STRIPING_POOL, MPI_INT, MPI_MIN, run->comm), failed);
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, found->pool[1], UND_STRIPING_POOL, MPI_INT, MPI_MAX, run->comm), failed);
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &capacity, 1, MPI_INT64_T, MPI_MAX, run->comm), failed);
     if (capacity > found->target_capacity)
         grow_targets(found, capacity);
@@ -301,12 +301,27 @@ static json_t *asked_of(const struct und_striped *striped, int s)
     return object;
 }
 
+/* The pool that all files are in; false where they differ. */
+static bool pool_of(const struct found *found, char pool[UND_STRIPING_POOL + 1])
+{
+    memset(pool, 0, UND_STRIPING_POOL + 1);
+    for (int i = 0; i < UND_STRIPING_POOL; ++i) {
+        if (found->pool[0][i] != found->pool[1][i])
+            return false;
+        pool[i] = (char)found->pool[0][i];
+        if (pool[i] == '\0')
+            break;
+    }
+    return true;
+}
+
 static json_t *applied_of(const struct und_striped *striped, const struct found *found)
 {
     if (found->files == 0 && !found->hints)
         return json_null();
     const bool any = found->files > 0, known = any && found->unknown == 0;
-    const bool pool = any && memcmp(found->pool[0], found->pool[1], strlen((const char *)found->pool[1]) + 1) == 0;
+    char pool[UND_STRIPING_POOL + 1];
+    const bool one_pool = any && pool_of(found, pool);
     json_t *object = json_object(), *targets = known ? json_array() : json_null();
     json_t *files = known ? json_object() : json_null();
     json_t *hints = found->hints ? json_loads(found->hints, 0, NULL) : json_object();
@@ -323,7 +338,7 @@ static json_t *applied_of(const struct und_striped *striped, const struct found 
         number_or_null(any && found->count[0] == found->count[1] && found->count[0] != 0, found->count[0]));
     put(object, "stripe_size_bytes",
         number_or_null(any && found->bytes[0] == found->bytes[1] && found->bytes[0] > 0, found->bytes[0]));
-    put(object, "pool", pool && found->pool[0][0] ? json_string((const char *)found->pool[0]) : json_null());
+    put(object, "pool", one_pool && pool[0] ? json_string(pool) : json_null());
     put(object, "targets", targets);
     put(object, "files_per_target", files);
     put(object, "hints", hints);

@@ -30,6 +30,7 @@ from mpi_support import (
     main,
     need_method,
     need_program,
+    stopped,
 )
 
 # Method, its parameters, and how many parts a file of so many ranks has; -1: none beside the file.
@@ -199,7 +200,7 @@ def stops_cleanly(player: Player, method: str) -> None:
         stranger.write_text("mine")
         process.send_signal(number)
         outcome = finish(process)
-        expect(outcome.status != 0, f"signal {number}: status 0")
+        expect(stopped(player, outcome), f"signal {number}: status 0")
         left = set((player.folder / "data").rglob("*"))
         expected = {stranger, stranger.parent} - {player.folder / "data"}
         expect(left == expected, f"signal {number}: left {left}, expected {expected}")

@@ -291,6 +291,12 @@ def stops_in_order(mpiexec: str) -> bool:
     return "stopped" in asked.stdout
 
 
+def stopped(player: Player, outcome: Outcome) -> bool:
+    """Does the status of a launcher that got a signal tell of it? Hydra may return 0 where the
+    ranks ended before it looked."""
+    return outcome.status != 0 or not stops_in_order(player.mpiexec)
+
+
 def aborted(outcome: Outcome) -> bool:
     """Did an error of a rank end the run? 2 is a usage error; Hydra returns the signal that it
     ends the other ranks with, where a rank aborts with the status 1."""
