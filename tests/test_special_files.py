@@ -6,13 +6,17 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.support import results as samples
-from understudy.contracts import schema
+from understudy.contracts import human, schema
 from understudy.errors import UnderstudyError
+from understudy.judge import claims
 from understudy.records import ledger, store
+from understudy.reframe import references
 
 TIMEOUT_S = 120  # a command that waits for the input would never end
 COMMANDS = {
@@ -131,3 +135,28 @@ def test_a_fifo_is_no_plugin(kind: str, tmp_path: Path) -> None:
     )
     assert done.returncode != 0 and "is no regular file" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("where", ["marks", "claims", "references"])
+def test_yaml_that_is_nested_deep_is_refused_at_once(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyYAML looks at the levels above for each token; it gets few of 100,000."""
+    path = tmp_path / "x.yaml"
+    path.write_text(f"Claims: {'[' * 100_000}{']' * 100_000}\n")
+    scanned = []
+    fetch = yaml.SafeLoader.fetch_more_tokens
+
+    def counted(loader: Any) -> Any:
+        scanned.append(1)
+        return fetch(loader)
+
+    monkeypatch.setattr(yaml.SafeLoader, "fetch_more_tokens", counted)
+    read = {
+        "marks": lambda: human.load(path, "acceptance"),
+        "claims": lambda: claims.load(path),
+        "references": lambda: references.read(path),
+    }[where]
+    with pytest.raises((UnderstudyError, SystemExit), match="yaml: nested more than 50"):
+        read()
+    assert 0 < len(scanned) < 5_000

@@ -1,5 +1,6 @@
 """Contracts that people write: YAML of the version 1 of a schema, read as strictly as JSON."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import yaml
 
 from understudy.contracts import schema, strict
 from understudy.errors import Mistakes, UnderstudyError
-from understudy.files import read_bytes
+from understudy.files import read_bytes, read_text
 
 MAX_BYTES = 1 << 20  # of a file: longer ones are refused
 
@@ -66,7 +67,7 @@ def read(path: Path, kind: str) -> tuple[dict[str, Any], bytes, list[tuple[Steps
             raise UnderstudyError(f"{path}: longer than {MAX_BYTES} B")
         data = read_bytes(path)
         text = data.decode("utf-8")
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        for event in events(text, str(path)):
             if isinstance(event, yaml.AliasEvent):
                 raise UnderstudyError(f"{path}: alias *{event.anchor}: expected the value itself")
         row = yaml.load(text, Loader=Loader)
@@ -88,6 +89,27 @@ def read(path: Path, kind: str) -> tuple[dict[str, Any], bytes, list[tuple[Steps
         shown = "nothing" if stated is None else repr(stated)[:60]
         raise UnderstudyError(f"{path}: schema: expected understudy/{kind}/1, found {shown}")
     return row, data, schema.mistakes(row, str(path))
+
+
+def events(text: str, where: str) -> Iterator[Any]:
+    """The events of a text of YAML. An UnderstudyError where it is nested deeper than a contract:
+    PyYAML reads that in a time that grows with the square of the depth."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > strict.MAX_DEPTH:
+            raise UnderstudyError(f"{where}: {strict.TOO_DEEP}")
+        yield event
+
+
+def loaded(path: Path, loader: Any) -> Any:
+    """What is in a file of YAML that is no contract; OSError, UnicodeDecodeError or YAMLError, and
+    an UnderstudyError where it is nested too deep."""
+    text = read_text(path)
+    for _ in events(text, str(path)):
+        pass
+    return yaml.load(text, loader)
 
 
 def _plain(row: Any, where: str) -> None:

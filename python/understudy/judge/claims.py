@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
+from understudy.contracts import human
 from understudy.contracts import run as runs
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
-from understudy.files import read_text
 from understudy.judge import accuracy, claim_sides
 from understudy.judge.accuracy import APPLICATION, CONTROLS, SKELETON, Estimate
 from understudy.judge.claim_sides import Side, selected, values
@@ -94,7 +94,7 @@ class Finding:
 def load(path: Path) -> list[Claim]:
     """The claims in a file of references; an UnderstudyError for what is none."""
     try:
-        found = yaml.safe_load(read_text(path))
+        found = human.loaded(path, yaml.SafeLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UnderstudyError(f"{path}: cannot be read: {error}") from None
     rows = found.get(KEY, []) if isinstance(found, dict) else None

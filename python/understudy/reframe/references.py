@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from understudy.files import read_text
+from understudy.contracts import human
+from understudy.errors import UnderstudyError
 from understudy.paths import files
 
 CLAIMS, INDEX, EXPECTED_TO_FAIL = "Claims", "$index", "$xfail"
@@ -40,7 +41,9 @@ class _Loader(yaml.SafeLoader):
 def read(path: Path) -> dict[str, Any]:
     """A file of references, by the checks that it is about."""
     try:
-        found = yaml.load(read_text(path), _Loader)
+        found = human.loaded(path, _Loader)
+    except UnderstudyError as error:
+        sys.exit(f"understudy: {error}")
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         sys.exit(f"understudy: {path}: cannot be read: {' '.join(str(error).split())}")
     if not isinstance(found, dict):
