@@ -27,7 +27,10 @@ BUILD = ROOT / "build"
 SKIPS = ROOT / "tests" / "skips.txt"
 # What MPI and its launcher decide: transfers, errors and lost ranks, stops, the watchdog. Cases
 # named for ADIOS or HDF5 are left out, since build/mpich may lack them; others only take long.
-MPICH = r"^mpi\.(methods|play\.(collective|shared)|rewrite|errors|killed|watch|run\.(informs|says|stops))"
+MPICH = (
+    r"^mpi\.(methods|play\.(collective|shared)|rewrite|errors|killed|watch|"
+    r"run\.(informs|says|stops))"
+)
 MPICH_LEFT_OUT = r"adios|h5|hdf5|full-disk$|short-file|file-of-another|leaves-pauses"
 # The ranks of a test share a node: Open MPI starts faster if it looks for no networks, and hwloc
 # for no devices.
