@@ -122,8 +122,9 @@ def names_of_files(player: Player) -> None:
     (player.folder / "full").mkdir()
     (player.folder / "full" / WORD).touch()
     harmless(player.run(4, "-w", path, "-o", "full"), "a directory that is not empty")
-    variables = {"LD_PRELOAD": os.environ["UND_HANG"], "HANG_RANK": "2", "HANG_TURN": "1"}
-    hanging = replace(player, environment=variables | {"HANG_CALL": "write"})
+    variables = {"LD_PRELOAD": os.environ["UND_FAULT"], "FAULT_RANK": "2", "FAULT_CALL": "write"}
+    variables |= {"FAULT_UNDER": str(player.folder.resolve()), "FAULT_ERROR": "hang"}
+    hanging = replace(player, environment=variables)
     outcome = hanging.run(4, "-w", path, "-o", TEXT, "-O", "no.json", "--watchdog", 3)
     expect("no progress for" in outcome.err, outcome.err)
     harmless(outcome, "an alarm")

@@ -41,10 +41,12 @@ def plain(*times_s: float) -> Json:
 def hang(player: Player, call: str, turn: int, *options: object, **more: str) -> Outcome:
     """A run whose rank 2 does not return from a call; it ends within the time of `Player.run`."""
     variables = {
-        "LD_PRELOAD": os.environ["UND_HANG"],
-        "HANG_RANK": "2",
-        "HANG_CALL": call,
-        "HANG_TURN": str(turn),
+        "LD_PRELOAD": os.environ["UND_FAULT"],
+        "FAULT_UNDER": str((player.folder / "data").resolve()),
+        "FAULT_RANK": "2",
+        "FAULT_CALL": call,
+        "FAULT_TURN": str(turn),
+        "FAULT_ERROR": "hang",
         **more,
     }
     hanging = replace(player, environment=player.environment | variables)
@@ -77,13 +79,13 @@ def says_where_a_write_hangs(player: Player) -> None:
 
 
 def says_where_a_flush_hangs(player: Player) -> None:
-    outcome = hang(player, "fsync", 2)
+    outcome = hang(player, "sync", 2)
     ended(player, outcome, r"flush, call \d+, \S*field\.000001")
 
 
 def ends_a_rank_that_no_signal_reaches(player: Player) -> None:
     """Its files stay, as after a kill; those of the other ranks go."""
-    outcome = hang(player, "fsync", 2, HANG_DEAF="1")
+    outcome = hang(player, "sync", 2, FAULT_DEAF="1")
     expect(outcome.status not in (0, None), f"status {outcome.status}")
     expect(places(outcome)[2][1].startswith("flush"), outcome.err)
 
