@@ -316,8 +316,27 @@ static void reduce(const struct und_run *run, const struct und_record *records, 
     free(sums);
 }
 
-void und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
-                        struct und_verification *verification)
+/* Each rank removes its own files, and then its directories. */
+static bool drop_files(const struct und_run *run, bool keep, struct und_error *error)
+{
+    static const char failed[] = "cannot end the repetition together", doing[] = "remove files";
+    int64_t files = 0;
+    for (int s = 0; s < run->workload->stream_count; ++s)
+        files += run->plan->streams[s].files + run->plan->streams[s].other_inodes;
+    und_watch_apart(NULL, NULL, files);
+    UND_MPI(MPI_Barrier(run->comm), failed);
+    und_watch_enter(doing, run->plan->directory, true);
+    und_storage_drop_many(!keep);
+    und_watch_leave();
+    UND_MPI(MPI_Barrier(run->comm), failed);
+    und_watch_enter(doing, run->plan->directory, true);
+    und_storage_drop_data(!keep);
+    und_watch_leave();
+    return und_storage_all_removed(run->comm, error);
+}
+
+bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
+                        struct und_verification *verification, struct und_error *error)
 {
     /* Not a byte of them is touched before its dump is played. */
     const size_t count = (size_t)run->schedule->count;
@@ -329,12 +348,7 @@ void und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *
     reduce(run, records, sizes, take, taker);
     if (run->plan->verify)
         verify(run, verification);
-    und_watch_pause(true); /* the files are removed, by each rank its own */
-    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
-    und_storage_drop_many(!keep);
-    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
-    und_storage_drop_data(!keep);
-    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
     free(records);
     free(sizes);
+    return drop_files(run, keep, error);
 }

@@ -102,8 +102,10 @@ void und_series_pass_turn(struct und_series *series)
                 "cannot pass the turn to the next rank in the stream %s", series->stream->name);
 }
 
+/* Of another, or one that cannot be looked at. */
 static _Noreturn void die_of_another(const struct und_series *series, const struct und_slot *slot)
 {
+    UND_CHECK(errno == 0, "%s: cannot look at %s", series->plan->method->name, slot->path);
     UND_DIE("%s: %s is no longer the file that this run created", series->plan->method->name, slot->path);
 }
 

@@ -226,7 +226,11 @@ static bool probe_methods(const struct und_run *run, struct und_error *error)
 static bool make_directory(const struct und_run *run, struct und_error *error)
 {
     bool created = false;
-    if (!und_agree(run->rank != 0 || und_claim_prepare(run->plan->directory, &created, error), run->comm, error))
+    if (run->rank == 0)
+        und_watch_enter("prepare the run directory", run->plan->directory, false);
+    const bool prepared = run->rank != 0 || und_claim_prepare(run->plan->directory, &created, error);
+    und_watch_leave();
+    if (!und_agree(prepared, run->comm, error))
         return false;
     int ours = created;
     UND_MPI(MPI_Bcast(&ours, 1, MPI_INT, 0, run->comm), "cannot agree on the directory");
@@ -254,32 +258,33 @@ static void finish_result(const char *output, struct und_result *result, const s
         UND_DIE("%s", error.text);
 }
 
-/* False when contents were wrong. The result is there on rank 0. */
-static bool play_repetitions(const struct und_run *run, const struct und_options *options, struct und_result *result)
+/* False when contents were wrong, or files could not be removed, of which the message is in `error`: what was measured
+ * is complete then only behind the last repetition. The result is there on rank 0. */
+static bool play_repetitions(const struct und_run *run, const struct und_options *options, struct und_result *result,
+                             struct und_error *error)
 {
     struct und_verification *verification = calloc(1, sizeof *verification);
+    int64_t played = 0;
     UND_CHECK(verification, "no memory to verify");
-    und_watch_begin(run->rank, options->watchdog);
-    for (int64_t i = 0; i < run->plan->repetitions; ++i) {
+    for (bool removed = true; removed && played < run->plan->repetitions; ++played) {
         if (run->plan->verbose && result)
-            und_print(stderr, "understudy: repetition %" PRId64, i);
+            und_print(stderr, "understudy: repetition %" PRId64, played);
         if (result)
             und_result_begin(result);
-        und_run_repetition(run, run->plan->keep && i == run->plan->repetitions - 1, und_result_take, result,
-                           verification);
+        removed = und_run_repetition(run, run->plan->keep && played == run->plan->repetitions - 1, und_result_take,
+                                     result, verification, error);
         if (result)
             und_result_end(result);
     }
-    und_watch_end();
     json_t *striping = und_striped_json(run->striped);
     const bool right = verification->wrong_bytes == 0;
     if (!right && result)
         und_print(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s",
                   verification->wrong_bytes, verification->bytes, verification->first);
-    if (result)
+    if (result && played == run->plan->repetitions)
         finish_result(options->output, result, verification, striping);
     free(verification);
-    return right;
+    return right && !error->text[0];
 }
 
 /* Plays all repetitions and writes the result. */
@@ -316,7 +321,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
         result = und_result_new(run, options, text->data, text->bytes, &environment, &storage, argc, argv, descriptor,
                                 options->output);
     und_environment_free(&environment);
-    const bool right = play_repetitions(run, options, result);
+    const bool right = play_repetitions(run, options, result, error);
     und_striped_free(run->striped);
     return right ? SUCCESS : FAILURE;
 }
@@ -432,16 +437,34 @@ static void inform(const struct und_options *options)
     }
 }
 
-/* Without MPI only the launcher tells: is this rank 0, or a program that none has started? */
-static bool is_first(void)
+/* Without MPI only the launcher tells; 0 where none has started the program. */
+static int launched_rank(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
         const char *rank = getenv(variables[i]);
         if (rank)
-            return strcmp(rank, "0") == 0;
+            return atoi(rank);
     }
-    return true;
+    return 0;
+}
+
+/* Nothing of the run stays, or the status says so. Collective. */
+static int end_run(int rank, int status)
+{
+    struct und_error error;
+    und_watch_apart("end", NULL, 0);
+    und_storage_work_outside();
+    /* No rank is still in the directory when its last file goes. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    und_storage_remove();
+    if (rank == 0)
+        und_storage_disclaim();
+    if (und_storage_all_removed(MPI_COMM_WORLD, &error))
+        return status;
+    if (rank == 0)
+        und_print(stderr, "understudy: %s", error.text);
+    return status == SUCCESS ? FAILURE : status;
 }
 
 int main(int argc, char **argv)
@@ -451,26 +474,23 @@ int main(int argc, char **argv)
     int rank, ranks, status = USAGE_ERROR;
     const bool valid = und_options_read(&options, argc, argv, &error);
     if (valid && (options.help || options.version || options.list)) {
-        if (is_first())
+        if (launched_rank() == 0)
             inform(&options);
         return SUCCESS;
     }
+    if (valid)
+        und_watch_begin(launched_rank(), options.watchdog);
     und_init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     und_die_share(MPI_COMM_WORLD);
-    und_die_clean_by(und_storage_remove, und_storage_disclaim);
+    und_die_clean_by(und_storage_fail, und_storage_end_failure, und_storage_tell_kept);
     und_stop_watch(rank == 0);
     if (valid)
         status = with_options(&options, rank, ranks, argc, argv, &error);
     if (error.text[0] && rank == 0)
         und_print(stderr, "understudy: %s", error.text);
-    und_storage_work_outside();
-    /* No rank is still in the directory when its last file goes. */
-    MPI_Barrier(MPI_COMM_WORLD);
-    und_storage_remove();
-    if (rank == 0)
-        und_storage_disclaim();
+    status = end_run(rank, status);
     und_stop_unwatch();
     und_die_unshare();
     MPI_Finalize();

@@ -2,9 +2,8 @@
  * To be preloaded: a call of a rank on a file or directory below a folder fails, as on a storage that is full, broken
  * or does not answer.
  *
- *   FAULT_CALL   close, create, list, mkdir, open, read, rename, rmdir, stat, statfs, sync, truncate, unlink or write,
- *                whichever function of the C library makes it; "silly": a file that is removed while this process has
- *                it open keeps a name in its directory until it is closed, as on NFS
+ *   FAULT_CALL   close, create, mkdir, open, read, rename, rmdir, stat, statfs, sync, truncate, unlink or write,
+ *                whichever function of the C library makes it
  *   FAULT_RANK   the rank, or "all"; a process without one, such as a launcher, has no fault
  *   FAULT_UNDER  the folder, absolute and without links
  *   FAULT_NAME   only of a path with this in it; none: of every one
@@ -13,6 +12,9 @@
  *   FAULT_ERROR  number of the error; "hang": the call does not return; "short": a write moves half, and those after
  *                it fail, since the storage is full; "flip": a read gives one bit wrong
  *   FAULT_DEAF   if set, no signal reaches the rank that hangs, as in the kernel
+ *   FAULT_FULL   if set, from the question with this number on the storage says that it is full
+ *   FAULT_SILLY  if set, a file that is removed while this process has it open keeps a name in its directory until it
+ *                is closed, as on NFS
  *   FAULT_LOG    gets a line for each fault
  */
 #define _GNU_SOURCE
@@ -37,7 +39,7 @@
 enum { PATH_BYTES = 4096, STREAMS = 256 };
 
 static struct {
-    bool on, keeps;
+    bool on, keeps, silly;
     const char *call, *under, *name, *error, *log;
     long turn;
 } plan;
@@ -56,6 +58,7 @@ __attribute__((constructor)) static void begin(void)
     plan.log = getenv("FAULT_LOG");
     plan.keeps = getenv("FAULT_KEEPS") != NULL;
     plan.turn = turn ? strtol(turn, NULL, 10) : 1;
+    plan.silly = rank && plan.under && getenv("FAULT_SILLY");
     plan.on = rank && wanted && plan.call && plan.under && plan.error &&
               (strcmp(wanted, "all") == 0 || strcmp(wanted, rank) == 0);
 }
@@ -258,10 +261,29 @@ ON_OPEN_FILE("truncate", ftruncate, (int descriptor, off_t bytes), descriptor, b
 ON_OPEN_FILE("truncate", ftruncate64, (int descriptor, off64_t bytes), descriptor, bytes)
 ON_OPEN_FILE("stat", fstat, (int descriptor, struct stat *status), descriptor, status)
 ON_OPEN_FILE("stat", fstat64, (int descriptor, struct stat64 *status), descriptor, status)
-ON_OPEN_FILE("statfs", fstatvfs, (int descriptor, struct statvfs *status), descriptor, status)
-ON_OPEN_FILE("statfs", fstatvfs64, (int descriptor, struct statvfs64 *status), descriptor, status)
 ON_OPEN_FILE("statfs", fstatfs, (int descriptor, struct statfs *status), descriptor, status)
 ON_OPEN_FILE("statfs", fstatfs64, (int descriptor, struct statfs64 *status), descriptor, status)
+
+static bool is_full(void)
+{
+    static atomic_long questions;
+    const char *from = getenv("FAULT_FULL");
+    return plan.on && from && ++questions >= strtol(from, NULL, 10);
+}
+
+#define ON_FREE_SPACE(name, kind)                    \
+    int name(int descriptor, struct kind *status)    \
+    {                                                \
+        HIDDEN(int, #name, (int, struct kind *));    \
+        if (strikes_open_file("statfs", descriptor)) \
+            return -1;                               \
+        const int result = real(descriptor, status); \
+        if (result == 0 && is_full())                \
+            status->f_bavail = 0;                    \
+        return result;                               \
+    }
+ON_FREE_SPACE(fstatvfs, statvfs)
+ON_FREE_SPACE(fstatvfs64, statvfs64)
 
 /* ---- Names ---- */
 
@@ -313,18 +335,13 @@ static bool is_open(ino_t inode)
     return found;
 }
 
-static bool is_silly(void)
-{
-    return plan.on && strcmp(plan.call, "silly") == 0;
-}
-
 static bool keep_name(int directory, const char *name)
 {
     static int count;
     struct stat status;
     char path[PATH_BYTES];
     HIDDEN(int, "fstatat", (int, const char *, struct stat *, int));
-    if (!is_silly() || count == STREAMS || real(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (!plan.silly || count == STREAMS || real(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(status.st_mode) || !is_open(status.st_ino))
         return false;
     path_at(directory, name, path);
@@ -342,7 +359,7 @@ static bool keep_name(int directory, const char *name)
 
 static void drop_names(void)
 {
-    for (int i = 0; is_silly() && i < STREAMS; ++i)
+    for (int i = 0; plan.silly && i < STREAMS; ++i)
         if (sillies[i].held && !is_open(sillies[i].inode)) {
             sillies[i].held = false;
             syscall(SYS_unlinkat, AT_FDCWD, sillies[i].path, 0);
@@ -425,8 +442,6 @@ long syscall(long number, ...)
     HIDDEN(long, "syscall", (long, ...));
     if (plan.on && number == SYS_openat && (const char *)a[1] != plan.log &&
         strikes_opening((int)a[0], (const char *)a[1], (int)a[2]))
-        return -1;
-    if (plan.on && number == SYS_getdents64 && strikes_open_file("list", (int)a[0]))
         return -1;
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

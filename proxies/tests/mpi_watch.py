@@ -5,14 +5,19 @@
 
 import os
 import re
+import signal
 import sys
 from dataclasses import replace
 
+from mpi_errors import player_ranks
 from mpi_run import timed
-from mpi_support import Json, Outcome, Player, expect, main
+from mpi_support import Json, Outcome, Player, expect, finish, main
 
 RANKS = 4
-LINE = r"(?m)^understudy: rank (\d) on \S+: no progress for \d+ s: stream field, dump (\d), (.*)$"
+LINE = (
+    r"(?m)^understudy: rank (\d) on \S+: no progress for \d+ s: "
+    r"stream field, dump (\d), (.*?)(?:; the storage .*)?$"
+)
 
 
 BYTES, TRANSFER_BYTES = 65536, 4096
@@ -90,6 +95,40 @@ def ends_a_rank_that_no_signal_reaches(player: Player) -> None:
     expect(places(outcome)[2][1].startswith("flush"), outcome.err)
 
 
+def says_whether_the_storage_is_full(player: Player) -> None:
+    """The rank that hangs asks; the question at the start is another rank's."""
+    full = hang(player, "write", CALLS + 2, FAULT_FULL="1")
+    expect(full.err.count("; the storage is full: 0 bytes are free\n") >= 1, full.err)
+    expect("; the storage is not full: " in hang(player, "write", CALLS + 2).err, "not said")
+
+
+def ends_at_the_start_and_the_end(player: Player) -> None:
+    """Neither a directory that is not made nor a file that is not removed holds up a run."""
+    for call, rank, words in (
+        ("mkdir", "0", r"prepare the run directory, call 0, data$"),
+        ("unlink", "0", r"remove files, call \d+, data"),
+    ):
+        outcome = hang(player, call, 1, FAULT_RANK=rank)
+        expect(outcome.status not in (0, None), f"{call}: status {outcome.status}")
+        line = rf"(?m)^understudy: rank 0 on \S+: no progress for \d+ s: {words}"
+        expect(re.search(line, outcome.err) is not None, f"{call}: {outcome.err}")
+        player.clear()
+
+
+def ends_when_a_rank_is_stopped_early(player: Player) -> None:
+    """As soon as it is there, and before MPI is."""
+    path = player.describe(plain(0))
+    process = player.start(RANKS, "-w", path, "-o", "data", "-O", "no.json", "--watchdog", 3)
+    ranks: dict[int, int] = {}
+    while 2 not in ranks:
+        ranks = player_ranks(process.pid)
+    os.kill(ranks[2], signal.SIGSTOP)
+    outcome = finish(process, 60)
+    expect(outcome.status != 0, "status 0")
+    expect("no progress for" in outcome.err, outcome.err)
+    expect(not (player.folder / "no.json").exists(), "a result was written")
+
+
 def leaves_pauses_alone(player: Player) -> None:
     """A pause, before a dump or between its calls, may be longer than the time."""
     steady = plain(7)
@@ -109,6 +148,9 @@ CASES = {
         says_where_a_write_hangs,
         says_where_a_flush_hangs,
         ends_a_rank_that_no_signal_reaches,
+        says_whether_the_storage_is_full,
+        ends_at_the_start_and_the_end,
+        ends_when_a_rank_is_stopped_early,
         leaves_pauses_alone,
         never_with_zero,
     )
