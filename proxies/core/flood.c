@@ -1,5 +1,6 @@
 #include "core/flood.h"
 
+#include "core/calls.h"
 #include "core/die.h"
 #include "core/fold.h"
 #include "core/layout.h"
@@ -351,6 +352,7 @@ static struct und_file *create_file(struct und_flood *flood, const struct und_op
 static struct und_file *open_file(struct und_flood *flood, struct und_open *how, const struct item *item)
 {
     const struct und_method *method = flood->plan->method;
+    und_calls_watch(method, item->path);
     how->path = item->path;
     how->bytes = item->kind->bytes;
     *how->created = -1;
@@ -454,6 +456,7 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
     if (enters)
         und_numbered_leave(flood->made->names);
     und_watch_leave();
+    und_calls_leave();
     if (flood->kind_count == 0)
         return;
     complete(&records[UND_OPENING], zero);
@@ -511,6 +514,7 @@ void und_flood_compare(struct und_flood *flood, struct und_verification *verific
         flood->plan->method->close(file);
     }
     und_watch_leave();
+    und_calls_leave();
 }
 
 /* Every file is looked at: what an interface has lost shows here at the latest. */

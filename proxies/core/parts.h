@@ -6,10 +6,12 @@
 #ifndef UND_PARTS_H
 #define UND_PARTS_H
 
+#include "core/calls.h"
 #include "core/layout.h"
 #include "core/pace.h"
 #include "core/series.h"
 #include "core/storage.h"
+#include "core/watch.h"
 
 enum { UND_NAME_BYTES = 160, UND_PATH_CAPACITY = 256 };
 
@@ -118,6 +120,20 @@ void und_series_note_opening(struct und_series *series);
 
 /* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
 void und_series_make_directory(struct und_series *series);
+
+/* A method begins an operation on a file, `shared` where it may wait for other ranks; all that it began have ended. */
+static inline void und_series_enter(const struct und_series *series, const char *operation, const char *path,
+                                    bool shared)
+{
+    und_watch_enter(operation, path, shared);
+    und_calls_watch(series->plan->method, path);
+}
+
+static inline void und_series_leave(void)
+{
+    und_watch_leave();
+    und_calls_leave();
+}
 
 /* Files that several dumps write or read: their ranks are those with bytes in any dump. */
 static inline bool und_series_shares_files(const struct und_stream *stream)

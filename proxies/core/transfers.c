@@ -132,7 +132,7 @@ static const struct und_box empty;
 
 static void enter(const struct und_series *series, const struct und_piece *piece, const char *operation)
 {
-    und_watch_enter(operation, series->slots[piece->slot].path, series->plan->method->collective);
+    und_series_enter(series, operation, series->slots[piece->slot].path, series->plan->method->collective);
 }
 
 void und_series_write(struct und_series *series)
@@ -157,17 +157,17 @@ void und_series_write(struct und_series *series)
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
-    und_watch_leave();
+    und_series_leave();
 }
 
 void und_series_sync(struct und_series *series)
 {
     for (int s = 0; s < series->stream->own.files; ++s)
         if (series->slots[s].file) {
-            und_watch_enter("flush", series->slots[s].path, true);
+            und_series_enter(series, "flush", series->slots[s].path, true);
             series->plan->method->sync(series->slots[s].file);
         }
-    und_watch_leave();
+    und_series_leave();
 }
 
 void und_series_read(struct und_series *series)
@@ -188,7 +188,7 @@ void und_series_read(struct und_series *series)
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
-    und_watch_leave();
+    und_series_leave();
 }
 
 static void note_wrong(const struct und_series *series, const struct und_piece *piece, int64_t at, unsigned char found,
@@ -241,5 +241,5 @@ void und_series_compare(struct und_series *series, struct und_verification *veri
             series->plan->method->read(file, &piece->dataset, &empty, buffer);
         }
     }
-    und_watch_leave();
+    und_series_leave();
 }

@@ -440,6 +440,7 @@ const struct und_method und_method_hdf5 = {
     .name = "hdf5",
     .suffix = ".h5",
     .has_files = true,
+    .hides_calls = true,
     .buffers = true,
     .collective = true,
     .settings = settings,

@@ -373,7 +373,7 @@ def failed(outcome: Outcome, *words: str) -> None:
     expect(words == "", f"stdout: {words}")
     lines = [line for line in outcome.err.splitlines() if line.startswith("understudy: rank ")]
     expect(bool(lines), f"no message of a rank:\n{outcome.err}")
-    expect(bool(re.search(r"rank \d+ on \S+: .* \(\w+/\w+\.c:\d+\)$", lines[0])), lines[0])
+    expect(bool(re.search(r"rank \d+ on \S+: .* \([\w/]+\.c:\d+\)$", lines[0])), lines[0])
     for word in words:
         expect(any(word in line for line in lines), f"{word!r} is missing: {lines}")
 
