@@ -106,6 +106,7 @@ struct und_series {
     struct und_identity *identities; /* one per file, to tell other ranks */
     int64_t bytes, operations;
     struct und_pace pace;
+    struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */
 };
 
 /* Characters of a path in the run directory, at most. */
