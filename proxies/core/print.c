@@ -1,5 +1,6 @@
 #include "core/print.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -119,4 +120,15 @@ void und_line_write(struct und_line *line, int descriptor)
     /* Nothing can be done about a message that cannot be written. */
     if (write(descriptor, line->text, line->length) < 0)
         return;
+}
+
+int und_print_end(int status)
+{
+    enum { FAILURE = 1 };
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    und_print(stderr, "understudy: cannot write to standard output: %s",
+              errno ? strerror(errno) : "an earlier write failed");
+    return status == 0 ? FAILURE : status;
 }

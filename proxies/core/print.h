@@ -33,4 +33,8 @@ void und_line_write(struct und_line *line, int descriptor);
  * cut off. */
 void und_print(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* At the end of a program: has all that it printed on standard output been written? Its status, or that of a failure
+ * with a message. */
+int und_print_end(int status);
+
 #endif

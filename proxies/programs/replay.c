@@ -476,7 +476,7 @@ int main(int argc, char **argv)
     if (valid && (options.help || options.version || options.list)) {
         if (launched_rank() == 0)
             inform(&options);
-        return SUCCESS;
+        return und_print_end(SUCCESS);
     }
     if (valid)
         und_watch_begin(launched_rank(), options.watchdog);
@@ -494,5 +494,6 @@ int main(int argc, char **argv)
     und_stop_unwatch();
     und_die_unshare();
     MPI_Finalize();
-    return status;
+    und_watch_end();
+    return und_print_end(status);
 }

@@ -540,6 +540,23 @@ def player_ranks(parent: int) -> dict[int, int]:
     return found
 
 
+def full_standard_output(player: Player) -> None:
+    """What cannot be printed is an error, of every program of ours that prints."""
+    programs = sorted(player.program.parent.glob("understudy-*"))
+    prints: list[list[object]] = [[program, "--help"] for program in programs]
+    own: list[list[object]] = [["--version"], ["--list"], ["--list", "-v"]]
+    own += [["-w", SINGLE, "--program"], ["-w", SINGLE, "-o", "data", "--dry-run"]]
+    prints += [[player.program, *arguments] for arguments in own]
+    for command in prints:
+        with Path("/dev/full").open("w") as full:
+            ended = subprocess.run(
+                [*map(str, command)], cwd=player.folder, stdout=full, stderr=subprocess.PIPE
+            )
+        said = ended.stderr.decode()
+        expect(ended.returncode in (1, 2), f"{command}: status {ended.returncode}: {said}")
+        expect("No space left on device" in said, f"{command}: {said}")
+
+
 def short_file(player: Player) -> None:
     """A file to be read that somebody cut: every method says so, none goes on."""
     workload = sample("read")
@@ -580,6 +597,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         size_limit_is_named,
         file_of_another,
         lost_rank,
+        full_standard_output,
         short_file,
     )
 }
