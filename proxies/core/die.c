@@ -24,6 +24,8 @@ struct node {
     atomic_int spoken;  /* one of them has said why the run ends */
     atomic_int failed;  /* one of them ends it: the others are stopped because of that */
     atomic_int cleaned; /* how many have removed their files */
+    atomic_llong kept;  /* files that these could not remove */
+    atomic_int told;    /* one of them has said so */
     int size;
     struct neighbour ranks[];
 };
@@ -33,7 +35,17 @@ static atomic_int alone;
 static _Atomic(struct node *) shared;
 static atomic_bool clean;
 static MPI_Win window = MPI_WIN_NULL;
-static void (*clean_up)(void), (*end_clean)(void);
+static int64_t (*clean_up)(void), (*end_clean)(void);
+static void (*tell_kept)(int64_t kept);
+
+/* Between MPI_Init and MPI_Finalize? */
+static bool is_in_mpi(void)
+{
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    return begun && !ended;
+}
 
 static struct neighbour myself(void)
 {
@@ -60,6 +72,8 @@ void und_die_share(MPI_Comm comm)
             atomic_init(&node->spoken, 0);
             atomic_init(&node->failed, 0);
             atomic_init(&node->cleaned, 0);
+            atomic_init(&node->kept, 0);
+            atomic_init(&node->told, 0);
             node->size = size;
         }
         node->ranks[rank] = myself();
@@ -76,10 +90,11 @@ void und_die_unshare(void)
         MPI_Win_free(&window);
 }
 
-void und_die_clean_by(void (*remove_files)(void), void (*all_removed)(void))
+void und_die_clean_by(int64_t (*remove_files)(void), int64_t (*all_removed)(void), void (*tell)(int64_t kept))
 {
     clean_up = remove_files;
     end_clean = all_removed;
+    tell_kept = tell;
 }
 
 bool und_die_first(void)
@@ -94,23 +109,34 @@ int und_die_status(int signal_number)
     return node && node->failed ? FAILURE : 128 + signal_number;
 }
 
-/* This rank has removed its files: has the others of the node do so. False where it is at it already. */
-static bool clean_together(void)
+/* One rank of the node, that knows of one, says how many files all of them could not remove. */
+static void tell(struct node *node, int64_t kept)
+{
+    if (kept > 0 && tell_kept && (!node || atomic_exchange(&node->told, 1) == 0))
+        tell_kept(node ? node->kept : kept);
+}
+
+/* This rank has removed its files, but for some: has the others of the node do so. False where it is at it already. */
+static bool clean_together(int64_t kept)
 {
     struct node *node = shared;
     if (atomic_exchange(&clean, true))
         return false;
-    if (!node)
+    if (!node) {
+        tell(node, kept);
         return true;
+    }
     const struct neighbour me = myself();
+    atomic_fetch_add(&node->kept, kept);
     atomic_fetch_add(&node->cleaned, 1);
     for (int r = 0; r < node->size; ++r)
         if (node->ranks[r].pids == me.pids && node->ranks[r].pid != me.pid)
             kill(node->ranks[r].pid, SIGTERM);
     for (int waited = 0; node->cleaned < node->size && waited < PATIENCE_MS; waited += STEP_MS)
         nanosleep(&(struct timespec){0, STEP_MS * 1000000L}, NULL);
-    if (node->cleaned == node->size && end_clean)
-        end_clean();
+    const int64_t more = node->cleaned == node->size && end_clean ? end_clean() : 0;
+    atomic_fetch_add(&node->kept, more);
+    tell(node, kept + more);
     return true;
 }
 
@@ -124,9 +150,14 @@ void und_die_claim(void)
 
 bool und_die_clean(void)
 {
-    if (clean_up)
-        clean_up();
-    return clean_together();
+    return clean_together(clean_up ? clean_up() : 0);
+}
+
+void und_die_abort(void)
+{
+    if (is_in_mpi())
+        MPI_Abort(MPI_COMM_WORLD, FAILURE);
+    _exit(FAILURE);
 }
 
 const char *und_die_text(int code)
@@ -150,13 +181,13 @@ void und_die(const char *file, int line, const char *why, const char *format, ..
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     gethostname(host, sizeof host - 1);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (is_in_mpi())
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (und_die_first())
         und_print(stderr, "understudy: rank %d on %s: %s%s%s (%s:%d)", rank, host, what, *why ? ": " : "", why, file,
                   line);
     fflush(stderr);
     und_die_claim();
     und_die_clean();
-    MPI_Abort(MPI_COMM_WORLD, FAILURE);
-    _exit(FAILURE);
+    und_die_abort();
 }

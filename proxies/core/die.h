@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #define UND_DIE(...) und_die(__FILE__, __LINE__, "", __VA_ARGS__)
@@ -34,9 +35,9 @@
 void und_die_share(MPI_Comm comm);
 void und_die_unshare(void);
 
-/* What removes the files that this rank made, and what is called once all ranks of the node have; to be given before
- * there are any. */
-void und_die_clean_by(void (*remove_files)(void), void (*all_removed)(void));
+/* What removes the files that this rank made, what is called once all ranks of the node have, and what says how many
+ * could not be removed, which the others return; to be given before there are any. */
+void und_die_clean_by(int64_t (*remove_files)(void), int64_t (*all_removed)(void), void (*tell)(int64_t kept));
 
 /* Is this the first of the node to speak? Safe in a signal handler. */
 bool und_die_first(void);
@@ -54,6 +55,9 @@ void und_die_claim(void);
  * first of them has ended. Does not wait, and returns false, where this rank waits already. Safe in a signal
  * handler. */
 bool und_die_clean(void);
+
+/* Ends this process and, once MPI is there, all ranks. */
+_Noreturn void und_die_abort(void);
 
 /* MPI's text for an error code, valid until the next call. */
 const char *und_die_text(int code);

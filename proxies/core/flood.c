@@ -1,5 +1,6 @@
 #include "core/flood.h"
 
+#include "core/calls.h"
 #include "core/die.h"
 #include "core/fold.h"
 #include "core/layout.h"
@@ -72,6 +73,7 @@ struct und_flood {
     int64_t operations;
     int64_t unsynced; /* bytes of this rank since it flushed last within a dump */
     struct und_pace pace;
+    struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */
 };
 
 int64_t und_flood_variable_memory(void)
@@ -351,6 +353,7 @@ static struct und_file *create_file(struct und_flood *flood, const struct und_op
 static struct und_file *open_file(struct und_flood *flood, struct und_open *how, const struct item *item)
 {
     const struct und_method *method = flood->plan->method;
+    und_calls_watch(method, item->path);
     how->path = item->path;
     how->bytes = item->kind->bytes;
     *how->created = -1;
@@ -358,6 +361,43 @@ static struct und_file *open_file(struct und_flood *flood, struct und_open *how,
     if (*how->created >= 0)
         UND_CHECK(close(*how->created) == 0, "%s: cannot close %s", method->name, how->path);
     return file;
+}
+
+/* A call of these bytes of an item. */
+static void compare(const struct und_flood *flood, const struct item *item, int64_t at, int64_t bytes,
+                    const unsigned char *data, struct und_verification *verification)
+{
+    struct und_base *base = item->kind->base;
+    unsigned char right;
+    int64_t wrong = 0;
+    const int64_t differing = und_base_compare(base, item->identity, at, bytes, data, &wrong);
+    if (differing > 0 && verification->wrong_bytes == 0) {
+        und_base_copy(base, item->identity, wrong, 1, &right);
+        snprintf(verification->first, sizeof verification->first, "%s: byte %" PRId64 " is %u instead of %u",
+                 und_numbered_path(flood->names, item->number, ""), wrong - item->content, data[wrong - at], right);
+    }
+    verification->wrong_bytes += differing;
+    verification->bytes += bytes;
+}
+
+/* What is compared while time is taken is waited for on purpose. */
+static void compare_read(struct und_flood *flood, const struct item *item, int64_t at, int64_t bytes)
+{
+    if (!flood->verification)
+        return;
+    const double begin_s = und_clock();
+    const int64_t before = flood->verification->bytes; /* what is compared here is not read back */
+    compare(flood, item, at, bytes, und_base_buffer(item->kind->base), flood->verification);
+    flood->verification->bytes = before;
+    flood->pace.waited_s += und_clock() - begin_s;
+}
+
+static void read_call(struct und_flood *flood, struct und_file *file, const struct item *item,
+                      const struct und_box *box, int64_t at)
+{
+    const struct und_dataset *dataset = &item->kind->dataset;
+    flood->plan->method->read(file, dataset, box, und_base_buffer(item->kind->base));
+    compare_read(flood, item, at, und_box_bytes(dataset, box));
 }
 
 static void move(struct und_flood *flood, struct und_file *file, const struct item *item)
@@ -375,7 +415,7 @@ static void move(struct und_flood *flood, struct und_file *file, const struct it
         if (flood->mode == UND_CREATE)
             method->write(file, dataset, &cut.box, und_base_consecutive(base, item->identity, at, bytes));
         else
-            method->read(file, dataset, &cut.box, und_base_buffer(base));
+            read_call(flood, file, item, &cut.box, at);
         if (flood->plan->flush_bytes > 0 && (flood->unsynced += bytes) >= flood->plan->flush_bytes) {
             method->sync(file);
             flood->unsynced = 0;
@@ -454,6 +494,7 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
     if (enters)
         und_numbered_leave(flood->made->names);
     und_watch_leave();
+    und_calls_leave();
     if (flood->kind_count == 0)
         return;
     complete(&records[UND_OPENING], zero);
@@ -470,29 +511,24 @@ void und_flood_make(struct und_flood *flood)
     und_flood_play(flood, 0, records);
 }
 
+void und_flood_verify(struct und_flood *flood, struct und_verification *verification)
+{
+    flood->verification = verification;
+}
+
 static void compare_file(struct und_flood *flood, struct und_file *file, const struct item *item,
                          struct und_verification *verification)
 {
     const struct und_method *method = flood->plan->method;
     const struct und_dataset *dataset = &item->kind->dataset;
-    struct und_base *base = item->kind->base;
+    unsigned char *buffer = und_base_buffer(item->kind->base);
     struct und_cut cut = item->kind->cut;
     if (method->define)
         method->define(file, dataset, &item->kind->block);
     for (int64_t left = cut.calls, at = item->content, bytes; left > 0; --left, at += bytes) {
-        unsigned char *buffer = und_base_buffer(base), right;
-        int64_t wrong = 0;
         bytes = und_box_bytes(dataset, &cut.box);
         method->read(file, dataset, &cut.box, buffer);
-        const int64_t differing = und_base_compare(base, item->identity, at, bytes, buffer, &wrong);
-        if (differing > 0 && verification->wrong_bytes == 0) {
-            const unsigned char found = buffer[wrong - at];
-            und_base_copy(base, item->identity, wrong, 1, &right);
-            snprintf(verification->first, sizeof verification->first, "%s: byte %" PRId64 " is %u instead of %u",
-                     item->path, wrong - item->content, found, right);
-        }
-        verification->wrong_bytes += differing;
-        verification->bytes += bytes;
+        compare(flood, item, at, bytes, buffer, verification);
         if (left > 1)
             und_cut_next(&cut);
     }
@@ -511,6 +547,7 @@ void und_flood_compare(struct und_flood *flood, struct und_verification *verific
         flood->plan->method->close(file);
     }
     und_watch_leave();
+    und_calls_leave();
 }
 
 /* Every file is looked at: what an interface has lost shows here at the latest. */

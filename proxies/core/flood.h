@@ -36,6 +36,9 @@ void und_flood_play(struct und_flood *flood, double zero, struct und_record *rec
 void und_flood_make(struct und_flood *flood);
 
 /* Reads the files of the prepared dump and compares them. */
+/* From here on what is read is compared, too, in time that is not counted. */
+void und_flood_verify(struct und_flood *flood, struct und_verification *verification);
+
 void und_flood_compare(struct und_flood *flood, struct und_verification *verification);
 
 /* Ends the run where a directory of the prepared dump's files has been replaced. The ranks share the work. */

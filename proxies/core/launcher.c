@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* In this order: a launcher leaves alone what the batch job around it has set. */
 static const struct {
@@ -22,7 +21,7 @@ struct und_launcher und_launcher_read(void)
         if (rank)
             return (struct und_launcher){.name = launchers[i].name,
                                          .processes = processes ? (int)strtol(processes, NULL, 10) : 0,
-                                         .first = strcmp(rank, "0") == 0};
+                                         .rank = (int)strtol(rank, NULL, 10)};
     }
-    return (struct und_launcher){.first = true};
+    return (struct und_launcher){.rank = 0};
 }

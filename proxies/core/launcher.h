@@ -2,12 +2,10 @@
 #ifndef UND_LAUNCHER_H
 #define UND_LAUNCHER_H
 
-#include <stdbool.h>
-
 struct und_launcher {
     const char *name; /* NULL: none is known */
     int processes;    /* 0: it does not say */
-    bool first;       /* this process is its first, or the only one */
+    int rank;         /* of this process; 0 of the only one */
 };
 
 struct und_launcher und_launcher_read(void);

@@ -1,5 +1,6 @@
 #include "core/metadata.h"
 
+#include "core/calls.h"
 #include "core/die.h"
 #include "core/numbered.h"
 #include "core/operations.h"
@@ -204,6 +205,7 @@ static void open_again(struct und_metadata *metadata, const char *path)
 {
     const struct und_method *method = metadata->plan->method;
     int none = -1;
+    und_calls_watch(method, path);
     const struct und_open how = {
         .path = path,
         .comm = MPI_COMM_SELF,
@@ -215,6 +217,7 @@ static void open_again(struct und_metadata *metadata, const char *path)
     };
     if (!method->suffix) {
         method->close(method->open(&how));
+        und_calls_leave();
         return;
     }
     const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);

@@ -134,10 +134,11 @@ struct und_method {
     bool replaces;           /* its library replaces the files that it is given: they lose their layout */
     /* Optional: how files are created, looked at and removed where they are no files of a POSIX tree. */
     const struct und_store *store;
-    bool buffers;    /* its library keeps bytes of a time step: appended files are flushed after each one */
-    bool hands_over; /* its library keeps bytes of calls, which a flush hands to the system */
-    bool collective; /* the interface has collective data calls; false: -c is refused or meaningless */
-    unsigned can;    /* of enum und_ability */
+    bool hides_calls; /* a library makes its calls of the system, and does not say all that they report: see calls.h */
+    bool buffers;     /* its library keeps bytes of a time step: appended files are flushed after each one */
+    bool hands_over;  /* its library keeps bytes of calls, which a flush hands to the system */
+    bool collective;  /* the interface has collective data calls; false: -c is refused or meaningless */
+    unsigned can;     /* of enum und_ability */
     /* Optional: bytes that one call of its library can move. Longer transfers are cut, alike on all ranks. */
     int64_t most_call_bytes;
     /* Optional, of a method that uses MPI-IO and can create files: the hints that it asks for by default, as

@@ -6,10 +6,12 @@
 #ifndef UND_PARTS_H
 #define UND_PARTS_H
 
+#include "core/calls.h"
 #include "core/layout.h"
 #include "core/pace.h"
 #include "core/series.h"
 #include "core/storage.h"
+#include "core/watch.h"
 
 enum { UND_NAME_BYTES = 160, UND_PATH_CAPACITY = 256 };
 
@@ -104,6 +106,7 @@ struct und_series {
     struct und_identity *identities; /* one per file, to tell other ranks */
     int64_t bytes, operations;
     struct und_pace pace;
+    struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */
 };
 
 /* Characters of a path in the run directory, at most. */
@@ -118,6 +121,20 @@ void und_series_note_opening(struct und_series *series);
 
 /* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
 void und_series_make_directory(struct und_series *series);
+
+/* A method begins an operation on a file, `shared` where it may wait for other ranks; all that it began have ended. */
+static inline void und_series_enter(const struct und_series *series, const char *operation, const char *path,
+                                    bool shared)
+{
+    und_watch_enter(operation, path, shared);
+    und_calls_watch(series->plan->method, path);
+}
+
+static inline void und_series_leave(void)
+{
+    und_watch_leave();
+    und_calls_leave();
+}
 
 /* Files that several dumps write or read: their ranks are those with bytes in any dump. */
 static inline bool und_series_shares_files(const struct und_stream *stream)

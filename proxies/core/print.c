@@ -1,8 +1,10 @@
 #include "core/print.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 size_t und_character(const char *text, uint32_t *code)
 {
@@ -95,4 +97,38 @@ void und_print(FILE *stream, const char *format, ...)
     size_t length = und_escape(line, sizeof line - 1, text);
     line[length++] = '\n';
     fwrite(line, 1, length, stream);
+}
+
+void und_line_add(struct und_line *line, const char *text)
+{
+    line->length += und_escape(line->text + line->length, sizeof line->text - 1 - line->length, text);
+}
+
+void und_line_add_number(struct und_line *line, long long number)
+{
+    char digits[24], *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do
+        *--at = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    und_line_add(line, at);
+}
+
+void und_line_write(struct und_line *line, int descriptor)
+{
+    line->text[line->length++] = '\n';
+    /* Nothing can be done about a message that cannot be written. */
+    if (write(descriptor, line->text, line->length) < 0)
+        return;
+}
+
+int und_print_end(int status)
+{
+    enum { FAILURE = 1 };
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    und_print(stderr, "understudy: cannot write to standard output: %s",
+              errno ? strerror(errno) : "an earlier write failed");
+    return status == 0 ? FAILURE : status;
 }

@@ -132,18 +132,14 @@ static void verify_restarts(const struct und_run *run, int64_t as, struct und_ve
     }
 }
 
-static void verify(const struct und_run *run, struct und_verification *verification)
+static void verify(const struct und_run *run, struct und_verification *here)
 {
     const int64_t as = other_rank(run);
-    struct und_verification *here = calloc(1, sizeof *here);
-    UND_CHECK(here, "no memory to verify");
     if (run->plan->only_restarts)
         verify_restarts(run, as, here);
     for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
         if (run->workload->streams[s].source < 0)
             pass_over(run, s, as, UND_READ, here);
-    gather_verification(run, here, verification);
-    free(here);
 }
 
 /* What was made for a flood to read is not flushed file by file, but must not be written while time is taken. */
@@ -160,7 +156,7 @@ static void settle(const struct und_run *run)
     UND_MPI(MPI_Barrier(run->comm), failed);
 }
 
-static struct und_series **series_new_all(const struct und_run *run)
+static struct und_series **series_new_all(const struct und_run *run, struct und_verification *here)
 {
     const int streams = run->workload->stream_count;
     struct und_series **series = calloc(2 * (size_t)streams, sizeof *series);
@@ -169,6 +165,8 @@ static struct und_series **series_new_all(const struct und_run *run)
         const struct und_stream *stream = &run->workload->streams[s];
         if (run->plan->streams[s].restarts)
             series[streams + s] = und_series_new(run, s, shifted_rank(run), UND_READ);
+        if (run->plan->streams[s].restarts && run->plan->verify)
+            und_series_verify(series[streams + s], here);
         if (run->plan->only_restarts)
             continue;
         if (stream->operation == UND_READS && stream->source < 0 && run->plan->streams[s].method->has_files)
@@ -179,6 +177,8 @@ static struct und_series **series_new_all(const struct und_run *run)
         series[s] = und_series_new(run, s, run->rank, stream->operation == UND_READS ? UND_READ : UND_CREATE);
         if (stream->source >= 0)
             und_series_read_from(series[s], series[stream->source]);
+        else if (run->plan->verify)
+            und_series_verify(series[s], here);
         und_series_take_operations(series[s]);
     }
     return series;
@@ -263,9 +263,10 @@ static void lend_files(const struct und_run *run, struct und_series **series)
     }
 }
 
-static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes)
+static void play(const struct und_run *run, struct und_record *records, struct sizes *sizes,
+                 struct und_verification *here)
 {
-    struct und_series **series = series_new_all(run);
+    struct und_series **series = series_new_all(run, here);
     struct und_event event;
     lend_files(run, series);
     und_schedule_rewind(run->schedule);
@@ -332,25 +333,43 @@ static void reduce(const struct und_run *run, const struct und_record *records, 
     free(sums);
 }
 
-void und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
-                        struct und_verification *verification)
+/* Each rank removes its own files, and then its directories. */
+static bool drop_files(const struct und_run *run, bool keep, struct und_error *error)
+{
+    static const char failed[] = "cannot end the repetition together", doing[] = "remove files";
+    int64_t files = 0;
+    for (int s = 0; s < run->workload->stream_count; ++s)
+        files += run->plan->streams[s].files + run->plan->streams[s].other_inodes;
+    und_watch_apart(NULL, NULL, files);
+    UND_MPI(MPI_Barrier(run->comm), failed);
+    und_watch_enter(doing, run->plan->directory, true);
+    und_storage_drop_many(!keep);
+    und_watch_leave();
+    UND_MPI(MPI_Barrier(run->comm), failed);
+    und_watch_enter(doing, run->plan->directory, true);
+    und_storage_drop_data(!keep);
+    und_watch_leave();
+    return und_storage_all_removed(run->comm, error);
+}
+
+bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
+                        struct und_verification *verification, struct und_error *error)
 {
     /* Not a byte of them is touched before its dump is played. */
     const size_t count = (size_t)run->schedule->count;
     struct und_record *records = calloc(count * UND_PHASES, sizeof *records);
     struct sizes *sizes = calloc(count, sizeof *sizes);
-    UND_CHECK(records && sizes, "no memory for the times of %zu dumps", count);
+    struct und_verification *here = calloc(1, sizeof *here);
+    UND_CHECK(records && sizes && here, "no memory for the times of %zu dumps", count);
     und_watch_pause(false);
-    play(run, records, sizes);
+    play(run, records, sizes, here);
     reduce(run, records, sizes, take, taker);
-    if (run->plan->verify)
-        verify(run, verification);
-    und_watch_pause(true); /* the files are removed, by each rank its own */
-    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
-    und_storage_drop_many(!keep);
-    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
-    und_storage_drop_data(!keep);
-    UND_MPI(MPI_Barrier(run->comm), "cannot end the repetition together");
+    if (run->plan->verify) {
+        verify(run, here);
+        gather_verification(run, here, verification);
+    }
     free(records);
     free(sizes);
+    free(here);
+    return drop_files(run, keep, error);
 }

@@ -21,8 +21,9 @@ bool und_run_finds_files(const struct und_run *run, struct und_error *error);
 typedef void und_take_outcome(void *taker, const struct und_event *event, const struct und_outcome *outcome);
 
 /* Plays the schedule once. `take` is called on rank 0, after the last event. Adds to *verification with --verify.
- * Leaves no files, but with `keep`. Collective. */
-void und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
-                        struct und_verification *verification);
+ * Leaves no files, but with `keep`: false with the error message on every rank where some could not be removed.
+ * Collective. */
+bool und_run_repetition(const struct und_run *run, bool keep, und_take_outcome *take, void *taker,
+                        struct und_verification *verification, struct und_error *error);
 
 #endif

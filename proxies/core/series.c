@@ -197,6 +197,13 @@ int64_t und_series_operate(struct und_series *series)
     return und_metadata_play(series->metadata, &targets, &series->pace.waited_s);
 }
 
+void und_series_verify(struct und_series *series, struct und_verification *verification)
+{
+    if (series->flood)
+        und_flood_verify(series->flood, verification);
+    series->verification = verification;
+}
+
 void und_series_read_from(struct und_series *series, struct und_series *base)
 {
     series->base = base;

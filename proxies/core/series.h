@@ -81,6 +81,9 @@ void und_series_lend(struct und_series *series, struct und_series *last);
 /* Whose files the prepared dump has closed with its own; NULL: no other's. */
 struct und_series *und_series_returns(const struct und_series *series);
 
+/* From here on what is read is compared, too, in time that is not counted. */
+void und_series_verify(struct und_series *series, struct und_verification *verification);
+
 /* Reads the dump and compares it. */
 void und_series_compare(struct und_series *series, struct und_verification *verification);
 

@@ -102,8 +102,10 @@ void und_series_pass_turn(struct und_series *series)
                 "cannot pass the turn to the next rank in the stream %s", series->stream->name);
 }
 
+/* Of another, or one that cannot be looked at. */
 static _Noreturn void die_of_another(const struct und_series *series, const struct und_slot *slot)
 {
+    UND_CHECK(errno == 0, "%s: cannot look at %s", series->plan->method->name, slot->path);
     UND_DIE("%s: %s is no longer the file that this run created", series->plan->method->name, slot->path);
 }
 
@@ -216,7 +218,7 @@ void und_series_create(struct und_series *series)
         slot->created = create_file(series, slot);
         slot->is_created = true;
     }
-    und_watch_leave();
+    und_series_leave();
 }
 
 static void open_slot(struct und_series *series, int s)
@@ -268,11 +270,11 @@ void und_series_open(struct und_series *series)
             slot->file = series->base->slots[s].file;
             continue;
         }
-        und_watch_enter("open", slot->path, true);
+        und_series_enter(series, "open", slot->path, true);
         open_slot(series, s);
     }
     und_series_note_opening(series);
-    und_watch_leave();
+    und_series_leave();
 }
 
 bool und_series_find(const struct und_series *series, struct und_error *error)
@@ -303,14 +305,14 @@ void und_series_close(struct und_series *series)
 {
     for (int s = 0; s < series->stream->own.files; ++s)
         if (series->slots[s].comm != MPI_COMM_NULL) {
-            und_watch_enter("close", series->slots[s].path, true);
+            und_series_enter(series, "close", series->slots[s].path, true);
             if (!series->slots[s].borrowed)
                 series->plan->method->close(series->slots[s].file);
             series->slots[s].file = NULL;
         }
     if (und_series_returns(series))
         und_series_close(und_series_returns(series));
-    und_watch_leave();
+    und_series_leave();
 }
 
 /* Size of a file that this rank has made; once it is closed, it must be whole. */

@@ -1,15 +1,20 @@
 #include "core/storage.h"
 
+#include "core/agree.h"
 #include "core/die.h"
+#include "core/print.h"
 #include "core/stop.h"
+#include "core/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,6 +49,7 @@ struct place {
 
 /* The handler may run between any two instructions, so a new entry is complete before it is linked. */
 static const char backup_mark[] = ".backup";
+static const char of_this_run[] = " of the files and directories of this run, the first ";
 static _Atomic(struct entry *) entries;
 static _Atomic(struct und_storage_many *) manies;
 static struct place run_directory = {.directory = -1}; /* in its parent */
@@ -55,6 +61,14 @@ static size_t root;         /* characters of a path before its name in the worki
 static uint64_t host;
 static char *run_path;
 static const struct und_striping *stripe_by;
+static int64_t removals; /* names that were tried to remove */
+
+/* What could not be removed. */
+static struct {
+    atomic_llong count;
+    int code;
+    char first[1024];
+} kept;
 
 /* Of a directory. The call itself: tools that watch a run (Darshan) would take the directory for a file of it. */
 static int open_quietly(int directory, const char *name, int flags)
@@ -78,13 +92,16 @@ bool und_storage_identify(int directory, const char *name, struct und_identity *
     return true;
 }
 
+/* False with errno where nobody can tell, and with 0 where it is another. */
 static bool is_same(int directory, const char *name, const struct und_identity *identity)
 {
     struct und_identity found;
     if (identity->inode == 0 || identity->host != host)
         return true;
-    return und_storage_identify(directory, name, &found) && found.device == identity->device &&
-           found.inode == identity->inode &&
+    if (!und_storage_identify(directory, name, &found))
+        return false;
+    errno = 0;
+    return found.device == identity->device && found.inode == identity->inode &&
            (found.birth_ns == identity->birth_ns || found.birth_ns == 0 || identity->birth_ns == 0);
 }
 
@@ -100,17 +117,47 @@ uint32_t und_storage_mark(int directory, const char *name)
     return (uint32_t)mixed ? (uint32_t)mixed : 1;
 }
 
-static void remove_marked(int directory, const char *name, uint32_t mark, int flags)
+/* Notes what cannot be removed, of `folder` and `name` the path. Nothing is left where the name or its directory is gone
+ * or another's. A directory that still holds files of other ranks is theirs to remove. */
+static void note_kept(const char *folder, const char *name, int flags)
 {
-    if (mark != 0 && und_storage_mark(directory, name) == mark)
-        unlinkat(directory, name, flags);
+    const char *const parts[] = {folder, *folder && *name ? "/" : "", name};
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
+        ((flags & AT_REMOVEDIR) && (errno == ENOTEMPTY || errno == EEXIST)))
+        return;
+    if (atomic_fetch_add(&kept.count, 1) > 0 || kept.first[0])
+        return;
+    kept.code = errno;
+    for (size_t p = 0, at = 0; p < sizeof parts / sizeof parts[0]; ++p)
+        for (const char *c = parts[p]; *c && at + 1 < sizeof kept.first; ++c)
+            kept.first[at++] = *c;
+}
+
+static void remove_name(int directory, const char *name, int flags, const char *folder, const char *path)
+{
+    und_watch_call(++removals);
+    if (unlinkat(directory, name, flags) != 0)
+        note_kept(folder, path, flags);
+}
+
+/* `name` is that in the run directory, of which `end` is the last part. */
+static void remove_marked(int directory, const char *end, uint32_t mark, int flags, const char *name)
+{
+    errno = 0;
+    if (mark != 0 && und_storage_mark(directory, end) == mark)
+        remove_name(directory, end, flags, run_path, name);
+    else if (errno != 0)
+        note_kept(run_path, name, flags);
 }
 
 /* Removes the name if it is still what was created. */
-static void remove_same(int directory, const char *name, const struct und_identity *identity, int flags)
+static void remove_same(int directory, const char *name, const struct und_identity *identity, int flags,
+                        const char *path)
 {
     if (is_same(directory, name, identity))
-        unlinkat(directory, name, flags);
+        remove_name(directory, name, flags, "", path);
+    else if (errno != 0)
+        note_kept("", path, flags);
 }
 
 /* Splits a path into an open directory and a name in it; false with errno. */
@@ -203,6 +250,27 @@ bool und_storage_is_in_place(void)
     return same || run_descriptor < 0;
 }
 
+/* Where what is open lies, by its name; an empty text where nobody can tell. */
+static void name_open(int descriptor, char *path, size_t size)
+{
+    struct und_line link = {0};
+    und_line_add(&link, "/proc/self/fd/");
+    und_line_add_number(&link, descriptor);
+    const ssize_t length = descriptor < 0 ? -1 : readlink(link.text, path, size - 1);
+    path[length > 0 ? length : 0] = '\0';
+}
+
+bool und_storage_holds(int descriptor)
+{
+    char directory[PATH_MAX], path[PATH_MAX];
+    const int code = errno;
+    name_open(run_descriptor, directory, sizeof directory);
+    name_open(descriptor, path, sizeof path);
+    const size_t length = strlen(directory);
+    errno = code;
+    return length > 0 && strncmp(path, directory, length) == 0 && path[length] == '/';
+}
+
 static struct entry *find(const char *path, size_t length)
 {
     struct entry *entry = entries;
@@ -259,10 +327,15 @@ static int directory_of(const struct entry *entry)
     return entry->parent ? entry->parent->descriptor : run_descriptor;
 }
 
-static bool note_identity(struct entry *entry, int descriptor)
+/* What has just been created is this rank's, whether it can be told from others or not. */
+static bool note_identity(struct entry *entry, int directory, const char *name)
 {
-    entry->ours = und_storage_identify(descriptor, "", &entry->identity);
-    return entry->ours;
+    const bool known = und_storage_identify(directory, name, &entry->identity);
+    if (!known)
+        memset(&entry->identity, 0, sizeof entry->identity);
+    entry->lent = !known && entry->kind == UND_DATA_FILE;
+    entry->ours = true;
+    return known;
 }
 
 /* The name in the directory, which is the working directory: tools that watch a run (Darshan) do not see calls that
@@ -309,8 +382,8 @@ static bool create_in_tree(struct entry *entry, const struct und_striping_reques
     enter_parent(entry);
     *descriptor = create_file(directory_of(entry), entry->name, entry->path, request, error);
     leave_parent(entry);
-    return *descriptor >= 0 &&
-           (note_identity(entry, *descriptor) || und_fail(error, "cannot create %s: %s", entry->path, strerror(errno)));
+    return *descriptor >= 0 && (note_identity(entry, *descriptor, "") ||
+                                und_fail(error, "cannot create %s: %s", entry->path, strerror(errno)));
 }
 
 bool und_storage_create(const char *path, const struct und_striping_request *request, int *descriptor,
@@ -419,7 +492,7 @@ bool und_storage_replace(const char *path, bool backup, const struct und_stripin
 static bool open_directory(struct entry *entry, struct und_error *error)
 {
     entry->descriptor = open_quietly(directory_of(entry), entry->name, OPEN_DIRECTORY | O_NOFOLLOW);
-    return (entry->descriptor >= 0 && note_identity(entry, entry->descriptor)) ||
+    return (entry->descriptor >= 0 && note_identity(entry, entry->descriptor, "")) ||
            und_fail(error, "cannot open the directory %s: %s", entry->path, strerror(errno));
 }
 
@@ -451,12 +524,11 @@ void und_storage_lend(const char *path)
 void und_storage_adopt(const char *path, int descriptor)
 {
     struct entry *entry = find(path, strlen(path));
-    if (!entry || entry->store ||
-        !(descriptor < 0 ? und_storage_identify(directory_of(entry), entry->name, &entry->identity)
-                         : und_storage_identify(descriptor, "", &entry->identity)))
+    if (!entry || entry->store)
         return;
-    entry->ours = true;
-    entry->lent = false;
+    UND_CHECK(
+        note_identity(entry, descriptor < 0 ? directory_of(entry) : descriptor, descriptor < 0 ? entry->name : ""),
+        "cannot look at %s", path);
 }
 
 bool und_storage_look(const char *path, int64_t *bytes, struct und_error *error)
@@ -474,28 +546,28 @@ bool und_storage_look(const char *path, int64_t *bytes, struct und_error *error)
 }
 
 /* Removes a regular file that nobody else can have linked there. */
-static void remove_plain(int directory, const char *name)
+static void remove_plain(int directory, const char *name, const char *path)
 {
     struct stat status;
-    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
-        status.st_nlink == 1 && status.st_uid == geteuid())
-        unlinkat(directory, name, 0);
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        note_kept("", path, 0);
+    else if (S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == geteuid())
+        remove_name(directory, name, 0, "", path);
 }
 
-/* A directory that still holds files of other ranks is theirs to remove. */
 static void drop(const struct entry *entry)
 {
     if (entry->backup)
-        remove_same(directory_of(entry), entry->backup, &entry->backup_identity, 0);
+        remove_same(directory_of(entry), entry->backup, &entry->backup_identity, 0, entry->backup);
     if (!entry->ours)
         return;
     if (entry->store)
         entry->store->remove(entry->path);
     else if (entry->lent)
-        remove_plain(directory_of(entry), entry->name);
+        remove_plain(directory_of(entry), entry->name, entry->path);
     else
         remove_same(directory_of(entry), entry->name, &entry->identity,
-                    entry->kind == UND_DATA_DIRECTORY ? AT_REMOVEDIR : 0);
+                    entry->kind == UND_DATA_DIRECTORY ? AT_REMOVEDIR : 0, entry->path);
 }
 
 /* An entry leaves the list before it is freed: the handler may come in between. */
@@ -556,9 +628,9 @@ int und_storage_open_directory(const char *name, uint32_t mark)
 void und_storage_remove_directory(const char *name, uint32_t mark)
 {
     if (mark == 0)
-        unlinkat(run_descriptor, name, AT_REMOVEDIR);
+        remove_name(run_descriptor, name, AT_REMOVEDIR, run_path, name);
     else
-        remove_marked(run_descriptor, name, mark, AT_REMOVEDIR);
+        remove_marked(run_descriptor, name, mark, AT_REMOVEDIR, name);
 }
 
 void und_storage_remove_file(const char *name, uint32_t mark)
@@ -566,7 +638,7 @@ void und_storage_remove_file(const char *name, uint32_t mark)
     const char *slash = strchr(name, '/');
     struct place place;
     if (!slash) {
-        remove_marked(run_descriptor, name, mark, 0);
+        remove_marked(run_descriptor, name, mark, 0, name);
         return;
     }
     if ((size_t)(slash - name) >= sizeof place.name)
@@ -574,9 +646,11 @@ void und_storage_remove_file(const char *name, uint32_t mark)
     memcpy(place.name, name, (size_t)(slash - name));
     place.name[slash - name] = '\0';
     place.directory = open_quietly(run_descriptor, place.name, OPEN_PARENT | O_NOFOLLOW);
-    if (place.directory < 0)
+    if (place.directory < 0) {
+        note_kept(run_path, name, 0);
         return;
-    remove_marked(place.directory, slash + 1, mark, 0);
+    }
+    remove_marked(place.directory, slash + 1, mark, 0, name);
     close(place.directory);
 }
 
@@ -686,6 +760,16 @@ void und_storage_share_claim(MPI_Comm comm)
     claim.ours = true;
 }
 
+/* The name of the entry there; goes to the next one. */
+static const char *name_at(const char *buffer, long *at)
+{
+    unsigned short step; /* struct linux_dirent64: 8 bytes, 8 bytes, the length, 1 byte, the name */
+    const char *name = buffer + *at + 19;
+    memcpy(&step, buffer + *at + 16, sizeof step);
+    *at += step;
+    return name;
+}
+
 /* The system call: readdir allocates. */
 static bool only_claim_is_left(void)
 {
@@ -694,40 +778,121 @@ static bool only_claim_is_left(void)
     bool only = claim.ours && directory >= 0;
     for (long bytes; only && (bytes = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;)
         for (long at = 0; only && at < bytes;) {
-            unsigned short step; /* struct linux_dirent64: 8 bytes, 8 bytes, the length, 1 byte, the name */
-            const char *name = buffer + at + 19;
-            memcpy(&step, buffer + at + 16, sizeof step);
+            const char *name = name_at(buffer, &at);
             only = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, UND_CLAIM) == 0;
-            at += step;
         }
     if (directory >= 0)
         close(directory);
     return only;
 }
 
-static void remove_place(const struct place *place, int flags)
+static void remove_place(const struct place *place, int flags, const char *path)
 {
     if (place->ours)
-        remove_same(place->directory, place->name, &place->identity, flags);
+        remove_same(place->directory, place->name, &place->identity, flags, path);
+}
+
+/* What takes no time first: a launcher does not wait long for ranks to end. */
+static void remove_files(void)
+{
+    remove_place(&result_part, 0, result_part.name);
+    for (struct und_storage_many *many = manies; many; many = many->next)
+        many->remove(many, UND_ITS_FILES);
+    for (struct entry *entry = entries; entry; entry = entry->next)
+        if (entry->kind != UND_DATA_DIRECTORY)
+            drop(entry);
+}
+
+static void remove_directories(void)
+{
+    for (struct und_storage_many *many = manies; many; many = many->next)
+        many->remove(many, UND_ALL_DIRECTORIES);
+    for (struct entry *entry = entries; entry; entry = entry->next)
+        if (entry->kind == UND_DATA_DIRECTORY)
+            drop(entry);
+}
+
+static void remove_claim(bool is_last)
+{
+    if (is_last)
+        remove_place(&claim, 0, claim.name);
+    remove_place(&run_directory, AT_REMOVEDIR, run_path ? run_path : "");
+}
+
+/* A file that is removed while it is open keeps a name on some file systems, such as NFS, and with it its directory. */
+static void close_files(void)
+{
+    const int numbers = open_quietly(AT_FDCWD, "/proc/self/fd", OPEN_DIRECTORY);
+    _Alignas(8) char buffer[1024];
+    for (long bytes; numbers >= 0 && (bytes = syscall(SYS_getdents64, numbers, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; at < bytes;) {
+            struct stat status;
+            const char *digit = name_at(buffer, &at);
+            int number = 0;
+            for (; *digit >= '0' && *digit <= '9'; ++digit)
+                number = 10 * number + (*digit - '0');
+            if (number > STDERR_FILENO && und_storage_holds(number) && fstat(number, &status) == 0 &&
+                S_ISREG(status.st_mode))
+                close(number);
+        }
+    if (numbers >= 0)
+        close(numbers);
+}
+
+void und_storage_tell_kept(int64_t count)
+{
+    struct und_line line = {0};
+    und_line_add(&line, "understudy: cannot remove ");
+    und_line_add_number(&line, count);
+    und_line_add(&line, of_this_run);
+    und_line_add(&line, kept.first);
+    und_line_add(&line, ": ");
+    und_line_add(&line, strerror(kept.code));
+    und_line_write(&line, STDERR_FILENO);
+}
+
+bool und_storage_all_removed(MPI_Comm comm, struct und_error *error)
+{
+    long long count = atomic_exchange(&kept.count, 0), all;
+    UND_MPI(MPI_Allreduce(&count, &all, 1, MPI_LONG_LONG, MPI_SUM, comm), "cannot add up what was not removed");
+    return und_agree(
+        count == 0 || und_fail(error, "cannot remove %lld%s%s: %s", all, of_this_run, kept.first, strerror(kept.code)),
+        comm, error);
 }
 
 void und_storage_remove(void)
 {
-    for (struct und_storage_many *many = manies; many; many = many->next)
-        many->remove(many, UND_ITS_FILES);
-    for (struct und_storage_many *many = manies; many; many = many->next)
-        many->remove(many, UND_ALL_DIRECTORIES);
-    for (struct entry *entry = entries; entry; entry = entry->next)
-        drop(entry);
-    remove_place(&result_part, 0);
-    if (only_claim_is_left())
-        remove_place(&claim, 0);
-    remove_place(&run_directory, AT_REMOVEDIR);
+    remove_files();
+    remove_directories();
+    remove_claim(only_claim_is_left());
 }
 
 void und_storage_disclaim(void)
 {
-    remove_place(&claim, 0);
+    remove_claim(true);
     claim.ours = false;
-    remove_place(&run_directory, AT_REMOVEDIR);
+}
+
+int64_t und_storage_fail(void)
+{
+    remove_files();
+    close_files();
+    remove_directories();
+    remove_claim(only_claim_is_left());
+    return atomic_exchange(&kept.count, 0);
+}
+
+int64_t und_storage_end_failure(void)
+{
+    remove_directories();
+    und_storage_disclaim();
+    return atomic_exchange(&kept.count, 0);
+}
+
+int64_t und_storage_free(void)
+{
+    struct statvfs space;
+    if (run_descriptor < 0 || fstatvfs(run_descriptor, &space) != 0)
+        return -1;
+    return space.f_files > 0 && space.f_favail == 0 ? 0 : (int64_t)(space.f_bavail * space.f_frsize);
 }

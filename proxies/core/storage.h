@@ -52,6 +52,9 @@ const char *und_storage_name(const char *path);
 /* How und_storage_create applies layouts; NULL: not at all. */
 void und_storage_stripe_by(const struct und_striping *striping);
 
+/* Is that what is open a file in the run directory, by its name? */
+bool und_storage_holds(int descriptor);
+
 /* Does the path of the run directory still lead to it? Libraries open files by path. */
 bool und_storage_is_in_place(void);
 
@@ -184,5 +187,18 @@ bool und_storage_identify(int directory, const char *name, struct und_identity *
 
 /* Removes all that is left, the run directory last. Safe in a signal handler. */
 void und_storage_remove(void);
+
+/* Could all be removed since this was last asked? False with the message: how many could not, the first of them and
+ * why. Collective. */
+bool und_storage_all_removed(MPI_Comm comm, struct und_error *error);
+
+/* For und_die_clean_by: the same in a run that fails, whose files may still be open, and once all ranks of the node
+ * have done it; how many could not be removed, and a line that says so. Safe in a signal handler. */
+int64_t und_storage_fail(void);
+int64_t und_storage_end_failure(void);
+void und_storage_tell_kept(int64_t count);
+
+/* Bytes that are free where the run directory is, 0 where no file can be created, -1: not known. It may take long. */
+int64_t und_storage_free(void);
 
 #endif

@@ -132,7 +132,7 @@ static const struct und_box empty;
 
 static void enter(const struct und_series *series, const struct und_piece *piece, const char *operation)
 {
-    und_watch_enter(operation, series->slots[piece->slot].path, series->plan->method->collective);
+    und_series_enter(series, operation, series->slots[piece->slot].path, series->plan->method->collective);
 }
 
 void und_series_write(struct und_series *series)
@@ -157,38 +157,17 @@ void und_series_write(struct und_series *series)
         }
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
-    und_watch_leave();
+    und_series_leave();
 }
 
 void und_series_sync(struct und_series *series)
 {
     for (int s = 0; s < series->stream->own.files; ++s)
         if (series->slots[s].file) {
-            und_watch_enter("flush", series->slots[s].path, true);
+            und_series_enter(series, "flush", series->slots[s].path, true);
             series->plan->method->sync(series->slots[s].file);
         }
-    und_watch_leave();
-}
-
-void und_series_read(struct und_series *series)
-{
-    for (int p = 0; p < series->piece_count; ++p) {
-        struct und_piece *piece = &series->pieces[p];
-        unsigned char *buffer = und_base_buffer(piece->base);
-        struct und_file *file = series->slots[piece->slot].file;
-        enter(series, piece, "read");
-        define(series, piece);
-        for (int64_t i = 0; i < piece->cut.calls; ++i) {
-            go_to(series, piece, i);
-            series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
-        }
-        for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
-            und_watch_call(more);
-            series->plan->method->read(file, &piece->dataset, &empty, buffer);
-        }
-        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
-    }
-    und_watch_leave();
+    und_series_leave();
 }
 
 static void note_wrong(const struct und_series *series, const struct und_piece *piece, int64_t at, unsigned char found,
@@ -218,6 +197,40 @@ static void compare_box(const struct und_series *series, const struct und_piece 
     }
 }
 
+/* What is compared while time is taken is waited for on purpose. */
+static void compare_read(struct und_series *series, const struct und_piece *piece, const void *data)
+{
+    if (!series->verification)
+        return;
+    const double begin_s = und_clock();
+    const int64_t bytes = series->verification->bytes; /* what is compared here is not read back */
+    compare_box(series, piece, data, series->verification);
+    series->verification->bytes = bytes;
+    series->pace.waited_s += und_clock() - begin_s;
+}
+
+void und_series_read(struct und_series *series)
+{
+    for (int p = 0; p < series->piece_count; ++p) {
+        struct und_piece *piece = &series->pieces[p];
+        unsigned char *buffer = und_base_buffer(piece->base);
+        struct und_file *file = series->slots[piece->slot].file;
+        enter(series, piece, "read");
+        define(series, piece);
+        for (int64_t i = 0; i < piece->cut.calls; ++i) {
+            go_to(series, piece, i);
+            series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
+            compare_read(series, piece, buffer);
+        }
+        for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
+            und_watch_call(more);
+            series->plan->method->read(file, &piece->dataset, &empty, buffer);
+        }
+        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+    }
+    und_series_leave();
+}
+
 void und_series_compare(struct und_series *series, struct und_verification *verification)
 {
     if (series->flood) {
@@ -241,5 +254,5 @@ void und_series_compare(struct und_series *series, struct und_verification *veri
             series->plan->method->read(file, &piece->dataset, &empty, buffer);
         }
     }
-    und_watch_leave();
+    und_series_leave();
 }

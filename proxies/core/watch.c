@@ -2,9 +2,10 @@
 
 #include "core/die.h"
 #include "core/print.h"
+#include "core/space.h"
 #include "core/stop.h"
+#include "core/storage.h"
 
-#include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FAILURE = 1, LINE_BYTES = 1024, STACK_BYTES = 256 << 10, PATIENCE_S = 15, LOOKS = 20 };
+enum { STACK_BYTES = 256 << 10, PATIENCE_S = 15, ANSWER_NS = 900000000, LOOKS = 20 };
 
 static const double slowest_bytes_per_s = 20e6, slowest_files_per_s = 100;
 
@@ -34,7 +35,8 @@ static double base_s, more_s, earlier_s; /* the limit, what the dump adds to it,
 static int own_rank;
 static char host[256];
 static atomic_bool running, said;
-static atomic_llong unchanged_ms; /* how long the rank has been where it is */
+static atomic_llong unchanged_ms;    /* how long the rank has been where it is */
+static atomic_llong free_bytes = -1; /* of the storage; -1: not known */
 static pthread_t thread, watched;
 
 static double now(void)
@@ -44,59 +46,45 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static void add(char line[LINE_BYTES], size_t *length, const char *text)
-{
-    *length += und_escape(line + *length, LINE_BYTES - 1 - *length, text);
-}
-
-static void add_number(char line[LINE_BYTES], size_t *length, long long number)
-{
-    char digits[24], *at = digits + sizeof digits - 1;
-    *at = '\0';
-    do
-        *--at = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    add(line, length, at);
-}
-
 /* One line in one call, so that those of several ranks do not mix. */
 static void say(void)
 {
-    char line[LINE_BYTES];
-    size_t length = 0;
+    struct und_line line = {0};
     const struct und_stream *stream = here.stream;
     const char *operation = here.operation, *path = here.path;
     if (atomic_exchange(&said, true))
         return;
-    add(line, &length, "understudy: rank ");
-    add_number(line, &length, own_rank);
-    add(line, &length, " on ");
-    add(line, &length, host);
-    add(line, &length, ": no progress for ");
-    add_number(line, &length, unchanged_ms / 1000);
-    add(line, &length, " s: ");
+    und_line_add(&line, "understudy: rank ");
+    und_line_add_number(&line, own_rank);
+    und_line_add(&line, " on ");
+    und_line_add(&line, host);
+    und_line_add(&line, ": no progress for ");
+    und_line_add_number(&line, unchanged_ms / 1000);
+    und_line_add(&line, " s: ");
     if (stream) {
-        add(line, &length, "stream ");
-        add(line, &length, stream->name);
-        add(line, &length, here.restart ? "-restart, dump " : ", dump ");
-        add_number(line, &length, here.dump);
-        add(line, &length, ", ");
+        und_line_add(&line, "stream ");
+        und_line_add(&line, stream->name);
+        und_line_add(&line, here.restart ? "-restart, dump " : ", dump ");
+        und_line_add_number(&line, here.dump);
+        und_line_add(&line, ", ");
     }
     if (operation) {
-        add(line, &length, operation);
-        add(line, &length, ", call ");
-        add_number(line, &length, __atomic_load_n(&und_watch_number, __ATOMIC_RELAXED));
+        und_line_add(&line, operation);
+        und_line_add(&line, ", call ");
+        und_line_add_number(&line, __atomic_load_n(&und_watch_number, __ATOMIC_RELAXED));
     } else {
-        add(line, &length, "waits for other ranks");
+        und_line_add(&line, "waits for other ranks");
     }
     if (operation && path) {
-        add(line, &length, ", ");
-        add(line, &length, path);
+        und_line_add(&line, ", ");
+        und_line_add(&line, path);
     }
-    line[length++] = '\n';
-    /* Nothing can be done about a message that cannot be written. */
-    if (write(STDERR_FILENO, line, length) < 0)
-        return;
+    if (free_bytes >= 0) {
+        und_line_add(&line, free_bytes < UND_FULL_BYTES ? "; the storage is full: " : "; the storage is not full: ");
+        und_line_add_number(&line, free_bytes);
+        und_line_add(&line, " bytes are free");
+    }
+    und_line_write(&line, STDERR_FILENO);
 }
 
 /* At a signal, in its handler. */
@@ -106,20 +94,41 @@ static void say_if_late(void)
         say();
 }
 
+static void *ask(void *nothing)
+{
+    free_bytes = und_storage_free();
+    return nothing;
+}
+
+/* Is the storage full? Another thread asks, since the answer may never come. */
+static void ask_storage(void)
+{
+    pthread_t asking;
+    if (pthread_create(&asking, NULL, ask, NULL) != 0)
+        return;
+    pthread_detach(asking);
+    for (int looks = 0; free_bytes < 0 && looks < LOOKS; ++looks)
+        nanosleep(&(struct timespec){0, ANSWER_NS / LOOKS}, NULL);
+}
+
 /* The watched thread removes the files, as at any signal. Where it cannot, since the kernel or a library does not
- * let go of it, this one ends the process. */
+ * let go of it, this one ends the process; an alarm does where this one hangs, too. */
 static void end(void)
 {
+    sigset_t alarms;
+    ask_storage();
     say();
     und_die_claim();
     pthread_kill(watched, SIGTERM);
     nanosleep(&(struct timespec){PATIENCE_S, 0}, NULL);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    signal(SIGALRM, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm(PATIENCE_S);
     if (und_stop_is_held())
         und_die_clean();
-    signal(SIGALRM, SIG_DFL);
-    alarm(PATIENCE_S);
-    MPI_Abort(MPI_COMM_WORLD, FAILURE);
-    _exit(FAILURE);
+    und_die_abort();
 }
 
 static void *watch(void *nothing)
@@ -163,7 +172,7 @@ void und_watch_begin(int rank, double limit_s)
     own_rank = rank;
     gethostname(host, sizeof host - 1);
     watched = pthread_self();
-    note(NULL, NULL, limit_s);
+    note("start", NULL, limit_s);
     /* Signals are the watched thread's. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -199,6 +208,16 @@ void und_watch_dump(const struct und_stream *stream, int dump, bool restart)
     here.dump = dump;
     here.restart = restart;
     und_watch_leave();
+}
+
+void und_watch_apart(const char *operation, const char *path, int64_t files)
+{
+    if (!running)
+        return;
+    here.stream = NULL;
+    earlier_s = more_s;
+    more_s = (double)files / slowest_files_per_s;
+    note(operation, path, base_s + more_s + earlier_s);
 }
 
 void und_watch_allow(double seconds)

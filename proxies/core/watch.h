@@ -23,13 +23,16 @@ static inline void und_watch_call(int64_t number)
     __atomic_store_n(&und_watch_number, number, __ATOMIC_RELAXED);
 }
 
-/* Begins to watch the calling thread, and says at a signal where it is if it has been there for half of the limit or
+/* Begins to watch the calling thread, also before MPI_Init, and says at a signal where it is if it has been there for half of the limit or
  * more; nothing with a limit of 0. */
 void und_watch_begin(int rank, double limit_s);
 void und_watch_end(void);
 
 /* The dump that follows, or whose operations follow. */
 void und_watch_dump(const struct und_stream *stream, int dump, bool restart);
+
+/* No dump: what a run does before, between and behind its repetitions, with so many files of all ranks. */
+void und_watch_apart(const char *operation, const char *path, int64_t files);
 
 /* Other ranks may be so much later in it. */
 void und_watch_allow(double seconds);

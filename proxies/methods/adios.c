@@ -18,6 +18,7 @@
 #include <adios.h>
 #include <adios_error.h>
 #include <adios_read.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -249,9 +250,13 @@ static bool is_whole(const char *path, struct und_error *error)
     uint64_t index[INDICES];
     const int descriptor = open(und_storage_name(path), O_RDONLY | O_CLOEXEC);
     const off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
-    const bool found = bytes >= TAIL_BYTES && pread(descriptor, tail, TAIL_BYTES, bytes - TAIL_BYTES) == TAIL_BYTES;
+    const ssize_t read = bytes < TAIL_BYTES ? 0 : pread(descriptor, tail, TAIL_BYTES, bytes - TAIL_BYTES);
+    const bool found = read == TAIL_BYTES, failed = bytes < 0 || read < 0;
+    const int code = errno;
     if (descriptor >= 0)
         close(descriptor);
+    if (failed)
+        return und_fail(error, "%s", strerror(code));
     if (found) {
         memcpy(index, tail, sizeof index);
         if (tail[TAIL_BYTES - 1] == ADIOS_VERSION_BP_FORMAT && index[0] <= index[1] && index[1] <= index[2] &&
@@ -535,6 +540,7 @@ const struct und_method und_method_adios = {
     .name = "adios",
     .suffix = ".bp",
     .has_files = true,
+    .hides_calls = true,
     .buffers = true,
     .replaces = true,
     .settings = settings,

@@ -441,6 +441,7 @@ const struct und_method und_method_hdf5 = {
     .name = "hdf5",
     .suffix = ".h5",
     .has_files = true,
+    .hides_calls = true,
     .buffers = true,
     .collective = true,
     .most_call_bytes = INT_MAX, /* its driver of MPI-IO counts bytes in an int */

@@ -223,6 +223,7 @@ static const char *const default_hints[] = {"romio_ds_write=disable", NULL};
 const struct und_method und_method_mpiio = {
     .name = "mpiio",
     .has_files = true,
+    .hides_calls = true,
     .collective = true,
     .hints = default_hints,
     .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_READ_BACK | UND_CAN_EACH_FILE,

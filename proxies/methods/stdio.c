@@ -8,6 +8,7 @@
 #include "core/method.h"
 #include "core/storage.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,13 +105,14 @@ static struct und_file *stdio_open(const struct und_open *how)
     return file;
 }
 
-/* C wants a seek between reads and writes. */
+/* C wants a seek between reads and writes. Of a read that a seek makes, the C library leaves only errno. */
 static void go_to(struct und_file *file, int64_t offset, bool reads)
 {
     if (file->at == offset && file->reads == reads)
         return;
     file->reads = reads;
-    UND_CHECK(fseeko(file->stream, (off_t)offset, SEEK_SET) == 0, "stdio: cannot go to byte %lld of %s",
+    errno = 0;
+    UND_CHECK(fseeko(file->stream, (off_t)offset, SEEK_SET) == 0 && errno == 0, "stdio: cannot go to byte %lld of %s",
               (long long)offset, file->path);
     file->at = offset;
 }

@@ -361,11 +361,11 @@ int main(int argc, char **argv)
     const bool read = read_arguments(argc, argv, &arguments, &error);
     if (read && arguments.help) {
         print_help();
-        return SUCCESS;
+        return und_print_end(SUCCESS);
     }
     if (read && arguments.version) {
         und_print(stdout, "understudy-darshan-shutdown %s", und_version());
-        return SUCCESS;
+        return und_print_end(SUCCESS);
     }
     if (read)
         bench = find_bench(&library, &error);

@@ -227,7 +227,11 @@ static bool probe_methods(const struct und_run *run, struct und_error *error)
 static bool make_directory(const struct und_run *run, struct und_error *error)
 {
     bool created = false;
-    if (!und_agree(run->rank != 0 || und_claim_prepare(run->plan->directory, &created, error), run->comm, error))
+    if (run->rank == 0)
+        und_watch_enter("prepare the run directory", run->plan->directory, false);
+    const bool prepared = run->rank != 0 || und_claim_prepare(run->plan->directory, &created, error);
+    und_watch_leave();
+    if (!und_agree(prepared, run->comm, error))
         return false;
     int ours = created;
     UND_MPI(MPI_Bcast(&ours, 1, MPI_INT, 0, run->comm), "cannot agree on the directory");
@@ -255,32 +259,33 @@ static void finish_result(const char *output, struct und_result *result, const s
         UND_DIE("%s", error.text);
 }
 
-/* False when contents were wrong. The result is there on rank 0. */
-static bool play_repetitions(const struct und_run *run, const struct und_options *options, struct und_result *result)
+/* False when contents were wrong, or files could not be removed, of which the message is in `error`: what was measured
+ * is complete then only behind the last repetition. The result is there on rank 0. */
+static bool play_repetitions(const struct und_run *run, const struct und_options *options, struct und_result *result,
+                             struct und_error *error)
 {
     struct und_verification *verification = calloc(1, sizeof *verification);
+    int64_t played = 0;
     UND_CHECK(verification, "no memory to verify");
-    und_watch_begin(run->rank, options->watchdog);
-    for (int64_t i = 0; i < run->plan->repetitions; ++i) {
+    for (bool removed = true; removed && played < run->plan->repetitions; ++played) {
         if (run->plan->verbose && result)
-            und_print(stderr, "understudy: repetition %" PRId64, i);
+            und_print(stderr, "understudy: repetition %" PRId64, played);
         if (result)
             und_result_begin(result);
-        und_run_repetition(run, run->plan->keep && i == run->plan->repetitions - 1, und_result_take, result,
-                           verification);
+        removed = und_run_repetition(run, run->plan->keep && played == run->plan->repetitions - 1, und_result_take,
+                                     result, verification, error);
         if (result)
             und_result_end(result);
     }
-    und_watch_end();
     json_t *striping = und_striped_json(run->striped);
     const bool right = verification->wrong_bytes == 0;
     if (!right && result)
         und_print(stderr, "understudy: verification: %" PRId64 " of %" PRId64 " bytes are wrong, the first in %s",
                   verification->wrong_bytes, verification->bytes, verification->first);
-    if (result)
+    if (result && played == run->plan->repetitions)
         finish_result(options->output, result, verification, striping);
     free(verification);
-    return right;
+    return right && !error->text[0];
 }
 
 /* Plays all repetitions and writes the result. */
@@ -317,7 +322,7 @@ static int play(struct und_run *run, const struct und_options *options, const st
         result = und_result_new(run, options, text->data, text->bytes, &environment, &storage, argc, argv, descriptor,
                                 options->output);
     und_environment_free(&environment);
-    const bool right = play_repetitions(run, options, result);
+    const bool right = play_repetitions(run, options, result, error);
     und_striped_free(run->striped);
     return right ? SUCCESS : FAILURE;
 }
@@ -328,7 +333,7 @@ static void wrong_ranks(const char *workload, int64_t expected, int started, str
     const struct und_launcher launcher = und_launcher_read();
     char mpi[256];
     und_mpi_read(mpi, sizeof mpi);
-    if (started == 1 && launcher.processes > 1 && launcher.first)
+    if (started == 1 && launcher.processes > 1 && launcher.rank == 0)
         und_fail(error,
                  "%s: the workload is for %" PRId64 " ranks, but each of the %d processes that %s started is alone: "
                  "the player is built with another MPI, %.*s; use the launcher of that MPI, or build the player with "
@@ -453,35 +458,52 @@ static void inform(const struct und_options *options)
     }
 }
 
-int main(int argc, char **argv)
+/* Nothing of the run stays, or the status says so. Collective. */
+static int end_run(int rank, int status)
 {
-    struct und_error error = {""};
-    struct und_options options;
-    int rank, ranks, status = USAGE_ERROR;
-    const bool valid = und_options_read(&options, argc, argv, &error);
-    if (valid && (options.help || options.version || options.list)) {
-        if (und_launcher_read().first)
-            inform(&options);
-        return SUCCESS;
-    }
-    und_init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    und_die_share(MPI_COMM_WORLD);
-    und_die_clean_by(und_storage_remove, und_storage_disclaim);
-    und_stop_watch(rank == 0);
-    if (valid)
-        status = with_options(&options, rank, ranks, argc, argv, &error);
-    if (error.text[0] && rank == 0)
-        und_print(stderr, "understudy: %s", error.text);
+    struct und_error error;
+    und_watch_apart("end", NULL, 0);
     und_storage_work_outside();
     /* No rank is still in the directory when its last file goes. */
     MPI_Barrier(MPI_COMM_WORLD);
     und_storage_remove();
     if (rank == 0)
         und_storage_disclaim();
+    if (und_storage_all_removed(MPI_COMM_WORLD, &error))
+        return status;
+    if (rank == 0)
+        und_print(stderr, "understudy: %s", error.text);
+    return status == SUCCESS ? FAILURE : status;
+}
+
+int main(int argc, char **argv)
+{
+    struct und_error error = {""};
+    struct und_options options;
+    const struct und_launcher launcher = und_launcher_read();
+    int rank, ranks, status = USAGE_ERROR;
+    const bool valid = und_options_read(&options, argc, argv, &error);
+    if (valid && (options.help || options.version || options.list)) {
+        if (launcher.rank == 0)
+            inform(&options);
+        return und_print_end(SUCCESS);
+    }
+    if (valid)
+        und_watch_begin(launcher.rank, options.watchdog);
+    und_init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    und_die_share(MPI_COMM_WORLD);
+    und_die_clean_by(und_storage_fail, und_storage_end_failure, und_storage_tell_kept);
+    und_stop_watch(rank == 0);
+    if (valid)
+        status = with_options(&options, rank, ranks, argc, argv, &error);
+    if (error.text[0] && rank == 0)
+        und_print(stderr, "understudy: %s", error.text);
+    status = end_run(rank, status);
     und_stop_unwatch();
     und_die_unshare();
     MPI_Finalize();
-    return status;
+    und_watch_end();
+    return und_print_end(status);
 }

@@ -475,7 +475,7 @@ int main(int argc, char **argv)
             print_help();
         else
             und_print(stdout, "understudy-slowfs %s", UND_VERSION);
-        return SUCCESS;
+        return und_print_end(SUCCESS);
     }
     return serve(argv[0], argv[optind + 1]);
 }

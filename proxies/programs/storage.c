@@ -190,5 +190,5 @@ int main(int argc, char **argv)
     const int status = run(argc, argv, &error);
     if (error.text[0] && status != SUCCESS)
         und_print(stderr, "understudy: %s", error.text);
-    return status;
+    return status == SUCCESS ? und_print_end(status) : status;
 }

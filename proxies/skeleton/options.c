@@ -164,7 +164,7 @@ int skeleton_read_options(int argc, char **argv, MPI_Comm comm, struct skeleton_
         if (option == 'h') {
             if (rank == 0)
                 print_help(chosen);
-            return SKELETON_HELP;
+            return und_print_end(0) == 0 ? SKELETON_HELP : SKELETON_USAGE_ERROR;
         }
         if (option == ':' || option == '?') {
             snprintf(error, sizeof error, "%s: %s; see --help", argv[optind - 1],

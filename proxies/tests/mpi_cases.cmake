@@ -29,7 +29,7 @@ foreach(script IN LISTS scripts)
     add_test(NAME "mpi.${suite}.${name}" COMMAND env python3 -B "${script}" "${name}"
       "$<TARGET_FILE:understudy-replay>" "${MPIEXEC_EXECUTABLE}" "${CMAKE_CURRENT_BINARY_DIR}/cases")
     set_tests_properties("mpi.${suite}.${name}" PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
-      ENVIRONMENT "UND_FAKE_STRIPED=$<TARGET_FILE:fake_striped>;UND_PLANT=$<TARGET_FILE:plant>;UND_HANG=$<TARGET_FILE:hang>;UND_MPICC=${MPI_C_COMPILER};UND_METHODS=${und_built}")
+      ENVIRONMENT "UND_FAKE_STRIPED=$<TARGET_FILE:fake_striped>;UND_PLANT=$<TARGET_FILE:plant>;UND_FAULT=$<TARGET_FILE:fault>;UND_MPICC=${MPI_C_COMPILER};UND_METHODS=${und_built}")
     # These look at the clock; the others mostly wait for ranks to start.
     if(suite STREQUAL "run" OR name STREQUAL "computes")
       set_tests_properties("mpi.${suite}.${name}" PROPERTIES RUN_SERIAL TRUE)

@@ -396,7 +396,7 @@ def failed(outcome: Outcome, *words: str) -> None:
     expect(words == "", f"stdout: {words}")
     lines = [line for line in outcome.err.splitlines() if line.startswith("understudy: rank ")]
     expect(bool(lines), f"no message of a rank:\n{outcome.err}")
-    expect(bool(re.search(r"rank \d+ on \S+: .* \(\w+/\w+\.c:\d+\)$", lines[0])), lines[0])
+    expect(bool(re.search(r"rank \d+ on \S+: .* \([\w/]+\.c:\d+\)$", lines[0])), lines[0])
     for word in words:
         expect(any(word in line for line in lines), f"{word!r} is missing: {lines}")
 
@@ -553,6 +553,23 @@ def lost_rank(player: Player) -> None:
         expect(not (player.folder / "no.json").exists(), f"{method}: a result was written")
 
 
+def full_standard_output(player: Player) -> None:
+    """What cannot be printed is an error, of every program of ours that prints."""
+    programs = sorted(player.program.parent.glob("understudy-*"))
+    prints: list[list[object]] = [[program, "--help"] for program in programs]
+    own: list[list[object]] = [["--version"], ["--list"], ["--list", "-v"]]
+    own += [["-w", SINGLE, "--program"], ["-w", SINGLE, "-o", "data", "--dry-run"]]
+    prints += [[player.program, *arguments] for arguments in own]
+    for command in prints:
+        with Path("/dev/full").open("w") as full:
+            ended = subprocess.run(
+                [*map(str, command)], cwd=player.folder, stdout=full, stderr=subprocess.PIPE
+            )
+        said = ended.stderr.decode()
+        expect(ended.returncode in (1, 2), f"{command}: status {ended.returncode}: {said}")
+        expect("No space left on device" in said, f"{command}: {said}")
+
+
 def short_file(player: Player) -> None:
     """A file to be read that somebody cut: every method says so, none goes on."""
     workload = sample("read")
@@ -594,6 +611,7 @@ CASES: dict[str, Callable[[Player], None]] = {
         size_limit_is_named,
         file_of_another,
         lost_rank,
+        full_standard_output,
         short_file,
     )
 }

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     und_init(&argc, &argv);
     MPI_Comm_rank(run.comm, &run.rank);
     MPI_Comm_size(run.comm, &run.ranks);
-    und_die_clean_by(und_storage_remove, und_storage_disclaim);
+    und_die_clean_by(und_storage_fail, und_storage_end_failure, und_storage_tell_kept);
     und_stop_watch(run.rank == 0);
     if (!und_options_read(&options, argc, argv, &error))
         UND_DIE("%s", error.text);

@@ -23,7 +23,6 @@ from mpi_support import (
     need_method,
     sample,
     together,
-    variable_of_rank,
 )
 
 # Commands of a terminal, C1, ends of lines, and what changes the direction or cannot be seen.
@@ -123,9 +122,9 @@ def names_of_files(player: Player) -> None:
     (player.folder / "full").mkdir()
     (player.folder / "full" / WORD).touch()
     harmless(player.run(4, "-w", path, "-o", "full"), "a directory that is not empty")
-    variables = {"LD_PRELOAD": os.environ["UND_HANG"], "HANG_RANK": "2", "HANG_TURN": "1"}
-    variables["HANG_RANK_VARIABLE"] = variable_of_rank(player.mpiexec)
-    hanging = replace(player, environment=variables | {"HANG_CALL": "write"})
+    variables = {"LD_PRELOAD": os.environ["UND_FAULT"], "FAULT_RANK": "2", "FAULT_CALL": "write"}
+    variables |= {"FAULT_UNDER": str(player.folder.resolve()), "FAULT_ERROR": "hang"}
+    hanging = replace(player, environment=variables)
     outcome = hanging.run(4, "-w", path, "-o", TEXT, "-O", "no.json", "--watchdog", 3)
     expect("no progress for" in outcome.err, outcome.err)
     harmless(outcome, "an alarm")

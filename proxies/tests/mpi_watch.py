@@ -5,14 +5,18 @@
 
 import os
 import re
+import signal
 import sys
 from dataclasses import replace
 
 from mpi_run import timed
-from mpi_support import Json, Outcome, Player, expect, main, variable_of_rank
+from mpi_support import Json, Outcome, Player, expect, finish, main, ranks_below
 
 RANKS = 4
-LINE = r"(?m)^understudy: rank (\d) on \S+: no progress for \d+ s: stream field, dump (\d), (.*)$"
+LINE = (
+    r"(?m)^understudy: rank (\d) on \S+: no progress for \d+ s: "
+    r"stream field, dump (\d), (.*?)(?:; the storage .*)?$"
+)
 
 
 BYTES, TRANSFER_BYTES = 65536, 4096
@@ -41,11 +45,12 @@ def plain(*times_s: float) -> Json:
 def hang(player: Player, call: str, turn: int, *options: object, **more: str) -> Outcome:
     """A run whose rank 2 does not return from a call; it ends within the time of `Player.run`."""
     variables = {
-        "LD_PRELOAD": os.environ["UND_HANG"],
-        "HANG_RANK": "2",
-        "HANG_RANK_VARIABLE": variable_of_rank(player.mpiexec),
-        "HANG_CALL": call,
-        "HANG_TURN": str(turn),
+        "LD_PRELOAD": os.environ["UND_FAULT"],
+        "FAULT_UNDER": str((player.folder / "data").resolve()),
+        "FAULT_RANK": "2",
+        "FAULT_CALL": call,
+        "FAULT_TURN": str(turn),
+        "FAULT_ERROR": "hang",
         **more,
     }
     hanging = replace(player, environment=player.environment | variables)
@@ -78,15 +83,49 @@ def says_where_a_write_hangs(player: Player) -> None:
 
 
 def says_where_a_flush_hangs(player: Player) -> None:
-    outcome = hang(player, "fsync", 2)
+    outcome = hang(player, "sync", 2)
     ended(player, outcome, r"flush, call \d+, \S*field\.000001")
 
 
 def ends_a_rank_that_no_signal_reaches(player: Player) -> None:
     """Its files stay, as after a kill; those of the other ranks go."""
-    outcome = hang(player, "fsync", 2, HANG_DEAF="1")
+    outcome = hang(player, "sync", 2, FAULT_DEAF="1")
     expect(outcome.status not in (0, None), f"status {outcome.status}")
     expect(places(outcome)[2][1].startswith("flush"), outcome.err)
+
+
+def says_whether_the_storage_is_full(player: Player) -> None:
+    """The rank that hangs asks; the question at the start is another rank's."""
+    full = hang(player, "write", CALLS + 2, FAULT_FULL="1")
+    expect(full.err.count("; the storage is full: 0 bytes are free\n") >= 1, full.err)
+    expect("; the storage is not full: " in hang(player, "write", CALLS + 2).err, "not said")
+
+
+def ends_at_the_start_and_the_end(player: Player) -> None:
+    """Neither a directory that is not made nor a file that is not removed holds up a run."""
+    for call, rank, words in (
+        ("mkdir", "0", r"prepare the run directory, call 0, data$"),
+        ("unlink", "0", r"remove files, call \d+, data"),
+    ):
+        outcome = hang(player, call, 1, FAULT_RANK=rank)
+        expect(outcome.status not in (0, None), f"{call}: status {outcome.status}")
+        line = rf"(?m)^understudy: rank 0 on \S+: no progress for \d+ s: {words}"
+        expect(re.search(line, outcome.err) is not None, f"{call}: {outcome.err}")
+        player.clear()
+
+
+def ends_when_a_rank_is_stopped_early(player: Player) -> None:
+    """As soon as it is there, and before MPI is."""
+    path = player.describe(plain(0))
+    process = player.start(RANKS, "-w", path, "-o", "data", "-O", "no.json", "--watchdog", 3)
+    ranks: dict[int, int] = {}
+    while 2 not in ranks:
+        ranks = ranks_below(player, process.pid)
+    os.kill(ranks[2], signal.SIGSTOP)
+    outcome = finish(process, 60)
+    expect(outcome.status != 0, "status 0")
+    expect("no progress for" in outcome.err, outcome.err)
+    expect(not (player.folder / "no.json").exists(), "a result was written")
 
 
 def leaves_pauses_alone(player: Player) -> None:
@@ -108,6 +147,9 @@ CASES = {
         says_where_a_write_hangs,
         says_where_a_flush_hangs,
         ends_a_rank_that_no_signal_reaches,
+        says_whether_the_storage_is_full,
+        ends_at_the_start_and_the_end,
+        ends_when_a_rank_is_stopped_early,
         leaves_pauses_alone,
         never_with_zero,
     )

@@ -127,7 +127,7 @@ int und_kernel_main(int argc, char **argv, const struct und_kernel *kernel)
         refuse(kernel, "no memory for the options");
     free(rest);
     MPI_Finalize();
-    return status;
+    return und_print_end(status);
 }
 
 void und_kernel_plane(int64_t n, int64_t *a, int64_t *b)

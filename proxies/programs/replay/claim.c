@@ -5,6 +5,7 @@
 #include "core/die.h"
 #include "core/print.h"
 #include "core/storage.h"
+#include "core/watch.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -158,6 +159,7 @@ static bool walk(struct claim *claim, int directory, int depth, bool removing)
                 close(below);
         }
         if (ours && removing) {
+            und_watch_call(claim->removed + 1);
             ours = unlinkat(directory, name, is_directory ? AT_REMOVEDIR : 0) == 0;
             claim->removed += ours;
         }

@@ -1,0 +1,3 @@
+# Calls that fail or do not return, to be preloaded by cases of mpi_fault.py and mpi_watch.py.
+add_library(fault MODULE fault.c)
+target_link_libraries(fault PRIVATE ${CMAKE_DL_LIBS})

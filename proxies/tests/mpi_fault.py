@@ -1,0 +1,345 @@
+"""Calls of storage that fail or do not return: each run ends, says why, leaves nothing unsaid.
+
+`mpi_fault.py --list` names the cases, `mpi_fault.py CASE PROGRAM MPIEXEC FOLDER` runs one. The
+case `some-of-the-table` runs some of a table, one entry of each call and others, chosen by a seed.
+The whole table, for which the variables UND_FAULT and UND_METHODS are set as by ctest:
+
+    mpi_fault.py --table                                   # names its entries
+    mpi_fault.py --all PROGRAM MPIEXEC FOLDER [WORD...]    # runs those named with all words
+
+What is expected of an entry is what a user needs, whatever the player does: the run ends within
+60 s with a status that is not 0, one line says the reason in the system's words, files of others
+are as before, no result is there, and what is left of the run's own files is said.
+"""
+
+import errno
+import itertools
+import os
+import random
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mpi_run import METHODS, wait_for
+from mpi_support import (
+    Json,
+    Outcome,
+    Player,
+    configured_methods,
+    expect,
+    files_below,
+    finish,
+    main,
+    sample,
+)
+
+FILE_METHODS = [method for method in METHODS if method != "null"]
+LIMIT_S, WATCHDOG_S = 60, 4
+SEED, SAMPLE = 39, 30
+
+# What fails with what, and whether it goes on failing: a full storage does, a broken wire may not.
+FULL, BROKEN, REFUSED = ("ENOSPC", "EDQUOT"), ("EIO",), ("EACCES", "EROFS")
+LASTS = {"ENOSPC", "EDQUOT", "EROFS", "EACCES", "short"}
+CALLS: dict[str, tuple[str, ...]] = {
+    "write": (*FULL, *BROKEN, "EROFS", "EFBIG", "short", "hang"),
+    "close": (*FULL, *BROKEN, "hang"),
+    "sync": (*FULL, *BROKEN, "hang"),
+    "read": (*BROKEN, "ESTALE", "hang"),
+    "create": (*FULL, *BROKEN, *REFUSED, "hang"),
+    "open": (*BROKEN, "EACCES", "ESTALE"),
+    "truncate": (*FULL, *BROKEN),
+    "stat": (*BROKEN, "EACCES", "hang"),
+    "unlink": (*BROKEN, *REFUSED, "EBUSY", "hang"),
+    "rmdir": (*BROKEN, "EBUSY"),
+    "rename": (*FULL, *BROKEN),
+    "mkdir": (*FULL, *BROKEN, *REFUSED, "hang"),
+    "statfs": BROKEN,
+}
+# Calls that are made more often fail at another time as well.
+LATER = {
+    "write": {"*": 3, "stdio": 2},  # which writes the transfers of a dump together
+    "close": {"*": 2},
+    "stat": {"*": 3},
+    "open": {"*": 2},
+    "unlink": {"*": 2},
+    "sync": {"*": 2},
+}
+# Calls that the player makes of the run as a whole, whatever the method.
+OF_THE_RUN = {"rmdir", "rename", "mkdir", "statfs"}
+# The words of the MPI standard's own classes of errors are as good as the system's.
+CLASSES = {"ENOSPC": "MPI_ERR_NO_SPACE", "EDQUOT": "MPI_ERR_QUOTA", "EROFS": "MPI_ERR_READ_ONLY"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of the table."""
+
+    call: str
+    error: str
+    method: str
+    ranks: int
+    turn: int
+    sync: bool
+    verify: bool
+
+    @property
+    def name(self) -> str:
+        words = [self.call, self.error, self.method, f"{self.ranks}-ranks", f"turn-{self.turn}"]
+        return ".".join([*words, *["sync"] * self.sync, *["verify"] * self.verify])
+
+
+def table() -> list[Entry]:
+    """Every call with every error through every method, alone and shared, each with another choice
+    of flushes and verification."""
+    entries = []
+    choices = itertools.cycle(itertools.product((False, True), repeat=2))
+    for call, errors in CALLS.items():
+        methods = FILE_METHODS
+        if call in OF_THE_RUN:
+            methods = ["posix"]
+        elif call == "truncate":  # of files that are written again, which ADIOS does not do
+            methods = [method for method in FILE_METHODS if method != "adios"]
+        times = ("first", "later") if call in LATER else ("first",)
+        for error, method, ranks, time in itertools.product(errors, methods, (1, 4), times):
+            sync, verify = next(choices)
+            entries.append(
+                Entry(
+                    call=call,
+                    error=error,
+                    method=method,
+                    ranks=ranks,
+                    turn=1 if time == "first" else LATER[call].get(method, LATER[call]["*"]),
+                    sync=sync or call == "sync",
+                    verify=verify,
+                )
+            )
+        next(choices)  # so that neighbours in two calls differ
+    return entries
+
+
+def sampled(entries: list[Entry]) -> list[Entry]:
+    """One entry of each call, and others up to the number; the same for the same table."""
+    chance = random.Random(SEED)
+    by_call = [[e for e in entries if e.call == call] for call in CALLS]
+    chosen = [chance.choice(some) for some in by_call if some]
+    rest = [e for e in entries if e not in chosen and e.error != "hang"]
+    return chosen + chance.sample(rest, min(len(rest), SAMPLE - len(chosen)))
+
+
+def workload(entry: Entry) -> Json:
+    """Two dumps of a file that the ranks share, or the same files read; renames beside them."""
+    variable = {
+        "name": "data",
+        "label": "",
+        "count": 1,
+        "type": "f64",
+        "shape": [512 * entry.ranks],  # two transfers of each
+        "decomposition": {"rule": "even"},
+        "file": 0,
+    }
+    plain = sample("single")
+    stream = plain["streams"][0]
+    dump = stream["dumps"][0] | {"variables": [variable]}
+    stream |= {
+        "name": "field",
+        "operation": "read" if entry.call == "read" else "write",
+        "files": "rewrite" if entry.call == "truncate" else "new",
+        "layout": "shared",
+        "method": entry.method,
+        "transfer_bytes": 2048,
+        "collective": False,
+        "sync": entry.sync and entry.call != "read",
+        "dumps": [dump | {"time_s": t} for t in (0.0, 0.01)],
+    }
+    scaling = {"rule": "none", "from_ranks": entry.ranks}
+    return plain | {"ranks": entry.ranks, "scaling": scaling, "streams": [stream]}
+
+
+def injected(player: Player, entry: Entry) -> Player:
+    """The player with the fault: in its first rank where only that makes the call, else in its
+    last one or, at a later turn, in all."""
+    of_first = entry.call in OF_THE_RUN or entry.call in ("create", "unlink", "truncate")
+    rank = "0" if of_first else "all" if entry.turn > 1 else str(entry.ranks - 1)
+    variables = {
+        "LD_PRELOAD": os.environ["UND_FAULT"],
+        "FAULT_CALL": entry.call,
+        "FAULT_RANK": rank,
+        "FAULT_UNDER": str(player.folder.resolve()),
+        "FAULT_TURN": str(entry.turn),
+        "FAULT_ERROR": (
+            entry.error
+            if entry.error in ("hang", "short", "flip")
+            else str(getattr(errno, entry.error))
+        ),
+        "FAULT_SILLY": "1",
+        "FAULT_LOG": str(player.folder.with_suffix(".faults")),
+    }
+    if entry.call not in OF_THE_RUN:
+        variables["FAULT_NAME"] = "/data/field"
+    if entry.error in LASTS:
+        variables["FAULT_KEEPS"] = "1"
+    return replace(player, environment=player.environment | variables)
+
+
+def causes(entry: Entry) -> list[str]:
+    """Any of these names the reason."""
+    if entry.error == "hang":
+        return ["no progress for"]
+    code = "ENOSPC" if entry.error == "short" else entry.error
+    return [os.strerror(getattr(errno, code)), *([CLASSES[code]] if code in CLASSES else [])]
+
+
+def judge(entry: Entry, outcome: Outcome, folder: Path, others: dict[str, bytes]) -> list[str]:
+    """What is wrong with how the run ended."""
+    said = [line for line in outcome.err.splitlines() if line.startswith("understudy: ")]
+    wrong = []
+    if outcome.status == 0:
+        wrong.append("status 0")
+    if outcome.status < 0 or "Segmentation" in outcome.err or "signal 11" in outcome.err:
+        wrong.append("crashed")
+    if not any(cause in line for line in said for cause in causes(entry)):
+        wrong.append("the cause is not named")
+    # Besides the reason, a line may say what could not be removed.
+    reasons = [line for line in said if not re.search(r"cannot remove \d+ of", line)]
+    if entry.error != "hang" and (len(said) > 2 or len(reasons or said) != 1):
+        wrong.append(f"{len(said)} lines")
+    kept = {name: text for name, text in files_below(folder).items() if name in others}
+    if kept != others:
+        wrong.append("files of others were changed")
+    own = [p for p in folder.rglob("*") if str(p.relative_to(folder)) not in others]
+    # The name that NFS gives to an open file goes with the process; only its directory stays.
+    left = [p for p in own if not p.name.startswith(".nfs") and p.name != "precious"]
+    unsaid = not any("cannot remove" in line for line in said)
+    if left and unsaid and entry.error != "hang":
+        wrong.append(f"left in silence: {[p.name for p in left]}")
+    if (folder / "result.json").exists() and outcome.status != 0 and unsaid:
+        wrong.append("a result was written")
+    return wrong
+
+
+def play(player: Player, entry: Entry) -> tuple[bool, list[str], str]:
+    """Runs the entry: was the call reached, what is wrong, and what was printed."""
+    folder = player.folder / entry.name
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "precious").mkdir(parents=True)
+    (folder / "precious" / "thesis.tex").write_text("mine")
+    log = folder.with_suffix(".faults")
+    log.unlink(missing_ok=True)
+    own = replace(player, folder=folder)
+    path = own.describe(workload(entry))
+    others = files_below(folder)
+    arguments = ["-w", path, "-o", "data", "-O", "result.json", *["--verify"] * entry.verify]
+    if entry.call == "unlink":  # the next repetition would find the file
+        arguments += ["-i", "2"]
+    if entry.error == "hang":
+        arguments += ["--watchdog", str(WATCHDOG_S)]
+    try:
+        outcome = injected(own, entry).run(entry.ranks, *arguments, timeout_s=LIMIT_S)
+        # Without its call, the run is as any other.
+        calm = [] if outcome.status == 0 else ["not reached, but it failed"]
+        wrong = judge(entry, outcome, folder, others) if log.exists() else calm
+        shown = f"status {outcome.status}\n{outcome.err}"
+    except AssertionError as error:
+        wrong, shown = [f"no end within {LIMIT_S} s"], str(error)
+    reached = log.exists()
+    log.unlink(missing_ok=True)
+    shutil.rmtree(folder)
+    return reached, wrong, shown
+
+
+def play_all(player: Player, entries: Iterable[Entry]) -> Counter[str]:
+    """Runs the entries, two at a time, prints those that fail, and counts."""
+    found: Counter[str] = Counter()
+    chosen = [entry for entry in entries if entry.method in configured_methods()]
+    with ThreadPoolExecutor(2) as pool:
+        for entry, (reached, wrong, shown) in zip(
+            chosen, pool.map(lambda e: play(player, e), chosen), strict=True
+        ):
+            kind = "failed" if wrong else "passed" if reached else "not reached"
+            found[kind] += 1
+            if kind != "passed":
+                print(f"{kind}: {entry.name}: {'; '.join(wrong)}", flush=True)
+            if wrong:
+                print("    " + shown.strip().replace("\n", "\n    "), flush=True)
+    print(f"{sum(found.values())} entries: {dict(found)}")
+    return found
+
+
+def some_of_the_table(player: Player) -> None:
+    """Some entries of the table, at least one of each call."""
+    entries = table()
+    expect(len(entries) >= 300, f"the table has {len(entries)} entries")
+    found = play_all(player, sampled([e for e in entries if e.method in configured_methods()]))
+    expect(found["failed"] == 0, f"{found['failed']} entries failed")
+    expect(found["passed"] > found["not reached"], "most calls were not reached")
+
+
+def faulty(player: Player, **variables: object) -> Player:
+    """The player with a fault in its only rank."""
+    always = {
+        "LD_PRELOAD": os.environ["UND_FAULT"],
+        "FAULT_RANK": "0",
+        "FAULT_UNDER": player.folder.resolve(),
+    }
+    more = {name: str(value) for name, value in (always | variables).items()}
+    return replace(player, environment=player.environment | more)
+
+
+def wrong_read_is_seen(player: Player) -> None:
+    """A bit that is wrong in the one read that is timed, and in none after it."""
+    fault = {"FAULT_CALL": "read", "FAULT_ERROR": "flip", "FAULT_NAME": "/data/field"}
+    for method in ("posix", "stdio", "mpiio"):  # whose first read of a file is of its bytes
+        one = Entry(
+            call="read", error="flip", method=method, ranks=1, turn=1, sync=False, verify=True
+        )
+        path = player.describe(workload(one))
+        bad = faulty(player, **fault)
+        outcome = bad.run(1, "-w", path, "-o", "data", "-O", "result.json", "--verify")
+        expect(outcome.status == 1, f"{method}: status {outcome.status}: {outcome.err}")
+        expect("verification: 1 of" in outcome.err, f"{method}: {outcome.err}")
+        expect("data/field.000000: byte 0 " in outcome.err, f"{method}: {outcome.err}")
+        player.clear()
+
+
+def stopped_run_leaves_no_part(player: Player) -> None:
+    """A signal comes, and the files cannot be removed: the unfinished result can."""
+    plain = sample("single")
+    stream = plain["streams"][0]
+    stream["dumps"] = [stream["dumps"][0] | {"time_s": t} for t in (0.0, 60.0)]
+    path = player.describe(plain)
+    bad = faulty(player, FAULT_CALL="unlink", FAULT_ERROR="hang", FAULT_NAME="/data/")
+    process = bad.start(1, "-w", path, "-o", "data", "-O", "result.json", "--watchdog", 3)
+    wait_for(player.folder / "data", 2)
+    process.terminate()
+    outcome = finish(process, LIMIT_S)
+    expect(outcome.status != 0, f"status 0: {outcome.err}")
+    left = sorted(p.name for p in player.folder.iterdir() if p.name != "data")
+    expect(left == ["workload.json"], f"left {left}")
+
+
+CASES = {
+    case.__name__.replace("_", "-"): case
+    for case in (some_of_the_table, wrong_read_is_seen, stopped_run_leaves_no_part)
+}
+
+
+def run_table(program: str, mpiexec: str, base: str, *words: str) -> int:
+    folder = Path(base).resolve() / "fault.all"
+    folder.mkdir(parents=True, exist_ok=True)
+    player = Player(program=Path(program).resolve(), mpiexec=mpiexec, folder=folder)
+    chosen = [e for e in table() if all(word in e.name.split(".") for word in words)]
+    return 1 if play_all(player, chosen)["failed"] else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--table"]:
+        print("\n".join(entry.name for entry in table()))
+        sys.exit(0)
+    if sys.argv[1:2] == ["--all"]:
+        sys.exit(run_table(*sys.argv[2:]))
+    sys.exit(main("fault", CASES))
