@@ -584,3 +584,32 @@ def test_ci_ends_with_the_summary(
     done = shell(tmp_path, None, str(tmp_path / ".ci/run"), PATH=path)
     assert (done.returncode == 0) is good
     assert done.stdout.splitlines()[-2:] == ["ran", "3 passed, 0 failed, 0 skipped"]
+
+
+def test_a_checkout_ahead_of_a_release_says_so(tmp_path: Path) -> None:
+    """The commits since the one that made the release; the release itself without git."""
+    package = tmp_path / "python" / "understudy"
+    package.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").touch()
+    for name in ("__init__.py", "release.py"):
+        shutil.copy(ROOT / "python" / "understudy" / name, package)
+    asked = [sys.executable, "-c", "from release import version; print(version())"]
+
+    def version() -> str:
+        done = subprocess.run(asked, cwd=package, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def commit() -> None:
+        user = ("-c", "user.name=n", "-c", "user.email=e@localhost")
+        for words in (("add", "-A"), ("commit", "-q", "--allow-empty", "-m", "one")):
+            subprocess.run(["git", *user, *words], cwd=tmp_path, check=True)
+
+    assert version() == __version__
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert version() == __version__  # no commit yet
+    commit()
+    assert version() == __version__
+    commit()
+    commit()
+    major, minor, patch = __version__.split(".")
+    assert version() == f"{major}.{minor}.{int(patch) + 1}.dev2"

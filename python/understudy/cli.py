@@ -15,9 +15,10 @@ from typing import Any
 
 import click
 
-from understudy import __version__, commands
+from understudy import commands
 from understudy.errors import Mistakes, UnderstudyError, one_line, refuse_exit
 from understudy.messages import tell
+from understudy.release import version
 
 # The exit statuses of every command, besides 0; docs/architecture.md tells of them.
 FAILED, UNUSABLE, UNDECIDED = 1, 2, 3
@@ -131,6 +132,12 @@ def print_error(error: UnderstudyError) -> None:
         tell(message)
 
 
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        click.echo(f"understudy, version {version()}")
+        context.exit()
+
+
 def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
         ctx.meta[ALL] = True
@@ -151,6 +158,13 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     callback=_show_all,
     help="Show this message with all commands and exit.",
 )
-@click.version_option(__version__, prog_name="understudy")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Learn the I/O of an application, replay it on any storage system, and check the result."""

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import click
 
-from understudy import __version__, paths
+from understudy import paths
 from understudy.cli import FAILED, print_error
 from understudy.errors import UnderstudyError, one_line, printable
 from understudy.launch import with_settings
 from understudy.reframe import canary, methods, observer
+from understudy.release import version
 
 SECONDS = 20  # for a program to state its version
 REFRAME = (4, 10, 3), (4, 11)  # the oldest, and the first that is too new
@@ -71,7 +72,7 @@ def _lines(found: list[Finding]) -> Iterator[str]:
 def findings() -> Iterator[Finding]:
     yield Finding(
         name="understudy",
-        found=f"{__version__}, Python {sys.version.split()[0]}",
+        found=f"{version()}, Python {sys.version.split()[0]}",
         basic=True,
         serves="everything",
         remedy="",
