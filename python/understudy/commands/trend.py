@@ -43,6 +43,11 @@ from understudy.report import trend as pages
     help="Note that a change of a case is known: words that name the case, and the day of the "
     "first session after it.",
 )
+@click.option(
+    "--fail",
+    is_flag=True,
+    help="Set the exit status: 0 fine, 1 an open loss, 3 a figure of which nothing can be told.",
+)
 @click.option("--why", help="The reason for --acknowledge.")
 @click.option("--by", help="Who acknowledges.  [default: the user]")
 def command(
@@ -52,13 +57,15 @@ def command(
     force: bool,
     folder: Path | None,
     known: tuple[str, ...],
+    fail: bool,
     why: str | None,
     by: str | None,
 ) -> None:
-    """Report what changed over time: steps, drifts, failures and upgrades, and draw every case.
+    """Report what changed over time: since when, failures and upgrades, and draw every case.
 
-    One bad night is no change; at least five sessions on each side are needed. A slow drift is
-    told as one. Upgrades are changes of the recorded versions. The page needs no network.
+    After each session, its last ones are compared with those since the last change, by the
+    statistics of `understudy compare`. What was found stays open until it is acknowledged,
+    whatever runs later. Upgrades are changes of the recorded versions. The page needs no network.
 
     An acknowledged change stays in the list, and is not open any more. It is written to the file
     acknowledged.yaml in the folder of records.
@@ -89,6 +96,8 @@ def command(
         write_text(output, pages.render(system, found))
     for line in pages.lines(found):
         click.echo(line)
+    if fail:
+        raise SystemExit(found.status or (3 if index.unread_files(*where) else 0))
 
 
 def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Acknowledgement:
