@@ -8,7 +8,8 @@ Each campaign is one of `understudy campaign`: the check Replay with a canary, o
 that are file systems of this behaviour (understudy-slowfs, over DIR). The rate of the partition
 `after` is that of `before`, or lower by a loss.
 
-A line is printed for each campaign, and at the end how often each loss had which verdict. Records,
+A campaign ends early where every figure is decided. A line is printed for each, and at the end
+how often each loss had which verdict. Records,
 logs and output stay in DIR, and the same command goes on where it was stopped. COMMAND runs before
 each campaign, such as one that waits for the machine to be free.
 """
@@ -169,12 +170,14 @@ def line(name: str, loss: float, status: int, found: dict[str, Any], took_s: flo
     changes = ", ".join(
         f"{100 * (one['ratio'] - 1):+.1f} % ({100 * (one['low'] - 1):+.1f} to "
         f"{100 * (one['high'] - 1):+.1f})"
-        if one["low"]
-        else f"{100 * (one['ratio'] - 1):+.1f} %"
         for one in verdicts
     )
     causes = ", ".join(dict.fromkeys(one["cause"] for one in verdicts if one["cause"]))
-    return f"| {name} | {loss:.0%} | {status} | {states} | {changes} | {causes} | {took_s:.0f} s |"
+    turns = ", ".join(dict.fromkeys(str(one["nights_with_both"]) for one in verdicts))
+    return (
+        f"| {name} | {loss:.0%} | {turns} | {status} | {states} | {changes} | {causes} | "
+        f"{took_s:.0f} s |"
+    )
 
 
 def planned(pairs: int, losses: list[float], of_each: int) -> list[tuple[str, float]]:
@@ -201,8 +204,8 @@ def main() -> None:
     folder = args.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     counts: dict[float, Counter[str]] = {}
-    print("| campaign | loss | exit status | verdict | change and interval | cause | took |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| campaign | loss | turns | status | verdict | change and interval | cause | took |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     environment = prepared(folder)
     for name, loss in planned(args.pairs, args.losses, args.loss_pairs):
         if args.first:

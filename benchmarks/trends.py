@@ -1,136 +1,99 @@
-"""What `understudy trend` makes of series whose truth is known: false alarms, steps and drifts.
+"""What `understudy trend` makes of series whose truth is known: false alarms, and changes found.
 
     PYTHONPATH=python:. python benchmarks/trends.py [--series N] [--seed S]
 
-Sessions differ by 5 %. A cell is a kind of noise, a number of sessions and a truth: nothing, a
-step in the middle, a drift, or both. The prices of `judge.steps` were chosen with the seeds 1 to
-77; the tables of docs/statistics.md are of seed 9000.
+A session a night, of 3 repetitions that differ by 5 %. A cell is a kind of noise (those of
+benchmarks/comparisons.py), a number of sessions and a truth: nothing, a loss in the middle, or a
+drift. Found is a loss with its date: the last change, a session from where it is at most.
 """
 
 import argparse
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy.judge import steps
+from benchmarks.comparisons import APART, NOISE, sample
+from benchmarks.support import heat
+from understudy.judge import nights
+from understudy.judge.nights import Rule, Session
 
-Floats = NDArray[np.float64]
-Dice = np.random.Generator
-SCATTER = 0.05  # standard deviation of logarithms
-BAD = math.log(0.5)
-SESSIONS = (10, 16, 30, 60, 120)
-LOSSES = (0.1, 0.2, 0.3)
-DRIFTS = (0.003, 0.005, 0.01)
-DRIFTING = (16, 30, 60)
-AR_1 = "each keeps {} of the last"
-
-
-def following(share: float, shape: tuple[int, int], dice: Dice) -> Floats:
-    made = dice.normal(0, SCATTER, shape)
-    for i in range(1, shape[1]):
-        made[:, i] = share * made[:, i - 1] + math.sqrt(1 - share**2) * made[:, i]
-    return made
-
-
-def _following(share: float) -> Callable[[tuple[int, int], Dice], Floats]:
-    return lambda shape, dice: following(share, shape, dice)
-
-
-NOISE: dict[str, Callable[[tuple[int, int], Dice], Floats]] = {
-    "independent": lambda shape, dice: dice.normal(0, SCATTER, shape),
-    "heavy tails": lambda shape, dice: SCATTER * dice.standard_t(2, shape),
-    "one bad night of ten": lambda shape, dice: (
-        dice.normal(0, SCATTER, shape) + BAD * (dice.random(shape) < 0.1)
-    ),
-    **{AR_1.format(share): _following(share) for share in (0.5, 0.7, 0.9)},
-}
+SESSIONS = (10, 20, 40, 120)
+LOSSES = (0.1, 0.2, 0.3, 0.5, 0.9)
+DRIFTS = (0.003, 0.01)
+REPETITIONS = 3
+FIGURES = 20  # among which each series is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Shares of series: `steps` told, `placed`: one, within one session of its place, `drifts`."""
+    """Shares of series: `alarms`, with a change besides the true one, and `found`."""
 
     noise: str
     sessions: int
     loss: float
     drift: float
-    steps: float
-    placed: float
-    drifts: float
+    alarms: float
+    found: float
 
 
 def play(noise: str, sessions: int, loss: float, drift: float, series: int, seed: int) -> Cell:
     truth = [list(NOISE).index(noise), sessions, round(1000 * loss), round(1000 * drift)]
-    levels = NOISE[noise]((series, sessions), np.random.default_rng([seed, *truth]))
+    dice = np.random.default_rng([seed, *truth])
+    one = sample(dice, NOISE[noise], APART, sessions // 2, REPETITIONS, series)
     t, middle = np.arange(sessions), sessions // 2
-    found = [
-        steps.fit((one + math.log1p(-drift) * t + math.log1p(-loss) * (t >= middle)).tolist())
-        for one in levels
-    ]
-    placed = [len(one.told) == 1 and abs(one.told[0] - middle) <= 1 for one in found]
+    moved = math.log1p(-drift) * t + math.log1p(-loss) * (t >= middle)
+    alarms = found = 0
+    for runs in np.exp(one.runs + moved[:, None]):
+        side = [Session(night=i, values=tuple(values)) for i, values in enumerate(runs.tolist())]
+        points = nights.changes(side, Rule(), FIGURES)
+        at = bool(points) and abs(points[-1] - middle) <= 1
+        found += bool(loss) and at
+        alarms += len(points) > (bool(loss) and at)
     return Cell(
         noise=noise,
         sessions=sessions,
         loss=loss,
         drift=drift,
-        steps=float(np.mean([bool(one.told) for one in found])),
-        placed=float(np.mean(placed)),
-        drifts=float(np.mean([one.drifts for one in found])),
+        alarms=alarms / series,
+        found=found / series,
     )
 
 
-def table(
-    heads: Sequence[str], made: Sequence[Cell], text: Callable[[Cell], str]
-) -> Iterator[str]:
-    yield f"| noise | {' | '.join(heads)} |"
-    yield f"|---|{'---|' * len(heads)}"
-    for noise in NOISE:
-        yield f"| {noise} | {' | '.join(text(one) for one in made if one.noise == noise)} |"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f}" if share < 0.1 else f"{100 * share:.0f}"
+def table(made: Sequence[Cell], loss: float, drift: float, what: str) -> None:
+    shares = np.zeros((len(NOISE), len(SESSIONS)))
+    for c in made:
+        if (c.loss, c.drift) == (loss, drift):
+            shares[list(NOISE).index(c.noise), SESSIONS.index(c.sessions)] = getattr(c, what)
+    heads = [f"{n} sessions" for n in SESSIONS]
+    print(*heat.table(list(NOISE), heads, 100 * shares, "{:.1f}"), sep="\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--series", type=int, default=20, help="of every step; 5 times as many without one"
-    )
+    parser.add_argument("--series", type=int, default=100, help="of each cell with a loss")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     args = parser.parse_args()
-    wanted = [(noise, n, 0.0, 0.0) for noise, n in itertools.product(NOISE, SESSIONS)]
-    wanted += list(itertools.product(NOISE, SESSIONS, LOSSES, [0.0]))
-    wanted += list(itertools.product(NOISE, DRIFTING, [0.0], DRIFTS))
-    wanted += list(itertools.product(NOISE, DRIFTING, [0.2], [0.01]))
+    truths = [(0.0, 0.0), *((0.0, drift) for drift in DRIFTS), *((loss, 0.0) for loss in LOSSES)]
+    wanted = [(noise, n, *truth) for noise, n, truth in itertools.product(NOISE, SESSIONS, truths)]
     with ProcessPoolExecutor(args.processes) as pool:
         jobs = [
-            pool.submit(play, *one, args.series * (1 if one[2] else 5), args.seed)
+            pool.submit(play, *one, args.series * (4 if not any(one[2:]) else 1), args.seed)
             for one in wanted
         ]
         made = [job.result() for job in jobs]
-    still = [one for one in made if not one.loss and not one.drift]
-    print("Unchanged series with a step, and with a drift (%):\n")
-    heads = [f"{n} sessions" for n in SESSIONS]
-    print(*table(heads, still, lambda c: f"{percent(c.steps)}, {percent(c.drifts)}"), sep="\n")
-    for loss in LOSSES:
-        some = [one for one in made if one.loss == loss and not one.drift]
-        print(f"\nSteps of {loss:.0%}: found, and one within a session of its place (%):\n")
-        print(*table(heads, some, lambda c: f"{percent(c.steps)}, {percent(c.placed)}"), sep="\n")
-    heads = [f"{n} sessions" for n in DRIFTING]
+    print("Unchanged, and a change is told (%):\n")
+    table(made, 0, 0, "alarms")
     for drift in DRIFTS:
-        some = [one for one in made if one.drift == drift and not one.loss]
-        print(f"\nDrifts of {drift:.1%} a session: with a false step, and found (%):\n")
-        print(*table(heads, some, lambda c: f"{percent(c.steps)}, {percent(c.drifts)}"), sep="\n")
-    some = [one for one in made if one.drift and one.loss]
-    print("\nDrifts of 1 % with a step of 20 %: step found, drift found (%):\n")
-    print(*table(heads, some, lambda c: f"{percent(c.steps)}, {percent(c.drifts)}"), sep="\n")
+        print(f"\nA drift of {drift:.1%} a session, and a change is told (%):\n")
+        table(made, 0, drift, "alarms")
+    for loss in LOSSES:
+        print(f"\nA loss of {loss:.0%} in the middle, found with its date (%):\n")
+        table(made, loss, 0, "found")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Acceptance: the file of marks and its mistakes, each metric, the verdict, the page to sign."""
 
 import gzip
-import itertools
 import json
 import math
 import subprocess
@@ -22,7 +21,8 @@ from understudy.contracts import acceptance, acceptance_plan, run, workload
 from understudy.contracts.run import Identity, Place, Run
 from understudy.errors import UnderstudyError
 from understudy.judge import acceptance as judge
-from understudy.judge import level
+from understudy.judge import nights
+from understudy.judge.nights import Session
 from understudy.paths import files
 from understudy.records import ledger, store
 from understudy.report import pdf
@@ -381,28 +381,35 @@ def test_metadata_rates_are_of_mdtest(tmp_path: Path) -> None:
     assert other.state == "undecided" and "only of File creation" in other.why
 
 
-def test_a_median_of_few_nights_has_no_interval() -> None:
-    assert level.interval(np.log([1, 2, 3, 4]))[1:] == (-np.inf, np.inf)
-    middle, low, high = np.exp(level.interval(np.log([100, 101, 99, 100, 100])))
-    assert 97 < low < 99 and middle == pytest.approx(100) and 101 < high < 103
+def alone(*values: float) -> list[Session]:
+    return [Session(night=i, values=(value,)) for i, value in enumerate(values)]
 
 
-def test_one_bad_night_moves_the_interval_little() -> None:
-    whole = np.log([100, 101, 99, 100, 102, 98, 100, 101])
-    bad = whole + np.log([1, 1, 1, 0.3, 1, 1, 1, 1])
-    assert level.interval(bad)[1] > np.log(93)
-    drift = whole - 0.05 * np.arange(8)
-    assert level.interval(drift)[1] < drift[-1] + 0.02  # it has to hold to the last night
+def test_one_bad_night_widens_the_interval() -> None:
+    calm = nights.level(alone(100, 101, 99, 100, 102, 98, 100, 101))
+    bad = nights.level(alone(100, 101, 99, 30, 102, 98, 100, 101))
+    assert calm[1] > 92 and calm[2] < 108
+    assert bad[1] < 70 and bad[2] > 100
 
 
-def test_more_nights_never_tell_less() -> None:
-    """SD of 8 %, a limit 10 % below the median; with 20,000 figures to 0.5 %."""
-    dice = np.random.default_rng(5)
-    passed = [
-        (level.interval(dice.normal(0, 0.08, (20000, n)))[1] >= math.log(0.9)).mean()
-        for n in (5, 6, 7, 8, 9, 10, 11, 12, 16, 20)
-    ]
-    assert all(b > a - 0.01 for a, b in itertools.pairwise(passed)) and passed[-1] > 0.5
+def test_variability_is_that_of_nights() -> None:
+    dice = np.random.default_rng(3)
+    low = [nights.variability(alone(*np.exp(dice.normal(0, 0.2, 8))))[1] for _ in range(400)]
+    truth = math.sqrt(math.expm1(0.04))
+    assert 0.92 <= np.mean([one <= truth for one in low]) <= 0.98
+
+
+@pytest.mark.parametrize(("count", "state"), [(7, "fail"), (3, "undecided")])
+def test_after_a_change_the_nights_since_count(tmp_path: Path, count: int, state: str) -> None:
+    found = seven(tmp_path) + [played(tmp_path, 7 + k, speed=0.4) for k in range(count)]
+    (value,) = {round(v) for v in nights_of(tmp_path, found[:1])}
+    made = finding(tmp_path, found, at_least=f"{0.6 * value / MIB:.1f} MiB/s")
+    assert made.state == state and "since 2026-01-08 (slower than before)" in made.why
+    assert made.value == pytest.approx(0.44 * value, rel=0.1)
+
+
+def nights_of(tmp_path: Path, found: list[Run]) -> list[float]:
+    return [v for row in finding(tmp_path, found, at_least="1 MiB/s").rows for v in row.values]
 
 
 def test_the_dates_limit_the_runs(tmp_path: Path) -> None:

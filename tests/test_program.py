@@ -37,7 +37,7 @@ KEYS = {
 OTHERS = {
     "commands/_show_log.py": "found.files",
     "commands/archive.py": "row.files",
-    "commands/compare.py": "one.turns v.change.turns",
+    "commands/compare.py": "verdict.turns",
     "commands/show.py": "d.files",
     "darshanlog/archive.py": "made.files",
     "darshanlog/convert.py": "header.names made.files",
@@ -73,7 +73,6 @@ OTHERS = {
     "inference/streams.py": "draft.backup draft.files draft.names draft.pace draft.removes "
     "draft.reopen",
     "inference/time_steps.py": "c.files d.files draft.files found.at pauses.cut_into().at",
-    "judge/change.py": "change.turns",
     "judge/compare.py": "found_blocks.turns",
     "judge/observation.py": "known.names",
     "model/simulation.py": "series.files",

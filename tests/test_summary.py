@@ -128,18 +128,20 @@ def test_sessions_before_and_after_a_change_are_not_pooled(tmp_path: Path) -> No
     assert made.divided in text and "sessions 7 to 12" in text
 
 
-def test_few_sessions_that_differ_are_told(tmp_path: Path) -> None:
+def test_two_sessions_that_differ_are_told(tmp_path: Path) -> None:
     nights(tmp_path, 1, 1.0)
     nights(tmp_path, 1, 0.1, first=2)
     cases, failed = load(tmp_path)
-    assert pooling.apart(cases) == cases
     found = recent.changes(cases)
-    assert found is not None and (found.conditions, found.beyond) == (1, 1)
+    assert found is not None and (found.conditions, found.changed) == (1, 1)
     (row,) = found.shown
     assert len(row.values) == 2 and -0.95 < row.change < -0.85
-    assert found.places == (("sample:disk", 1, 0, 1, row.change),)
+    assert found.places == (("sample:disk", 1, 0, 1, row.change, "2026-01-02"),)
     text = page.render(cases, failed)
-    assert "1 of 1 slower by more than 10 %" in text and row.points not in text
+    assert "slower since 2026-01-02" in re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", text))
+    assert row.points not in text
+    made = summary.summarize(pooling.apart(cases), failed)
+    assert made.divided.startswith("1 condition changed between sessions")
 
 
 def test_a_slower_restart_and_the_largest_loss_are_told(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_a_slower_restart_and_the_largest_loss_are_told(tmp_path: Path) -> None:
             )
     cases, _ = load(tmp_path)
     found = recent.changes(cases)
-    assert found is not None and found.beyond == 9
+    assert found is not None and found.changed == 9
     assert found.shown[0].change < -0.9 and found.shown[0].days == ("2026-01-01", "2026-01-02")
 
 

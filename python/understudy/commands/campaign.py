@@ -2,22 +2,28 @@
 
 import shlex
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from understudy.commands import _submission
+from understudy.commands import _submission, compare
 from understudy.commands._campaign import SIDES, Campaign, Ended, error_in, order, seed, side
 from understudy.commands._live import LIVE, follow
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
-from understudy.judge.change import nights_needed
+from understudy.judge import nights
+from understudy.judge import rows as judged
+from understudy.judge.nights import NIGHTS, UNDECIDED, Rule, Scatter
 from understudy.messages import tell
+from understudy.records import select
 from understudy.reframe import live
 from understudy.units import seconds
 
-TURNS = nights_needed(1, in_turn=True)  # that can decide one figure
+TURNS = 8
+QUIET = 0.02  # how far sessions differ on a quiet system, for what turns can find
+EARLY = 0.1  # of the rate of false discoveries: to end before the last turn (Haybittle and Peto)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -37,6 +43,7 @@ TURNS = nights_needed(1, in_turn=True)  # that can decide one figure
     show_default=True,
     help="Turns of the whole campaign, with those that ran already.",
 )
+@click.option("--all-turns", is_flag=True, help="Go on when every figure is decided.")
 @click.option(
     "--submit",
     is_flag=True,
@@ -63,6 +70,7 @@ def command(
     before: tuple[str, ...],
     after: tuple[str, ...],
     turns: int,
+    all_turns: bool,
     submit: bool,
     nodes: int | None,
     time_limit: str | None,
@@ -78,7 +86,8 @@ def command(
 
     The records of the sides have the campaigns NAME-before and NAME-after. A campaign that was
     ended goes on where it was with the same command. The last line printed is the command that
-    compares the sides. Checks that fail count, and do not end the campaign.
+    compares the sides. Checks that fail count, and do not end the campaign. It says what its turns
+    can find, and ends early where every figure is surely decided.
 
     Example: understudy campaign upgrade --system archer2 --before partition=old
     --after partition=new -- -n Replay -S canary=1
@@ -94,7 +103,7 @@ def command(
             _submit(made, turns, nodes, time_limit)
         else:
             with made.begun():
-                _run(made, turns)
+                _run(made, turns, all_turns)
     except (Ended, KeyboardInterrupt) as caught:  # the latter between two sessions
         ended = caught if isinstance(caught, Ended) else Ended(signal.SIGINT)
         tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
@@ -119,12 +128,42 @@ def _submit(campaign: Campaign, turns: int, nodes: int | None, time_limit: str |
         )
 
 
-def _run(campaign: Campaign, turns: int) -> None:
+def _finds(turns: int) -> str:
+    """What so many turns can find in one figure."""
+    found = [
+        f"{nights.findable(scatter, turns, True, 1, Rule()):.0%} where sessions differ by {of:.0%}"
+        for of in (QUIET, NIGHTS)
+        for scatter in [Scatter(night=0.0, session=of**2, known=True, noise=0.0)]
+    ]
+    return f"{turns} turns find a loss of {', of '.join(found)}"
+
+
+def _decided(campaign: Campaign) -> str:
+    """What is decided; empty where anything is not."""
+    before, after = (f"campaign:{campaign.of_side(name)}" for name in SIDES)
+    found = compare.compare(
+        before,
+        after,
+        None,
+        None,
+        select.ALL,
+        (),
+        tuple(campaign.differences()),
+        replace(Rule(), alpha=Rule().alpha * EARLY),
+        judged.NIGHT_H,
+    )
+    if found.skipped or any(v.state == UNDECIDED for v in found.verdicts):
+        return ""
+    return compare.sentence(found) if found.verdicts else ""
+
+
+def _run(campaign: Campaign, turns: int, all_turns: bool) -> None:
     known = campaign.turns()
     for number in (number for number, whole in known.items() if not whole):
         tell(f"{campaign.name}: turn {number} is not whole, and does not count")
     done, turn = sum(known.values()), max(known, default=0)
     tell(f"{campaign.name}: {done} of {turns} turns are done, seed {seed(campaign.name)}")
+    tell(_finds(turns))
     times: list[float] = []
     console = Console(stderr=True)
 
@@ -146,6 +185,9 @@ def _run(campaign: Campaign, turns: int) -> None:
             raise UnderstudyError(
                 f"turn {turn}: not both sides left records of cases; see {campaign.folder}"
             )
+        if not all_turns and 1 < done < turns and (decided := _decided(campaign)):
+            tell(f"{campaign.name}: decided after {done} of {turns} turns: {decided}")
+            return
 
 
 def _show(campaign: Campaign, turns: int) -> None:
@@ -153,6 +195,7 @@ def _show(campaign: Campaign, turns: int) -> None:
     longest_s = 0.0
     first, left = max(known, default=0) + 1, max(0, turns - sum(known.values()))
     click.echo(f"{campaign.name}: {left} turns of two sessions, seed {seed(campaign.name)}")
+    click.echo(_finds(turns))
     for one in campaign.sides:
         given = [f"{key}={value}" for key, value in one.environment.items()]
         click.echo(f"{one.name}: {shlex.join([*given, *campaign.command(one, '-r')])}")

@@ -16,16 +16,17 @@ from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read, expect_page, write_text
 from understudy.judge import compare as comparing
 from understudy.judge import rows as judged
-from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Rule
 from understudy.judge.compare import Comparison, Verdict
 from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.nights import NIGHTS, SLOWER, STATES, UNDECIDED, Rule
 from understudy.judge.rows import Row
 from understudy.records import index as indexes
 from understudy.records import select, store
-from understudy.tables import table
-from understudy.units import rate, seconds
+from understudy.tables import wrapped
+from understudy.units import RATE, rate, seconds, three, time_unit, unit
 
 SHOWN = 5  # of the messages on records that are left out
+SHOWN_NIGHTS = 12
 
 
 @click.command()
@@ -59,12 +60,22 @@ SHOWN = 5  # of the messages on records that are left out
     metavar="HOURS",
     help="Sessions that begin within it share the night and count as one.",
 )
+@click.option(
+    "--nights-differ",
+    "between",
+    metavar="SHARE",
+    default=f"{NIGHTS:.0%}",
+    show_default=True,
+    help="How far nights differ without any change: a standard deviation.",
+)
 @click.option("--metric", "metrics", multiple=True, help="Judge these metrics, not the rates.")
 @click.option(
     "--fail-below",
     metavar="SHARE",
-    help="Set the exit status by losses of this share, such as 10%: 0 fine, 1 worse, 3 undecided.",
+    help="Set the exit status by losses of this share, such as 10%: 0 fine, 1 slower, 3 not "
+    "decided.",
 )
+@click.option("--strict", is_flag=True, help="A loss whose cause is not shown is not decided.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML file to write."
@@ -86,19 +97,22 @@ def command(
     across: tuple[str, ...],
     metrics: tuple[str, ...],
     fail_below: str | None,
+    strict: bool,
     as_json: bool,
     junit: Path | None,
     page: Path | None,
     force: bool,
     night_h: float,
+    between: str,
 ) -> None:
-    """Compare the runs BEFORE with those AFTER, case by case: better, worse, no change, undecided.
+    """Compare the runs BEFORE with those AFTER, case by case: slower, faster, within the limit, or
+    not decided.
 
     BEFORE and AFTER are sessions, tags, campaigns, dates or ranges (see understudy records), or
     files and folders with records. Only equal conditions are compared. What counts is how far
-    nights differ: one on each side decides nothing. Where both sides ran in a night, in turn, only
-    such nights count, and fewer of them suffice. The runs of `understudy campaign` are compared
-    turn by turn.
+    nights differ, which is stated: one night shows a loss of a half, but not of a tenth. Where
+    both sides ran in a night, in turn, the night is not in their difference, and a few suffice.
+    The runs of `understudy campaign` are compared turn by turn.
 
     The exit status is 0 without --fail-below; it is 2 after an error. Records that cannot be
     read and may belong to BEFORE or AFTER are named and counted; with them it is never 0 with
@@ -117,7 +131,11 @@ def command(
     if page is not None:
         expect_page(page, force)
     limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
-    rule = Rule() if limit is None else Rule(limit=limit, effect=limit / 2)
+    if strict and limit is None:
+        raise UnderstudyError("--strict: expected --fail-below, too, such as --fail-below 10%")
+    rule = Rule(nights=comparing.parse_share(between, "--nights-differ"))
+    if limit is not None:
+        rule = replace(rule, limit=limit, effect=limit / 2)
     for key in across:
         if not runs.knows(key):
             raise UnderstudyError(
@@ -136,7 +154,7 @@ def command(
         for line in lines(found):
             click.echo(line)
     if limit is not None:
-        raise SystemExit(found.status(limit))
+        raise SystemExit(found.status(limit, strict))
 
 
 def compare(
@@ -219,10 +237,14 @@ def percent(ratio: float) -> str:
 def ratio(verdict: Verdict) -> tuple[float, float, float]:
     """After over before of the values shown, with its interval: of a time that doubles, 2. That of
     a `Change` is of values of which more is better."""
-    one = verdict.change
-    if verdict.better != "lower":
-        return one.ratio, one.low, one.high
-    return 1 / one.ratio, 1 / one.high, 1 / one.low if one.low else math.inf
+    middle, (low, high) = verdict.change.ratio, verdict.change.interval()
+    return (middle, low, high) if verdict.better != "lower" else (1 / middle, 1 / high, 1 / low)
+
+
+def levels(verdict: Verdict) -> tuple[float, float]:
+    """Both sides as estimated."""
+    before, after = verdict.change.levels
+    return (before, after) if verdict.better != "lower" else (1 / before, 1 / after)
 
 
 def change(verdict: Verdict) -> str:
@@ -230,62 +252,65 @@ def change(verdict: Verdict) -> str:
 
 
 def interval(verdict: Verdict) -> str:
-    if not math.isfinite(verdict.change.high):
-        return "not known"
     _, low, high = ratio(verdict)
     return f"{percent(low)} to {percent(high)}"
 
 
 def nights(verdict: Verdict) -> str:
+    """How many sessions, and in how many nights or turns."""
     one = verdict.change
-    if one.turns:
-        return f"{one.before} turn{'s' * (one.before != 1)}"
-    return f"{one.before} in turn" if one.paired else f"{one.before}, {one.after}"
+    if verdict.turns:
+        return f"{one.shared} turn{'s' * (one.shared != 1)}"
+    (before, after), (first, second) = one.nights, one.sessions
+    if one.shared == before == after:
+        shared = f"{before} nights" if before > 1 else "night"
+        return f"{first} and {second} sessions of the same {shared}"
+    count = "1 night each" if before == after == 1 else f"{before} and {after} nights"
+    if (before, after) == (first, second):
+        return count
+    return f"{first} and {second} sessions of {count}"
 
 
-def scatter(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f} %"
+def each(verdict: Verdict) -> str:
+    """The median of each night, or turn, of both sides, and whether they lie apart."""
+    sides = [sorted(side) for side in verdict.sides]
+    divisor, name = 1.0, verdict.unit
+    largest = max(value for side in sides for value in side)
+    if verdict.unit == RATE:
+        divisor, name = unit(largest)
+        name += "/s"
+    elif verdict.unit == "s":
+        divisor, name = time_unit(largest)
+    words = []
+    for word, side in zip(("before", "after"), verdict.sides, strict=True):
+        more = f" and {len(side) - SHOWN_NIGHTS} more" if len(side) > SHOWN_NIGHTS else ""
+        words.append(f"{word} {' '.join(three(v / divisor) for v in side[:SHOWN_NIGHTS])}{more}")
+    text = f"{'turns' if verdict.turns else 'nights'}: {', '.join(words)} {name}"
+    if min(map(len, sides)) > 1 and (sides[1][-1] < sides[0][0] or sides[0][-1] < sides[1][0]):
+        below = "below" if sides[1][-1] < sides[0][0] else "above"
+        text += f"; all {len(sides[1])} after lie {below} all {len(sides[0])} before"
+    return text
 
 
 def lines(found: Comparison) -> list[str]:
-    """Tables for a terminal."""
+    """Text for a terminal."""
     made = []
-    ranked = sorted(found.verdicts, key=lambda v: comparing.STATES.index(v.state))
-    rows = [
-        (
-            v.state,
-            v.name,
-            shown(v.before, v),
-            shown(v.after, v),
-            change(v),
-            interval(v),
-            nights(v),
-            scatter(v.change.between),
-            scatter(v.change.within),
-        )
-        for v in ranked
-    ]
-    if rows:
-        columns = (
-            "verdict",
-            "case",
-            ">before",
-            ">after",
-            ">change",
-            ">interval",
-            ">nights",
-            ">between",
-            ">within",
-        )
-        made += [printable(line) for line in table("", columns, rows)]
+    ranked = sorted(found.verdicts, key=lambda v: STATES.index(v.state))
     for v in ranked:
-        notes = "; ".join(filter(None, (v.why, v.cause_why)))
-        if notes:
-            made.append(printable(f"{v.state}: {v.name}: {notes}").replace("\n", "\\n"))
-    made += [printable(message).replace("\n", "\\n") for message in messages(found)]
-    made.append(sentence(found))
+        made += wrapped(f"{v.state}: {v.name}: {change(v)}")
+        before, after = (shown(level, v) for level in levels(v))
+        parts = [
+            f"{before} \N{RIGHTWARDS ARROW} {after}, {interval(v)} (95 %), {nights(v)}",
+            each(v),
+        ]
+        cause = f"cause: {v.cause or 'not known'}; {v.cause_why}" if v.cause_why else ""
+        for part in filter(None, (*parts, v.why, cause)):
+            made += wrapped(part, indent=2)
+    for message in messages(found):
+        made += wrapped(message)
+    made += wrapped(sentence(found))
     if found.unread:
-        made.append(f"{left_out(found)}, which may hold a loss")
+        made += wrapped(f"{left_out(found)}, which may hold a loss")
     return made
 
 
@@ -296,10 +321,10 @@ def messages(found: Comparison) -> list[str]:
 
 
 def counted(found: Comparison) -> list[tuple[str, int]]:
-    """How many cases are in each state; what every run after lost is worse."""
+    """How many cases are in each state; a case of which every run after failed is slower."""
     states = [v.state for v in found.verdicts]
-    states += [WORSE for one in found.skipped if one.lost]
-    return [(state, states.count(state)) for state in (WORSE, BETTER, NO_CHANGE, UNDECIDED)]
+    states += [SLOWER for one in found.skipped if one.lost]
+    return [(state, states.count(state)) for state in STATES]
 
 
 def sentence(found: Comparison) -> str:
@@ -328,15 +353,15 @@ def html(found: Comparison, before: str, after: str) -> str:
                 comparison.Line(
                     state=v.state,
                     name=v.name,
-                    before=shown(v.before, v),
-                    after=shown(v.after, v),
+                    before=shown(levels(v)[0], v),
+                    after=shown(levels(v)[1], v),
                     change=change(v),
                     interval=interval(v),
                     nights=nights(v),
-                    why="; ".join(filter(None, (v.why, v.cause_why))),
+                    why="; ".join(filter(None, (each(v), v.why, v.cause_why))),
                     ratios=ratio(v),
                 )
-                for v in sorted(found.verdicts, key=lambda v: comparing.STATES.index(v.state))
+                for v in sorted(found.verdicts, key=lambda v: STATES.index(v.state))
             ],
             messages=[*messages(found), *more],
         )
@@ -348,18 +373,13 @@ def left_out(found: Comparison) -> str:
     return f"{count} record{'s' * (count != 1)} left out"
 
 
-def _ratio(verdict: Verdict) -> dict[str, float | None]:
-    known = math.isfinite(verdict.change.high)
-    middle, low, high = ratio(verdict)
-    return {"ratio": middle, "low": low if known else None, "high": high if known else None}
-
-
 def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
-    """As JSON; an interval that is not known is null."""
+    """As JSON."""
     return {
         "limit": rule.limit,
         "effect": rule.effect,
         "alpha": rule.alpha,
+        "nights_differ": rule.nights,
         "verdicts": [
             asdict(v.subject)
             | {
@@ -374,23 +394,22 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
                     "why",
                     "cause",
                     "cause_why",
-                    "before",
-                    "after",
-                    "p",
                     "runs",
                     "failed",
+                    "turns",
                 )
             }
             | {
-                **_ratio(v),
-                "nights": [v.change.before, v.change.after],
-                "in_turn": v.change.paired,
-                "turns": v.change.turns,
-                "lone_nights": v.change.lone,
-                "step": math.exp(v.change.step),
-                "scatter_within": v.change.within,
-                "scatter_between": v.change.between,
-                "floor": v.change.floor,
+                **dict(zip(("ratio", "low", "high"), ratio(v), strict=True)),
+                "p": v.change.p,
+                **dict(zip(("before", "after"), levels(v), strict=True)),
+                **dict(zip(("nights_before", "nights_after"), v.sides, strict=True)),
+                "nights": list(v.change.nights),
+                "sessions": list(v.change.sessions),
+                "nights_with_both": v.change.shared,
+                "nights_differ": math.sqrt(v.change.scatter.night),
+                "nights_differ_by_more_than_stated": v.change.contradicted,
+                "sessions_differ": math.sqrt(v.change.scatter.session),
             }
             for v in found.verdicts
         ],
@@ -405,16 +424,16 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
 
 
 def junit_text(found: Comparison, limit: float) -> str:
-    """JUnit XML: worse is a failure; undecided, not compared and left out are errors, as none
+    """JUnit XML: slower is a failure; not decided, not compared and left out are errors, as none
     passed."""
     cases = []
     for v in found.verdicts:
         text = f"{change(v)} ({interval(v)}) {v.why} {v.cause_why}".strip()
         inside = ""
-        if v.state == WORSE and v.change.low <= 1 - limit:
-            inside = f'<failure type="worse" message={_attribute(text)}/>'
+        if v.state == SLOWER and v.change.interval()[0] <= 1 - limit:
+            inside = f'<failure type="slower" message={_attribute(text)}/>'
         elif v.state == UNDECIDED:
-            inside = f'<error type="undecided" message={_attribute(text)}/>'
+            inside = f'<error type="not decided" message={_attribute(text)}/>'
         cases.append((v.name, inside))
     for one in found.skipped:
         kind = "failure" if one.lost else "error"

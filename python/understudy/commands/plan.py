@@ -1,15 +1,18 @@
 """understudy plan: how many sessions a comparison needs."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import click
 
 from understudy.cli import print_error
 from understudy.errors import UnderstudyError, printable
 from understudy.judge import compare as comparing
-from understudy.judge import plan as planning
+from understudy.judge import nights
 from understudy.judge import rows as judged
+from understudy.judge.nights import NIGHTS, Rule, Scatter
 from understudy.records import index as indexes
 from understudy.records import select
 from understudy.tables import table
@@ -20,6 +23,14 @@ from understudy.units import seconds
 @click.argument("which", nargs=-1)
 @click.option("--detect", metavar="SHARE", default="10%", show_default=True, help="Loss to find.")
 @click.option("--repetitions", type=click.IntRange(1), help="In each session, if they are fixed.")
+@click.option(
+    "--nights-differ",
+    "between",
+    metavar="SHARE",
+    default=f"{NIGHTS:.0%}",
+    show_default=True,
+    help="How far nights differ without any change: a standard deviation.",
+)
 @click.option("--system", help="Only runs on this system.")
 @click.option("--partition", help="Only runs on this partition.")
 @click.option(
@@ -31,16 +42,18 @@ def command(
     which: tuple[str, ...],
     detect: str,
     repetitions: int | None,
+    between: str,
     system: str | None,
     partition: str | None,
     folder: Path | None,
 ) -> None:
-    """Estimate from the runs WHICH (all, by default; see understudy records) how many sessions and
-    repetitions find a loss with a probability of 95 %, and how long they take.
+    """Estimate from the runs WHICH (all, by default; see understudy records) how many sessions
+    find a loss with a probability of 95 %, and how long they take.
 
-    The runs must have been made without any change between them. Two sessions suffice for a first
-    estimate (a pilot). Nights in turn are such in which both sides run; nights apart are those of
-    each side, before and after.
+    The runs must have been made without any change between them. Nights in turn are such in which
+    both sides run; nights apart are those of each side, before and after. How far nights differ is
+    stated; eight nights or more count beside the statement. Where each night has one session,
+    those of one night are taken to differ as nights do.
 
     Example: understudy plan 14d --system archer2 --detect 10%
     """
@@ -57,78 +70,50 @@ def command(
         index, select.both(chosen, select.equal(system=system, partition=partition))
     )
     [rows] = judged.with_nights([rows], judged.NIGHT_H)
-    series = list(judged.series(replace(row, session=str(row.block)) for row in rows))
+    series = list(judged.series(rows))
     if not series:
         raise UnderstudyError("no run with a rate or a time; run checks first")
+    rule = Rule(
+        limit=share, effect=share / 2, nights=comparing.parse_share(between, "--nights-differ")
+    )
     lines: list[tuple[str, ...]] = []
-    notes = []
-    timed: dict[object, float] = {}
-    open_: set[object] = set()  # subjects with a figure of which the number is not known
-    subjects = {one.subject for one in series}
+    times: dict[object, float | None] = {}
     for one in series:
-        found = planning.need(one.values, share, len(series), repetitions or 0)
-        if found is None:
-            notes.append(
-                f"{one.name}: one night does not tell how far nights differ; expected "
-                "runs of at least two nights"
-            )
-            lines.append((one.name, "1", "", "", "", "", "", ""))
-            open_.add(one.subject)
-            continue
-        took = (
-            one.repetition_s
-            and found.in_turn
-            and (2 * found.in_turn * found.repetitions * one.repetition_s)
-        )
-        if not took:
-            open_.add(one.subject)
-        else:
-            timed[one.subject] = max(timed.get(one.subject, 0.0), took)
+        now = median(map(len, one.values))
+        wanted = repetitions or round(now)
+        scatter = _with_repetitions(nights.measure((), one.of_nights, rule).scatter, now / wanted)
+        turns, apart = (nights.needed(scatter, way, len(series), rule) for way in (True, False))
+        took = 2 * turns * wanted * one.repetition_s if turns and one.repetition_s else None
+        before = times.get(one.subject, 0.0)
+        times[one.subject] = None if took is None or before is None else max(took, before)
         lines.append(
             (
                 one.name,
-                str(found.known_sessions),
-                f"{100 * found.between:.1f} %",
-                "" if found.within is None else f"{100 * found.within:.1f} %",
-                *(
-                    str(n or f"over {planning.MOST_SESSIONS}")
-                    for n in (found.in_turn, found.sessions)
-                ),
-                str(found.repetitions),
+                str(len(set(one.blocks))),
+                *(f"{100 * math.sqrt(value):.1f} %" for value in (scatter.night, scatter.session)),
+                *(str(n or f"over {nights.MOST_NIGHTS}") for n in (turns, apart)),
                 seconds(took) if took else "",
             )
         )
-        if found.in_turn is None or found.in_turn > planning.ENOUGH_SESSIONS:
-            notes.append(
-                f"{one.name}: too small for its noise; {found.scale} times as many bytes would do "
-                "(understudy scale, or a larger bytes_scale)"
-                if found.scale
-                else f"{one.name}: sessions differ too much; more bytes or repetitions do not help"
-            )
-    columns = (
-        "case",
-        ">known",
-        ">between",
-        ">within",
-        ">nights in turn",
-        ">or apart",
-        ">repetitions",
-        ">time",
-    )
+    columns = ("case", ">known", ">nights", ">sessions", ">in turn", ">or apart", ">time")
     for line in table("", columns, lines):
         click.echo(printable(line))
-    for note in notes:
-        click.echo(printable(note))
-    timed = {subject: took for subject, took in timed.items() if subject not in open_}
-    text = f"{_count(len(series), 'figure')} of {_count(len(subjects), 'case')}"
-    if timed:
+    known = [took for took in times.values() if took is not None]
+    text = f"{_count(len(series), 'figure')} of {_count(len(times), 'case')}"
+    if known:
         text += (
-            f"; in turn, both sides together take {seconds(sum(timed.values()))} of I/O, without "
+            f"; in turn, both sides together take {seconds(sum(known))} of I/O, without "
             "waiting and starting"
         )
-    if unknown := len(subjects) - len(timed):
+    if unknown := len(times) - len(known):
         text += f"; the time of {_count(unknown, 'case')} is not known"
     click.echo(text)
+
+
+def _with_repetitions(scatter: Scatter, ratio: float) -> Scatter:
+    """With other repetitions: so many of today's for one of them."""
+    session = scatter.session + scatter.noise * (ratio - 1)
+    return replace(scatter, session=max(session, 0.0), noise=scatter.noise * ratio)
 
 
 def _count(number: int, what: str) -> str:

@@ -14,6 +14,8 @@ from understudy.contracts.acknowledgements import Acknowledgement
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page, write_text
 from understudy.judge import trend as trends
+from understudy.judge.compare import parse_share
+from understudy.judge.nights import NIGHTS, Rule
 from understudy.judge.trend import Trend
 from understudy.records import index as indexes
 from understudy.records import select, store
@@ -43,6 +45,19 @@ from understudy.report import trend as pages
     help="Note that a change of a case is known: words that name the case, and the day of the "
     "first session after it.",
 )
+@click.option(
+    "--fail",
+    is_flag=True,
+    help="Set the exit status: 0 fine, 1 an open loss, 3 a figure of which nothing can be told.",
+)
+@click.option(
+    "--nights-differ",
+    "between",
+    metavar="SHARE",
+    default=f"{NIGHTS:.0%}",
+    show_default=True,
+    help="How far nights differ without any change: a standard deviation.",
+)
 @click.option("--why", help="The reason for --acknowledge.")
 @click.option("--by", help="Who acknowledges.  [default: the user]")
 def command(
@@ -52,13 +67,16 @@ def command(
     force: bool,
     folder: Path | None,
     known: tuple[str, ...],
+    fail: bool,
+    between: str,
     why: str | None,
     by: str | None,
 ) -> None:
-    """Report what changed over time: steps, drifts, failures and upgrades, and draw every case.
+    """Report what changed over time: since when, failures and upgrades, and draw every case.
 
-    One bad night is no change; at least five sessions on each side are needed. A slow drift is
-    told as one. Upgrades are changes of the recorded versions. The page needs no network.
+    After each session, its last ones are compared with those since the last change, by the
+    statistics of `understudy compare`. What was found stays open until it is acknowledged,
+    whatever runs later. Upgrades are changes of the recorded versions. The page needs no network.
 
     An acknowledged change stays in the list, and is not open any more. It is written to the file
     acknowledged.yaml in the folder of records.
@@ -66,6 +84,7 @@ def command(
     Example: understudy trend --system archer2 -o trend.html
     """
     folder = folder or store.folder()
+    rule = Rule(nights=parse_share(between, "--nights-differ"))
     if bool(known) != bool(why):
         raise UnderstudyError(
             "--acknowledge and --why: expected both, such as --acknowledge 'Replay x@2026-10-04' "
@@ -78,17 +97,19 @@ def command(
     where = select.equal(system=system, partition=partition)
     for message in index.unread_files(*where).values():
         print_error(UnderstudyError(f"left out: {message}"))
-    found = trends.of(index, where, acknowledgements.load(folder))
+    found = trends.of(index, where, acknowledgements.load(folder), rule)
     if not found.runs:
         raise UnderstudyError(f"{system}: no run; run checks first")
     if known and why:
         new = [_acknowledged(word, system, why, by or _user(), found) for word in known]
         acknowledgements.add(folder, new)
-        found = trends.of(index, where, acknowledgements.load(folder))
+        found = trends.of(index, where, acknowledgements.load(folder), rule)
     if output is not None:
         write_text(output, pages.render(system, found))
     for line in pages.lines(found):
         click.echo(line)
+    if fail:
+        raise SystemExit(found.status or (3 if index.unread_files(*where) else 0))
 
 
 def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Acknowledgement:

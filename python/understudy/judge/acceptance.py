@@ -17,9 +17,10 @@ from understudy.contracts.acceptance_plan import Plan
 from understudy.contracts.measurement import Benchmark, Measurement, Played
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
-from understudy.judge import level, mark_values, pins
+from understudy.judge import mark_values, nights, pins
 from understudy.judge.cache import IN_MEMORY, memory_of_nodes, remedies, volume
 from understudy.judge.limits import LIMIT_FRACTION
+from understudy.judge.nights import Session
 from understudy.judge.rows import nights_of
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
@@ -423,41 +424,62 @@ def _every(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Find
     return _with(made, PASS, f"{what} reached {mark.demand}")
 
 
-def _few(made: Finding) -> str:
-    return (
-        f"sessions in {made.nights} night{'s' * (made.nights != 1)}, {made.mark.sessions} needed"
-    )
+def _few(made: Finding, nights: int | None = None) -> str:
+    count = made.nights if nights is None else nights
+    return f"sessions in {count} night{'s' * (count != 1)}, {made.mark.sessions} needed"
+
+
+def _lost(failed: int, runs: int) -> bool:
+    """Whether the median of runs may be that of one that failed."""
+    from scipy import special
+
+    return bool(special.bdtr(failed, runs, 0.5) > 1 - nights.CONFIDENCE)
+
+
+def _since(
+    mark: Mark,
+    sessions: list[Session],
+    good: Sequence[RunRow],
+    names: Sequence[tuple[int, str]],
+) -> tuple[list[Session], str]:
+    """The sessions since the last change, and since when that is."""
+    points = nights.changes(sessions)
+    if not points:
+        return sessions, ""
+    first, at = [0, *points][-2:]
+    begun = min(row.run.identity.time for row in good if row.session == names[at][1])
+    step = nights.measure(sessions[first:at], sessions[at:]).step
+    word = nights.SLOWER if (step < 0) == mark.at_least else nights.FASTER
+    return sessions[at:], f" since {begun[:10]} ({word} than before)"
 
 
 def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Finding:
-    """By the interval of the median over nights, or of their variability. A night counts with the
-    median of its sessions, a session with that of its runs, in which failed ones have the worst
-    value."""
-    import numpy as np
-
+    """By the interval of the level of nights, or of their variability. A session counts with the
+    medians of its runs; of the level, only those since the last change count."""
     varies = mark.metric == "variability"
-    worst = 0.0 if mark.at_least else math.inf
-    nights: dict[int, dict[str, list[float]]] = {}
-    for row in good if varies else rows:
-        value = median(row.values) if row.failure is None else worst
-        nights.setdefault(row.night, {}).setdefault(row.session, []).append(value)
-    each = [median(map(median, sessions.values())) for _, sessions in sorted(nights.items())]
+    found: dict[tuple[int, str], list[float]] = {}
+    for row in good:  # by time
+        found.setdefault((row.night, row.session), []).append(median(row.values))
+    sessions = [Session(night=night, values=tuple(own)) for (night, _), own in found.items()]
     made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
+    since = ""
+    if not varies:
+        sessions, since = _since(mark, sessions, good, list(found))
+    each = {session.night for session in sessions}
     if varies and len(each) < 2:
         return _with(made, UNDECIDED, _few(made))
-    with np.errstate(divide="ignore"):
-        levels = np.log(each)
-    found = level.variability(levels) if varies else map(np.exp, level.interval(levels))
-    value, low, high = map(float, found)
+    value, low, high = (nights.variability if varies else nights.level)(sessions)
     made = replace(made, value=value, low=low, high=high)
-    if made.nights < mark.sessions:
-        return _with(made, UNDECIDED, _few(made))
+    if len(each) < mark.sessions:
+        return _with(made, UNDECIDED, f"{_few(made, len(each))}{since}")
     surely, never = (
         (low >= mark.limit, high < mark.limit)
         if mark.at_least
         else (high <= mark.limit, low > mark.limit)
     )
-    over = f"over {len(each)} nights"
+    over = f"over {len(each)} nights{since}"
+    if surely and made.failed and not varies and _lost(made.failed, len(rows)):
+        return _with(made, UNDECIDED, "failed runs have no value, and may be those of the median")
     if surely:
         return _with(made, PASS, f"the interval {over} reaches {mark.demand}")
     if never:

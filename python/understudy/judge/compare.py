@@ -1,8 +1,8 @@
-"""Two sets of runs, case by case: better, worse, no change or undecided, and what it is due to.
+"""Two sets of runs, case by case: slower, faster, within the limit or not decided, and the cause.
 
 Only runs of equal conditions are compared; where they differ, it is said in which key. The
-statistics are those of `judge.change`, the attribution is by the canary or by IOR of the same
-place.
+statistics are those of `judge.nights`. The cause is a question of its own: the canary or IOR of
+the same place show whether it is the storage, and what is not told apart from it is named.
 """
 
 import math
@@ -15,18 +15,20 @@ from typing import Any
 from understudy.contracts import run as runs
 from understudy.contracts import schema
 from understudy.errors import UnderstudyError
-from understudy.judge import change
-from understudy.judge.change import BETTER, NO_CHANGE, UNDECIDED, WORSE, Change, Rule
+from understudy.judge import nights
 from understudy.judge.conditions import is_benchmark
+from understudy.judge.nights import FASTER, SLOWER, UNDECIDED, Change, Rule, Session
 from understudy.judge.rows import NIGHT_H, Row, Subject, below, blocks, kinds_of, turned
 
+MOST = 0.01  # of losses that are named as excluded: what is left
 SHOWN_KEYS = 6  # of the differences between two conditions
 STORAGE, REPLICA, NEIGHBOUR, UNKNOWN = "storage", "library or layout", "noisy neighbour", ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Of one figure of a case; the change is of values for which higher is better."""
+    """Of one figure of a case; the change is of values for which higher is better. `why` is on the
+    state, `cause_why` on the cause, which is shown to be one where `cause` names it."""
 
     subject: Subject
     condition: str
@@ -34,10 +36,9 @@ class Verdict:
     unit: str
     better: str
     stream: str | None
-    before: float  # see change.levels
-    after: float
+    sides: tuple[tuple[float, ...], tuple[float, ...]]  # each night's median, in the unit
     change: Change
-    p: float
+    turns: bool
     state: str
     why: str
     cause: str
@@ -60,7 +61,7 @@ class Skipped:
 
     @property
     def state(self) -> str:
-        return WORSE if self.lost else "not compared"
+        return SLOWER if self.lost else "not compared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +72,16 @@ class Comparison:
     unread: tuple[str, ...] = ()  # a message for each record that does not count
     notes: tuple[str, ...] = ()  # on the turns, see `judge.rows`
 
-    def status(self, limit: float) -> int:
-        """For cron: 1 where a case is worse and a loss of `limit` is not excluded, or where every
-        run after failed; 3 where something is undecided or not compared, or a record does not
-        count, which may hold a loss; else 0."""
-        lost = [v for v in self.verdicts if v.state == WORSE and v.change.low <= 1 - limit]
-        if lost or any(one.lost for one in self.skipped):
+    def status(self, limit: float, strict: bool = False) -> int:
+        """For cron: 1 where a case is slower and a loss of `limit` is not excluded, or where every
+        run after failed; 3 where something is not decided or not compared, or a record does not
+        count, which may hold a loss; else 0. `strict`: a loss without a cause that is shown is not
+        decided, either."""
+        lost = [v for v in self.verdicts if v.state == SLOWER]
+        lost = [v for v in lost if v.change.interval()[0] <= 1 - limit]
+        if any(one.lost for one in self.skipped) or any(v.cause or not strict for v in lost):
             return 1
-        open_ = any(v.state == UNDECIDED for v in self.verdicts)
+        open_ = bool(lost) or any(v.state == UNDECIDED for v in self.verdicts)
         return 3 if open_ or self.skipped or self.unread or not self.verdicts else 0
 
 
@@ -97,7 +100,7 @@ def compare(
     before, after, history = found_blocks.sides
     known = {row.subject for row in (*before, *after) if row.subject.workload}
     sides = [_by_subject(rows, known) for rows in (before, after, history)]
-    nights = [_sessions_of(rows) for rows in (before, after)]
+    ran_in = [_sessions_of(rows) for rows in (before, after)]
     drafts: list[dict[str, Any]] = []
     skipped: list[Skipped] = []
     for subject in sorted(sides[0].keys() | sides[1].keys(), key=str):
@@ -106,24 +109,22 @@ def compare(
             skipped.append(Skipped(subject=subject, why=_ran_only(subject, bool(one), sides)))
             continue
         ran = [_sessions_of(rows).get(subject.system, set()) for rows in (one, other)]
-        every = [some.get(subject.system, set()) for some in nights]
+        every = [some.get(subject.system, set()) for some in ran_in]
         absent = [(len(e - r), len(e)) for e, r in zip(every, ran, strict=True)]
-        found = _of_subject(subject, one, other, past, skipped, differ, found_blocks.turns)
+        found = _of_subject(subject, one, other, past, skipped, differ, found_blocks.turns, rule)
         drafts += [draft | {"_absent": absent} for draft in found]
-    states = change.decide([draft["change"] for draft in drafts], rule)
-    corrected = change.holm([draft["change"].p for draft in drafts])
+    states = nights.decide([draft["change"] for draft in drafts], rule)
     attributed = _beside(drafts)
     verdicts = []
-    for draft, (state, why), p in zip(drafts, states, corrected, strict=True):
+    for draft, state in zip(drafts, states, strict=True):
+        why = _open(draft["change"], len(drafts), rule) if state == UNDECIDED else ""
         state, why = _with_failures(draft, state, why)
         state, why = _with_absences(draft, state, why)
         cause, cause_why = UNKNOWN, ""
-        if state in (WORSE, BETTER):
+        if state in (SLOWER, FASTER):
             cause, cause_why = _cause(draft, attributed, rule)
         draft = {k: v for k, v in draft.items() if not k.startswith("_")}
-        verdicts.append(
-            Verdict(**draft, p=p, state=state, why=why, cause=cause, cause_why=cause_why)
-        )
+        verdicts.append(Verdict(**draft, state=state, why=why, cause=cause, cause_why=cause_why))
     return Comparison(
         verdicts=tuple(verdicts),
         skipped=tuple(skipped),
@@ -186,6 +187,7 @@ def _of_subject(
     skipped: list[Skipped],
     differ: Any,
     turns: bool,
+    rule: Rule,
 ) -> list[dict[str, Any]]:
     good = [[row for row in side if row.failure is None] for side in (before, after)]
     failed = (len(before) - len(good[0]), len(after) - len(good[1]))
@@ -217,7 +219,7 @@ def _of_subject(
     for digest in sorted(common):
         of = [[row for row in side if row.condition == digest] for side in (*good, past)]
         of[2] = [row for row in of[2] if row.failure is None]
-        made += _of_condition(subject, digest, of, failed, skip, turns)
+        made += _of_condition(subject, digest, of, failed, skip, turns, rule)
     return made
 
 
@@ -228,6 +230,7 @@ def _of_condition(
     failed: tuple[int, int],
     skip: Any,
     turns: bool,
+    rule: Rule,
 ) -> list[dict[str, Any]]:
     keys = [dict.fromkeys((s[0], s[3]) for row in side for s in row.samples) for side in sides]
     for side, name in ((0, "before"), (1, "after")):
@@ -251,17 +254,16 @@ def _of_condition(
             skip(f"{shown}: the unit differs: {units[0]} before, {units[1]} after")
             continue
         [(unit, better)] = kinds[0]
-        first, second = (_nights(s, metric, stream) for s in ([*sides[2], *sides[0]], sides[1]))
-        every = [value for side in (first, second) for night in side.values() for value in night]
-        if any(value <= 0 for value in every):
+        every = (s for side in sides for row in side for s in row.samples)
+        if any(s[4] <= 0 for s in every if (s[0], s[3]) == (metric, stream)):
             skip(f"{shown}: a value is not above 0")
             continue
-        in_order = _in_order([*sides[0], *sides[1]], sides[1])
-        moved = _change(first, second, better, in_order, turns)
-        if moved is None:
-            skip(f"{shown}: no turn has values of both sides")
+        first, second = (
+            _sessions(side, metric, stream, better) for side in ([*sides[2], *sides[0]], sides[1])
+        )
+        if turns and not {s.night for s in first} & {s.night for s in second}:
+            skip(f"{shown}: no turn has values of both sides")  # turns are no nights
             continue
-        operation = sides[1][0].operations.get(stream) or stream or ""
         made.append(
             {
                 "subject": subject,
@@ -270,62 +272,57 @@ def _of_condition(
                 "unit": unit,
                 "better": better,
                 "stream": stream,
-                "before": moved[0][0],
-                "after": moved[0][1],
-                "change": moved[1],
+                "sides": (_by_night(first, better), _by_night(second, better)),
+                "change": nights.measure(first, second, rule),
+                "turns": turns,
                 "runs": (len(sides[0]), len(sides[1])),
                 "failed": failed,
                 "_rows": sides[:2],
-                "_operation": operation,
-                "_turns": turns,
+                "_operation": sides[1][0].operations.get(stream) or stream or "",
+                "_sessions": (first, second),
             }
         )
     return made
 
 
-Nights = dict[int, list[float]]  # values by night, or by turn
-
-
-def _nights(rows: Iterable[Row], metric: str, stream: str | None) -> Nights:
-    found: Nights = {}
-    for row in sorted(rows, key=lambda row: row.block):
+def _sessions(rows: Iterable[Row], metric: str, stream: str | None, better: str) -> list[Session]:
+    """By time; of values of which higher is better."""
+    found: dict[tuple[int, str], list[float]] = {}
+    for row in sorted(rows, key=lambda row: (row.block, row.time)):
         values = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
         if values:
-            found.setdefault(row.block, []).extend(values)
-    return found
+            found.setdefault((row.block, row.session), []).extend(values)
+    every = turned(list(found.values()), better)
+    return [
+        Session(night=night, values=tuple(own))
+        for (night, _), own in zip(found, every, strict=True)
+    ]
 
 
-def _change(
-    before: Nights, after: Nights, better: str, in_order: bool, turns: bool
-) -> tuple[tuple[float, float], Change] | None:
-    """The levels of both sides, and the change. Where both ran in a night, they
-    took turns, and only such nights count: what a night did to both is not in their difference.
-    None where no turn of a campaign has both: turns that follow one another are no nights."""
-    shared = sorted(before.keys() & after.keys())
-    if turns and not shared:
-        return None
-    sides = [[side[night] for night in shared or sorted(side)] for side in (before, after)]
-    first, second = (turned(side, better) for side in sides)
-    levels = change.levels(sides[0], sides[1], bool(shared))
-    if not shared:
-        return levels, change.measure(first, second)
-    lone = len(before.keys() ^ after.keys())
-    return levels, change.measure_pairs(first, second, lone, in_order, turns)
+def _by_night(side: Iterable[Session], better: str) -> tuple[float, ...]:
+    """Medians of nights, as they are shown."""
+    found: dict[int, list[float]] = {}
+    for session in side:
+        found.setdefault(session.night, []).extend(session.values)
+    [medians] = turned([[median(values) for values in found.values()]], better)
+    return tuple(medians)
 
 
-def _in_order(rows: Iterable[Row], after: Iterable[Row]) -> bool:
-    """Whether one side ran before the other in every night, or turn, in which both did."""
-    later = {id(row) for row in after}
+def _in_order(sides: Sequence[Iterable[Row]], block: str) -> str:
+    """A drift within nights, or turns, in all of which one side ran before the other."""
     times: dict[int, tuple[list[float], list[float]]] = {}
-    for row in rows:
-        time = datetime.fromisoformat(row.time.replace("Z", "+00:00")).timestamp()
-        times.setdefault(row.block, ([], []))[id(row) in later].append(time)
+    for side, rows in enumerate(sides):
+        for row in rows:
+            time = datetime.fromisoformat(row.time.replace("Z", "+00:00")).timestamp()
+            times.setdefault(row.block, ([], []))[side].append(time)
     signs = {
         (mean(second) > mean(first)) - (mean(second) < mean(first))
         for first, second in times.values()
         if first and second
     }
-    return signs in ({1}, {-1})
+    if signs not in ({1}, {-1}):
+        return ""
+    return f"a drift within the {block}: one side ran first in every {block}"
 
 
 def _with_failures(draft: dict[str, Any], state: str, why: str) -> tuple[str, str]:
@@ -336,7 +333,7 @@ def _with_failures(draft: dict[str, Any], state: str, why: str) -> tuple[str, st
     if not after or after / every[1] <= before / every[0]:
         return state, why
     text = f"{after} of {every[1]} runs after failed, {before} of {every[0]} before"
-    return (state, text) if state == WORSE else (UNDECIDED, text)
+    return (state, text) if state == SLOWER else (UNDECIDED, text)
 
 
 def _with_absences(draft: dict[str, Any], state: str, why: str) -> tuple[str, str]:
@@ -346,7 +343,26 @@ def _with_absences(draft: dict[str, Any], state: str, why: str) -> tuple[str, st
     if not after or after / of_after <= before / of_before:
         return state, why
     text = f"did not run in {after} of {of_after} sessions after, {before} of {of_before} before"
-    return (state if state == WORSE else UNDECIDED), "; ".join(filter(None, (why, text)))
+    return (state if state == SLOWER else UNDECIDED), "; ".join(filter(None, (why, text)))
+
+
+def _open(change: Change, figures: int, rule: Rule) -> str:
+    """What an undecided change excludes, and what would decide it."""
+    low, high = change.interval(1 - 2 * rule.alpha)
+    excluded = f"no loss above {1 - low:.0%}" if low < 1 - rule.limit else "no loss that matters"
+    if low < MOST:
+        excluded = "no loss is excluded"
+    if 1 / (1 - rule.limit) < high < 1 / MOST:
+        excluded += f", no gain above {high - 1:.0%}"
+    in_turn = change.shared > 0
+    blocks = "turns" if in_turn else "nights on each side"
+    count = nights.needed(change.scatter, in_turn, figures, rule)
+    enough = f"{count} {blocks}" if count else f"more than {nights.MOST_NIGHTS} {blocks}"
+    text = f"{excluded}; {enough} would decide"
+    if change.contradicted:
+        seen = math.sqrt(change.scatter.night)
+        text += f" (nights differ by {seen:.0%}, {rule.nights:.0%} is stated)"
+    return text
 
 
 # -- what a change is due to ----------------------------------------------------------------------
@@ -365,6 +381,32 @@ def _beside(drafts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Change]:
 def _cause(
     draft: dict[str, Any], beside: dict[tuple[str, str], Change], rule: Rule
 ) -> tuple[str, str]:
+    """What is shown to be the cause, and the reason, with what it is not told apart from."""
+    cause, why = _shown(draft, beside, rule)
+    apart = _not_apart(draft)
+    if apart and cause != NEIGHBOUR:
+        cause = cause if cause == REPLICA else UNKNOWN
+        why = "; ".join(filter(None, (f"not told apart from {apart}", why)))
+    return cause, why
+
+
+def _not_apart(draft: dict[str, Any]) -> str:
+    """A drift or a single night that the change may be."""
+    change: Change = draft["change"]
+    before, after = draft["_sessions"]
+    if change.shared and change.nights[0] == change.nights[1] == change.shared:
+        return _in_order(draft["_rows"], "turn" if draft["turns"] else "night")
+    sessions = (len(before) + len(after)) / 2
+    word = "falling" if change.step < 0 else "rising"
+    for side, name in ((before, "before"), (after, "after")):
+        if nights.drifting(side, change, sessions):
+            return f"a drift: those {name} were {'already ' * (name == 'before')}{word}"
+    return "what one night does: there is one night after" if change.nights[1] == 1 else ""
+
+
+def _shown(
+    draft: dict[str, Any], beside: dict[tuple[str, str], Change], rule: Rule
+) -> tuple[str, str]:
     subject: Subject = draft["subject"]
     if is_benchmark(subject.producer):
         return STORAGE, f"{subject.producer} itself measures the storage"
@@ -372,7 +414,7 @@ def _cause(
     if moved:
         return NEIGHBOUR, moved
     name = "the canary"
-    found = _canary(draft["_rows"], draft["_operation"], draft["_turns"])
+    found = _canary(draft["_rows"], draft["_operation"], draft["turns"], rule)
     if found is None:
         place = f"{subject.system}:{subject.partition}"
         name, found = "IOR", beside.get((place, draft["_operation"]))
@@ -385,46 +427,49 @@ def _by_canary(name: str, canary: Change, own: Change, rule: Rule) -> tuple[str,
     """Half of the loss (of the logarithm) is the border: a canary that surely lost more moved as
     the replica did, and one that surely lost less did not."""
     half = math.sqrt(own.ratio)
+    low, high = canary.interval()
     fell = f"{canary.ratio - 1:+.0%}".replace("-", "\N{MINUS SIGN}")
     down = own.ratio < 1
     verb = "fell" if down else "rose"
-    more = canary.high < half if down else canary.low > half
-    less = canary.low > half if down else canary.high < half
-    if not math.isfinite(canary.high):
-        more, less = (canary.ratio < half) == down, (canary.ratio > half) == down
-        name = f"{name} (of few nights)"
+    more = high < half if down else low > half
+    less = low > half if down else high < half
     if more:
         return STORAGE, f"{name} {verb} by as much ({fell}): storage"
-    if less and (canary.high < 1 - rule.effect if down else canary.low > 1 / (1 - rule.effect)):
+    if less and (high < 1 - rule.effect if down else low > 1 / (1 - rule.effect)):
         return STORAGE, f"{name} {verb} as well ({fell}), but by less: storage, at least in part"
     if less:
         return REPLICA, f"only the replica {verb}, {name} did not ({fell}): library or layout"
     return UNKNOWN, f"{name} ({fell}) does not tell whether it is the storage"
 
 
-def _canary_nights(rows: Iterable[Row], operation: str) -> dict[str, Nights]:
-    """By program: the rates of each night or turn, before and after the runs together."""
-    found: dict[str, Nights] = {}
-    for row in sorted(rows, key=lambda row: row.block):
+def _canary_sessions(rows: Iterable[Row], operation: str) -> dict[str, list[Session]]:
+    """By program: the rates of each session, before and after the runs together."""
+    found: dict[str, dict[tuple[int, str], list[float]]] = {}
+    for row in sorted(rows, key=lambda row: (row.block, row.time)):
         for one in row.canary:
             for rate in one["rates"]:
                 if rate["operation"] == operation and rate["value"] > 0:
-                    nights = found.setdefault(one["program"], {})
-                    nights.setdefault(row.block, []).append(rate["value"])
-    return found
+                    sessions = found.setdefault(one["program"], {})
+                    sessions.setdefault((row.block, row.session), []).append(rate["value"])
+    return {
+        program: [Session(night=n, values=tuple(v)) for (n, _), v in sessions.items()]
+        for program, sessions in found.items()
+    }
 
 
-def _canary(sides: Sequence[Iterable[Row]], operation: str, turns: bool) -> Change | None:
+def _canary(
+    sides: Sequence[Iterable[Row]], operation: str, turns: bool, rule: Rule
+) -> Change | None:
     """Programs are never compared with each other."""
-    before, after = (_canary_nights(side, operation) for side in sides)
+    before, after = (_canary_sessions(side, operation) for side in sides)
     for program in sorted(before.keys() & after.keys()):
-        found = _change(before[program], after[program], "higher", False, turns)
-        return found and found[1]
+        found = nights.measure(before[program], after[program], rule)
+        return found if found.shared or not turns else None
     return None
 
 
 def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | None:
-    """Whether the canary moved within the jobs after, more than by the limit and than twice what
+    """Whether the canary moved within the jobs after, by more than twice the limit and twice what
     it did before."""
     moves = []
     for side in sides:
@@ -439,7 +484,7 @@ def _moved(sides: Sequence[Iterable[Row]], operation: str, rule: Rule) -> str | 
             if len(rates) == 2:
                 found.append(abs(math.log(rates["after"] / rates["before"])))
         moves.append(median(found) if found else 0.0)
-    if moves[1] > max(-math.log(1 - 2 * rule.limit), 2 * moves[0]):
+    if moves[1] > 2 * max(-math.log1p(-rule.limit), moves[0]):
         return (
             f"the canary moved within the job by {math.expm1(moves[1]):.0%} "
             f"(before: {math.expm1(moves[0]):.0%}): noisy neighbour"
@@ -474,6 +519,3 @@ def parse_share(text: str, name: str) -> float:
     if not 0 < number < 1:
         raise UnderstudyError(f"{name} {text}: expected a share such as 10%")
     return number
-
-
-STATES = (WORSE, UNDECIDED, BETTER, NO_CHANGE)

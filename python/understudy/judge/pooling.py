@@ -1,32 +1,42 @@
 """Which sessions of one condition may be pooled: those between which nothing changed.
 
 A report over sessions before and after an upgrade must not show their median. Bandwidths are
-compared session by session as `judge.steps` does; at a change point the condition is divided, and
-its parts are shown beside each other. Too few sessions for a change point stay together; the head
-of the page has what differs between the last two.
+compared session by session as `judge.nights` does; at a change the condition is divided, and its
+parts are shown beside each other.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from understudy.judge import steps
+from understudy.judge import nights, rows
 from understudy.judge.conditions import Case, Condition, Measured
 from understudy.judge.metrics import DATA_PHASES, bandwidths
+from understudy.judge.nights import Session
 
 
 def apart(cases: Sequence[Case]) -> list[Case]:
     """The cases, with a condition for each part of one that changed between sessions."""
+    count = figures(cases)
     return [
-        replace(case, conditions=tuple(part for c in case.conditions for part in parts(c)))
+        replace(case, conditions=tuple(part for c in case.conditions for part in parts(c, count)))
         for case in cases
     ]
 
 
-def parts(condition: Condition) -> list[Condition]:
+def figures(cases: Sequence[Case]) -> int:
+    """How many figures of several sessions are looked at for changes."""
+    return sum(len(of_nights(c)) for case in cases for c in case.conditions) or 1
+
+
+def parts(condition: Condition, figures: int = 1) -> list[Condition]:
     """The condition itself where no session differs from those before it."""
     found = sessions(condition)
-    starts = {i for levels in _levels(found) for i in steps.change_points(levels)}
+    starts = {
+        i
+        for every in of_nights(condition).values()
+        for i in nights.changes(every, figures=figures)
+    }
     if not starts:
         return [condition]
     bounds = sorted({0, *starts, len(found)})
@@ -49,7 +59,19 @@ def sessions(condition: Condition) -> list[list[Measured]]:
     return list(found.values())
 
 
-def _levels(every: Sequence[Sequence[Measured]]) -> list[list[list[float]]]:
-    """For each operation that all sessions have, the bandwidths of each session."""
-    found = [[bandwidths(runs, operation) for runs in every] for operation in DATA_PHASES]
-    return [levels for levels in found if len(levels) > 1 and all(levels)]
+def of_nights(condition: Condition) -> dict[str, list[Session]]:
+    """The bandwidths of each session, by the operations that all of several sessions have."""
+    every = sessions(condition)
+    if len(every) < 2:
+        return {}
+    begun = {str(i): runs[0].run.identity.time for i, runs in enumerate(every)}
+    night = rows.nights_of(begun, rows.NIGHT_H)
+    found = {}
+    for operation in DATA_PHASES:
+        levels = [bandwidths(runs, operation) for runs in every]
+        if all(levels):
+            found[operation] = [
+                Session(night=night[str(i)], values=tuple(values))
+                for i, values in enumerate(levels)
+            ]
+    return found

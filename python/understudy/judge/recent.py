@@ -1,37 +1,38 @@
-"""What differs between the last two sessions of each condition, for the first look; without what
+"""What changed between the sessions of a page, and since when, for the first look; without what
 the page cache may have served.
 
-No test stands behind it: `understudy compare` decides whether a difference is more than chance.
+A change is what `judge.nights` finds, as `understudy trend` does.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import log1p
 from statistics import median
 
-from understudy.judge import pooling
-from understudy.judge.conditions import Case, Condition, Measured
-from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.metrics import DATA_PHASES, bandwidths, verdict
+from understudy.judge import nights, pooling
+from understudy.judge.conditions import Case, Condition
+from understudy.judge.metrics import DATA_PHASES, verdict
 
 SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recent:
-    """One condition: the median bandwidth (bytes/s) of each session, the oldest first."""
+    """One condition: the median bandwidth (bytes/s) of each session, the oldest first, and its
+    last change: the levels before and after, and the days of the sessions at it."""
 
     name: str
     place: str
     label: str
     operation: str
     values: tuple[float, ...]
-    days: tuple[str, str]  # on which the last two began
+    levels: tuple[float, float] | None = None
+    days: tuple[str, str] = ("", "")
 
     @property
     def change(self) -> float:
-        """Of the last session against the one before, as a fraction."""
-        return self.values[-1] / self.values[-2] - 1
+        """As a fraction."""
+        return self.levels[1] / self.levels[0] - 1 if self.levels else 0.0
 
     @property
     def points(self) -> str:
@@ -44,38 +45,40 @@ class Recent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Of `conditions` with several sessions those that differ most: beyond the limit, the largest
-    first, SHOWN at most; `beyond` counts all of them, and `places` has for each place how many are
-    slower, and faster, of how many, and the median change of these."""
+    """Of `conditions` with several sessions those that changed, the largest change first, SHOWN at
+    most; `changed` counts all of them, and `places` has for each place how many are slower, and
+    faster, of how many, the median change of these, and since when."""
 
     conditions: int
-    beyond: int
+    changed: int
     shown: tuple[Recent, ...]
-    places: tuple[tuple[str, int, int, int, float], ...]  # slower, faster, of, median change
+    places: tuple[tuple[str, int, int, int, float, str], ...]
 
 
 def changes(cases: Sequence[Case]) -> Changes | None:
     """None where no condition has more than one session."""
     found = list(_every(cases))
-    beyond = [one for one in found if abs(one.change) > LIMIT_FRACTION]
-    beyond.sort(key=lambda one: (-abs(log1p(one.change)), one.name, one.place, one.label))
     if not found:
         return None
+    moved = [one for one in found if one.levels]
+    moved.sort(key=lambda one: (-abs(math.log1p(one.change)), one.name, one.place, one.label))
     rows = []
-    for place in sorted({one.place for one in beyond}):
-        own = [one.change for one in found if one.place == place]
-        slower = sum(change < -LIMIT_FRACTION for change in own)
-        faster = sum(change > LIMIT_FRACTION for change in own)
-        rows.append((place, slower, faster, len(own), median(own)))
+    for place in sorted({one.place for one in moved}):
+        own = [one for one in moved if one.place == place]
+        slower = sum(one.change < 0 for one in own)
+        every = sum(one.place == place for one in found)
+        middle, since = median(one.change for one in own), min(one.days[1] for one in own)
+        rows.append((place, slower, len(own) - slower, every, middle, since))
     return Changes(
         conditions=len(found),
-        beyond=len(beyond),
-        shown=tuple(beyond[:SHOWN]),
+        changed=len(moved),
+        shown=tuple(moved[:SHOWN]),
         places=tuple(sorted(rows, key=lambda row: -row[1] - row[2])),
     )
 
 
 def _every(cases: Sequence[Case]) -> Iterator[Recent]:
+    count = pooling.figures(cases)
     for case in cases:
         parts: dict[tuple[object, ...], list[Condition]] = {}
         for condition in case.conditions if not case.programs else ():
@@ -84,23 +87,26 @@ def _every(cases: Sequence[Case]) -> Iterator[Recent]:
             parts.setdefault(key, []).append(replace(condition, facts=facts, part=0))
         for same in parts.values():
             whole = replace(same[0], runs=tuple(run for part in same for run in part.runs))
-            sessions = pooling.sessions(whole)
-            if len(sessions) < 2:
-                continue
             cached = verdict(whole).cached
-            for operation in DATA_PHASES:
-                speeds = [bandwidths(runs, operation) for runs in sessions]
-                if all(speeds) and operation not in cached:
-                    yield Recent(
-                        name=case.workload.name,
-                        place=whole.place,
-                        label=whole.label,
-                        operation=operation,
-                        values=tuple(median(values) for values in speeds),
-                        days=_days(sessions[-2], sessions[-1]),
-                    )
+            for operation, sessions in pooling.of_nights(whole).items():
+                if operation in DATA_PHASES and operation not in cached:
+                    yield _recent(case, whole, operation, sessions, count)
 
 
-def _days(before: Sequence[Measured], last: Sequence[Measured]) -> tuple[str, str]:
-    first, second = (min(run.run.identity.time for run in runs)[:10] for runs in (before, last))
-    return first, second
+def _recent(
+    case: Case, whole: Condition, operation: str, sessions: nights.Side, figures: int
+) -> Recent:
+    made = Recent(
+        name=case.workload.name,
+        place=whole.place,
+        label=whole.label,
+        operation=operation,
+        values=tuple(median(session.values) for session in sessions),
+    )
+    points = nights.changes(sessions, figures=figures)
+    if not points:
+        return made
+    first, last = [0, *points][-2:]
+    change = nights.measure(sessions[first:last], sessions[last:])
+    begun = [runs[0].run.identity.time[:10] for runs in pooling.sessions(whole)]
+    return replace(made, levels=change.levels, days=(begun[last - 1], begun[last]))

@@ -10,6 +10,7 @@ from typing import Any
 from understudy.contracts import run as runs
 from understudy.contracts import schema
 from understudy.judge.conditions import is_benchmark
+from understudy.judge.nights import Session
 from understudy.records.index import Index
 from understudy.records.select import Where
 
@@ -234,7 +235,8 @@ def turned(sides: list[list[float]], better: str) -> list[list[float]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One figure of a subject over sessions, by time; of values the higher is better."""
+    """One figure of a subject over sessions, by time, with their nights; of values the higher is
+    better."""
 
     subject: Subject
     condition: str
@@ -242,6 +244,7 @@ class Series:
     unit: str
     stream: str | None
     sessions: tuple[str, ...]
+    blocks: tuple[int, ...]
     times: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     better: str
@@ -251,30 +254,38 @@ class Series:
     def name(self) -> str:
         return " ".join(filter(None, (str(self.subject), self.stream, self.metric)))
 
+    @property
+    def of_nights(self) -> list[Session]:
+        """The sessions as `judge.nights` takes them."""
+        pairs = zip(self.blocks, self.values, strict=True)
+        return [Session(night=night, values=values) for night, values in pairs]
+
 
 def series(rows: Iterable[Row]) -> Iterator[Series]:
-    """Every figure of runs that did not fail, by subject and condition."""
+    """Every figure of runs that did not fail, by subject, condition and unit: of values above
+    0, so that no later run takes away what was found."""
     pooled: dict[tuple[Subject, str], list[Row]] = {}
     for row in rows:
         if row.failure is None:
             pooled.setdefault((row.subject, row.condition), []).append(row)
     for (subject, digest), same in sorted(pooled.items(), key=lambda item: str(item[0])):
         same.sort(key=lambda row: row.time)
-        for metric, stream in dict.fromkeys((s[0], s[3]) for row in same for s in row.samples):
-            kinds = kinds_of(same, metric, stream)
+        for kind in dict.fromkeys(s[:4] for row in same for s in row.samples):
+            metric, unit, better, stream = kind
             found: dict[str, list[float]] = {}
             times: dict[str, str] = {}
+            blocks: dict[str, int] = {}
             lengths = []
             for row in same:
-                mine = [s[4] for s in row.samples if (s[0], s[3]) == (metric, stream)]
+                mine = [s[4] for s in row.samples if s[:4] == kind and s[4] > 0]
                 if mine:
                     found.setdefault(row.session, []).extend(mine)
                     times.setdefault(row.session, row.time)
+                    blocks.setdefault(row.session, row.block)
                     if row.seconds:
                         lengths.append(row.seconds / len(mine))
-            if len(kinds) != 1 or any(v <= 0 for values in found.values() for v in values):
+            if not found:
                 continue
-            [(unit, better)] = kinds
             values = turned(list(found.values()), better)
             yield Series(
                 subject=subject,
@@ -283,6 +294,7 @@ def series(rows: Iterable[Row]) -> Iterator[Series]:
                 unit=unit,
                 stream=stream,
                 sessions=tuple(found),
+                blocks=tuple(blocks.values()),
                 times=tuple(times.values()),
                 values=tuple(map(tuple, values)),
                 better=better,

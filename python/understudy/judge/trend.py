@@ -1,15 +1,16 @@
-"""Figures over sessions: their steps and drifts (`judge.steps`), failures and upgrades."""
+"""Figures over sessions: what changed since when (`judge.nights`), failures and upgrades."""
 
-import math
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 
 from understudy.contracts import run as runs
 from understudy.contracts.acknowledgements import Acknowledgement
-from understudy.judge import labels, rows, steps
+from understudy.judge import labels, nights, rows
+from understudy.judge.nights import Rule
 from understudy.judge.rows import Row, Series, Subject
-from understudy.judge.steps import Fit
 from understudy.records.index import Index
 from understudy.records.select import Where
 
@@ -38,12 +39,17 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A change from one session to the next, in values as they are shown."""
+    """A change from one session to the next, in values as they are shown. `slower`: it is a loss;
+    `drift`: the sessions before it, or those after it, were already on the way. `confirmed`: all
+    sessions of both sides together tell it, too; else nights differ by more than was stated."""
 
     before: str
     time: str
     low: float  # level before
     high: float  # level after
+    slower: bool
+    drift: bool
+    confirmed: bool
     known: Acknowledgement | None = None
 
     @property
@@ -53,11 +59,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One figure of a case; `values` and `fitted` are as they are shown."""
+    """One figure of a case; `values` and `fitted`, the level of each session, are as they are
+    shown. `points` are the first sessions after changes."""
 
     series: Series
     words: str  # what tells it from others of the same case
-    fit: Fit
+    points: tuple[int, ...]
     values: tuple[float, ...]
     fitted: tuple[float, ...]
     changes: tuple[Step, ...]
@@ -80,13 +87,6 @@ class Figure:
         return len(self.values) > 1
 
     @property
-    def drift(self) -> float | None:
-        """What a session changes, as a ratio of the values shown."""
-        if not self.fit.drifts:
-            return None
-        return math.exp(self.fit.slope * (-1 if self.series.better == "lower" else 1))
-
-    @property
     def open(self) -> tuple[Step, ...]:
         return tuple(step for step in self.changes if step.known is None)
 
@@ -100,22 +100,44 @@ class Trend:
     upgrades: tuple[Upgrade, ...]
     runs: int
 
+    @property
+    def status(self) -> int:
+        """For cron: 1 where a loss is open, 3 where nothing can be told of a figure, since there
+        is one session of it, or its last run failed; else 0."""
+        if any(step.slower for figure in self.figures for step in figure.open):
+            return 1
+        lost = (f.failures and f.failures[-1].time > f.series.times[-1] for f in self.figures)
+        single = (not figure.several for figure in self.figures)
+        return 3 if not self.figures or any(lost) or any(single) else 0
 
-def of(index: Index, where: Where, known: Sequence[Acknowledgement] = ()) -> Trend:
+
+def of(
+    index: Index,
+    where: Where,
+    known: Sequence[Acknowledgement] = (),
+    rule: Rule = Rule(),  # noqa: B008
+) -> Trend:
     """The figures of the runs that a selection names, versions apart."""
-    found = rows.read(index, where, across=VERSIONS)
+    [found] = rows.with_nights([rows.read(index, where, across=VERSIONS)], rows.NIGHT_H)
     failures = _failures(found)
     upgrades = _upgrades(index, where)
     every = list(rows.series(found))
     words = _words(index, where, every)
     figures = [
-        figure(one, words.get((one.subject, one.condition), ""), failures, upgrades, known)
-        for one in every
+        figure(
+            one,
+            words.get((one.subject, one.condition), ""),
+            failures,
+            upgrades,
+            known,
+            rule,
+            count,
+        )
+        for one, count in zip(every, _counts(found, every), strict=True)
     ]
     figures.sort(
         key=lambda f: (
             not f.open,
-            f.drift is None,
             not f.changes,
             not f.failures,
             len(f.values) == 1,
@@ -129,6 +151,16 @@ def of(index: Index, where: Where, known: Sequence[Acknowledgement] = ()) -> Tre
     )
 
 
+def _counts(found: Iterable[Row], every: Sequence[Series]) -> Iterator[list[int]]:
+    """How many figures there were at each session: more of them later do not undo a change."""
+    begun: dict[str, str] = {}
+    for row in found:
+        begun[row.session] = min(row.time, begun.get(row.session, row.time))
+    firsts = sorted(begun[one.sessions[0]] for one in every)
+    for one in every:
+        yield [bisect_right(firsts, begun[session]) for session in one.sessions]
+
+
 def case(subject: Subject) -> str:
     """How a change of it is acknowledged."""
     return subject.case or subject.workload or subject.producer
@@ -140,43 +172,56 @@ def figure(
     failures: Iterable[Failure] = (),
     upgrades: Iterable[Upgrade] = (),
     known: Sequence[Acknowledgement] = (),
+    rule: Rule = Rule(),  # noqa: B008
+    figures: int | Sequence[int] = 1,
 ) -> Figure:
-    """What happened to a series, with what is of its subject."""
-    import numpy as np
-
-    levels = np.array([median(values) for values in one.values])
-    fit = steps.fit(np.log(levels).tolist())
-    fitted = np.exp(np.array(fit.fitted))
-    if one.better == "lower":
-        levels, fitted = 1 / levels, 1 / fitted
+    """What happened to a series, one of so many at each session, with what is of its subject."""
+    sessions = one.of_nights
+    points = nights.changes(sessions, rule, figures)
+    parts = [sessions[a:b] for a, b in pairwise([0, *points, len(sessions)])]
+    lower = one.better == "lower"
+    shown = [1 / median(s.values) if lower else median(s.values) for s in sessions]
+    levels = [nights.level(part, rule)[0] for part in parts]
+    levels = [1 / level for level in levels] if lower else levels
     made = Figure(
         series=one,
         words=words,
-        fit=fit,
-        values=tuple(levels.tolist()),
-        fitted=tuple(fitted.tolist()),
+        points=tuple(points),
+        values=tuple(shown),
+        fitted=tuple(v for v, part in zip(levels, parts, strict=True) for _ in part),
         failures=tuple(f for f in failures if f.subject == one.subject),
         upgrades=tuple(u for u in upgrades if u.subject == one.subject),
         changes=(),
     )
-    return replace(made, changes=tuple(_step(made, at, known) for at in fit.told))
+    changes = zip(points, pairwise(parts), strict=True)
+    return replace(made, changes=tuple(_step(made, at, both, known, rule) for at, both in changes))
 
 
-def _step(figure: Figure, at: int, known: Sequence[Acknowledgement]) -> Step:
+def _step(
+    figure: Figure,
+    at: int,
+    sides: tuple[nights.Side, nights.Side],
+    known: Sequence[Acknowledgement],
+    rule: Rule,
+) -> Step:
     times = figure.series.times
-    # The step may move by one session as more of them are known.
-    first, last = times[at - 2][:10], times[min(at + 1, len(times) - 1)][:10]
+    # One of an earlier version may be a session beside it.
+    first, last = times[at - 1][:10], times[min(at + 1, len(times) - 1)][:10]
     subject = figure.series.subject
     fits = (
         one
         for one in known
         if (one.system, one.case) == (subject.system, case(subject)) and first <= one.date <= last
     )
+    change = nights.measure(*sides, rule)
     return Step(
         before=times[at - 1],
         time=times[at],
         low=figure.fitted[at - 1],
         high=figure.fitted[at],
+        slower=change.step < 0,
+        confirmed=nights.decide([change], rule)[0] in (nights.SLOWER, nights.FASTER),
+        drift=any(nights.drifting(side, change, sum(map(len, sides)) / 2) for side in sides),
         known=next(fits, None),
     )
 

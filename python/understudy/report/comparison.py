@@ -1,4 +1,4 @@
-"""The page of a comparison: what got worse, better or stayed, a row for each case."""
+"""The page of a comparison: what is slower, faster, within the limit or open, a row each."""
 
 import math
 from collections.abc import Sequence

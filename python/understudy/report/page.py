@@ -199,7 +199,7 @@ def render(
         accept=summary.ACCEPT,
         changes=changes,
         several=len({run.run.identity.session or run.run.identity.time[:10] for run in runs}) > 1,
-        steps=found.next_steps(changes is not None and changes.beyond > 0),
+        steps=found.next_steps(changes is not None and changes.changed > 0),
         places=places.places(found.cases),
         noise=places.noise(found.cases),
         lead=_lead(sections),

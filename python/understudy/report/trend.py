@@ -28,7 +28,6 @@ class Mark:
     x: float
     y: float
     text: str
-    outlier: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +56,8 @@ def render(system: str, found: Trend) -> str:
     made = environment()
     made.filters |= {
         "change": change,
-        "drift": drift,
         "day": day,
         "drawing": draw,
-        "outliers": outliers,
         "value": units_of,
     }
     text = made.get_template("trend.html").render(
@@ -83,10 +80,9 @@ def summary(found: Trend) -> str:
     """One line: what is open, what drifts, what failed."""
     steps = [step for figure in found.figures for step in figure.changes]
     known = sum(step.known is not None for step in steps)
-    drifts = sum(figure.drift is not None for figure in found.figures)
     return (
         f"{_count(len(found.figures), 'figure')}: {_count(len(steps) - known, 'open change')}, "
-        f"{known} acknowledged, {_count(drifts, 'drift')}, "
+        f"{known} acknowledged, "
         f"{_count(len(upgrades(found.upgrades)), 'upgrade')}; failed runs: {len(found.failures)} "
         f"of {found.runs}"
     )
@@ -97,9 +93,6 @@ def lines(found: Trend) -> Iterator[str]:
     for figure in found.figures:
         for step in figure.open:
             yield one_line(f"change: {figure.name}: {change(step, figure)}")
-    for figure in found.figures:
-        if figure.drift is not None:
-            yield one_line(f"drift: {figure.name}: {drift(figure)}")
     for failure in failures(found.failures):
         yield one_line(f"failed: {failure.subject}: {day(failure.time)}: {failure.why}")
     for time, what in upgrades(found.upgrades):
@@ -113,7 +106,7 @@ def lines(found: Trend) -> Iterator[str]:
 
 
 def change(step: Step, figure: Figure) -> str:
-    """By how much, between which days, from and to which level, and the upgrades in between."""
+    """By how much, since when, from and to which level, and the upgrades in between."""
     before, after = _days(step.before, step.time)
     with_ = "; ".join(
         what
@@ -121,30 +114,13 @@ def change(step: Step, figure: Figure) -> str:
         for what in upgrade.what
         if upgrade.time > step.before and upgrade.before < step.time
     )
+    drift = ", not told apart from a drift" * step.drift
+    drift += ", not confirmed by the sessions since" * (not step.confirmed)
     return (
-        f"{_percent(step.ratio)} between {before} and {after}, "
-        f"{_pair(step.low, step.high, figure.series.unit)}{f'; upgrade: {with_}' * bool(with_)}"
+        f"{'slower' if step.slower else 'faster'} since {after}: {_percent(step.ratio)}, "
+        f"{_pair(step.low, step.high, figure.series.unit)} (last as before on {before}){drift}"
+        f"{f'; upgrade: {with_}' * bool(with_)}"
     )
-
-
-def drift(figure: Figure) -> str:
-    """By how much a session and a week, and where it led."""
-    ratio, times = figure.drift or 1.0, figure.series.times
-    weeks = (_seconds(times[-1]) - _seconds(times[0])) / WEEK_S
-    each = f", {_percent(ratio ** ((len(times) - 1) / weeks))} a week" if weeks >= 1 else ""
-    ends = _pair(figure.fitted[0], figure.fitted[-1], figure.series.unit)
-    return (
-        f"drift of {_percent(ratio)} a session{each}, {ends} from {day(times[0])} to "
-        f"{day(times[-1])}{', steps included' * bool(figure.fit.points)}"
-    )
-
-
-def outliers(figure: Figure) -> list[tuple[str, str]]:
-    """Date and value of sessions far from the others."""
-    return [
-        (day(figure.series.times[i]), units_of(figure.values[i], figure.series.unit))
-        for i in figure.fit.outliers
-    ]
 
 
 def upgrades(every: Iterable[Upgrade]) -> list[tuple[str, str]]:
@@ -184,18 +160,13 @@ def draw(figure: Figure) -> Drawing:
     def y(value: float) -> float:
         return round(BOTTOM - (value / divisor - low) / (high - low) * (BOTTOM - TOP), 1)
 
-    starts = [0, *figure.fit.points, len(seconds)]
-    joints = [
-        pair
-        for begin, end in pairwise(starts)
-        for pair in (pairwise(range(begin, end)) if figure.fit.slope else [(begin, end - 1)])
-    ]
+    starts = [0, *figure.points, len(seconds)]
+    joints = [(begin, end - 1) for begin, end in pairwise(starts)]
     return Drawing(
         sessions=tuple(
             Mark(
                 x=x(at),
                 y=y(value),
-                outlier=i in figure.fit.outliers,
                 text=f"{_minute(time)}: {units_of(value, series.unit)}",
             )
             for i, (at, time, value) in enumerate(
