@@ -151,7 +151,7 @@ OPTION = {
         "    plan->greeting = options->greeting;\n",
     ),
     "core/repetition.c": (
-        "    play(run, records, sizes);\n",
+        "    play(run, records, sizes, here);\n",
         "    if (run->plan->greeting && run->rank == 0)\n"
         '        fprintf(stderr, "%s\\n", run->plan->greeting);\n',
     ),
