@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -20,7 +21,8 @@ from understudy.errors import UnderstudyError
 from understudy.judge import metrics
 from understudy.judge.conditions import Case
 from understudy.paths import ROOT, files
-from understudy.report import figures, page
+from understudy.producers import player
+from understudy.report import figures, page, values
 
 # Those draw no workload: test_programs.py, test_transfer.py, test_darshan_checks.py.
 OF_PROGRAMS = {"processes", "throughput", "transfer"}
@@ -567,3 +569,31 @@ def assert_one_message(ran: Result, *parts: str) -> None:
     assert ran.stderr.startswith("understudy: ") and ran.stderr.count("\n") == 1
     for part in parts:
         assert part in ran.stderr
+
+
+def test_a_page_of_many_dumps_has_its_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One measurement is parsed once, and neither tables nor figures grow with the dumps."""
+    count = values.MAX_VALUES + 1
+    stream = samples.stream(
+        "s", "output", [1000 + k for k in range(count)], [0.01 * k for k in range(count)]
+    )
+    path = samples.write(samples.result(samples.workload("w", [stream])), tmp_path / "result.json")
+    calls = []
+    parse = player.parse
+
+    def counted(row: dict[str, Any], where: str) -> Any:
+        calls.append(where)
+        return parse(row, where)
+
+    monkeypatch.setattr(player, "parse", counted)
+    done = CliRunner().invoke(cli.main, ["show", str(path)])
+    assert done.exit_code == 0 and len(calls) == 1
+    done = report(path, "-o", tmp_path / "page.html")
+    assert done.exit_code == 0 and len(calls) == 2
+    text = (tmp_path / "page.html").read_text()
+    assert f"(the first {page.MAX_ROWS} of {count} rows)" in text
+    found = [unquote(data) for data in re.findall(r'href="data:text/csv[^,]*,([^"]*)"', text)]
+    assert max(data.count("\n") for data in found) == values.MAX_VALUES + 2
+    assert len(text) < 1000 * count, "some 100 bytes for each value and figure"

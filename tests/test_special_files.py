@@ -1,5 +1,5 @@
 """Inputs that are no regular files are refused with one message: a FIFO to which nobody writes
-would be waited for for ever."""
+would hang."""
 
 import os
 import socket

@@ -12,7 +12,7 @@ import click
 from understudy import producers
 from understudy.commands import _show_log, _why
 from understudy.contracts import strict, workload
-from understudy.contracts.measurement import PlayedDump, Repetition
+from understudy.contracts.measurement import Measurement, PlayedDump, Repetition
 from understudy.contracts.run import Run
 from understudy.contracts.workload import Dump, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
@@ -88,7 +88,7 @@ def _lines(file: Path, dumps: bool, everything: bool) -> Iterator[str]:
         shown = workload.build(row, str(file))
         text = "\n".join(_all_of(shown, dumps) if everything else _short(shown, dumps))
     else:
-        text = "\n".join(_run(producers.load(file, row), dumps))
+        text = "\n".join(_run(*producers.load_row(file, row), dumps))
     yield from text.split("\n")
 
 
@@ -323,8 +323,7 @@ def _range(values: Sequence[int | None]) -> str:
 # -- runs -----------------------------------------------------------------------------------------
 
 
-def _run(run: Run, dumps: bool) -> Iterator[str]:
-    shown = producers.measured(run)
+def _run(run: Run, shown: Measurement | None, dumps: bool) -> Iterator[str]:
     name = run.producer.workload.name if run.producer.workload else run.producer.name
     where = run.storage.type or "unknown file system"
     if run.failure is not None:

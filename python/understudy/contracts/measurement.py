@@ -91,7 +91,8 @@ class DumpResult:
     @property
     def bandwidth_bytes_per_s(self) -> float:
         """Payload moved by all ranks over `elapsed_s`."""
-        return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
+        elapsed_s = self.elapsed_s
+        return self.bytes / elapsed_s if elapsed_s > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,14 +38,17 @@ def digest(value: Any) -> str:
 
 def read(path: Path, what: str) -> dict[str, Any]:
     """The JSON object in a file; `what` names in messages what was expected."""
+    return parse(_text(path, what), str(path), what)
+
+
+def _text(path: Path, what: str) -> str:
     try:
         data = read_bytes(path)
-        text = (_unpacked(data, path) if data[:2] == GZIP else data).decode()
+        return (_unpacked(data, path) if data[:2] == GZIP else data).decode()
     except OSError as error:
         raise UnderstudyError(f"{path}: cannot read the {what}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UnderstudyError(f"{path}: not a {what}: not UTF-8 text") from None
-    return parse(text, str(path), what)
 
 
 def _unpacked(data: bytes, path: Path) -> bytes:

@@ -186,6 +186,30 @@ def record(
         )
         made = schema.digest(runs.to_row(run))[: runs.ID_DIGITS]
         return replace(run, identity=replace(run.identity, id=identity.id or made))
+    return _of_measurement(
+        name,
+        measurement,
+        row,
+        place=place,
+        identity=identity,
+        asked=asked or {},
+        exit_status=exit_status,
+        failure=failure,
+    )
+
+
+def _of_measurement(
+    name: str,
+    measurement: Measurement,
+    row: dict[str, Any],
+    *,
+    place: Place,
+    identity: Identity,
+    asked: dict[str, Any],
+    exit_status: int | None = 0,
+    failure: str | None = None,
+) -> Run:
+    """The record of a measurement by the producer of that name, with its JSON object."""
     here = measurement.environment
     module = get(name)
     return Run(
@@ -200,7 +224,7 @@ def record(
             nodes=place.nodes or here.nodes,
             scratch=place.scratch or here.directory,
         ),
-        storage=_storage(measurement, asked or {}),
+        storage=_storage(measurement, asked),
         software=Software(
             version=here.understudy_version,
             commit=here.commit,
@@ -246,14 +270,17 @@ def _common(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def load(path: Path, row: dict[str, Any] | None = None) -> Run:
     """A record, or the record that a measurement file given by hand makes; `row` is the content
     of the file, if it is known."""
-    return _load(path, schema.read(path, "run record") if row is None else row)[0]
+    return load_row(path, schema.read(path, "run record") if row is None else row)[0]
 
 
-def _load(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
-    """The same with the measurement."""
+def load_row(path: Path, row: dict[str, Any]) -> tuple[Run, Measurement | None]:
+    """The same with the measurement, of the content of the file."""
     if schema.kind_of(row, str(path)) != runs.KIND:
-        run = record(path, row=row)
-        return run, measured(run)
+        name, measurement = parse(row, str(path))
+        made = _of_measurement(
+            name, measurement, row, place=Place(), identity=Identity(), asked={}
+        )
+        return made, measurement
     run = runs.from_row(row, str(path))
     if run.measurement is not None:
         return run, _compared(run, run.measurement, str(path))
@@ -429,7 +456,7 @@ def load_measured(
             row = schema.read(path, "run record")
             if path.name != RECORD_FILE and row == recorded.get(path.parent):
                 continue
-            run, measurement = _load(path, row)
+            run, measurement = load_row(path, row)
         except UnderstudyError as error:
             if unread is None:
                 raise

@@ -62,15 +62,12 @@ def common_samples(repetitions: Sequence[Repetition]) -> Iterator[Sample]:
             grown = [d.file_bytes for d in stream.dumps if d.file_bytes is not None]
             if grown:
                 yield sample("file_bytes", BYTES, EXACT, sum(grown), name)
-            if stream.bandwidth_bytes_per_s > 0:
-                yield sample(
-                    "bandwidth_bytes_per_s", RATE, HIGHER, stream.bandwidth_bytes_per_s, name
-                )
+            if (bandwidth := stream.bandwidth_bytes_per_s) > 0:
+                yield sample("bandwidth_bytes_per_s", RATE, HIGHER, bandwidth, name)
             for phase, elapsed_s in _phase_seconds(stream.dumps).items():
                 yield sample(f"{phase}_s", SECONDS, LOWER, elapsed_s, name)
             for dump in stream.dumps:
-                if dump.bandwidth_bytes_per_s > 0:
-                    speed = dump.bandwidth_bytes_per_s
+                if (speed := dump.bandwidth_bytes_per_s) > 0:
                     yield sample("dump_bandwidth_bytes_per_s", RATE, HIGHER, speed, name)
 
 

@@ -116,6 +116,7 @@ def draw(drawer: Drawer, case: Case | Study | Book) -> Drawn | None:
                 figure = drawer.draw(case)
             if figure is None:
                 return None
+            values.rasterize(figure)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
                 figure.savefig(buffer, format="svg", metadata={"Date": None})

@@ -43,6 +43,7 @@ IN_FULL = 12
 LEAD = "original"  # the figure that stands at the head of the page
 FIGURE_BYTES = 2 << 20  # of workloads: a page of hundreds of cases is drawn in seconds
 MOST_DUMPS = 100  # more do not show more
+MAX_ROWS = 1000  # of a table of dumps
 _PLAIN = " !$&'()*+,;=:@/?~"  # need no escape in a URL in quotes
 LAYOUTS = {"shared": "shared, N-1", "file-per-process": "file per process, N-N"}
 
@@ -98,6 +99,7 @@ class Section:
     canaries: canaries.Canaries | None
     streams: list[StreamRow]
     dumps: list[DumpRow]
+    dump_count: int  # of which `dumps` has the first MAX_ROWS
     ranks: list[metrics.RankRow]
     tails: list[metrics.TailRow]
     accuracies: list[programs.AccuracyRow]
@@ -309,6 +311,7 @@ def _section(
         canaries=canaries.canaries(case.conditions),
         streams=[_stream_row(case, s, n) for s in case.conditions for n in s.stream_names()],
         dumps=_dump_rows(case) if drawers is not None else [],
+        dump_count=sum(len(_played(case, name)) for name in _stream_names(case)),
         ranks=[
             row
             for s in case.conditions
@@ -338,15 +341,12 @@ def _stream_row(case: Case, condition: Condition, name: str) -> StreamRow:
 
 
 def _dump_rows(case: Case) -> list[DumpRow]:
-    if case.programs:
-        return []
     streams = {s.name: list(s.expanded()) for s in case.workload.streams}
     scaled = all(map(metrics.is_scaled, case.conditions))
-    names = list(dict.fromkeys(n for s in case.conditions for n in s.stream_names()))
-    rows = []
-    for name in names:
+    rows: list[DumpRow] = []
+    for name in _stream_names(case):
         by_condition = [(condition, condition.played_dumps(name)) for condition in case.conditions]
-        for index in sorted({i for _, dumps in by_condition for i in dumps}):
+        for index in _played(case, name)[: MAX_ROWS - len(rows)]:
             played = [(condition, dumps.get(index, [])) for condition, dumps in by_condition]
             every = [d for _, dumps in played for d in dumps]
             moved = metrics.spread(d.bytes for d in every)
@@ -368,6 +368,19 @@ def _dump_rows(case: Case) -> list[DumpRow]:
                 )
             )
     return rows
+
+
+def _stream_names(case: Case) -> list[str]:
+    return list(dict.fromkeys(n for s in case.conditions for n in s.stream_names()))
+
+
+def _played(case: Case, name: str) -> list[int]:
+    """The dumps of a stream that any condition played; none of programs."""
+    return (
+        []
+        if case.programs
+        else sorted({i for condition in case.conditions for i in condition.played_dumps(name)})
+    )
 
 
 def _filters(found: summary.Summary) -> list[tuple[str, list[str]]]:

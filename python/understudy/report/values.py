@@ -18,6 +18,7 @@ from matplotlib.ticker import FixedLocator
 
 from understudy.errors import printable
 
+MAX_VALUES = 10_000  # of a figure: of more, the first are in the table, and all are one image
 HEAD = ("panel", "series", "x axis", "y axis", "x", "y")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -29,6 +30,7 @@ def csv_of(figure: Figure) -> str:
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n")
     write.writerow(HEAD)
+    left = MAX_VALUES
     for k, axes in enumerate(figure.axes):
         if not axes.get_visible():
             continue
@@ -37,9 +39,27 @@ def csv_of(figure: Figure) -> str:
         for series, x, y in _points(axes):
             cells = [_cell(v, known) for v, known in zip((x, y), names, strict=True)]
             if "" not in cells:
+                if not left:
+                    write.writerow([f"the first {MAX_VALUES} values; all are in the records"])
+                    return text.getvalue()
+                left -= 1
                 labels = (panel, series, axes.get_xlabel(), axes.get_ylabel())
                 write.writerow([*map(_text, labels), *cells])
     return text.getvalue()
+
+
+def rasterize(figure: Figure) -> None:
+    """Have what has more values than that be one image of an SVG, and not an element for each."""
+    for axes in figure.axes:
+        sizes: dict[Any, int] = {line: np.size(line.get_xdata()) for line in axes.get_lines()}
+        for found in axes.collections:
+            corners = sum(np.size(path.vertices) for path in found.get_paths()) // 2
+            sizes[found] = max(corners, np.size(found.get_offsets()) // 2)
+        for bars in (c for c in axes.containers if isinstance(c, BarContainer)):
+            sizes |= dict.fromkeys(bars.patches, len(bars.patches))
+        for artist, size in sizes.items():
+            if size > MAX_VALUES:
+                artist.set_rasterized(True)
 
 
 def _points(axes: Axes) -> Iterator[Point]:
