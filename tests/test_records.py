@@ -177,6 +177,33 @@ def test_a_damaged_record_is_told_once_and_the_others_are_found(
         assert "3 runs of 2 sessions, 1 failed" in done.stderr
 
 
+def test_a_folder_of_which_no_record_can_be_read_is_an_error(site: Path, tmp_path: Path) -> None:
+    paths = list(site.glob("*/*.json.gz"))
+    for path in paths:
+        path.write_bytes(b"damaged")
+    for command in (["list"], ["list", "--json"], ["table", "-o", str(tmp_path / "t.csv")]):
+        done = cli("records", *command)
+        assert done.exit_code == 2 and not done.stdout, command
+        assert done.stderr.splitlines()[-1] == (
+            f"understudy: {site}: none of the {len(paths)} records can be read"
+        )
+    assert not (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "session", ["ledger.jsonl", "ledger.sig", "index.sqlite", "index.sqlite-wal", ".set-aside"]
+)
+def test_a_session_has_no_name_of_a_file_of_the_folder(session: str, site: Path) -> None:
+    before = len(list(index.of_folder(site).select(["run"])))
+    path = store.keep(made(session=session, time="2026-01-04T01:00:00Z"), site)
+    assert path.is_file() and path.parent.name != session
+    again = store.keep(made(session="dddd", time="2026-01-05T01:00:00Z"), site)
+    found = index.of_folder(site)
+    assert len(list(found.select(["run"]))) == before + 2 and again.is_file()
+    assert cli("records", "list", f"session:{session}").exit_code == 0
+    assert cli("records", "verify").exit_code == 0
+
+
 def test_a_bomb_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.contracts.schema.MAX_BYTES", 1 << 20)
     path = tmp_path / "run.json.gz"

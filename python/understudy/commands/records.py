@@ -95,6 +95,7 @@ def list_(
         print_error(
             UnderstudyError(f"{found.base / producers.SET_ASIDE}: {count} records set aside")
         )
+    _expect_readable(found)
     shown = [_run_row(row) for row in rows] if each else _session_rows(rows)
     if as_json:
         for row in shown:
@@ -107,6 +108,12 @@ def list_(
     bad = sum(row["failure"] is not None for row in rows)
     sessions = len({row["session"] for row in rows})
     click.echo(f"{len(rows)} runs of {sessions} sessions, {bad} failed", err=True)
+
+
+def _expect_readable(found: index.Index) -> None:
+    """An UnderstudyError where there are records, and none can be read."""
+    if (unread := len(found.unread)) and not any(found.select(("run",), copies=True)):
+        raise UnderstudyError(f"{found.base}: none of the {unread} records can be read")
 
 
 def _cell(value: Any) -> str:
@@ -338,6 +345,7 @@ def table_(which: tuple[str, ...], folder: Path | None, output: Path, force: boo
     expect_not_read(output, folder=folder or store.folder())
     expect_new(output, force)
     found = index.of_folder(folder)
+    _expect_readable(found)
     wanted = select.any_of([select.parse(word, found) for word in which])
     tables.write(found, output, *wanted)
     click.echo(f"{output}: written", err=True)

@@ -28,7 +28,7 @@ from understudy.contracts.run import Condition, Run
 from understudy.errors import UnderstudyError
 from understudy.records import listing, store
 
-FILE = "index.sqlite"
+FILE = store.INDEX
 VERSION = 5
 TIME = "%Y-%m-%dT%H:%M:%SZ"  # of records
 TIMES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")

@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 
 from understudy import paths
+from understudy.contracts import acknowledgements, schema
 from understudy.contracts import run as runs
-from understudy.contracts import schema
 from understudy.contracts.run import Run
 from understudy.errors import UnderstudyError
 from understudy.files import write_bytes
@@ -21,6 +21,8 @@ from understudy.producers import SET_ASIDE
 from understudy.records import ledger
 
 NO_SESSION = "by-hand"
+INDEX = "index.sqlite"
+OWN = (INDEX, ledger.FILE, ledger.SIGNATURE, acknowledgements.FILE)  # beside the sessions
 LONGEST_NAME = 80
 
 
@@ -35,9 +37,11 @@ def name_of(run: Run) -> str:
 
 
 def _safe(text: str) -> str:
-    """A file name; one of text that is no plain word ends with a hash, so that no two are one."""
+    """A file name; one of text that is no plain word, or the name of a file beside the sessions,
+    ends with a hash, so that no two are one."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", text).lstrip(".-")[:LONGEST_NAME]
-    return plain if plain == text else f"{plain or 'x'}~{schema.digest(text)[:12]}"
+    is_free = plain == text and not plain.startswith(OWN)
+    return plain if is_free else f"{plain or 'x'}~{schema.digest(text)[:12]}"
 
 
 def keep(run: Run, into: Path | None = None) -> Path:
