@@ -12,7 +12,8 @@
  *   FAULT_ERROR  number of the error; "hang": the call does not return; "short": a write moves half, and those after
  *                it fail, since the storage is full; "flip": a read gives one bit wrong
  *   FAULT_DEAF   if set, no signal reaches the rank that hangs, as in the kernel
- *   FAULT_FULL   if set, from the question with this number on the storage says that it is full
+ *   FAULT_FULL   if set, the storage says that it is full, on all ranks and whatever fails, but for the question
+ *                that rank 0 asks before it begins
  *   FAULT_SILLY  if set, a file that is removed while this process has it open keeps a name in its directory until it
  *                is closed, as on NFS
  *   FAULT_LOG    gets a line for each fault
@@ -39,7 +40,7 @@
 enum { PATH_BYTES = 4096, STREAMS = 256 };
 
 static struct {
-    bool on, keeps, silly;
+    bool on, keeps, silly, ranked, first;
     const char *call, *under, *name, *error, *log;
     long turn;
 } plan;
@@ -58,6 +59,8 @@ __attribute__((constructor)) static void begin(void)
     plan.log = getenv("FAULT_LOG");
     plan.keeps = getenv("FAULT_KEEPS") != NULL;
     plan.turn = turn ? strtol(turn, NULL, 10) : 1;
+    plan.ranked = rank != NULL;
+    plan.first = rank && strcmp(rank, "0") == 0;
     plan.silly = rank && plan.under && getenv("FAULT_SILLY");
     plan.on = rank && wanted && plan.call && plan.under && plan.error &&
               (strcmp(wanted, "all") == 0 || strcmp(wanted, rank) == 0);
@@ -267,8 +270,7 @@ ON_OPEN_FILE("statfs", fstatfs64, (int descriptor, struct statfs64 *status), des
 static bool is_full(void)
 {
     static atomic_long questions;
-    const char *from = getenv("FAULT_FULL");
-    return plan.on && from && ++questions >= strtol(from, NULL, 10);
+    return plan.ranked && getenv("FAULT_FULL") && (++questions > 1 || !plan.first);
 }
 
 #define ON_FREE_SPACE(name, kind)                    \

@@ -95,7 +95,7 @@ def ends_a_rank_that_no_signal_reaches(player: Player) -> None:
 
 
 def says_whether_the_storage_is_full(player: Player) -> None:
-    """The rank that hangs asks; the question at the start is another rank's."""
+    """Whichever rank notices first asks."""
     full = hang(player, "write", CALLS + 2, FAULT_FULL="1")
     expect(full.err.count("; the storage is full: 0 bytes are free\n") >= 1, full.err)
     expect("; the storage is not full: " in hang(player, "write", CALLS + 2).err, "not said")
