@@ -104,7 +104,7 @@ def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
     assert names == {
         "5394.darshan": "log",  # the job
         "5394_hull.darshan": "hull",
-        "alice_crash_id4711-4711_11-27-33133-77_1.darshan": "log_11-27-33133-77_1",
+        "alice_crash_id4711-4711_11-27-33133-77_1.darshan": "darshan-2-ranks",
         "crash test.darshan": "crash-test",
         "turbulence-512.darshan": "turbulence-512-2",  # the second time
     }

@@ -92,9 +92,13 @@ def _names_of(path: Path) -> tuple[set[str], set[str]]:
 
 def public_name(path: Path) -> str:
     """What a person calls the log: the name of its file without words that tell user and job; of a
-    name that Darshan gave, without the executable, too. Empty if nothing is left."""
+    name that Darshan gave, which tells user, executable, job, time and a number by which the log
+    is found again, the number of ranks. Empty if nothing is left."""
     who, program = _names_of(path)
     given = _LOG_NAME.match(path.name)
+    if given and not re.search("[A-Za-z]", path.stem[given.end() :]):
+        with open_log(path) as log:
+            return f"darshan-{log.job.nprocs}-ranks"
     private = {w for w in (who | program if given else who) if len(w) > 2} - _COMMON
     stem = f"log_{path.stem[given.end() :]}" if given else path.stem
     words = re.split(r"[^A-Za-z0-9]+", stem)
