@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from understudy.files import make_folder
+from understudy.files import make_folder, read_text, write_text
+from understudy.messages import tell
 from understudy.skel import generate
 from understudy.skel.commands import build, params, source, xml
 from understudy.skel.project import (
@@ -44,9 +45,9 @@ def command(
 ) -> None:
     """From DESCRIPTOR to a program that runs: understudy skel xml, params, source and build.
 
-    Parameters that are there already are kept, so that they can be edited and the command be
-    repeated; --set, --method and --cores then need --force, with which they are written anew. All
-    other files are generated, and replaced.
+    Parameters that are there already are kept, in the directory or else beside DESCRIPTOR, so that
+    they can be edited and the command be repeated; --set, --method and --cores then need --force,
+    with which they are written anew. All other files are generated, and replaced.
 
     Example: understudy skel make gts.xml --set mimax=820000 -d gts
     """
@@ -57,7 +58,12 @@ def command(
         xml.command, descriptor_file=descriptor_file, method=method, output=config, force=True
     )
     cores_asked = context.get_parameter_source("cores") == ParameterSource.COMMANDLINE
-    if force or settings or method or cores_asked or not parameters.exists():
+    beside = descriptor_file.with_name(names.parameters)
+    anew = force or settings or method or cores_asked
+    if not anew and not parameters.exists() and beside.is_file():
+        write_text(parameters, read_text(beside))
+        tell(f"{parameters}: the parameters of {beside}")
+    elif anew or not parameters.exists():
         context.invoke(
             params.command,
             descriptor_file=config,
