@@ -21,7 +21,7 @@ from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
 
 NO_CASE = "No case was judged."
-ACCEPT = "understudy run --mode accept [LOG...]"
+ACCEPT = "understudy run --mode accept"
 COMPARE = "understudy compare BEFORE AFTER"
 SHOWN = 3  # of the names in a sentence
 PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
