@@ -57,6 +57,23 @@ REHEARSAL = [
     "-S campaign=rehearsal",
 ]
 
+# One file for each case, since cases have different values, which ReFrame's head line names.
+PERFLOG = [
+    {
+        "type": "filelog",
+        "basedir": str(OUT / "perflogs"),
+        "prefix": "%(check_system)s/%(check_partition)s/%(check_hashcode)s",
+        "level": "info",
+        "append": True,
+        "datefmt": "%FT%T%:z",
+        "format": (
+            "%(check_job_completion_time)s|%(check_result)s|%(check_display_name)s|"
+            "%(check_environ)s|%(check_jobid)s|%(check_session)s|%(check_perfvalues)s"
+        ),
+        "format_perfvars": "%(check_perf_value)s|%(check_perf_unit)s|%(check_perf_ref)s|",
+    }
+]
+
 site_configuration = {
     "systems": systems,
     "environments": environments,
@@ -74,7 +91,8 @@ site_configuration = {
             "report_file": str(OUT / "reports" / "{sessionid}.json"),
             "topology_prefix": str(OUT / "topology"),
             "resolve_module_conflicts": False,
-            "colorize": sys.stdout.isatty(),  # no escapes in mails and files
+            # No escape sequences in files and mail; RFM_COLORIZE overrides it.
+            "colorize": sys.stdout.isatty(),
         }
     ],
     "logging": [
@@ -87,7 +105,7 @@ site_configuration = {
                     "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
                 }
             ],
-            "handlers_perflog": [],  # the database below holds the same and more
+            "handlers_perflog": PERFLOG,
         }
     ],
     "storage": [{"enable": True, "sqlite_db_file": str(OUT / "results.db")}],

@@ -756,6 +756,19 @@ def test_a_run_leaves_its_record(here: Session) -> None:
     assert len(asked) == 2 and len(set(asked)) == 1  # the run directory, before and after
 
 
+def test_a_session_leaves_a_performance_log_without_escapes(here: Session) -> None:
+    """What collectors of logs and cron read: output that is no terminal has no colours."""
+    leave(here, played(here.text, "posix", 0.1, "tmpfs"))
+    del here.environment["RFM_COLORIZE"]
+    for _ in range(2):
+        done = replay_here(here)
+        assert done.returncode == 0 and "\x1b" not in done.stdout + done.stderr
+    [log] = (here.folder / "out").rglob("perflogs/localhost/tmpfs/*/Replay.log")
+    head, *lines = log.read_text().splitlines()
+    assert "checkpoint_bandwidth_value|checkpoint_bandwidth_unit" in head
+    assert len(lines) == 2 and all(line.count("|") == head.count("|") for line in lines)
+
+
 def test_a_later_session_replaces_no_record(here: Session) -> None:
     leave(here, played(here.text, "posix", 0.1, "tmpfs"))
     for _ in range(2):
