@@ -532,6 +532,23 @@ def test_a_listing_counts_no_case_of_a_method_that_the_player_lacks(tmp_path: Pa
     done = session.run("-l", "--system=localhost:disk", names="^Replay%workload=sample")
     assert done.stderr.splitlines()[0].startswith("understudy: 1 cases move ")
     assert done.stderr.splitlines()[1] == (
-        "understudy: 1 are left out, such as Replay %workload=sample %method=nfs "
-        "%stripe_count=default: nfs: no NFS"
+        "understudy: 1 are left out, since this host lacks what they need: nfs: no NFS"
     )
+
+
+def test_a_listing_states_the_programs_that_the_host_lacks(tmp_path: Path) -> None:
+    """Each of them, however many cases are left out for other reasons."""
+    session = Session(tmp_path, sample())
+    session.program("understudy-replay", COLLECTIVE)
+    names = "^(Ior|Mdtest|Overhead|Fidelity)"
+    for program in ("ior", "mdtest"):
+        session.hide(program)
+    told = session.run("-l", "--system=localhost:disk", names=names).stderr
+    lacks = "are left out, since this host lacks what they need: "
+    assert f"{lacks}ior: not found on PATH\n" in told
+    assert f"{lacks}mdtest: not found on PATH\n" in told
+    assert f"{lacks}DARSHAN_RUNTIME={tmp_path}: there is no lib/libdarshan.so in it" in told
+    for program in ("ior", "mdtest"):
+        session.program(program, "true")
+    told = session.run("-l", "--system=localhost:disk", names=names).stderr
+    assert "ior: not found" not in told and "mdtest: not found" not in told

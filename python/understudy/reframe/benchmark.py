@@ -63,8 +63,13 @@ class Benchmark(Interleaved):
 
     @run_after("setup")
     def skip_without_program(self) -> None:
-        if self.local and not self.is_dry_run() and shutil.which(self.program) is None:
-            self.skip(f"{self.program}: not found on PATH")
+        if self.local and not self.is_dry_run():
+            self.skip_if(bool(reason := self.missing()), reason)
+
+    def missing(self) -> str | None:
+        if shutil.which(self.program) is None:
+            return f"{self.program}: not found on PATH"
+        return super().missing()
 
     @run_before("run")
     def run_in_turns(self) -> None:

@@ -44,16 +44,27 @@ class ObservedVolume(Volume):
         return float(f"{due_s / last_s:.4g}")
 
     @run_after("setup")
-    def skip_without_darshan(self) -> None:
+    def find_darshan(self) -> None:
         self.runtime = f"${observer.VARIABLE}"  # the job's, in a dry run
         if self.observer == DARSHAN and not self.is_dry_run():
-            try:
-                self.runtime = observer.runtime()
-                if self.current_partition.scheduler.is_local:
-                    library = observer.preloaded(self.runtime)
-                    observer.expect_seen(library, self.methods_needed)
-            except UnderstudyError as error:
-                self.skip(str(error))
+            here = self.current_partition.scheduler.is_local
+            self.skip_if(bool(reason := self._without_darshan(here)), reason)
+            self.runtime = observer.runtime()
+
+    def missing(self) -> str | None:
+        lacking = self._without_darshan(True) if self.observer == DARSHAN else None
+        return lacking or super().missing()
+
+    def _without_darshan(self, here: bool) -> str | None:
+        """Why there is no runtime of Darshan, which is looked at if it is to be used on this
+        host."""
+        try:
+            runtime = observer.runtime()
+            if here:
+                observer.expect_seen(observer.preloaded(runtime), self.methods_needed)
+        except UnderstudyError as error:
+            return str(error)
+        return None
 
     @run_before("run")
     def preload_darshan(self) -> None:

@@ -176,6 +176,10 @@ class Fitting(Checked):
         reasons = (lacks(method, program) for method in sorted(self.methods_needed))
         return next(filter(None, reasons), None)
 
+    def missing(self) -> str | None:
+        """What this host lacks for the case, if it runs here; None if nothing."""
+        return self.without_method()
+
     def _skip_without_space(self, stated: str) -> None:
         scratch, _ = expanded(stated)
         if not scratch.is_absolute() or not scratch.is_dir():

@@ -50,6 +50,7 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
     """Of ReFrame's test cases; those that measure nothing are not counted."""
     total = Total()
     reasons: dict[str, list[str]] = {}  # by what they have in common
+    missing: dict[str, int] = {}  # cases by what this host lacks
     selected = list(testcases)
     if nothing := nothing_selected(bool(selected)):
         yield nothing
@@ -58,8 +59,10 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
         if not hasattr(check, "reasons"):
             continue
         reason = next(check.reasons(here), None) or check.oversized(here)
-        if reason is None and here.scheduler.is_local and not spack.asked():
-            reason = check.without_method()
+        runs_here = reason is None and here.scheduler.is_local and not spack.asked()
+        if runs_here and (lacking := check.missing()):
+            missing[lacking] = missing.get(lacking, 0) + 1
+            continue
         if reason is not None:
             common = re.sub("[0-9]+", "", reason.replace(here.fullname, ""))
             reasons.setdefault(common, []).append(f"{check.display_name}: {reason}")
@@ -73,6 +76,8 @@ def lines(testcases: Iterable[Any]) -> Iterator[str]:
             f"{seconds(total.longest_s)} at the slowest bandwidth that is expected; the time "
             f"limits of their jobs are {hms(total.limits_s)} in total"
         )
+    for lacking, count in missing.items():
+        yield f"{count} are left out, since this host lacks what they need: {lacking}"
     most_first = sorted(reasons.values(), key=len, reverse=True)
     for same in most_first[:SHOWN]:
         yield f"{len(same)} are left out, such as {same[0]}"

@@ -48,17 +48,26 @@ class Observed(Benchmark):
                 )
 
     @run_after("setup")
-    def skip_without_darshan(self) -> None:
+    def find_darshan(self) -> None:
         self.runtimes = [f"${observer.VARIABLE}"]  # the job's, in a dry run
         if self.is_dry_run():
             return
+        self.skip_if(bool(reason := self._without_darshan(self.local)), reason)
+        self.runtimes = self.prefixes
+
+    def missing(self) -> str | None:
+        return self._without_darshan(True) or super().missing()
+
+    def _without_darshan(self, here: bool) -> str | None:
+        """Why there is no runtime of Darshan, which is looked at if it is to be used on this
+        host."""
         try:
-            self.runtimes = self.prefixes
-            if self.local:
-                for prefix in self.runtimes:
+            for prefix in self.prefixes:
+                if here:
                     observer.preloaded(prefix)
         except UnderstudyError as error:
-            self.skip(f"{error}; build darshan-runtime, and give its prefix: -S darshan=PREFIX")
+            return f"{error}; build darshan-runtime, and give its prefix: -S darshan=PREFIX"
+        return None
 
     @property
     def arms_under_darshan(self) -> list[str]:

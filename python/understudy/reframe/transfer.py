@@ -114,17 +114,21 @@ class TransferAccuracy(Interleaved):
         self.runtime = f"${observer.VARIABLE}"  # the job's, in a dry run
         if self.is_dry_run():
             return
+        if self.local:
+            self.skip_if(bool(reason := self.missing()), reason)
+            self.case = self.case.found()
         try:
             self.runtime = observer.runtime()
-            if self.local:
-                observer.preloaded(self.runtime)
         except UnderstudyError as error:
             self.skip(str(error))
+
+    def missing(self) -> str | None:
         try:
-            if self.local:
-                self.case = self.case.found()
+            observer.preloaded(observer.runtime())
+            self.case.found()
         except UnderstudyError as error:
-            self.skip(str(error))
+            return str(error)
+        return super().missing()
 
     @run_before("run")
     def one_job_for_all(self) -> None:
