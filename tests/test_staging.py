@@ -86,7 +86,8 @@ def test_benchmarks_run_in_a_directory_with_a_space(spaced: Session) -> None:
     fake(
         spaced.bin,
         "mdtest",
-        '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0; cd "$RFM_PREFIX"/.. && cat given.txt; '
+        '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0; directory=$(sed -n 2p run-directory); '
+        'cd "$RFM_PREFIX"/.. && sed "s|/dev/shm/g|$directory/benchmark|" given.txt; '
         'for w; do [ ! -d "$w" ] || echo "$w" >>told; done',
     )
     done = spaced.run(
