@@ -15,7 +15,7 @@ from understudy.paths import ROOT
 PACKAGE = ROOT / "python" / "understudy"
 # A layer imports from itself and from those before it.
 LAYERS = (
-    ("__init__", "errors", "files", "launch", "messages", "paths", "tables", "units"),
+    ("__init__", "errors", "files", "launch", "messages", "paths", "release", "tables", "units"),
     ("semantics",),
     ("contracts",),
     ("darshanlog",),

@@ -15,7 +15,7 @@ CORE = ROOT / "proxies" / "core"
 LAYERS = (
     ("error", "init", "launcher", "mpi_settings", "order", "print", "sha256"),
     ("agree", "die", "environment", "stop", "timing"),
-    ("method", "mount", "mount_json", "stripes", "striping"),
+    ("calls", "method", "mount", "mount_json", "stripes", "striping"),
     ("option", "setting", "strict"),
     ("contents", "program", "skew", "stream", "variable", "workload"),
     ("fold", "layout", "operations", "pattern", "plan", "schedule", "stencil"),

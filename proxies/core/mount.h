@@ -12,6 +12,9 @@
 
 enum { UND_MAX_TARGETS = 2048, UND_ALL_TARGETS = -1, UND_MOUNT_TEXT = 1024, UND_STRIPING_POOL = 64 };
 
+/* A file system with less than that free is full to any program. */
+enum { UND_FULL_BYTES = 64 * 1024 };
+
 /* How a file system spreads a file over its targets. -1 and the empty string: unknown. */
 struct und_striping_layout {
     char backend[32];     /* empty: no layout is known */

@@ -5,10 +5,9 @@
 #ifndef UND_SPACE_H
 #define UND_SPACE_H
 
-#include <stdint.h>
+#include "core/mount.h"
 
-/* A file system with less than that free is full to any program. */
-enum { UND_FULL_BYTES = 64 * 1024 };
+#include <stdint.h>
 
 /* Why the file system takes no more of a file of a run that has failed: errno, or 0 where it takes that many
  * bytes. Asked by appending them. */

@@ -1,10 +1,9 @@
 #include "core/watch.h"
 
 #include "core/die.h"
+#include "core/mount.h"
 #include "core/print.h"
-#include "core/space.h"
 #include "core/stop.h"
-#include "core/storage.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -38,6 +37,7 @@ static atomic_bool running, said;
 static atomic_llong unchanged_ms;    /* how long the rank has been where it is */
 static atomic_llong free_bytes = -1; /* of the storage; -1: not known */
 static pthread_t thread, watched;
+static int64_t (*ask_free)(void);
 
 static double now(void)
 {
@@ -96,7 +96,7 @@ static void say_if_late(void)
 
 static void *ask(void *nothing)
 {
-    free_bytes = und_storage_free();
+    free_bytes = ask_free();
     return nothing;
 }
 
@@ -162,7 +162,7 @@ static void note(const char *operation, const char *path, double limit_s)
     ++here.serial;
 }
 
-void und_watch_begin(int rank, double limit_s)
+void und_watch_begin(int rank, double limit_s, int64_t (*free)(void))
 {
     pthread_attr_t attributes;
     sigset_t all, before;
@@ -170,6 +170,7 @@ void und_watch_begin(int rank, double limit_s)
     if (limit_s <= 0)
         return;
     own_rank = rank;
+    ask_free = free;
     gethostname(host, sizeof host - 1);
     watched = pthread_self();
     note("start", NULL, limit_s);

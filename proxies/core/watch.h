@@ -23,9 +23,10 @@ static inline void und_watch_call(int64_t number)
     __atomic_store_n(&und_watch_number, number, __ATOMIC_RELAXED);
 }
 
-/* Begins to watch the calling thread, also before MPI_Init, and says at a signal where it is if it has been there for half of the limit or
- * more; nothing with a limit of 0. */
-void und_watch_begin(int rank, double limit_s);
+/* Begins to watch the calling thread, also before MPI_Init, and says at a signal where it is if it has been there for
+ * half of the limit or more; nothing with a limit of 0. `free` says how many bytes the storage has free, -1: not known;
+ * it is asked by another thread, since the answer may never come. */
+void und_watch_begin(int rank, double limit_s, int64_t (*free)(void));
 void und_watch_end(void);
 
 /* The dump that follows, or whose operations follow. */

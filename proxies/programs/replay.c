@@ -489,7 +489,7 @@ int main(int argc, char **argv)
         return und_print_end(SUCCESS);
     }
     if (valid)
-        und_watch_begin(launcher.rank, options.watchdog);
+        und_watch_begin(launcher.rank, options.watchdog, und_storage_free);
     und_init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -45,16 +46,17 @@ FILES = {"POSIX": 5, "MPI": 1, "MPI_LUSTRE": 1, "MPI_AMR": 3}
 
 def test_parameters_that_were_edited_are_kept(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    succeed("skel", "make", TRACES / "gts.xml", "-d", folder, "--no-make")
+    config = Path(shutil.copy(TRACES / "gts.xml", tmp_path))  # away from its parameters
+    succeed("skel", "make", config, "-d", folder, "--no-make")
     values = folder / "gts_params.xml"
     values.write_text(values.read_text().replace('cores="4"', 'cores="2"'))
     edited = values.read_text()
     assert 'cores="2"' in edited
     for words in ([], ["-l", "fortran"]):  # programs and build files are generated anew
-        done = succeed("skel", "make", TRACES / "gts.xml", "-d", folder, "--no-make", *words)
+        done = succeed("skel", "make", config, "-d", folder, "--no-make", *words)
         assert values.read_text() == edited and "each of 2 processes" in done.stderr
     for more in (["--set", "mimax=1"], ["-n", 8]):
-        refused = understudy("skel", "make", TRACES / "gts.xml", "-d", folder, *more)
+        refused = understudy("skel", "make", config, "-d", folder, *more)
         assert refused.exit_code == 2 and "gts_params.xml: exists already" in refused.stderr
         assert values.read_text() == edited
 
