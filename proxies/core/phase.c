@@ -203,8 +203,10 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
     und_phase_prepare(run, series, event);
     wait_for(run, due);
     /* Libraries open files by path: another directory under this one's name is none of ours to write to. */
-    if (run->rank == 0 && !und_storage_is_in_place())
+    if (run->rank == 0 && !und_storage_is_in_place()) {
+        UND_CHECK(errno == 0, "cannot look at the run directory %s", run->plan->directory);
         UND_DIE("%s is no longer the run directory: it was moved or replaced during the run", run->plan->directory);
+    }
     if (!event->restart)
         und_series_check(series, und_series_opens(series, event->dump));
     UND_MPI(MPI_Barrier(run->comm), "cannot start dump %d of the stream %s together", event->dump, stream->name);

@@ -245,8 +245,10 @@ bool und_storage_is_in_place(void)
 {
     const int descriptor = run_descriptor < 0 ? -1 : open_quietly(home, run_path, OPEN_DIRECTORY);
     const bool same = descriptor >= 0 && is_same(descriptor, "", &run_directory.identity);
+    const int why = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : errno;
     if (descriptor >= 0)
         close(descriptor);
+    errno = why;
     return same || run_descriptor < 0;
 }
 

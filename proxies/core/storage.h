@@ -55,7 +55,8 @@ void und_storage_stripe_by(const struct und_striping *striping);
 /* Is that what is open a file in the run directory, by its name? */
 bool und_storage_holds(int descriptor);
 
-/* Does the path of the run directory still lead to it? Libraries open files by path. */
+/* Does the path of the run directory still lead to it? Libraries open files by path. Otherwise errno is why nobody can
+ * tell, or 0. */
 bool und_storage_is_in_place(void);
 
 enum und_storage_kind { UND_DATA_FILE, UND_DATA_DIRECTORY };

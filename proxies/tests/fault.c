@@ -3,14 +3,15 @@
  * or does not answer.
  *
  *   FAULT_CALL   close, create, mkdir, open, read, rename, rmdir, stat, statfs, sync, truncate, unlink or write,
- *                whichever function of the C library makes it
+ *                whichever function of the C library makes it; look: a stat of a name, as libraries make it
  *   FAULT_RANK   the rank, or "all"; a process without one, such as a launcher, has no fault
  *   FAULT_UNDER  the folder, absolute and without links
  *   FAULT_NAME   only of a path with this in it; none: of every one
+ *   FAULT_END    only of a path that ends with this
  *   FAULT_TURN   the call with this number, from 1; each rank counts on its own
  *   FAULT_KEEPS  if set, also those after it
- *   FAULT_ERROR  number of the error; "hang": the call does not return; "short": a write moves half, and those after
- *                it fail, since the storage is full; "flip": a read gives one bit wrong
+ *   FAULT_ERROR  number of the error; "hang": the call does not return; "short": a write or read moves half, and the
+ *                writes after it fail, since the storage is full; "flip": a read gives one bit wrong
  *   FAULT_DEAF   if set, no signal reaches the rank that hangs, as in the kernel
  *   FAULT_FULL   if set, the storage says that it is full, on all ranks and whatever fails, but for the question
  *                that rank 0 asks before it begins
@@ -41,7 +42,7 @@ enum { PATH_BYTES = 4096, STREAMS = 256 };
 
 static struct {
     bool on, keeps, silly, ranked, first;
-    const char *call, *under, *name, *error, *log;
+    const char *call, *under, *name, *end, *error, *log;
     long turn;
 } plan;
 static atomic_long calls;
@@ -55,6 +56,7 @@ __attribute__((constructor)) static void begin(void)
     plan.call = getenv("FAULT_CALL");
     plan.under = getenv("FAULT_UNDER");
     plan.name = getenv("FAULT_NAME");
+    plan.end = getenv("FAULT_END");
     plan.error = getenv("FAULT_ERROR");
     plan.log = getenv("FAULT_LOG");
     plan.keeps = getenv("FAULT_KEEPS") != NULL;
@@ -112,6 +114,12 @@ static bool is_below(const char *path)
     return strncmp(path, plan.under, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
+static bool ends(const char *path, const char *with)
+{
+    const size_t length = strlen(path), end = strlen(with);
+    return length >= end && strcmp(path + length - end, with) == 0;
+}
+
 static void note(const char *call, const char *path)
 {
     char line[PATH_BYTES + 64];
@@ -137,7 +145,8 @@ static void hang(void)
 /* Is it the turn of this call? Then errno is set, or it does not return. */
 static bool strikes(const char *call, const char *path)
 {
-    if (!plan.on || strcmp(call, plan.call) != 0 || !is_below(path) || (plan.name && !strstr(path, plan.name)))
+    if (!plan.on || strcmp(call, plan.call) != 0 || !is_below(path) || (plan.name && !strstr(path, plan.name)) ||
+        (plan.end && !ends(path, plan.end)))
         return false;
     const long number = atomic_fetch_add(&calls, 1) + 1;
     if (number < plan.turn || (number > plan.turn && !plan.keeps && !is_error("short")))
@@ -166,18 +175,18 @@ static bool strikes_at(const char *call, int directory, const char *name)
 
 /* ---- Bytes ---- */
 
-/* How many of the bytes of this write are moved; -1: none, with errno. */
-static ssize_t writes(int descriptor, size_t bytes)
+/* How many of the bytes of this write or read are moved; -1: none, with errno. */
+static ssize_t moves(const char *call, int descriptor, size_t bytes)
 {
     const long before = calls;
-    if (!strikes_open_file("write", descriptor))
+    const int code = errno;
+    if (!strikes_open_file(call, descriptor) || is_error("flip"))
         return (ssize_t)bytes;
-    return is_error("short") && before + 1 == plan.turn && bytes > 1 ? (ssize_t)(bytes / 2) : -1;
-}
-
-static bool reads(int descriptor)
-{
-    return strikes_open_file("read", descriptor) && !is_error("flip");
+    const bool first = before + 1 == plan.turn && bytes > 1;
+    if (!is_error("short") || (!first && strcmp(call, "read") != 0))
+        return -1;
+    errno = code;
+    return (ssize_t)(first ? bytes / 2 : bytes);
 }
 
 static ssize_t flip(int descriptor, void *data, ssize_t bytes)
@@ -194,56 +203,61 @@ static ssize_t flip(int descriptor, void *data, ssize_t bytes)
     ssize_t name parameters                                                 \
     {                                                                       \
         HIDDEN(ssize_t, #name, parameters);                                 \
-        const ssize_t most = writes(descriptor, bytes);                     \
+        const ssize_t most = moves("write", descriptor, bytes);             \
         return most < 0 ? -1 : real(descriptor, data, (size_t)__VA_ARGS__); \
     }
 WRITE(write, (int descriptor, const void *data, size_t bytes), most)
 WRITE(pwrite, (int descriptor, const void *data, size_t bytes, off_t offset), most, offset)
 WRITE(pwrite64, (int descriptor, const void *data, size_t bytes, off64_t offset), most, offset)
 
-#define READ(name, parameters, ...)                                                                  \
-    ssize_t name parameters                                                                          \
-    {                                                                                                \
-        HIDDEN(ssize_t, #name, parameters);                                                          \
-        return reads(descriptor) ? -1 : flip(descriptor, data, real(descriptor, data, __VA_ARGS__)); \
+#define READ(name, parameters, ...)                                                                 \
+    ssize_t name parameters                                                                         \
+    {                                                                                               \
+        HIDDEN(ssize_t, #name, parameters);                                                         \
+        const ssize_t most = moves("read", descriptor, bytes);                                      \
+        return most < 0 ? -1 : flip(descriptor, data, real(descriptor, data, (size_t)__VA_ARGS__)); \
     }
-READ(read, (int descriptor, void *data, size_t bytes), bytes)
-READ(pread, (int descriptor, void *data, size_t bytes, off_t offset), bytes, offset)
-READ(pread64, (int descriptor, void *data, size_t bytes, off64_t offset), bytes, offset)
+READ(read, (int descriptor, void *data, size_t bytes), most)
+READ(pread, (int descriptor, void *data, size_t bytes, off_t offset), most, offset)
+READ(pread64, (int descriptor, void *data, size_t bytes, off64_t offset), most, offset)
 
-/* Of vectors a short write moves the first half of the first element. */
-static ssize_t writes_vector(int descriptor, const struct iovec *data, int count, struct iovec *first)
+/* Of vectors a short call moves the first half of the first element. */
+static ssize_t moves_vector(const char *call, int descriptor, const struct iovec *data, int count, struct iovec *first)
 {
     size_t bytes = 0;
     for (int i = 0; i < count; ++i)
         bytes += data[i].iov_len;
     *first = data[0];
-    const ssize_t most = writes(descriptor, bytes);
+    const ssize_t most = moves(call, descriptor, bytes);
     if (most >= 0 && (size_t)most < bytes)
         first->iov_len = (data[0].iov_len + 1) / 2;
     return most < 0 ? -1 : (size_t)most < bytes;
 }
 
-#define WRITEV(name, parameters, ...)                                                        \
-    ssize_t name parameters                                                                  \
-    {                                                                                        \
-        struct iovec first;                                                                  \
-        HIDDEN(ssize_t, #name, parameters);                                                  \
-        const ssize_t part = count > 0 ? writes_vector(descriptor, data, count, &first) : 0; \
-        data = part > 0 ? &first : data;                                                     \
-        count = part > 0 ? 1 : count;                                                        \
-        return part < 0 ? -1 : real(__VA_ARGS__);                                            \
+#define WRITEV(name, parameters, ...)                                                                \
+    ssize_t name parameters                                                                          \
+    {                                                                                                \
+        struct iovec first;                                                                          \
+        HIDDEN(ssize_t, #name, parameters);                                                          \
+        const ssize_t part = count > 0 ? moves_vector("write", descriptor, data, count, &first) : 0; \
+        data = part > 0 ? &first : data;                                                             \
+        count = part > 0 ? 1 : count;                                                                \
+        return part < 0 ? -1 : real(__VA_ARGS__);                                                    \
     }
 WRITEV(writev, (int descriptor, const struct iovec *data, int count), descriptor, data, count)
 WRITEV(pwritev, (int descriptor, const struct iovec *data, int count, off_t offset), descriptor, data, count, offset)
 WRITEV(pwritev64, (int descriptor, const struct iovec *data, int count, off64_t offset), descriptor, data, count,
        offset)
 
-#define READV(name, parameters, ...)                                                                              \
-    ssize_t name parameters                                                                                       \
-    {                                                                                                             \
-        HIDDEN(ssize_t, #name, parameters);                                                                       \
-        return reads(descriptor) ? -1 : flip(descriptor, count > 0 ? data[0].iov_base : NULL, real(__VA_ARGS__)); \
+#define READV(name, parameters, ...)                                                                     \
+    ssize_t name parameters                                                                              \
+    {                                                                                                    \
+        struct iovec first;                                                                              \
+        HIDDEN(ssize_t, #name, parameters);                                                              \
+        const ssize_t part = count > 0 ? moves_vector("read", descriptor, data, count, &first) : 0;      \
+        data = part > 0 ? &first : data;                                                                 \
+        count = part > 0 ? 1 : count;                                                                    \
+        return part < 0 ? -1 : flip(descriptor, count > 0 ? data[0].iov_base : NULL, real(__VA_ARGS__)); \
     }
 READV(readv, (int descriptor, const struct iovec *data, int count), descriptor, data, count)
 READV(preadv, (int descriptor, const struct iovec *data, int count, off_t offset), descriptor, data, count, offset)
@@ -295,6 +309,12 @@ ON_FREE_SPACE(fstatvfs64, statvfs64)
         HIDDEN(int, #name, parameters);                                         \
         return strikes_at(call, AT_FDCWD, path) ? -1 : real(path, __VA_ARGS__); \
     }
+#define ON_LOOK(name, parameters)                                                                                  \
+    int name parameters                                                                                            \
+    {                                                                                                              \
+        HIDDEN(int, #name, parameters);                                                                            \
+        return strikes_at("stat", AT_FDCWD, path) || strikes_at("look", AT_FDCWD, path) ? -1 : real(path, status); \
+    }
 #define ON_NAME_AT(call, name, parameters, ...)                                             \
     int name parameters                                                                     \
     {                                                                                       \
@@ -303,10 +323,10 @@ ON_FREE_SPACE(fstatvfs64, statvfs64)
     }
 ON_NAME("mkdir", mkdir, (const char *path, mode_t mode), mode)
 ON_NAME_AT("mkdir", mkdirat, (int directory, const char *path, mode_t mode), mode)
-ON_NAME("stat", stat, (const char *path, struct stat *status), status)
-ON_NAME("stat", stat64, (const char *path, struct stat64 *status), status)
-ON_NAME("stat", lstat, (const char *path, struct stat *status), status)
-ON_NAME("stat", lstat64, (const char *path, struct stat64 *status), status)
+ON_LOOK(stat, (const char *path, struct stat *status))
+ON_LOOK(stat64, (const char *path, struct stat64 *status))
+ON_LOOK(lstat, (const char *path, struct stat *status))
+ON_LOOK(lstat64, (const char *path, struct stat64 *status))
 ON_NAME_AT("stat", fstatat, (int directory, const char *path, struct stat *status, int flags), status, flags)
 ON_NAME_AT("stat", fstatat64, (int directory, const char *path, struct stat64 *status, int flags), status, flags)
 ON_NAME_AT("stat", statx, (int directory, const char *path, int flags, unsigned mask, struct statx *status), flags,

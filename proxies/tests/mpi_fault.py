@@ -59,6 +59,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "rename": (*FULL, *BROKEN),
     "mkdir": (*FULL, *BROKEN, *REFUSED, "hang"),
     "statfs": BROKEN,
+    "look": (*BROKEN, "EACCES", "hang"),  # a library, at the directory of its file
 }
 # Calls that are made more often fail at another time as well.
 LATER = {
@@ -68,9 +69,11 @@ LATER = {
     "open": {"*": 2},
     "unlink": {"*": 2},
     "sync": {"*": 2},
+    "look": {"*": 2},
 }
 # Calls that the player makes of the run as a whole, whatever the method.
 OF_THE_RUN = {"rmdir", "rename", "mkdir", "statfs"}
+LIBRARIES = {"mpiio", "hdf5", "adios"}
 # The words of the MPI standard's own classes of errors are as good as the system's.
 CLASSES = {"ENOSPC": "MPI_ERR_NO_SPACE", "EDQUOT": "MPI_ERR_QUOTA", "EROFS": "MPI_ERR_READ_ONLY"}
 
@@ -104,6 +107,8 @@ def table() -> list[Entry]:
             methods = ["posix"]
         elif call == "truncate":  # of files that are written again, which ADIOS does not do
             methods = [method for method in FILE_METHODS if method != "adios"]
+        elif call == "look":
+            methods = [method for method in FILE_METHODS if method in LIBRARIES]
         times = ("first", "later") if call in LATER else ("first",)
         for error, method, ranks, time in itertools.product(errors, methods, (1, 4), times):
             sync, verify = next(choices)
@@ -163,7 +168,7 @@ def workload(entry: Entry) -> Json:
 def injected(player: Player, entry: Entry) -> Player:
     """The player with the fault: in its first rank where only that makes the call, else in its
     last one or, at a later turn, in all."""
-    of_first = entry.call in OF_THE_RUN or entry.call in ("create", "unlink", "truncate")
+    of_first = entry.call in OF_THE_RUN or entry.call in ("create", "unlink", "truncate", "look")
     rank = "0" if of_first else "all" if entry.turn > 1 else str(entry.ranks - 1)
     variables = {
         "LD_PRELOAD": os.environ["UND_FAULT"],
@@ -179,7 +184,9 @@ def injected(player: Player, entry: Entry) -> Player:
         "FAULT_SILLY": "1",
         "FAULT_LOG": str(player.folder.with_suffix(".faults")),
     }
-    if entry.call not in OF_THE_RUN:
+    if entry.call == "look":
+        variables["FAULT_END"] = "/data"
+    elif entry.call not in OF_THE_RUN:
         variables["FAULT_NAME"] = "/data/field"
     if entry.error in LASTS:
         variables["FAULT_KEEPS"] = "1"
@@ -306,6 +313,28 @@ def wrong_read_is_seen(player: Player) -> None:
         player.clear()
 
 
+def short_read_is_continued(player: Player) -> None:
+    """A read that moves half of its bytes, as on NFS behind a signal, is no error and loses none."""
+    for method, ranks in itertools.product(FILE_METHODS, (1, 4)):
+        if method not in configured_methods():
+            continue
+        one = Entry(
+            call="read", error="short", method=method, ranks=ranks, turn=1, sync=False, verify=True
+        )
+        path = player.describe(workload(one))
+        for turn in (1, 2, 3):
+            bad = faulty(
+                player,
+                FAULT_CALL="read",
+                FAULT_ERROR="short",
+                FAULT_NAME="/data/field",
+                FAULT_TURN=turn,
+            )
+            outcome = bad.run(ranks, "-w", path, "-o", "data", "-O", "result.json", "--verify")
+            expect(outcome.status == 0, f"{method}, {ranks} ranks, read {turn}: {outcome.err}")
+            player.clear()
+
+
 def stopped_run_leaves_no_part(player: Player) -> None:
     """A signal comes, and the files cannot be removed: the unfinished result can."""
     plain = sample("single")
@@ -324,7 +353,12 @@ def stopped_run_leaves_no_part(player: Player) -> None:
 
 CASES = {
     case.__name__.replace("_", "-"): case
-    for case in (some_of_the_table, wrong_read_is_seen, stopped_run_leaves_no_part)
+    for case in (
+        some_of_the_table,
+        wrong_read_is_seen,
+        short_read_is_continued,
+        stopped_run_leaves_no_part,
+    )
 }
 
 

@@ -1,7 +1,7 @@
 /*
  * The calls of the C library that open, look at, fill, flush, close and remove files, in front of the library's: see
- * core/calls.h. They are passed on; of a write that moved less than it was asked, the rest is written, or the reason
- * found.
+ * core/calls.h. They are passed on; where a write, or a read before the end of the file, moved less than it was asked,
+ * the rest is moved, or the reason found.
  */
 #undef _FILE_OFFSET_BITS /* both names of each call are defined here */
 #ifndef _GNU_SOURCE
@@ -17,8 +17,10 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Is a failure of this call one of the storage? Those of files that are no files of the run are the library's. */
@@ -27,13 +29,28 @@ static bool is_of_run(int descriptor)
     return und_in_hand.method && errno != EINTR && errno != EAGAIN && und_storage_holds(descriptor);
 }
 
-/* The same of a call that takes a name: libraries ask what is there, and of the file in hand there may be parts. */
+/* Is it the name of a directory that leads to the path? */
+static bool leads_to(const char *name, const char *path)
+{
+    size_t length = strlen(name);
+    while (length > 1 && name[length - 1] == '/')
+        --length;
+    return strncmp(path, name, length) == 0 && (path[length] == '/' || name[length - 1] == '/');
+}
+
+/* The same of a call that takes a name: libraries ask what is there, of the file in hand there may be parts, and of its
+ * directories they ask what file system they are on. */
 static bool is_name_of_run(const char *name)
 {
-    if (!und_in_hand.method || errno == EINTR || errno == ENOENT || errno == EEXIST)
+    if (!und_in_hand.method || errno == EINTR || errno == ENOENT || errno == EEXIST || name[0] == '\0')
         return false;
-    const char *slash = strrchr(und_in_hand.path, '/');
-    return strstr(name, slash ? slash + 1 : und_in_hand.path) != NULL;
+    char inside[PATH_MAX];
+    const int code = errno;
+    const char *slash = strrchr(und_in_hand.path, '/'), *here = getcwd(inside, sizeof inside - 1);
+    errno = code;
+    return strcmp(name, ".") == 0 || strstr(name, slash ? slash + 1 : und_in_hand.path) ||
+           leads_to(name, und_in_hand.path) || leads_to(name, und_storage_name(und_in_hand.path)) ||
+           (here && leads_to(name, strcat(inside, "/")));
 }
 
 static _Noreturn void end(const char *doing)
@@ -71,6 +88,10 @@ static _Noreturn void end(const char *doing)
     X(int, lstat64, (const char *, struct stat64 *))                 \
     X(int, fstat, (int, struct stat *))                              \
     X(int, fstat64, (int, struct stat64 *))                          \
+    X(int, statfs, (const char *, struct statfs *))                  \
+    X(int, statfs64, (const char *, struct statfs64 *))              \
+    X(int, statvfs, (const char *, struct statvfs *))                \
+    X(int, statvfs64, (const char *, struct statvfs64 *))            \
     X(int, unlink, (const char *))
 #define DECLARE(type, name, parameters) static type(*real_##name) parameters;
 CALLS(DECLARE)
@@ -89,29 +110,48 @@ __attribute__((constructor)) static void begin(void)
 
 #define REAL(name) (real_##name ? real_##name : (find(), real_##name))
 
-/* Writes what a call has left of these bytes, so that either all are there or the reason is known. At the position of
- * the file where the offset is negative. */
-static void write_rest(int descriptor, const struct iovec *data, int count, off_t offset, ssize_t moved)
+enum moving { READS, WRITES };
+
+/* Moves what a call has left of these bytes, so that either all are there, or those up to the end of a file that is
+ * read, or the reason is known. At the position of the file where the offset is negative. */
+static ssize_t move_rest(enum moving moving, int descriptor, const struct iovec *data, int count, off_t offset,
+                         ssize_t moved)
 {
+    ssize_t skipped = moved;
     for (int i = 0; i < count; ++i) {
-        const char *from = data[i].iov_base;
-        size_t skipped = (size_t)moved < data[i].iov_len ? (size_t)moved : data[i].iov_len;
-        moved -= (ssize_t)skipped;
-        for (offset += offset < 0 ? 0 : (off_t)skipped; skipped < data[i].iov_len;) {
-            const size_t left = data[i].iov_len - skipped;
-            const ssize_t some = offset < 0 ? REAL(write)(descriptor, from + skipped, left)
-                                            : REAL(pwrite)(descriptor, from + skipped, left, offset);
+        char *at = data[i].iov_base;
+        size_t done = (size_t)skipped < data[i].iov_len ? (size_t)skipped : data[i].iov_len;
+        skipped -= (ssize_t)done;
+        while (done < data[i].iov_len) {
+            const size_t left = data[i].iov_len - done;
+            const off_t place = offset + moved;
+            const ssize_t some = moving == READS ? offset < 0 ? REAL(read)(descriptor, at + done, left)
+                                                              : REAL(pread)(descriptor, at + done, left, place)
+                                 : offset < 0 ? REAL(write)(descriptor, at + done, left)
+                                                 : REAL(pwrite)(descriptor, at + done, left, place);
+            if (some == 0 && moving == READS)
+                return moved;
             if (some == 0)
                 errno = ENOSPC;
             if (some <= 0 && errno != EINTR)
-                end("write");
-            skipped += some > 0 ? (size_t)some : 0;
-            offset += some > 0 && offset >= 0 ? some : 0;
+                end(moving == READS ? "read" : "write");
+            done += some > 0 ? (size_t)some : 0;
+            moved += some > 0 ? some : 0;
         }
     }
+    return moved;
 }
 
-static ssize_t written(ssize_t moved, int descriptor, const struct iovec *data, int count, off_t offset)
+/* Has the file more than what a read has moved? */
+static bool has_more(int descriptor, off_t offset, ssize_t moved)
+{
+    struct stat status;
+    const off_t behind = offset < 0 ? lseek(descriptor, 0, SEEK_CUR) : offset + moved;
+    return moved > 0 && behind >= 0 && REAL(fstat) && real_fstat(descriptor, &status) == 0 && status.st_size > behind;
+}
+
+static ssize_t moved_all(enum moving moving, ssize_t moved, int descriptor, const struct iovec *data, int count,
+                         off_t offset)
 {
     ssize_t bytes = 0;
     if (!und_in_hand.method)
@@ -121,19 +161,21 @@ static ssize_t written(ssize_t moved, int descriptor, const struct iovec *data, 
     if (moved == bytes || !is_of_run(descriptor))
         return moved;
     if (moved < 0)
-        end("write");
-    write_rest(descriptor, data, count, offset, moved);
-    return bytes;
+        end(moving == READS ? "read" : "write");
+    if (moving == READS && !has_more(descriptor, offset, moved))
+        return moved;
+    return move_rest(moving, descriptor, data, count, offset, moved);
 }
 
-static ssize_t wrote(ssize_t moved, int descriptor, const void *data, size_t bytes, off_t offset)
+static ssize_t moved_one(enum moving moving, ssize_t moved, int descriptor, const void *data, size_t bytes,
+                         off_t offset)
 {
     const union {
         const void *from;
         void *base;
     } same = {.from = data};
     const struct iovec one = {.iov_base = same.base, .iov_len = bytes};
-    return moved == (ssize_t)bytes ? moved : written(moved, descriptor, &one, 1, offset);
+    return moved == (ssize_t)bytes ? moved : moved_all(moving, moved, descriptor, &one, 1, offset);
 }
 
 static ssize_t checked(ssize_t result, int descriptor, const char *doing)
@@ -143,65 +185,30 @@ static ssize_t checked(ssize_t result, int descriptor, const char *doing)
     return result;
 }
 
-ssize_t write(int descriptor, const void *data, size_t bytes)
-{
-    return wrote(REAL(write)(descriptor, data, bytes), descriptor, data, bytes, -1);
-}
+#define MOVE_ONE(name, moving, parameters, offset, ...)                                                       \
+    ssize_t name parameters                                                                                   \
+    {                                                                                                         \
+        return moved_one(moving, REAL(name)(descriptor, data, __VA_ARGS__), descriptor, data, bytes, offset); \
+    }
+MOVE_ONE(write, WRITES, (int descriptor, const void *data, size_t bytes), -1, bytes)
+MOVE_ONE(pwrite, WRITES, (int descriptor, const void *data, size_t bytes, off_t offset), offset, bytes, offset)
+MOVE_ONE(pwrite64, WRITES, (int descriptor, const void *data, size_t bytes, off64_t offset), offset, bytes, offset)
+MOVE_ONE(read, READS, (int descriptor, void *data, size_t bytes), -1, bytes)
+MOVE_ONE(pread, READS, (int descriptor, void *data, size_t bytes, off_t offset), offset, bytes, offset)
+MOVE_ONE(pread64, READS, (int descriptor, void *data, size_t bytes, off64_t offset), offset, bytes, offset)
 
-ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset)
-{
-    return wrote(REAL(pwrite)(descriptor, data, bytes, offset), descriptor, data, bytes, offset);
-}
-
-ssize_t pwrite64(int descriptor, const void *data, size_t bytes, off64_t offset)
-{
-    return wrote(REAL(pwrite64)(descriptor, data, bytes, offset), descriptor, data, bytes, offset);
-}
-
-ssize_t writev(int descriptor, const struct iovec *data, int count)
-{
-    return written(REAL(writev)(descriptor, data, count), descriptor, data, count, -1);
-}
-
-ssize_t pwritev(int descriptor, const struct iovec *data, int count, off_t offset)
-{
-    return written(REAL(pwritev)(descriptor, data, count, offset), descriptor, data, count, offset);
-}
-
-ssize_t pwritev64(int descriptor, const struct iovec *data, int count, off64_t offset)
-{
-    return written(REAL(pwritev64)(descriptor, data, count, offset), descriptor, data, count, offset);
-}
-
-ssize_t read(int descriptor, void *data, size_t bytes)
-{
-    return checked(REAL(read)(descriptor, data, bytes), descriptor, "read");
-}
-
-ssize_t pread(int descriptor, void *data, size_t bytes, off_t offset)
-{
-    return checked(REAL(pread)(descriptor, data, bytes, offset), descriptor, "read");
-}
-
-ssize_t pread64(int descriptor, void *data, size_t bytes, off64_t offset)
-{
-    return checked(REAL(pread64)(descriptor, data, bytes, offset), descriptor, "read");
-}
-
-ssize_t readv(int descriptor, const struct iovec *data, int count)
-{
-    return checked(REAL(readv)(descriptor, data, count), descriptor, "read");
-}
-
-ssize_t preadv(int descriptor, const struct iovec *data, int count, off_t offset)
-{
-    return checked(REAL(preadv)(descriptor, data, count, offset), descriptor, "read");
-}
-
-ssize_t preadv64(int descriptor, const struct iovec *data, int count, off64_t offset)
-{
-    return checked(REAL(preadv64)(descriptor, data, count, offset), descriptor, "read");
-}
+#define MOVE_ALL(name, moving, parameters, offset, ...)                                     \
+    ssize_t name parameters                                                                 \
+    {                                                                                       \
+        return moved_all(moving, REAL(name)(__VA_ARGS__), descriptor, data, count, offset); \
+    }
+#define VECTOR int descriptor, const struct iovec *data, int count
+MOVE_ALL(writev, WRITES, (VECTOR), -1, descriptor, data, count)
+MOVE_ALL(pwritev, WRITES, (VECTOR, off_t offset), offset, descriptor, data, count, offset)
+MOVE_ALL(pwritev64, WRITES, (VECTOR, off64_t offset), offset, descriptor, data, count, offset)
+MOVE_ALL(readv, READS, (VECTOR), -1, descriptor, data, count)
+MOVE_ALL(preadv, READS, (VECTOR, off_t offset), offset, descriptor, data, count, offset)
+MOVE_ALL(preadv64, READS, (VECTOR, off64_t offset), offset, descriptor, data, count, offset)
 
 int fsync(int descriptor)
 {
@@ -277,6 +284,16 @@ STAT(lstat64, stat64, AT_SYMLINK_NOFOLLOW)
     }
 FSTAT(fstat, stat)
 FSTAT(fstat64, stat64)
+
+#define STATFS(name, kind)                                              \
+    int name(const char *path, struct kind *status)                     \
+    {                                                                   \
+        return checked_name(REAL(name)(path, status), path, "look at"); \
+    }
+STATFS(statfs, statfs)
+STATFS(statfs64, statfs64)
+STATFS(statvfs, statvfs)
+STATFS(statvfs64, statvfs64)
 
 int unlink(const char *path)
 {
