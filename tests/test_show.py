@@ -1,5 +1,6 @@
 """understudy show: what is alike takes one line, and a file is decoded once."""
 
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -149,6 +150,13 @@ def test_a_table_that_is_too_long_does_not_displace_the_notes(tmp_path: Path) ->
     lines = shown(made, tmp_path)
     assert len(lines) == 60 and lines[-1] == "Note: the last"
     assert any("lines of dumps: --all shows them" in line for line in lines)
+
+
+def test_an_output_that_is_closed_is_one_message() -> None:
+    command = f"{shlex.quote(sys.executable)} -m understudy show n-1 >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "understudy: standard output is closed; expected it to be open\n"
 
 
 def test_an_output_that_is_full_is_one_message() -> None:

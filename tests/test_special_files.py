@@ -160,3 +160,12 @@ def test_yaml_that_is_nested_deep_is_refused_at_once(
     with pytest.raises((UnderstudyError, SystemExit), match="yaml: nested more than 50"):
         read()
     assert 0 < len(scanned) < 5_000
+
+
+def test_a_loop_of_links_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for command in ("report", "show", "describe", "predict", "export"):
+        done = understudy(tmp_path, command, "a")
+        assert done.returncode == 2 and done.stdout == ""
+        assert done.stderr.startswith("understudy: ") and done.stderr.count("\n") == 1

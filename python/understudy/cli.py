@@ -110,6 +110,9 @@ class CommandDirectory(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; an UnderstudyError becomes messages on stderr and exit status 2."""
+        if sys.stdout is None:  # the next file that is opened would get its number
+            print_error(UnderstudyError("standard output is closed; expected it to be open"))
+            ctx.exit(UNUSABLE)
         try:
             return super().invoke(ctx)
         except UnderstudyError as error:
@@ -120,6 +123,11 @@ class CommandDirectory(click.Group):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             print_error(UnderstudyError(f"standard output cannot be written: {error.strerror}"))
+            ctx.exit(UNUSABLE)
+        except RuntimeError as error:  # Path.resolve, before Python 3.13
+            if not str(error).startswith("Symlink loop"):
+                raise
+            print_error(UnderstudyError(f"{error}; expected links that lead to a file or folder"))
             ctx.exit(UNUSABLE)
         except click.ClickException as error:  # printed by click, with what the user typed
             error.message = one_line(error.message)  # type: ignore[misc]
