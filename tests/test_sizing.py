@@ -257,7 +257,9 @@ def test_a_missing_program_is_one_message(tmp_path: Path, monkeypatch: pytest.Mo
     assert ": not found on PATH; " in done.stderr
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     done = CliRunner().invoke(cli.main, ["calibrate", "-o", str(tmp_path / "sizing.json")])
-    assert done.stderr.startswith("understudy: understudy-replay: not found on PATH; build it with")
+    assert done.stderr.startswith(
+        "understudy: understudy-replay: not found on PATH; build it with"
+    )
 
 
 @pytest.mark.parametrize("option", ["--ranks", "--part-bytes", "--variables", "--hold-out"])

@@ -314,7 +314,7 @@ def wrong_read_is_seen(player: Player) -> None:
 
 
 def short_read_is_continued(player: Player) -> None:
-    """A read that moves half of its bytes, as on NFS behind a signal, is no error and loses none."""
+    """A read that moves half of its bytes, as on NFS behind a signal, is no error."""
     for method, ranks in itertools.product(FILE_METHODS, (1, 4)):
         if method not in configured_methods():
             continue
