@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.readers.logs import ALL, TRACES
 from understudy.commands import run
@@ -114,3 +115,13 @@ def test_a_workload_has_the_name_of_its_file(tmp_path: Path) -> None:
             list(run._named(tuple(logs[:2]), given))
     with pytest.raises(UnderstudyError, match="letters, digits"):
         list(run._named((logs[0],), ("../x",)))
+
+
+def test_a_log_that_is_none_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, out = tmp_path / "a.darshan", tmp_path / "out"
+    log.write_text("no log")
+    monkeypatch.setenv("UNDERSTUDY_OUTPUT", str(out))
+    done = CliRunner().invoke(run.command, [str(SMALL), str(log)])
+    assert done.exit_code != 0 and not list(out.glob("run-*"))

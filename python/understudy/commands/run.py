@@ -94,17 +94,17 @@ def command(
 
     follow(live_file)
     out = paths.made_output(".")
-    folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
-    described_in = folder / "workloads"
-    described_in.mkdir()
-    own: list[str] = []
+    made = []  # before anything is written, since a trace may be refused
     most = _most_bytes(variables, mode)
     for name, trace in _named(traces, names) if traces else samples.traces(out / "downloads"):
         described = darshan.read(trace, name=name, partial=partial)
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
-        described = _fitted(described, ranks, most)
-        write_text(described_in / f"{described.name}.json", described.to_text())
-        own.append(described.name)
+        made.append(_fitted(described, ranks, most))
+    folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
+    (folder / "workloads").mkdir()
+    for described in made:
+        write_text(folder / "workloads" / f"{described.name}.json", described.to_text())
+    own = [described.name for described in made]
     status = _played(system, folder, own, not traces, ranks, mode, variables)
     page = out / "index.html"
     session = _session(folder / "report.json")
