@@ -55,7 +55,8 @@ def command(
     cases and what to look at first; runs that failed are listed and counted. The page needs no
     network.
 
-    The last line counts the cases: within, outside, failed and undecided. The exit status is 0
+    The last lines are the first of the page: how fast storage is, what changed, and how many cases
+    are outside, failed and undecided. The exit status is 0
     whatever they are; it is 2 if a figure cannot be drawn, or a file in a folder cannot be read,
     and the page is also written then.
     """
@@ -63,7 +64,7 @@ def command(
 
     from understudy import producers
     from understudy.contracts.run import Run
-    from understudy.judge import benchmarks, claims, conditions, pooling, summary, transfer
+    from understudy.judge import benchmarks, claims, conditions, pooling, transfer
     from understudy.records import reports, staged, store
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
@@ -112,7 +113,7 @@ def command(
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
         figures = benchmarks.rows(beside)
-        judged: list[summary.Summary] = []
+        told: list[str] = []
         every = [*(one.run for one in measured), *(one.run for one in failed)]
         skipped: list[tuple[str, str]] = []
         if session_report:
@@ -129,7 +130,7 @@ def command(
             full,
             claims.judged(every),
             [*beside, *every],
-            judged.append,
+            told.extend,
             skipped,
         )
         page.save(text, output)
@@ -141,8 +142,9 @@ def command(
         "benchmark figure": len(figures),
     }
     parts = [f"{n} {what}{'s' * (n != 1)}" for what, n in shown.items() if n or what == "workload"]
-    counts = "".join(f"; {one.counts}" for one in judged if one.cases)
-    click.echo(f"{output}: {', '.join(parts)}{of_them}{counts}", err=True)
+    click.echo(f"{output}: {', '.join(parts)}{of_them}", err=True)
+    for sentence in told:
+        click.echo(sentence, err=True)
     for message in dict.fromkeys(map(str, undrawn)):
         print_error(UnderstudyError(f"{message}: the page lacks this figure"))
     for error in unread:

@@ -89,6 +89,12 @@ class DumpResult:
         return max(p.last_end_s for p in self.phases) - min(p.first_start_s for p in self.phases)
 
     @property
+    def io_s(self) -> float:
+        """I/O time: the seconds of the slowest rank in each phase, added up. Computing and waiting
+        between the calls are not in it, and it is at most `elapsed_s`."""
+        return min(self.elapsed_s, sum(p.rank_s.max for p in self.phases))
+
+    @property
     def bandwidth_bytes_per_s(self) -> float:
         """Payload moved by all ranks over `elapsed_s`."""
         elapsed_s = self.elapsed_s

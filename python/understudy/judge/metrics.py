@@ -83,6 +83,12 @@ def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
     return spread(bandwidths(condition.runs, operation))
 
 
+def io_seconds(condition: Condition) -> Spread | None:
+    """Of each repetition, the I/O time of all its dumps."""
+    every = (r for run in condition.runs for r in run.measurement.repetitions)
+    return spread(sum(d.io_s for s in r.streams for d in s.dumps) for r in every)
+
+
 def bandwidths(runs: Iterable[Measured], operation: str) -> list[float]:
     """Of each repetition, the payload of all streams with that operation over the sum of their
     dumps' times; one that moved nothing has no speed."""

@@ -1,6 +1,6 @@
 """How fast each place is, of the cases of a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -10,16 +10,17 @@ from understudy.judge.summary import WORST_FIRST, Judged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceRow:
-    """The cases of one place, by state. `speeds` has by operation those that storage served,
-    `cached` counts the others. `original` has, of the former whose original is known, the median
-    of the originals, how many, and the median of the ratio to their own original. `noise` is by
-    how much runs of one case differ, see `noise`."""
+    """The cases of one place, by state. `speeds` has by operation those that storage served, `of`
+    the workloads of these, `left_out` those of the others. `original` has, of the former whose
+    original is known, the median of the originals, how many, and the median of the ratio to their
+    own original. `noise` is by how much runs of one case differ, see `noise`."""
 
     place: str
     cases: int
     states: dict[str, int]
     speeds: dict[str, metrics.Spread | None]
-    cached: dict[str, int]
+    of: dict[str, tuple[str, ...]]
+    left_out: dict[str, tuple[str, ...]]
     original: dict[str, tuple[float, int, float] | None]
     noise: float | None
     in_memory: bool
@@ -43,6 +44,12 @@ def places(cases: Sequence[Judged]) -> list[PlaceRow]:
         return []
     best = _written(here[rows[0].place])
     return [rows[0], *(replace(r, slower=_slower(here[r.place], best)) for r in rows[1:])]
+
+
+def names(cases: Sequence[Judged]) -> Callable[[str], str]:
+    """Places as a person calls them: without the system where all are of one."""
+    one = len({case.system for case in cases}) == 1
+    return lambda place: (place.partition(":")[2] if one else "") or place
 
 
 def noise(cases: Sequence[Judged]) -> float | None:
@@ -74,7 +81,7 @@ def _slower(
 def _row(place: str, here: Sequence[Judged]) -> PlaceRow:
     speeds: dict[str, metrics.Spread | None] = {}
     original: dict[str, tuple[float, int, float] | None] = {}
-    cached = {}
+    of, left_out = {}, {}
     for name in metrics.DATA_PHASES:
         measured = [(c, s) for c in here if (s := {"write": c.write, "read": c.read}[name])]
         stored = [(c, s) for c, s in measured if name not in c.cached]
@@ -86,13 +93,15 @@ def _row(place: str, here: Sequence[Judged]) -> PlaceRow:
         speeds[name] = metrics.spread(s.median for _, s in stored)
         speed, ratio = (median(v) for v in zip(*known, strict=True)) if known else (0.0, 0.0)
         original[name] = (speed, len(known), ratio) if known else None
-        cached[name] = sum(name in c.cached for c in here)
+        of[name] = tuple(dict.fromkeys(c.name for c, _ in stored))
+        left_out[name] = tuple(dict.fromkeys(c.name for c, _ in measured if name in c.cached))
     return PlaceRow(
         place=place,
         cases=len(here),
         states={s: sum(c.state == s for c in here) for s in WORST_FIRST},
         speeds=speeds,
-        cached=cached,
+        of=of,
+        left_out=left_out,
         original=original,
         noise=noise(here),
         in_memory=any(c.in_memory for c in here),

@@ -1,4 +1,4 @@
-"""What all cases of a page come to: a sentence, first look, systems.
+"""What all cases of a page come to: counts, reasons, what to do next.
 
 A case is what the page judges: a workload in one place under one condition, a skeleton against
 its application, an application against its replica, or the overhead of a version of Darshan. A
@@ -16,7 +16,7 @@ from understudy.contracts import run as contract
 from understudy.contracts.run import Run
 from understudy.judge import accuracy, metrics, overhead, transfer
 from understudy.judge.cache import IN_MEMORY
-from understudy.judge.conditions import OBSERVED, Case, Condition, Failed, Measured
+from understudy.judge.conditions import AS_DESCRIBED, OBSERVED, Case, Condition, Failed, Measured
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.programs import AccuracyRow
 
@@ -82,15 +82,12 @@ class Summary:
         return sum(len(names) for _, names in self.skipped)
 
     @property
-    def sentence(self) -> str:
-        """The counts."""
-        return f"{self.counts}." if self.cases else NO_CASE
-
-    @property
     def counts(self) -> str:
-        """6 of 10 replicas with the bytes of the original within 10 %, 1 failed, 3 undecided"""
+        """6 of 10 replicas with the bytes of the original within 10 %, 1 failed, 3 undecided;
+        nothing of replicas that all have them."""
         kinds = [(kind, [c for c in self.cases if c.kind == kind]) for kind in CLAIMS]
-        return "; ".join(_counted(kind, own) for kind, own in kinds if own)
+        news = [(k, own) for k, own in kinds if k != REPLICA or any(c.state != PASS for c in own)]
+        return "; ".join(_counted(kind, own) for kind, own in news if own)
 
     @property
     def divided(self) -> str:
@@ -99,7 +96,7 @@ class Summary:
             return ""
         return (
             f"{_conditions(len(self.changed))} changed between sessions, which are shown apart: "
-            f"{_named(self.changed)}."
+            f"{named(self.changed, '; ')}."
         )
 
     @property
@@ -232,9 +229,9 @@ def _conditions(count: int) -> str:
     return f"{count} condition{'s' * (count != 1)}"
 
 
-def _named(names: Sequence[str]) -> str:
+def named(names: Sequence[str], comma: str = ", ") -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{'; '.join(names[:SHOWN])}{more}"
+    return f"{comma.join(names[:SHOWN])}{more}"
 
 
 Key = tuple[str, str]
@@ -405,6 +402,7 @@ def _of_failed(same: Sequence[Failed]) -> Judged:
     application = one.run.producer.options.get("application") or words.get("application")
     name = (played.name if played else None) or words.get("workload") or application
     method = str(one.run.producer.options.get("method") or words.get("method") or "unknown")
+    method = AS_DESCRIBED if method == "described" else method  # the value of the checks' axis
     return Judged(
         name=str(name or one.run.identity.case or one.run.producer.name),
         place=one.place,

@@ -23,6 +23,7 @@ from understudy.judge import (
     benchmarks,
     canaries,
     claims,
+    headline,
     metrics,
     overhead,
     places,
@@ -135,7 +136,7 @@ def render(
     in_full: int = IN_FULL,
     claimed: Sequence[claims.Finding] = (),
     others: Sequence[Run] = (),
-    judged: Callable[[summary.Summary], None] = lambda _: None,
+    told: Callable[[list[str]], None] = lambda _: None,
     skipped: Iterable[tuple[str, str]] = (),
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
@@ -146,7 +147,7 @@ def render(
     and fewer where their figures take FIGURE_BYTES; of
     others the page has the results by condition. `claimed` is what
     publications say of the systems on the page, `others` the records of all runs, for figures
-    of several. `judged` is told what all cases come to; `skipped` are cases that were not run,
+    of several. `told` gets the first sentences of the page; `skipped` are cases that were not run,
     and why."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
@@ -154,8 +155,9 @@ def render(
     accurate = {id(case): list(programs.accuracies(case)) for case in cases}
     rows = [(case, row) for case in cases for row in accurate[id(case)]]
     found = summary.summarize(cases, failed, rows, study, overhead.cases(others), skipped)
-    judged(found)
     changes = recent.changes(cases)
+    place_rows = places.places(found.cases)
+    first = headline.headline(found, place_rows, changes)
     full, left = {}, FIGURE_BYTES
     cases = _attention(cases, found)
     for case in cases[:in_full]:
@@ -172,6 +174,10 @@ def render(
     book = Book(cases=cases, beside=beside, runs=others)
     book_pictures = _pictures(book, figures.PAGE, drawers, tell)
     filters = _filters(found)
+    runs = [run for case in cases for condition in case.conditions for run in condition.runs]
+    every = [*(run.run for run in runs), *(one.run for one in failed), *others]
+    measured = _measured(every, len(found.cases))
+    told([*first, measured])
     made = environment()
     made.filters |= {
         "layout": _layout,
@@ -179,8 +185,8 @@ def render(
         "interval": _interval,
         "estimate": _estimate,
         "figure": _figure,
+        "place": places.names(found.cases),
     }
-    runs = [run for case in cases for condition in case.conditions for run in condition.runs]
     paths = [*(run.path for run in runs), *(run.path for run in failed)]
     root = os.path.commonpath([path.parent for path in paths]) if paths else ""
     text = made.get_template("page.html").render(
@@ -198,14 +204,13 @@ def render(
         book_pictures=book_pictures,
         in_full=len(full),
         matrix=matrix(found.cases),
-        accept=summary.ACCEPT,
+        headline=first,
         changes=changes,
         several=len({run.run.identity.session or run.run.identity.time[:10] for run in runs}) > 1,
         steps=found.next_steps(changes is not None and changes.changed > 0),
-        places=places.places(found.cases),
-        noise=places.noise(found.cases),
+        places=place_rows,
         lead=_lead(sections),
-        measured=_measured([*(r.run for r in runs), *(one.run for one in failed), *others]),
+        measured=measured,
         environments=_environments(cases),
         runs=[(run.path.relative_to(root), run) for run in runs],
         failed=[(run.path.relative_to(root), run) for run in failed],
@@ -223,8 +228,9 @@ def _lead(sections: Sequence[Section]) -> tuple[Section, Picture] | None:
     return next(found, None)
 
 
-def _measured(runs: Sequence[Run]) -> str:
-    """When, where and in which sessions runs were made, in a sentence; empty where none tells."""
+def _measured(runs: Sequence[Run], cases: int) -> str:
+    """When, where and in which sessions runs were made, and of how many cases they are."""
+    runs = list({id(run): run for run in runs}.values())
     dates = sorted({run.identity.time[:10] for run in runs if run.identity.time})
     systems = sorted({run.place.system for run in runs if run.place.system})
     sessions = sorted({run.identity.session for run in runs if run.identity.session})
@@ -233,7 +239,9 @@ def _measured(runs: Sequence[Run]) -> str:
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     where = f" on {', '.join(systems)}" if systems else ""
     own = f", session {sessions[0]}" if len(sessions) == 1 else f", {len(sessions)} sessions"
-    return f"Measured {when}{where}{own if sessions else ''}."
+    alike = "; runs under equal conditions are one case" if cases < len(runs) else ""
+    counts = f"{len(runs):,} runs of {cases:,} cases{alike}"
+    return f"Measured {when}{where}{own if sessions else ''}: {counts}."
 
 
 def _figure(value: float, unit: str) -> str:
