@@ -508,12 +508,22 @@ def test_a_cell_of_the_matrix_is_the_worst_of_its_cases() -> None:
         ]
     )
     assert found is not None
-    assert found.places == (("s:disk", (("posix", "posix"),)), ("s:ram", (("posix", "posix"),)))
+    assert found.places == (("s:disk", ("posix",)), ("s:ram", ("posix",)))
     (worst, (failed, cached)), (other, (plain, absent)) = found.rows
     assert (worst, other, absent) == ("b", "a", None)
     assert failed and failed.worst.state == summary.FAILED and failed.speed is None
     assert cached and cached.cached and cached.speed == ("write", 2e9)
     assert plain and not plain.cached and plain.speed == ("write", 1e8)
+
+
+def test_a_method_has_one_column_whatever_its_options() -> None:
+    tuned = replace(judged("a", "s:disk", summary.FAIL), label="posix cb_write=enable")
+    found = matrix.matrix(
+        [tuned, judged("a", "s:disk", summary.PASS), judged("b", "s:disk", summary.PASS)]
+    )
+    assert found is not None and found.places == (("s:disk", ("posix",)),)
+    (_, (worst,)), _ = found.rows
+    assert worst and worst.worst is tuned and len(worst.cases) == 2
 
 
 def test_a_matrix_of_one_case_is_no_picture() -> None:

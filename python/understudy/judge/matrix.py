@@ -38,10 +38,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """`places` have the columns of each, label and method; `rows` a cell for each of them, or
-    None."""
+    """`places` have the columns of each, its methods; `rows` a cell for each of them, or None."""
 
-    places: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    places: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
 
     @property
@@ -54,16 +53,15 @@ class Matrix:
 def matrix(cases: Sequence[Judged]) -> Matrix | None:
     """The matrix of cases that are sorted worst first; rows keep that order. None where it would
     show no more than the list."""
-    columns = sorted({(case.place, case.label, case.method) for case in cases})
-    found: dict[str, dict[tuple[str, str, str], list[Judged]]] = {}
+    columns = sorted({(case.place, case.method) for case in cases})
+    found: dict[str, dict[tuple[str, str], list[Judged]]] = {}
     for case in cases:
-        key = (case.place, case.label, case.method)
-        found.setdefault(case.name, {}).setdefault(key, []).append(case)
+        found.setdefault(case.name, {}).setdefault((case.place, case.method), []).append(case)
     if sum(map(len, found.values())) < LEAST:
         return None
     return Matrix(
         places=tuple(
-            (place, tuple((label, method) for _, label, method in own))
+            (place, tuple(method for _, method in own))
             for place, own in groupby(columns, key=lambda column: column[0])
         ),
         rows=tuple(
