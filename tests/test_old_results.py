@@ -23,7 +23,7 @@ from understudy.report import page
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "result-1").glob("*.json"))
 GOLDEN = json.loads((ROOT / "tests/golden/result-1-page-values.json").read_text())
 STREAM = ("name", "bytes", "container", "error", "bandwidth")
-ADDED = ("condition", "cached", "remedies")  # fields that the old page did not show
+ADDED = ("condition", "cached", "remedies", "elapsed")  # fields that the old page did not show
 
 
 def plain(value: Any) -> Any:

@@ -75,6 +75,12 @@ def test_samples_of_the_player() -> None:
     speed = by_metric["bandwidth_bytes_per_s"]
     assert (speed.unit, speed.better) == ("bytes/s", "higher")
     assert speed.value == pytest.approx(moved / took_s)
+    io_s = sum(
+        min(end - start, sum(p["rank_s"]["max"] for p in d["phases"]))
+        for d, (start, end) in zip(stream["dumps"], ends, strict=True)
+    )
+    assert by_metric["io_s"].value == pytest.approx(io_s)
+    assert by_metric["io_bandwidth_bytes_per_s"].value == pytest.approx(moved / io_s)
     close_s = sum(
         p["last_end_s"] - p["first_start_s"]
         for d in stream["dumps"]

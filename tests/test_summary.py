@@ -33,6 +33,8 @@ from understudy.paths import files
 from understudy.records import reports
 from understudy.report import figures, page, values
 from understudy.report.book import Book
+from understudy.semantics.types import Occurrence
+from understudy.units import rate
 
 
 def played(
@@ -279,6 +281,25 @@ def test_places_are_compared_by_the_cases_that_both_have() -> None:
     assert (first.place, first.slower) == ("s:ram", None)
     assert second.slower == (20.0, 1)
     assert (memory.place, memory.slower) == ("s:tmpfs", (1.0, 1))
+
+
+def test_computing_in_a_dump_is_not_in_its_rate(tmp_path: Path) -> None:
+    """Not of the replica, nor of the original, whose dump lasts a second of which it computes."""
+    row = samples.result(samples.per_process())
+    for repetition in row["repetitions"]:
+        for dump in (d for s in repetition["streams"] for d in s["dumps"]):
+            for phase in (p for p in dump["phases"] if p["phase"] == "close"):
+                phase["first_start_s"] += 1.0
+                phase["last_end_s"] += 1.0
+    samples.write(row, tmp_path / "result.json")
+    ((case,), _) = load(tmp_path)
+    (condition,) = case.conditions
+    verdict = metrics.verdict(condition)
+    assert verdict.write and verdict.elapsed[0] and verdict.write.low > 2 * verdict.elapsed[0].high
+    text = page.render([case])
+    assert f"{rate(verdict.elapsed[0].median)} from open to close" in text
+    dump = replace(samples.per_process().streams[0].dumps[0], duration_s=1.5, compute_s=1.0)
+    assert Occurrence(0.0, dump.bytes, dump).io_s == 0.5
 
 
 def told(cases: list[summary.Judged], changes: recent.Changes | None = None) -> list[str]:

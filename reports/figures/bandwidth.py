@@ -1,6 +1,6 @@
 """How fast is each dump?
 
-Payload over the time from the first open to the last close on any rank. One row per stream, one
+Payload over I/O time, without computing and waiting between calls. One row per stream, one
 column per place; colour is the method. Lines join medians over the repetitions, bands span the
 slowest and the fastest, dots are single repetitions. The dashed line is the original on its own
 machine, where the descriptor knows how long its dumps took and neither ranks nor bytes are scaled.
@@ -94,7 +94,7 @@ def _row(
 
 def _points(condition: Condition, name: str) -> dict[int, list[float]]:
     found = {
-        i: [d.bandwidth_bytes_per_s for d in same if d.bandwidth_bytes_per_s > 0]
+        i: [d.io_bandwidth_bytes_per_s for d in same if d.io_bandwidth_bytes_per_s > 0]
         for i, same in condition.dumps(name).items()
     }
     return {i: speeds for i, speeds in found.items() if speeds}

@@ -90,7 +90,9 @@ def _speeds(case: Case, name: str) -> dict[str, dict[int, float]]:
     found: dict[str, dict[int, float]] = {}
     for condition in case.conditions:
         for index, dumps in condition.played_dumps(name).items():
-            speed = spread(d.bandwidth_bytes_per_s for d in dumps if d.bandwidth_bytes_per_s > 0)
+            speed = spread(
+                d.io_bandwidth_bytes_per_s for d in dumps if d.io_bandwidth_bytes_per_s > 0
+            )
             if speed:
                 found.setdefault(_label(case, condition), {})[index] = speed.median
     return {label: dict(sorted(of.items())) for label, of in found.items()}

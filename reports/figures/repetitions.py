@@ -39,7 +39,11 @@ def draw(case: Case) -> Figure | None:
 
 
 def _speeds(condition: Condition, name: str) -> list[float]:
-    return [s.bandwidth_bytes_per_s for s in condition.stream(name) if s.bandwidth_bytes_per_s > 0]
+    return [
+        s.io_bandwidth_bytes_per_s
+        for s in condition.stream(name)
+        if s.io_bandwidth_bytes_per_s > 0
+    ]
 
 
 def _panel(

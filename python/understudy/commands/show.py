@@ -60,7 +60,8 @@ def command(
 
     Sizes are binary (1 MiB = 1,048,576 bytes), times in seconds since the start. Streams of equal
     kind, calls and number of dumps, and dumps of equal bytes and period, take one line; where the
-    lines are more than 60, more of them do.
+    lines are more than 60, more of them do. Rates of a run are those of I/O time, without the
+    computing and waiting between calls.
     """
     if stream is not None:
         click.echo("\n".join(_why.lines(workload.load(file), stream, file)))
@@ -130,7 +131,7 @@ def _stream_table(folds: Sequence[Sequence[Stream]]) -> Iterator[str]:
 
 
 def _dump_table(lines: Iterable["_DumpLine"]) -> Iterator[str]:
-    columns = (">time", "", "stream", ">dump", ">bytes", ">overhead", ">variables")
+    columns = (">time", "", "stream", ">dump", ">bytes", ">overhead", ">variables", ">duration")
     cells = (line.cells for line in sorted(lines, key=lambda x: x.key))
     return table("\nDumps", columns, cells)
 
@@ -308,16 +309,17 @@ def _line(
             name,
             str(first) if last == first else f"{first} to {last}",
             *(_range([entry.sizes[k] for entry in group]) for k in range(3)),
+            _range([entry.dump.duration_s for entry in group], seconds),
         ),
     )
 
 
-def _range(values: Sequence[int | None]) -> str:
+def _range(values: Sequence[Any], text: Callable[[Any], str] = "{:,}".format) -> str:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return ""
     low, high = min(known), max(known)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return text(low) if text(low) == text(high) else f"{text(low)} to {text(high)}"
 
 
 # -- runs -----------------------------------------------------------------------------------------
@@ -347,12 +349,15 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
                 printable(f"{s.operation} {s.method}"),
                 str(len(s.dumps)),
                 size(s.bytes),
+                seconds(s.io_s),
+                rate(s.io_bandwidth_bytes_per_s),
                 rate(s.bandwidth_bytes_per_s),
                 seconds(max(late)) if late else "",
             )
         )
     title = f"\nRepetition {repetition.repetition}: {seconds(repetition.elapsed_s)}"
-    yield from table(title, ("stream", "", ">dumps", ">bytes", ">bandwidth", ">late"), rows)
+    columns = ("stream", "", ">dumps", ">bytes", ">I/O time", ">rate", ">open to close", ">late")
+    yield from table(title, columns, rows)
     if dumps:
         found = sorted(
             ((d.start_s, s.name, d) for s in repetition.streams for d in s.dumps),
@@ -361,7 +366,7 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
         yield ""
         yield from table(
             "",
-            (">start", "stream", ">dump", ">bytes", ">files", ">time", ">bandwidth"),
+            (">start", "stream", ">dump", ">bytes", ">files", ">time", ">I/O time", ">rate"),
             (
                 (
                     f"{start_s:.3f} s",
@@ -370,7 +375,8 @@ def _repetition(repetition: Repetition, dumps: bool) -> Iterator[str]:
                     f"{d.bytes:,}",
                     str(d.files),
                     seconds(d.elapsed_s),
-                    rate(d.bandwidth_bytes_per_s),
+                    seconds(d.io_s),
+                    rate(d.io_bandwidth_bytes_per_s),
                 )
                 for start_s, name, d in found
             ),

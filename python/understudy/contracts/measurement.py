@@ -100,6 +100,11 @@ class DumpResult:
         elapsed_s = self.elapsed_s
         return self.bytes / elapsed_s if elapsed_s > 0 else 0.0
 
+    @property
+    def io_bandwidth_bytes_per_s(self) -> float:
+        """Payload moved by all ranks over `io_s`."""
+        return self.bytes / self.io_s if self.io_s > 0 else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedDump(DumpResult):
@@ -130,10 +135,20 @@ class StreamResult:
         return sum(d.bytes for d in self.dumps)
 
     @property
+    def io_s(self) -> float:
+        """I/O time of all dumps."""
+        return sum(d.io_s for d in self.dumps)
+
+    @property
     def bandwidth_bytes_per_s(self) -> float:
         """Payload of all dumps over the sum of their times."""
         elapsed_s = sum(d.elapsed_s for d in self.dumps)
         return self.bytes / elapsed_s if elapsed_s > 0 else 0.0
+
+    @property
+    def io_bandwidth_bytes_per_s(self) -> float:
+        """Payload of all dumps over their I/O time."""
+        return self.bytes / self.io_s if self.io_s > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
@@ -79,31 +79,36 @@ def condition_error(condition: Condition) -> float:
 
 
 def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
-    """Over all repetitions of a condition."""
-    return spread(bandwidths(condition.runs, operation))
+    """Payload over I/O time, of all repetitions of a condition."""
+    return spread(bandwidths(condition.runs, operation, lambda dump: dump.io_s))
 
 
 def io_seconds(condition: Condition) -> Spread | None:
     """Of each repetition, the I/O time of all its dumps."""
     every = (r for run in condition.runs for r in run.measurement.repetitions)
-    return spread(sum(d.io_s for s in r.streams for d in s.dumps) for r in every)
+    return spread(sum(s.io_s for s in r.streams) for r in every)
 
 
-def bandwidths(runs: Iterable[Measured], operation: str) -> list[float]:
+def bandwidths(
+    runs: Iterable[Measured],
+    operation: str,
+    time: Callable[[DumpResult], float] = lambda dump: dump.elapsed_s,
+) -> list[float]:
     """Of each repetition, the payload of all streams with that operation over the sum of their
     dumps' times; one that moved nothing has no speed."""
     values = []
     for run in runs:
         for repetition in run.measurement.repetitions:
             streams = [s for s in repetition.streams if s.operation == operation]
-            elapsed_s = sum(d.elapsed_s for s in streams for d in s.dumps)
-            if elapsed_s > 0 and (moved := sum(s.bytes for s in streams)):
-                values.append(moved / elapsed_s)
+            took_s = sum(time(d) for s in streams for d in s.dumps)
+            if took_s > 0 and (moved := sum(s.bytes for s in streams)):
+                values.append(moved / took_s)
     return values
 
 
 def stream_bandwidth(streams: Iterable[StreamResult]) -> Spread | None:
-    return spread(s.bandwidth_bytes_per_s for s in streams if s.bandwidth_bytes_per_s > 0)
+    """Payload over I/O time."""
+    return spread(s.io_bandwidth_bytes_per_s for s in streams if s.io_s > 0 and s.bytes)
 
 
 def container_bytes(streams: Iterable[StreamResult]) -> Spread | None:
@@ -128,6 +133,7 @@ class Verdict:
     write: Spread | None
     read: Spread | None
     cached: frozenset[str]  # operations that the page cache can have served, as the records say
+    elapsed: tuple[Spread | None, Spread | None]  # the same from first open to last close
     remedies: tuple[str, ...] = ()  # what would make storage serve them
 
     @property
@@ -148,6 +154,10 @@ def verdict(condition: Condition) -> Verdict:
         verified_runs=sum(v.bytes > 0 for v in checked),
         write=total_bandwidth(condition, "write"),
         read=total_bandwidth(condition, "read"),
+        elapsed=(
+            spread(bandwidths(condition.runs, "write")),
+            spread(bandwidths(condition.runs, "read")),
+        ),
         cached=frozenset(_cached(condition)),
         remedies=tuple(dict.fromkeys(filter(None, map(_remedy, condition.runs)))),
     )
@@ -288,22 +298,22 @@ def is_scaled(condition: Condition) -> bool:
 
 
 def original_bandwidth(condition: Condition, name: str) -> dict[int, float]:
-    """Payload over duration of the original's dumps, where the descriptor knows the duration; none
-    of a scaled condition."""
+    """Payload over I/O time of the original's dumps, where the descriptor knows it; none of a
+    scaled condition."""
     stream = described(condition.workload, name)
     if stream is None or stream.name != name or is_scaled(condition):
         return {}
-    return {i: d.bytes / d.duration_s for i, d in enumerate(stream.expanded()) if d.duration_s}
+    return {i: d.bytes / d.io_s for i, d in enumerate(stream.expanded()) if d.io_s}
 
 
 def original_speed(condition: Condition, operation: str) -> float | None:
-    """Payload of the original's dumps over the sum of their durations (bytes/s); None where the
-    descriptor does not know all durations, and of a scaled condition."""
+    """Payload of the original's dumps over their I/O time (bytes/s); None where the descriptor
+    does not know that of all, and of a scaled condition."""
     streams = [s for s in condition.workload.streams if s.operation == operation]
     dumps = [d for s in streams for d in s.expanded()]
-    if not dumps or not all(d.duration_s for d in dumps) or is_scaled(condition):
+    if not dumps or not all(d.io_s for d in dumps) or is_scaled(condition):
         return None
-    return sum(d.bytes for d in dumps) / sum(d.duration_s or 0 for d in dumps)
+    return sum(d.bytes for d in dumps) / sum(d.io_s or 0 for d in dumps)
 
 
 def origins(workload: Workload) -> Counter[str]:

@@ -11,6 +11,7 @@ from understudy.contracts import run as runs
 from understudy.contracts import schema
 from understudy.judge.conditions import is_benchmark
 from understudy.judge.nights import Session
+from understudy.producers._reading import IO_RATE
 from understudy.records.index import Index
 from understudy.records.select import Where
 
@@ -89,7 +90,8 @@ def read(
     wanted = f"metric IN ({', '.join('?' * len(metrics))})"
     values = tuple(metrics)
     if not metrics:
-        wanted, values = "unit IN (?, ?) AND substr(metric, 1, 5) <> ?", (*RATE_UNITS, OF_DUMPS)
+        wanted = "unit IN (?, ?) AND substr(metric, 1, 5) <> ? AND metric <> ?"
+        values = (*RATE_UNITS, OF_DUMPS, IO_RATE)  # whose bandwidth is one figure, and not two
     of = f"number IN (SELECT number FROM runs WHERE {where[0]})"
     sql = f"SELECT number, metric, unit, better, stream, value FROM samples WHERE {of} AND "
     found: dict[int, list[tuple[str, str, str, str | None, float]]] = {}

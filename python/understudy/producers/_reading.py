@@ -15,6 +15,7 @@ from understudy.contracts.run import Sample
 
 # Of result/1, which had them in the environment.
 _STORAGE = {"file_system": "type", "total_bytes": "total_bytes", "free_bytes": "free_bytes"}
+IO_RATE = "io_bandwidth_bytes_per_s"  # of the same bytes and calls as the bandwidth
 RATE, SECONDS, BYTES = "bytes/s", "s", "bytes"
 HIGHER, LOWER, EXACT = "higher", "lower", "exact"
 
@@ -64,6 +65,8 @@ def common_samples(repetitions: Sequence[Repetition]) -> Iterator[Sample]:
                 yield sample("file_bytes", BYTES, EXACT, sum(grown), name)
             if (bandwidth := stream.bandwidth_bytes_per_s) > 0:
                 yield sample("bandwidth_bytes_per_s", RATE, HIGHER, bandwidth, name)
+                yield sample(IO_RATE, RATE, HIGHER, stream.io_bandwidth_bytes_per_s, name)
+                yield sample("io_s", SECONDS, LOWER, stream.io_s, name)
             for phase, elapsed_s in _phase_seconds(stream.dumps).items():
                 yield sample(f"{phase}_s", SECONDS, LOWER, elapsed_s, name)
             for dump in stream.dumps:

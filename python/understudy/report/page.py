@@ -361,7 +361,7 @@ def _dump_rows(case: Case) -> list[DumpRow]:
             assert moved is not None, "an index comes from a dump that was played"
             original = streams[name][index] if name in streams else None
             speeds = [
-                metrics.spread(d.bandwidth_bytes_per_s for d in dumps) for _, dumps in played
+                metrics.spread(d.io_bandwidth_bytes_per_s for d in dumps) for _, dumps in played
             ]
             rows.append(
                 DumpRow(

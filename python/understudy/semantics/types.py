@@ -217,6 +217,12 @@ class Occurrence:
         return self.dump.duration_s
 
     @property
+    def io_s(self) -> float | None:
+        """I/O time: the duration without the computing in it; None where it is not known."""
+        duration_s = self.dump.duration_s
+        return None if duration_s is None else max(0.0, duration_s - self.dump.compute_s)
+
+    @property
     def overhead_bytes(self) -> int | None:
         return self.dump.overhead_bytes
 
