@@ -33,6 +33,7 @@ from understudy.paths import files
 from understudy.records import reports
 from understudy.report import figures, page, values
 from understudy.report.book import Book
+from understudy.report.colours import place_colour
 from understudy.semantics.types import Occurrence
 from understudy.units import rate
 
@@ -456,24 +457,29 @@ def test_figures_of_one_setting_are_left_out(tmp_path: Path) -> None:
         assert drawer(name).draw(Book(cases=[case])) is None
 
 
-def test_errors_of_checkpoints(tmp_path: Path) -> None:
-    played(tmp_path, "one", made=samples.growing())
-    (case,) = load(tmp_path)[0]
-    rows = table(drawer("error").draw(case))
-    assert sum(r["series"] == "posix" for r in rows) == 6
-    assert all(float(r["y"]) == 0 for r in rows if r["series"] == "posix")
-
-
-def test_growth_and_checkpoints(tmp_path: Path) -> None:
+def test_checkpoints(tmp_path: Path) -> None:
     played(tmp_path, "a", made=samples.growing())
     (case,), _ = load(tmp_path)
-    rows = table(drawer("growth").draw(case))
-    planned = [float(r["y"]) for r in rows if r["series"] == "descriptor"]
-    assert planned == sorted(planned) and planned[0] == 0 < planned[-1]
-    assert {r["series"] for r in rows} == {"descriptor", "posix"}
     rows = table(drawer("checkpoints").draw(case))
     assert {r["y axis"].partition(" ")[0] for r in rows} >= {"payload"}
     assert {r["series"] for r in rows} >= {"posix"}
+
+
+def test_a_place_has_one_colour_in_figures_and_tables(tmp_path: Path) -> None:
+    for seed, place in enumerate(("a", "b") * 2):
+        made = samples.workload(
+            "made", [samples.stream("d", "output", [9], [0.0], method="posix")]
+        )
+        played(tmp_path, str(seed), partition=place, session=f"{seed}", seed=seed, made=made)
+    (case,) = load(tmp_path)[0]
+    figure = drawer("history").draw(case)
+    assert figure is not None
+    for axes in figure.axes:
+        name = axes.get_title("left") or axes.get_title()
+        drawn = {axes._left_title.get_color(), axes.title.get_color()}
+        assert place_colour(name, case.everywhere) in drawn, name
+        assert page.render([case]).count(place_colour(name, case.everywhere)) >= 2
+    assert len({place_colour(place, case.everywhere) for place in case.everywhere}) == 2
 
 
 def test_figures_of_a_page(tmp_path: Path) -> None:

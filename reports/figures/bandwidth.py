@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import original_bandwidth, spread
 from understudy.report.axes import add_legend, index_dumps, scale_rates, state_cuts
-from understudy.report.colours import MUTED, method_colour
+from understudy.report.colours import MUTED, method_colour, place_colour
 from understudy.units import shorten, unit
 
 ORDER = 30
@@ -46,7 +46,7 @@ def draw(case: Case) -> Figure | None:
             xytext=(0, 22),
             ha="center",
             textcoords="offset points",
-            color=MUTED,
+            color=place_colour(place, case.everywhere),
             fontweight="bold",
             annotation_clip=False,
         )

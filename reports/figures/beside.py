@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from understudy.judge.metrics import spread, total_bandwidth, verdict
 from understudy.producers._reading import RATE
-from understudy.report.axes import state_cuts
+from understudy.report.axes import name_place, state_cuts
 from understudy.report.book import Book
-from understudy.report.colours import MUTED, method_colour
+from understudy.report.colours import MUTED, place_colour
 from understudy.units import shorten, unit
 
 ORDER = 85
@@ -38,13 +38,13 @@ def draw(book: Book) -> Figure | None:
         divisor, name = unit(max(high for *_, high in rows))
         where = np.arange(len(rows))[::-1]
         for y, (label, is_ior, low, middle, high) in zip(where, rows, strict=True):
-            colour = MUTED if is_ior else method_colour("replica", ["replica"])
+            colour = MUTED if is_ior else place_colour(place, book.places)
             axes.barh(y, middle / divisor, 0.7, color=colour, label=label)
             axes.hlines(y, low / divisor, high / divisor, color="black", lw=1)
         axes.set_yticks(where, [shorten(row[0], 26) for row in rows])
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="y", visible=False)
-        axes.set_title(place)
+        name_place(axes, place, book.places)
         axes.set_xlabel(f"{name}/s")
     state_cuts(
         figure,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import total_bandwidth
-from understudy.report.axes import add_legend, state_cuts
+from understudy.report.axes import add_legend, name_place, state_cuts
 from understudy.report.colours import method_colour
 from understudy.units import unit
 
@@ -62,7 +62,7 @@ def draw(case: Case) -> Figure | None:
         locator = AutoDateLocator(minticks=2, maxticks=5)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-        axes.set_title(place)
+        name_place(axes, place, case.everywhere)
     panels[0].set_ylim(bottom=0)  # of all: set earlier, it would fix the end that they share
     panels[0].set_ylabel(f"{name}/s")
     add_legend(figure, list(labels.values()), columns=6)

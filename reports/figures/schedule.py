@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from understudy.judge.conditions import RESTART_SUFFIX, Case, Condition
-from understudy.report.axes import add_legend, state_cuts
+from understudy.report.axes import add_legend, name_place, state_cuts
 from understudy.report.colours import MUTED, method_colour
 from understudy.units import time_unit
 
@@ -49,7 +49,7 @@ def draw(case: Case) -> Figure | None:
                 markersize=3,
             )
             labels.setdefault(condition.label, line)
-        axes.set_title(place)
+        name_place(axes, place, case.everywhere)
         axes.set_xlabel(f"scheduled time ({unit})")
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
     panels[0].set_ylabel(f"lateness ({late_unit})")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from understudy.judge.claim_sides import stripe_count
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import total_bandwidth
-from understudy.report.axes import add_legend, state_cuts
+from understudy.report.axes import add_legend, name_place, state_cuts
 from understudy.report.colours import method_colour
 from understudy.units import unit
 
@@ -52,7 +52,7 @@ def draw(case: Case) -> Figure | None:
             )
         axes.set_xticks(range(len(settings)), settings)
         axes.grid(axis="x", visible=False)
-        axes.set_title(place)
+        name_place(axes, place, case.everywhere)
         axes.set_xlabel("stripe count")
     panels[0].set_ylabel(f"{name}/s")
     handles, _ = panels[0].get_legend_handles_labels()

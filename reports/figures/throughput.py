@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from understudy.judge import accuracy, programs
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.programs import APPLICATION, AccuracyRow
-from understudy.report.axes import add_legend, scale_rates, state_cuts
+from understudy.report.axes import add_legend, name_place, scale_rates, state_cuts
 from understudy.report.colours import MUTED, method_colour
 from understudy.units import unit
 
@@ -43,6 +43,7 @@ def draw(case: Case) -> Figure | None:
     )
     for line, place in zip(grid, places, strict=True):
         _throughputs(line[0], place, series, colours, case.ranks)
+        name_place(line[0], place, case.everywhere)
         for axes, statistic in zip(line[1:], shown, strict=False):
             here = [r for r in rows if r.skeleton.place == place]
             _errors(axes, statistic, here, series, colours, case.ranks)
@@ -94,7 +95,6 @@ def _throughputs(
         )
     ends = [v / divisor for *_, points in lines for p in points for v in (p.low, p.high)]
     scale_rates(axes, "y", ends)
-    axes.set_title(place)
     axes.set_ylabel(f"{unit_name}/s")
     _index_ranks(axes, ranks)
 

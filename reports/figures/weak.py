@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from understudy.judge.metrics import Spread, total_bandwidth
 from understudy.report.axes import add_legend, state_cuts
 from understudy.report.book import Book
-from understudy.report.colours import MUTED, method_colour
+from understudy.report.colours import MUTED, place_colour
 from understudy.units import shorten, unit
 
 ORDER = 80
@@ -37,7 +37,6 @@ def draw(book: Book) -> Figure | None:
     if not panels:
         return None
     shown = list(panels)[:MAX_PANELS]
-    places = sorted({place for key in shown for place in panels[key]})
     columns = min(3, len(shown))
     rows = -(-len(shown) // columns)
     figure = Figure(figsize=(10.5, 0.6 + 2.4 * rows))
@@ -48,7 +47,7 @@ def draw(book: Book) -> Figure | None:
         for place, points in panels[key].items():
             ranks = sorted(points)
             middle = [points[n].median / divisor for n in ranks]
-            colour = method_colour(place, places)
+            colour = place_colour(place, book.places)
             (line,) = axes.plot(ranks, middle, color=colour, marker="o", markersize=4, label=place)
             axes.vlines(
                 ranks,

@@ -194,7 +194,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One workload and every condition it was played under. `methods` are those of the whole page.
+    """One workload and every condition it was played under. `methods` and places `everywhere` are
+    those of the whole page, so that figures give each one colour.
 
     Or one application: itself and its skeletons; `workload` then is what a run on the fewest
     ranks wrote, under the application's name.
@@ -204,6 +205,7 @@ class Case:
     sha256: str
     conditions: tuple[Condition, ...]
     methods: tuple[str, ...]
+    everywhere: tuple[str, ...]
 
     @property
     def key(self) -> str:
@@ -328,6 +330,7 @@ def group(measured: Iterable[Measured]) -> list[Case]:
     cases."""
     found = sorted(measured, key=lambda run: (*_case_key(run), run.ranks))
     methods = tuple(sorted({method_of(run) for run in found}))
+    everywhere = tuple(sorted({run.place for run in found}))
     cases = []
     for (name, _), same in groupby(found, key=_case_key):
         members = list(same)
@@ -337,6 +340,7 @@ def group(measured: Iterable[Measured]) -> list[Case]:
                 sha256=members[0].measurement.workload_sha256,
                 conditions=_conditions(members),
                 methods=methods,
+                everywhere=everywhere,
             )
         )
     return cases

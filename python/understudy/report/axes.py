@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from understudy.report.colours import MUTED
+from understudy.report.colours import MUTED, place_colour
 
 LEGEND_LINE_INCHES = 0.22
 
@@ -41,6 +41,11 @@ def add_legend(
     if isinstance(layout, ConstrainedLayoutEngine):  # as the style asks for
         taken = legend.get_window_extent().padded(6).height / figure.bbox.height
         layout.set(rect=(0, 0, 1, 1 - taken))
+
+
+def name_place(axes: Axes, place: str, places: Sequence[str]) -> None:
+    """The title of a panel of one place, in its colour."""
+    axes.set_title(place, color=place_colour(place, places))
 
 
 def index_dumps(axes: Axes, dumps: Sequence[int], *, label: bool = True) -> None:

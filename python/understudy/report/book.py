@@ -17,3 +17,8 @@ class Book:
     beside: Sequence[Row] = ()
     runs: Sequence[Run] = ()
     key: str = "page"  # an anchor of the page
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Those that have colours."""
+        return self.cases[0].everywhere if self.cases else ()

@@ -36,7 +36,15 @@ _METHOD_PALETTE = (
     "#7a5230",
     "#5b6770",
 )
+_PLACE_PALETTE = ("#1f6f8b", "#b5651d", "#5b3a8c", "#6f7300", "#8b1e3f", "#2f5d3a")
 MUTED = "#6b7785"
+
+
+def place_colour(place: str, places: Sequence[str]) -> str:
+    """The same colour for a place everywhere on a page that knows `places`; grey of others."""
+    if place not in places:  # no run of it was measured
+        return MUTED
+    return _PLACE_PALETTE[list(places).index(place) % len(_PLACE_PALETTE)]
 
 
 def method_colour(method: str, methods: Sequence[str]) -> str:

@@ -186,6 +186,7 @@ def render(
         "estimate": _estimate,
         "figure": _figure,
         "place": places.names(found.cases),
+        "colour": lambda place: colours.place_colour(place, book.places),
     }
     paths = [*(run.path for run in runs), *(run.path for run in failed)]
     root = os.path.commonpath([path.parent for path in paths]) if paths else ""
