@@ -172,14 +172,14 @@ def test_spread_of_known_values() -> None:
     assert metrics.spread([]) is None
 
 
-def test_bandwidth_is_payload_over_open_to_close(tmp_path: Path) -> None:
+def test_bandwidth_from_open_to_close(tmp_path: Path) -> None:
     row = samples.result(samples.per_process())
     for dump in row["repetitions"][0]["streams"][0]["dumps"]:
         dump["phases"][0] |= {"first_start_s": 10.0, "last_end_s": 10.5}
         dump["phases"][1] |= {"first_start_s": 10.5, "last_end_s": 11.5}
         dump["phases"][2] |= {"first_start_s": 11.5, "last_end_s": 12.0}
     (setting,) = case_of(tmp_path, row).conditions
-    total = metrics.total_bandwidth(setting, "write")
+    total = metrics.verdict(setting).elapsed[0]
     assert total is not None and total.median == 3 * 64 * 2**20 / 6.0
     assert metrics.total_bandwidth(setting, "read") is None
 
@@ -315,7 +315,7 @@ def test_figure_draws(name: str, workload: Workload, tmp_path: Path) -> None:
     root = ElementTree.fromstring(text)
     assert root.tag == "svg"
     words = "".join(root.itertext())
-    nameless = ("schedule", "growth", "original")
+    nameless = ("schedule", "profile", "original")
     assert any(s.name in words for s in workload.streams) or name in nameless
     assert drawer.title.endswith("?") and drawer.caption
 

@@ -482,6 +482,25 @@ def test_a_place_has_one_colour_in_figures_and_tables(tmp_path: Path) -> None:
     assert len({place_colour(place, case.everywhere) for place in case.everywhere}) == 2
 
 
+def test_the_profile_has_the_original_beside_what_was_measured(tmp_path: Path) -> None:
+    row = samples.result(samples.growing())
+    for stream in row["repetitions"][0]["streams"]:
+        for dump in stream["dumps"]:
+            dump["files"] = 7
+    samples.write(row, tmp_path / "result.json")
+    ((case,), _) = load(tmp_path)
+    rows = table(drawer("profile").draw(case))
+    dumps = [d for s in case.workload.streams for d in s.expanded()]
+    found = [(r["panel"], r["x"], float(r["y"])) for r in rows]
+    files = [y for panel, _, y in found if panel == "files"]
+    assert sum(files) >= 7 * len(dumps) > 0, found
+    panels = {panel for panel, _, y in found if y}
+    assert panels == {"time in I/O (%)", "data calls, bytes up to", "operations", "files"}
+    sizes = [y for panel, _, y in found if panel == "data calls, bytes up to"]
+    moved = [y for panel, x, y in found if panel == "operations" and x in ("read", "write")]
+    assert sum(sizes) == sum(moved)
+
+
 def test_figures_of_a_page(tmp_path: Path) -> None:
     stream = samples.stream("dump", "output", [1 << 20], [0.0], method="posix")
     for ranks in (4, 16):

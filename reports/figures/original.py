@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from understudy.contracts.measurement import PlayedDump
 from understudy.contracts.workload import Dump
-from understudy.judge.conditions import AS_DESCRIBED, Case, Condition, described
-from understudy.judge.metrics import total_bandwidth, verdict
+from understudy.judge.conditions import Case, Condition, described
+from understudy.judge.metrics import nearest
 from understudy.units import seconds, time_unit, unit
 
 ORDER = 5
@@ -33,7 +33,7 @@ Span = tuple[float, float, Floats]  # start, end (s), bytes of each row
 def draw(case: Case) -> Figure | None:
     if case.programs:
         return None
-    shown = _shown(case)
+    shown = nearest(case)
     ranks = case.workload.ranks
     original, replica = list(_original(case)), list(_replica(case, shown))
     if len(original) < 2 or len(replica) < 2:
@@ -48,19 +48,6 @@ def draw(case: Case) -> Figure | None:
         _panel(figure, axes, rates, length_s, ranks)
         axes.set_title(title)
     return figure
-
-
-def _shown(case: Case) -> Condition:
-    """Of the conditions as near to the original as there is: with pauses, and from storage."""
-    return min(
-        case.conditions,
-        key=lambda c: (
-            c.time_scale == 0,
-            c.method != AS_DESCRIBED,
-            bool(verdict(c).cached),
-            total_bandwidth(c, "write") is None,
-        ),
-    )
 
 
 def _title(condition: Condition) -> str:

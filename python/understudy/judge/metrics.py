@@ -12,7 +12,7 @@ from understudy.contracts.measurement import DumpResult, Played, PlayedDump, Str
 from understudy.contracts.workload import Workload, numbers, provenance_of
 from understudy.errors import UnderstudyError
 from understudy.judge import cache, pauses, stated
-from understudy.judge.conditions import Case, Condition, Measured, described
+from understudy.judge.conditions import AS_DESCRIBED, Case, Condition, Measured, described
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.pauses import Pauses
 from understudy.model import simulation
@@ -81,6 +81,19 @@ def condition_error(condition: Condition) -> float:
 def total_bandwidth(condition: Condition, operation: str) -> Spread | None:
     """Payload over I/O time, of all repetitions of a condition."""
     return spread(bandwidths(condition.runs, operation, lambda dump: dump.io_s))
+
+
+def nearest(case: Case) -> Condition:
+    """The condition that is as near to the original as there is: with pauses, and from storage."""
+    return min(
+        case.conditions,
+        key=lambda c: (
+            c.time_scale == 0,
+            c.method != AS_DESCRIBED,
+            bool(verdict(c).cached),
+            total_bandwidth(c, "write") is None,
+        ),
+    )
 
 
 def io_seconds(condition: Condition) -> Spread | None:

@@ -111,7 +111,8 @@ def _cell(value: Any, known: dict[float, str]) -> str:
         return _text(str(value))
     if not math.isfinite(number):
         return ""
-    return _text(known[number]) if number in known else f"{number:.6g}"
+    name = known.get(number, known.get(round(number)))  # beside others of its category
+    return f"{number:.6g}" if name is None else _text(name)
 
 
 def _text(text: str) -> str:
