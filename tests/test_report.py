@@ -315,7 +315,7 @@ def test_figure_draws(name: str, workload: Workload, tmp_path: Path) -> None:
     root = ElementTree.fromstring(text)
     assert root.tag == "svg"
     words = "".join(root.itertext())
-    nameless = ("schedule", "profile", "original")
+    nameless = ("profile", "original")
     assert any(s.name in words for s in workload.streams) or name in nameless
     assert drawer.title.endswith("?") and drawer.caption
 
@@ -326,7 +326,7 @@ def test_figure_bears_a_crowd_of_dumps_and_streams(name: str, crowd: Case) -> No
     text = figures.svg(drawer, crowd)
     assert (text is None) == (name == "repetitions")
     assert len(text or "") < 1_500_000
-    cut = name in ("fidelity", "bandwidth", "phases")
+    cut = name in ("bandwidth", "phases")
     assert ("of 40 rows; the tables have all" in (text or "")) == (name == "ranks")
     assert ("of 40 streams; the tables have all" in (text or "")) == cut
 
@@ -340,12 +340,6 @@ def test_crowded_timeline_groups_small_streams(crowd: Case) -> None:
     (drawer,) = [d for d in figures.drawers() if d.name == "timeline"]
     words = "".join(ElementTree.fromstring(figures.svg(drawer, crowd) or "").itertext())
     assert "smaller, checkpoint" in words and "10.0 GiB" not in words
-
-
-def test_no_pauses_no_schedule(tmp_path: Path) -> None:
-    case = case_of(tmp_path, samples.result(samples.growing(), time_scale=0))
-    (drawer,) = [d for d in figures.drawers() if d.name == "schedule"]
-    assert figures.svg(drawer, case) is None
 
 
 def test_a_new_file_is_a_new_figure(tmp_path: Path) -> None:

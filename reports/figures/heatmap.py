@@ -15,6 +15,7 @@ from understudy.judge.claim_sides import stripe_count
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import total_bandwidth
 from understudy.report.axes import state_cuts
+from understudy.report.colours import HEAT
 from understudy.units import unit
 
 ORDER = 34
@@ -48,7 +49,7 @@ def draw(case: Case) -> Figure | None:
         table = np.full((len(up), len(across)), np.nan)
         for (stripes, aggregating), values in cells.items():
             table[up.index(aggregating), across.index(stripes)] = median(values) / divisor
-        axes.imshow(table, cmap="Blues", vmin=0, aspect="auto", origin="lower")
+        axes.imshow(table, cmap=HEAT, vmin=0, aspect="auto", origin="lower")
         high = np.nanmax(table)
         for (row, column), value in np.ndenumerate(table):
             if np.isfinite(value):

@@ -19,6 +19,7 @@ from understudy.contracts.measurement import PlayedDump
 from understudy.contracts.workload import Dump
 from understudy.judge.conditions import Case, Condition, described
 from understudy.judge.metrics import nearest
+from understudy.report.colours import HEAT
 from understudy.units import seconds, time_unit, unit
 
 ORDER = 5
@@ -132,7 +133,7 @@ def _panel(figure: Figure, axes: Axes, rates: Floats, end_s: float, ranks: int) 
     norm = LogNorm(max(low, high / 1e4), high) if high > 8 * low else None
     image = axes.imshow(
         np.where(rates > 0, rates / divisor, np.nan),
-        cmap="YlGnBu",
+        cmap=HEAT,
         norm=norm,
         vmin=None if norm else 0,
         aspect="auto",

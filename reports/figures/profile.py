@@ -143,9 +143,9 @@ def _panel(axes: Axes, title: str, pair: list[Bars], colours: tuple[str, str]) -
         axes.bar_label(
             drawn,
             [f"{h:,.3g}" if 0 < h < 1000 else f"{h:,.0f}" if h else "" for h in heights],
-            fontsize=7,
+            fontsize=8.5,
         )
-    axes.set_xticks(where, [shorten(name, 9) for name in named], fontsize=7.5)
+    axes.set_xticks(where, [shorten(name, 9) for name in named], fontsize=8.5)
     axes.set_title(title)
     axes.set_yticks([])
     axes.grid(visible=False)

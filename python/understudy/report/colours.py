@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from matplotlib import colormaps
+from matplotlib.colors import ListedColormap
+
 # Apart in lightness as well as in hue, and dark enough for thin lines on white.
 ROLE_COLOURS = {
     "checkpoint": "#0b62a4",
@@ -36,7 +39,9 @@ _METHOD_PALETTE = (
     "#7a5230",
     "#5b6770",
 )
-_PLACE_PALETTE = ("#1f6f8b", "#b5651d", "#5b3a8c", "#6f7300", "#8b1e3f", "#2f5d3a")
+_PLACE_PALETTE = ("#1f6f8b", "#a05510", "#5b3a8c", "#6f7300", "#8b1e3f", "#2f5d3a")
+# Of heat maps: without the palest, which cannot be told from paper, white or inverted.
+HEAT = ListedColormap([colormaps["YlGnBu"](k / 255) for k in range(80, 256)], "heat")
 MUTED = "#6b7785"
 
 

@@ -207,7 +207,6 @@ def render(
         matrix=matrix(found.cases),
         headline=first,
         changes=changes,
-        several=len({run.run.identity.session or run.run.identity.time[:10] for run in runs}) > 1,
         steps=found.next_steps(changes is not None and changes.changed > 0),
         places=place_rows,
         lead=_lead(sections),

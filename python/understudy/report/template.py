@@ -8,8 +8,6 @@ from markupsafe import Markup, escape
 from understudy import units
 from understudy.paths import where
 
-LABEL = 28  # characters of a column's name
-
 
 def environment() -> jinja2.Environment:
     """Names that a template does not know are errors."""
@@ -27,16 +25,10 @@ def environment() -> jinja2.Environment:
         "seconds": units.seconds,
         "percent": units.percent,
         "share": units.share,
-        "short": short,
         "three": units.three,
         "breakable": breakable,
     }
     return made
-
-
-def short(text: str) -> str:
-    """The name of a column, whose whole is in its title."""
-    return units.shorten(text, LABEL)
 
 
 def breakable(name: str) -> Markup:
