@@ -141,6 +141,19 @@ def test_nothing_of_a_trend_overlaps_or_is_cut(width: int, media: str, tmp_path:
     assert made["found"] == []
 
 
+def test_twelve_workloads_are_printed_on_eight_pages(tmp_path: Path) -> None:
+    stream = results.stream("dump", "output", [1 << 20] * 4, [0.0, 1, 2, 3], method="posix")
+    for k in range(12):
+        for method in ("posix", "mpiio", "hdf5"):
+            row = results.result(results.workload(f"made-{k}", [stream]), method=method)
+            results.write(row, tmp_path / "in" / f"{k}{method}" / "result.json")
+    html_ = tmp_path / "page.html"
+    html_.write_text(page.render(results.cases_in(tmp_path / "in")))
+    pdf.write(html_, tmp_path / "page.pdf", "2026-01-01T00:00:00Z")
+    pages = re.findall(rb"/Type\s*/Page\b(?!s)", (tmp_path / "page.pdf").read_bytes())
+    assert 1 < len(pages) <= 8
+
+
 def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
     bad = (
         "<!doctype html><body style='width:2000px'>"
