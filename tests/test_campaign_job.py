@@ -100,7 +100,8 @@ START = (
 
 
 def test_all_turns_run_in_one_job(star: Path) -> None:
-    command = [*START, "--time", "1h30m", "--", *SELECTION, "-J", "account=me"]
+    more = ["--all-turns", "--nights-differ", "5%"]
+    command = [*START, *more, "--time", "1h30m", "--", *SELECTION, "-J", "account=me"]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
     assert len((star / "jobs").read_text().splitlines()) == 1, "the cases are no jobs"
@@ -122,7 +123,10 @@ def test_all_turns_run_in_one_job(star: Path) -> None:
         for turn in (1, 2)
         for one in _campaign.order("c", turn)
     ]
+    [job] = star.rglob("job.sh")
+    assert " --nights-differ 0.05 --all-turns -- " in job.read_text(), "as the command said"
     printed = done.stdout.splitlines()[-1]
+    assert printed.endswith(" --nights-differ 0.05")
     found = json.loads(CliRunner().invoke(main, [*shlex.split(printed)[1:], "--json"]).stdout)
     assert {tuple(one["nights"]) for one in found["verdicts"]} == {(2, 2)}
     again = CliRunner().invoke(main, command)

@@ -22,7 +22,7 @@ from understudy.contracts.run import Identity, Place
 from understudy.judge import acceptance as accepting
 from understudy.judge import conditions, pooling, recent
 from understudy.judge import trend as trends
-from understudy.judge.nights import FASTER, SLOWER
+from understudy.judge.nights import FASTER, SLOWER, Rule
 from understudy.records import index as indexes
 from understudy.records import select, store
 
@@ -125,7 +125,7 @@ def test_all_tell_the_same(site: Path, name: str) -> None:
     made = Campaign(
         name="h", system="localhost", sides=(side("before", ()), side("after", ())), selection=()
     )
-    decided = campaign._decided(made)
+    decided = campaign._decided(made, Rule())
     if not points:
         assert row is None and compared.exit_code == 3, compared.output
         assert f"0 {SLOWER}" in decided if decided else True
@@ -168,3 +168,41 @@ def test_a_change_that_was_found_stays_whatever_runs_later(site: Path) -> None:
         (after,) = (one for one in found if one.name == before.name)
         assert after.points[:1] == before.points and after.open[0].time == before.open[0].time
         assert trend("--fail").exit_code == 1
+
+
+def test_how_far_nights_differ_is_stated_alike(site: Path, tmp_path: Path) -> None:
+    """Each command has the option, and nights that may differ more hide what a bad night was."""
+    speeds, points, _ = HISTORIES["noisy nights"]
+    play(site, speeds, points or [])
+    mark = marks(site.parent, MARK | {"at_least": "1 MiB/s", "campaign": "h-after"})
+    changed = {}
+    for share in ("10%", "45%"):
+        option = ("--nights-differ", share)
+        page, accepted = tmp_path / "page.html", tmp_path / "accepted.html"
+        for words in (
+            ("report", site, "-o", page, "-f"),
+            ("accept", mark, site, "-o", accepted, "-f"),
+            ("trend", "--system", "sample"),
+            ("campaign", "c", "--system", "localhost", "--dry-run"),
+        ):
+            done = CliRunner().invoke(main, [*map(str, words), *option])
+            assert done.exit_code in (0, 3), done.output
+            texts = {"report": page, "accept": accepted}
+            path = texts.get(str(words[0]))
+            changed[words[0], share] = path.read_text() if path else done.stdout
+    assert "sessions 1 to" in changed["report", "10%"]
+    assert "sessions 1 to" not in changed["report", "45%"]
+    assert "than before" in changed["accept", "10%"] and "10 %" in changed["accept", "10%"]
+    assert "than before" not in changed["accept", "45%"] and "45 %" in changed["accept", "45%"]
+    assert "0 open changes" not in changed["trend", "10%"]
+    assert "0 open changes" in changed["trend", "45%"]
+    assert "where sessions differ by 45%" in changed["campaign", "45%"]
+
+
+@pytest.mark.parametrize("name", ["accept", "campaign", "compare", "plan", "report", "trend"])
+def test_a_share_that_is_none_is_one_message(name: str) -> None:
+    words = {"accept": ["accept", "x"]}
+    own = words.get(name, [name])
+    done = CliRunner().invoke(main, [*own, "--nights-differ", "much"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == ("understudy: --nights-differ much: expected a share such as 10%\n")

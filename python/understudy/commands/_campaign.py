@@ -206,7 +206,7 @@ class Campaign:
     def environment(self, one: Side) -> dict[str, str]:
         return _reframe.environment() | one.environment
 
-    def words(self, turns: int) -> list[str]:
+    def words(self, turns: int, more: Sequence[str]) -> list[str]:
         """Of a command line of `understudy campaign` that runs it here."""
         settings = [
             word
@@ -221,6 +221,7 @@ class Campaign:
             *settings,
             "--turns",
             str(turns),
+            *more,
             "--",
             *self.selection,
         ]
@@ -368,11 +369,11 @@ class Campaign:
             keys |= dict.fromkeys(runs.differences(both)[0])
         return sorted(keys)
 
-    def comparison(self) -> str:
+    def comparison(self, more: Sequence[str]) -> str:
         """The command that compares the sides."""
         words = ["understudy", "compare", *(f"campaign:{self.of_side(name)}" for name in SIDES)]
         across = [word for key in self.differences() for word in ("--across", key)]
-        return shlex.join([*words, *across])
+        return shlex.join([*words, *across, *more])
 
 
 def run(

@@ -19,7 +19,14 @@ CHECK = "understudy.reframe.allocation"
 PASSED_ON = "UNDERSTUDY_"  # beginning of the variables that the job is given
 
 
-def submit(campaign: Campaign, turns: int, left: int, nodes: int | None, time: str | None) -> Path:
+def submit(
+    campaign: Campaign,
+    turns: int,
+    left: int,
+    nodes: int | None,
+    time: str | None,
+    more: Sequence[str],
+) -> Path:
     """Run the turns that are left in one job, and wait for it: the file with its messages."""
     totals = [campaign.listed(one)[0] for one in campaign.sides]
     partition = _partition(campaign)
@@ -27,7 +34,7 @@ def submit(campaign: Campaign, turns: int, left: int, nodes: int | None, time: s
     nodes = nodes or max(total.nodes for total in totals)
     log = campaign.folder / "job.log"
     script = campaign.folder / "job.sh"
-    write_text(script, _script(campaign, turns, log))
+    write_text(script, _script(campaign, turns, log, more))
     longest = partition["extras"].get(systems.MAX_SECONDS)
     limit_s = left * sum(total.limits_s for total in totals)
     limit = time or f"{min(limit_s, longest or limit_s)}s"
@@ -64,14 +71,14 @@ def submit(campaign: Campaign, turns: int, left: int, nodes: int | None, time: s
     return log
 
 
-def _script(campaign: Campaign, turns: int, log: Path) -> str:
+def _script(campaign: Campaign, turns: int, log: Path, more: Sequence[str]) -> str:
     """What the job runs: the same command, where cases are no jobs of their own."""
     given = {key: value for key, value in os.environ.items() if key.startswith(PASSED_ON)}
     lines = [
         f"export {shlex.quote(f'{key}={value}')}"
         for key, value in (given | {systems.ALLOCATION: campaign.system_name}).items()
     ]
-    again = [sys.executable, str(paths.command()), "campaign", *campaign.words(turns)]
+    again = [sys.executable, str(paths.command()), "campaign", *campaign.words(turns, more)]
     lines.append(f"cd {shlex.quote(str(Path.cwd()))}")
     lines.append(f"exec {shlex.join(again)} >{shlex.quote(str(log))} 2>&1")
     return "\n".join([*lines, ""])

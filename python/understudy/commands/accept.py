@@ -12,6 +12,7 @@ import click
 
 from understudy import paths
 from understudy.cli import FAILED, UNDECIDED, print_error
+from understudy.commands._nights import NIGHTS_DIFFER
 from understudy.errors import UnderstudyError, printable
 from understudy.messages import tell
 
@@ -72,6 +73,7 @@ class _Judge(click.Command):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Who may have signed the ledger of the records: see understudy records sign.",
 )
+@NIGHTS_DIFFER
 def judge(
     marks: str,
     records: tuple[Path, ...],
@@ -81,6 +83,7 @@ def judge(
     as_json: bool,
     plan: Path | None,
     signers: Path | None,
+    nights_differ: float,
 ) -> None:
     """Judge the marks in FILE by RECORDS: run records, or folders that are searched for them; by
     default those kept in the directory for output.
@@ -92,7 +95,8 @@ def judge(
 
     `understudy accept plan FILE -o PLAN` plans the sessions to run.
     """
-    raise SystemExit(STATUS[_accept(marks, records, output, pdf, force, as_json, plan, signers)])
+    state = _accept(marks, records, output, pdf, force, as_json, plan, signers, nights_differ)
+    raise SystemExit(STATUS[state])
 
 
 @command.command("plan")
@@ -210,11 +214,13 @@ def _accept(
     as_json: bool,
     plan: Path | None,
     signers: Path | None,
+    nights_differ: float,
 ) -> str:
     from understudy import producers
     from understudy.contracts import acceptance, acceptance_plan
     from understudy.files import expect_new, expect_not_read, expect_page, write_text
     from understudy.judge import acceptance as judging
+    from understudy.judge.nights import Rule
     from understudy.records import store
     from understudy.report import acceptance as page
     from understudy.report import pdf as printing
@@ -245,7 +251,8 @@ def _accept(
     judged = [path for path, run in found if asked.covers(run.place.system, run.identity.time)]
     said, faults = _ledgers(folders, judged, asked, planned, signers)
     unread += faults
-    verdict = judging.judge(asked, present, unread, planned, said)
+    rule = Rule(nights=nights_differ)
+    verdict = judging.judge(asked, present, unread, planned, said, rule)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

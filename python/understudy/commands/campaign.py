@@ -2,6 +2,7 @@
 
 import shlex
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from rich.console import Console
 from understudy.commands import _submission, compare
 from understudy.commands._campaign import SIDES, Campaign, Ended, error_in, order, seed, side
 from understudy.commands._live import LIVE, follow
+from understudy.commands._nights import NIGHTS_DIFFER, words
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.judge import nights
 from understudy.judge import rows as judged
-from understudy.judge.nights import NIGHTS, UNDECIDED, Rule, Scatter
+from understudy.judge.nights import UNDECIDED, Rule, Scatter
 from understudy.messages import tell
 from understudy.records import select
 from understudy.reframe import live
@@ -43,6 +45,7 @@ EARLY = 0.1  # of the rate of false discoveries: to end before the last turn (Ha
     show_default=True,
     help="Turns of the whole campaign, with those that ran already.",
 )
+@NIGHTS_DIFFER
 @click.option("--all-turns", is_flag=True, help="Go on when every figure is decided.")
 @click.option(
     "--submit",
@@ -70,6 +73,7 @@ def command(
     before: tuple[str, ...],
     after: tuple[str, ...],
     turns: int,
+    nights_differ: float,
     all_turns: bool,
     submit: bool,
     nodes: int | None,
@@ -94,31 +98,39 @@ def command(
     """
     sides = side(SIDES[0], before), side(SIDES[1], after)
     follow(live_file)
+    rule = Rule(nights=nights_differ)
     made = Campaign(name=name, system=system, sides=sides, selection=selection)
     if dry_run:
-        _show(made, turns)
+        _show(made, turns, rule)
         return
     try:
         if submit:
-            _submit(made, turns, nodes, time_limit)
+            more = [*words(nights_differ), *(["--all-turns"] if all_turns else [])]
+            _submit(made, turns, nodes, time_limit, more)
         else:
             with made.begun():
-                _run(made, turns, all_turns)
+                _run(made, turns, all_turns, rule)
     except (Ended, KeyboardInterrupt) as caught:  # the latter between two sessions
         ended = caught if isinstance(caught, Ended) else Ended(signal.SIGINT)
         tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
         raise SystemExit(128 + ended.number) from None
     tell(f"the sides differ in {', '.join(made.differences()) or 'nothing that is recorded'}")
-    click.echo(made.comparison())
+    click.echo(made.comparison(words(nights_differ)))
 
 
-def _submit(campaign: Campaign, turns: int, nodes: int | None, time_limit: str | None) -> None:
+def _submit(
+    campaign: Campaign,
+    turns: int,
+    nodes: int | None,
+    time_limit: str | None,
+    more: Sequence[str],
+) -> None:
     with campaign.begun():
         left = turns - sum(campaign.turns().values())
     if left <= 0:
         return
     tell(f"{campaign.name}: {left} of {turns} turns are left; waiting for the job")
-    log = _submission.submit(campaign, turns, left, nodes, time_limit)
+    log = _submission.submit(campaign, turns, left, nodes, time_limit, more)
     done = sum(campaign.turns().values())
     if done < turns:
         said = error_in(read_text(log, errors="replace"))
@@ -128,17 +140,17 @@ def _submit(campaign: Campaign, turns: int, nodes: int | None, time_limit: str |
         )
 
 
-def _finds(turns: int) -> str:
+def _finds(turns: int, rule: Rule) -> str:
     """What so many turns can find in one figure."""
     found = [
-        f"{nights.findable(scatter, turns, True, 1, Rule()):.0%} where sessions differ by {of:.0%}"
-        for of in (QUIET, NIGHTS)
+        f"{nights.findable(scatter, turns, True, 1, rule):.0%} where sessions differ by {of:.0%}"
+        for of in (QUIET, rule.nights)
         for scatter in [Scatter(night=0.0, session=of**2, known=True, noise=0.0)]
     ]
     return f"{turns} turns find a loss of {', of '.join(found)}"
 
 
-def _decided(campaign: Campaign) -> str:
+def _decided(campaign: Campaign, rule: Rule) -> str:
     """What is decided; empty where anything is not."""
     before, after = (f"campaign:{campaign.of_side(name)}" for name in SIDES)
     found = compare.compare(
@@ -149,7 +161,7 @@ def _decided(campaign: Campaign) -> str:
         select.ALL,
         (),
         tuple(campaign.differences()),
-        replace(Rule(), alpha=Rule().alpha * EARLY),
+        replace(rule, alpha=rule.alpha * EARLY),
         judged.NIGHT_H,
     )
     if found.skipped or any(v.state == UNDECIDED for v in found.verdicts):
@@ -157,13 +169,13 @@ def _decided(campaign: Campaign) -> str:
     return compare.sentence(found) if found.verdicts else ""
 
 
-def _run(campaign: Campaign, turns: int, all_turns: bool) -> None:
+def _run(campaign: Campaign, turns: int, all_turns: bool, rule: Rule) -> None:
     known = campaign.turns()
     for number in (number for number, whole in known.items() if not whole):
         tell(f"{campaign.name}: turn {number} is not whole, and does not count")
     done, turn = sum(known.values()), max(known, default=0)
     tell(f"{campaign.name}: {done} of {turns} turns are done, seed {seed(campaign.name)}")
-    tell(_finds(turns))
+    tell(_finds(turns, rule))
     times: list[float] = []
     console = Console(stderr=True)
 
@@ -185,17 +197,17 @@ def _run(campaign: Campaign, turns: int, all_turns: bool) -> None:
             raise UnderstudyError(
                 f"turn {turn}: not both sides left records of cases; see {campaign.folder}"
             )
-        if not all_turns and 1 < done < turns and (decided := _decided(campaign)):
+        if not all_turns and 1 < done < turns and (decided := _decided(campaign, rule)):
             tell(f"{campaign.name}: decided after {done} of {turns} turns: {decided}")
             return
 
 
-def _show(campaign: Campaign, turns: int) -> None:
+def _show(campaign: Campaign, turns: int, rule: Rule) -> None:
     known = campaign.turns()
     longest_s = 0.0
     first, left = max(known, default=0) + 1, max(0, turns - sum(known.values()))
     click.echo(f"{campaign.name}: {left} turns of two sessions, seed {seed(campaign.name)}")
-    click.echo(_finds(turns))
+    click.echo(_finds(turns, rule))
     for one in campaign.sides:
         given = [f"{key}={value}" for key, value in one.environment.items()]
         click.echo(f"{one.name}: {shlex.join([*given, *campaign.command(one, '-r')])}")

@@ -11,6 +11,7 @@ import click
 
 from understudy import producers
 from understudy.cli import print_error
+from understudy.commands._nights import NIGHTS_DIFFER
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError, printable
 from understudy.files import expect_new, expect_not_read, expect_page, write_text
@@ -18,7 +19,7 @@ from understudy.judge import compare as comparing
 from understudy.judge import rows as judged
 from understudy.judge.compare import Comparison, Verdict
 from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.nights import NIGHTS, SLOWER, STATES, UNDECIDED, Rule
+from understudy.judge.nights import SLOWER, STATES, UNDECIDED, Rule
 from understudy.judge.rows import Row
 from understudy.records import index as indexes
 from understudy.records import select, store
@@ -60,14 +61,7 @@ SHOWN_NIGHTS = 12
     metavar="HOURS",
     help="Sessions that begin within it share the night and count as one.",
 )
-@click.option(
-    "--nights-differ",
-    "between",
-    metavar="SHARE",
-    default=f"{NIGHTS:.0%}",
-    show_default=True,
-    help="How far nights differ without any change: a standard deviation.",
-)
+@NIGHTS_DIFFER
 @click.option("--metric", "metrics", multiple=True, help="Judge these metrics, not the rates.")
 @click.option(
     "--fail-below",
@@ -103,7 +97,7 @@ def command(
     page: Path | None,
     force: bool,
     night_h: float,
-    between: str,
+    nights_differ: float,
 ) -> None:
     """Compare the runs BEFORE with those AFTER, case by case: slower, faster, within the limit, or
     not decided.
@@ -133,7 +127,7 @@ def command(
     limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
     if strict and limit is None:
         raise UnderstudyError("--strict: expected --fail-below, too, such as --fail-below 10%")
-    rule = Rule(nights=comparing.parse_share(between, "--nights-differ"))
+    rule = Rule(nights=nights_differ)
     if limit is not None:
         rule = replace(rule, limit=limit, effect=limit / 2)
     for key in across:

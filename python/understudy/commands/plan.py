@@ -8,11 +8,12 @@ from statistics import median
 import click
 
 from understudy.cli import print_error
+from understudy.commands._nights import NIGHTS_DIFFER
 from understudy.errors import UnderstudyError, printable
 from understudy.judge import compare as comparing
 from understudy.judge import nights
 from understudy.judge import rows as judged
-from understudy.judge.nights import NIGHTS, Rule, Scatter
+from understudy.judge.nights import Rule, Scatter
 from understudy.records import index as indexes
 from understudy.records import select
 from understudy.tables import table
@@ -23,14 +24,7 @@ from understudy.units import seconds
 @click.argument("which", nargs=-1)
 @click.option("--detect", metavar="SHARE", default="10%", show_default=True, help="Loss to find.")
 @click.option("--repetitions", type=click.IntRange(1), help="In each session, if they are fixed.")
-@click.option(
-    "--nights-differ",
-    "between",
-    metavar="SHARE",
-    default=f"{NIGHTS:.0%}",
-    show_default=True,
-    help="How far nights differ without any change: a standard deviation.",
-)
+@NIGHTS_DIFFER
 @click.option("--system", help="Only runs on this system.")
 @click.option("--partition", help="Only runs on this partition.")
 @click.option(
@@ -42,7 +36,7 @@ def command(
     which: tuple[str, ...],
     detect: str,
     repetitions: int | None,
-    between: str,
+    nights_differ: float,
     system: str | None,
     partition: str | None,
     folder: Path | None,
@@ -73,9 +67,7 @@ def command(
     series = list(judged.series(rows))
     if not series:
         raise UnderstudyError("no run with a rate or a time; run checks first")
-    rule = Rule(
-        limit=share, effect=share / 2, nights=comparing.parse_share(between, "--nights-differ")
-    )
+    rule = Rule(limit=share, effect=share / 2, nights=nights_differ)
     lines: list[tuple[str, ...]] = []
     times: dict[object, float | None] = {}
     for one in series:

@@ -6,8 +6,10 @@ import click
 
 from understudy import paths
 from understudy.cli import UNUSABLE, print_error
+from understudy.commands._nights import NIGHTS_DIFFER
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page
+from understudy.judge.nights import NIGHTS, Rule
 from understudy.messages import progress
 
 
@@ -31,6 +33,7 @@ from understudy.messages import progress
     show_default=True,
     help="Workloads with figures and all tables, those with the worst verdicts.",
 )
+@NIGHTS_DIFFER
 @click.option(
     "--session-report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -42,6 +45,7 @@ def command(
     systems: tuple[str, ...] = (),
     workloads: tuple[str, ...] = (),
     methods: tuple[str, ...] = (),
+    nights_differ: float = NIGHTS,
     full: int = 12,
     force: bool = False,
     session_report: Path | None = None,
@@ -68,6 +72,7 @@ def command(
     from understudy.records import reports, staged, store
     from understudy.report import page  # matplotlib takes a second: only who draws pays
 
+    rule = Rule(nights=nights_differ)
     stages = {path.resolve(): stage for path in runs if (stage := staged.beside(path))}
     for stage in dict.fromkeys(stages.values()):
         runs = (*runs, stage)
@@ -109,7 +114,7 @@ def command(
         beside = [run for run in beside if chosen.has(run)]
         if chosen.any and not (measured or failed or under_darshan or beside):
             raise UnderstudyError("no run has this system, workload and method")
-        found = pooling.apart(conditions.group(measured))
+        found = pooling.apart(conditions.group(measured), rule)
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
         figures = benchmarks.rows(beside)
@@ -132,6 +137,7 @@ def command(
             [*beside, *every],
             told.extend,
             skipped,
+            rule,
         )
         page.save(text, output)
     good = len(measured) + sum(not run.failed for run in (*under_darshan, *beside))

@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from understudy.cli import print_error
+from understudy.commands._nights import NIGHTS_DIFFER
 from understudy.contracts import acknowledgements
 from understudy.contracts.acknowledgements import Acknowledgement
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page, write_text
 from understudy.judge import trend as trends
-from understudy.judge.compare import parse_share
-from understudy.judge.nights import NIGHTS, Rule
+from understudy.judge.nights import Rule
 from understudy.judge.trend import Trend
 from understudy.records import index as indexes
 from understudy.records import select, store
@@ -50,14 +50,7 @@ from understudy.report import trend as pages
     is_flag=True,
     help="Set the exit status: 0 fine, 1 an open loss, 3 a figure of which nothing can be told.",
 )
-@click.option(
-    "--nights-differ",
-    "between",
-    metavar="SHARE",
-    default=f"{NIGHTS:.0%}",
-    show_default=True,
-    help="How far nights differ without any change: a standard deviation.",
-)
+@NIGHTS_DIFFER
 @click.option("--why", help="The reason for --acknowledge.")
 @click.option("--by", help="Who acknowledges.  [default: the user]")
 def command(
@@ -68,7 +61,7 @@ def command(
     folder: Path | None,
     known: tuple[str, ...],
     fail: bool,
-    between: str,
+    nights_differ: float,
     why: str | None,
     by: str | None,
 ) -> None:
@@ -84,7 +77,7 @@ def command(
     Example: understudy trend --system archer2 -o trend.html
     """
     folder = folder or store.folder()
-    rule = Rule(nights=parse_share(between, "--nights-differ"))
+    rule = Rule(nights=nights_differ)
     if bool(known) != bool(why):
         raise UnderstudyError(
             "--acknowledge and --why: expected both, such as --acknowledge 'Replay x@2026-10-04' "

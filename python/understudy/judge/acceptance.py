@@ -20,7 +20,7 @@ from understudy.errors import UnderstudyError
 from understudy.judge import mark_values, nights, pins
 from understudy.judge.cache import IN_MEMORY, memory_of_nodes, remedies, volume
 from understudy.judge.limits import LIMIT_FRACTION
-from understudy.judge.nights import Session
+from understudy.judge.nights import NIGHTS, Rule, Session
 from understudy.judge.rows import nights_of
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
@@ -138,11 +138,15 @@ class Verdict:
     span: tuple[str, str] | None = None
     plan: Plan | None = None
     kept: str = NO_LEDGER  # what shows that records were edited or removed
+    nights_differ: float = NIGHTS  # as stated
 
     @property
     def sessions(self) -> str:
         """Of the plan, in words: planned, run, failed and missing."""
-        night = f"those within {units.quantity(self.acceptance.night_s, units.SECONDS)} count once"
+        night = (
+            f"those within {units.quantity(self.acceptance.night_s, units.SECONDS)} count once, "
+            f"nights differ by {units.share(self.nights_differ)}"
+        )
         if self.plan is None:
             return f"{night}; no plan: what was left away does not show"
         names = {self.plan.turn(k): k for k in range(1, self.plan.sessions + 1)}
@@ -200,6 +204,7 @@ def judge(
     unread: Iterable[str] = (),
     plan: Plan | None = None,
     kept: str = NO_LEDGER,
+    rule: Rule = Rule(),  # noqa: B008
 ) -> Verdict:
     """Every mark by the runs that it is of; `unread` and `kept`: see `Verdict`."""
     planned = None
@@ -220,7 +225,7 @@ def judge(
         pinned = pins.pin(mark)
         why = {run.identity.id: pins.differs(run, mark, pinned, planned) for run in of_mark}
         own = [run for run in of_mark if not why[run.identity.id]]
-        made = _finding(mark, own, nights)
+        made = _finding(mark, own, nights, rule)
         if not own and (lacking := pins.lacking(mark, counted)):
             made = replace(made, why=lacking)
         made = replace(made, left_out=tuple(filter(None, why.values())), pinned=pinned)
@@ -238,6 +243,7 @@ def judge(
         span=(min(times), max(times)) if times else None,
         plan=plan,
         kept=kept,
+        nights_differ=rule.nights,
     )
 
 
@@ -352,7 +358,7 @@ def _names(mark: Mark, measurement: Measurement) -> set[str]:
 # -- verdicts ------------------------------------------------------------------------------------
 
 
-def _finding(mark: Mark, own: Sequence[Run], nights: Mapping[str, int]) -> Finding:
+def _finding(mark: Mark, own: Sequence[Run], nights: Mapping[str, int], rule: Rule) -> Finding:
     if not own:
         return Finding(mark=mark, state=UNDECIDED, why="not run")
     try:
@@ -365,7 +371,7 @@ def _finding(mark: Mark, own: Sequence[Run], nights: Mapping[str, int]) -> Findi
             RunRow(run=run, values=(), failure=run.failure, served=UNKNOWN) for run in own
         )
         return Finding(mark=mark, state=UNDECIDED, why=str(error), rows=bare)
-    made = _judged(mark, rows)
+    made = _judged(mark, rows, rule)
     failed = [row for row in rows if row.failure is not None]
     if len(failed) > mark.allow_failed:
         why = f"{len(failed)} of {len(rows)} runs failed, at most {mark.allow_failed} may"
@@ -383,14 +389,15 @@ def _with(made: Finding, state: str, why: str) -> Finding:
     return replace(made, state=state, why=why)
 
 
-def _judged(mark: Mark, rows: tuple[RunRow, ...]) -> Finding:
+def _judged(mark: Mark, rows: tuple[RunRow, ...], rule: Rule) -> Finding:
     if not mark.of.scatters:
         return _EXACT[mark.metric](mark, rows)
     good = [row for row in rows if row.failure is None]
     if not good:
         return Finding(mark=mark, state=UNDECIDED, why="no run was measured", rows=rows)
-    made = _every(mark, rows, good) if mark.statistic == EVERY else _median(mark, rows, good)
-    if made.state == FAIL and mark.statistic == EVERY:
+    every = mark.statistic == EVERY
+    made = _every(mark, rows, good) if every else _median(mark, rows, good, rule)
+    if made.state == FAIL and every:
         return made
     if differing := _differing(good):
         why = f"the runs are of different conditions, they differ in {differing}: use where"
@@ -441,19 +448,20 @@ def _since(
     sessions: list[Session],
     good: Sequence[RunRow],
     names: Sequence[tuple[int, str]],
+    rule: Rule,
 ) -> tuple[list[Session], str]:
     """The sessions since the last change, and since when that is."""
-    points = nights.changes(sessions)
+    points = nights.changes(sessions, rule)
     if not points:
         return sessions, ""
     first, at = [0, *points][-2:]
     begun = min(row.run.identity.time for row in good if row.session == names[at][1])
-    step = nights.measure(sessions[first:at], sessions[at:]).step
+    step = nights.measure(sessions[first:at], sessions[at:], rule).step
     word = nights.SLOWER if (step < 0) == mark.at_least else nights.FASTER
     return sessions[at:], f" since {begun[:10]} ({word} than before)"
 
 
-def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Finding:
+def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow], rule: Rule) -> Finding:
     """By the interval of the level of nights, or of their variability. A session counts with the
     medians of its runs; of the level, only those since the last change count."""
     varies = mark.metric == "variability"
@@ -464,11 +472,11 @@ def _median(mark: Mark, rows: tuple[RunRow, ...], good: Sequence[RunRow]) -> Fin
     made = Finding(mark=mark, state=UNDECIDED, why="", rows=rows)
     since = ""
     if not varies:
-        sessions, since = _since(mark, sessions, good, list(found))
+        sessions, since = _since(mark, sessions, good, list(found), rule)
     each = {session.night for session in sessions}
     if varies and len(each) < 2:
         return _with(made, UNDECIDED, _few(made))
-    value, low, high = (nights.variability if varies else nights.level)(sessions)
+    value, low, high = nights.variability(sessions) if varies else nights.level(sessions, rule)
     made = replace(made, value=value, low=low, high=high)
     if len(each) < mark.sessions:
         return _with(made, UNDECIDED, f"{_few(made, len(each))}{since}")

@@ -12,14 +12,16 @@ from itertools import pairwise
 from understudy.judge import nights, rows
 from understudy.judge.conditions import Case, Condition, Measured
 from understudy.judge.metrics import DATA_PHASES, bandwidths
-from understudy.judge.nights import Session
+from understudy.judge.nights import Rule, Session
 
 
-def apart(cases: Sequence[Case]) -> list[Case]:
+def apart(cases: Sequence[Case], rule: Rule = Rule()) -> list[Case]:  # noqa: B008
     """The cases, with a condition for each part of one that changed between sessions."""
     count = figures(cases)
     return [
-        replace(case, conditions=tuple(part for c in case.conditions for part in parts(c, count)))
+        replace(
+            case, conditions=tuple(part for c in case.conditions for part in parts(c, count, rule))
+        )
         for case in cases
     ]
 
@@ -29,13 +31,15 @@ def figures(cases: Sequence[Case]) -> int:
     return sum(len(of_nights(c)) for case in cases for c in case.conditions) or 1
 
 
-def parts(condition: Condition, figures: int = 1) -> list[Condition]:
+def parts(
+    condition: Condition,
+    figures: int = 1,
+    rule: Rule = Rule(),  # noqa: B008
+) -> list[Condition]:
     """The condition itself where no session differs from those before it."""
     found = sessions(condition)
     starts = {
-        i
-        for every in of_nights(condition).values()
-        for i in nights.changes(every, figures=figures)
+        i for every in of_nights(condition).values() for i in nights.changes(every, rule, figures)
     }
     if not starts:
         return [condition]

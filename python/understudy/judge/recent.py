@@ -12,6 +12,7 @@ from statistics import median
 from understudy.judge import nights, pooling
 from understudy.judge.conditions import Case, Condition
 from understudy.judge.metrics import DATA_PHASES, verdict
+from understudy.judge.nights import Rule
 
 SHOWN = 6
 
@@ -55,9 +56,9 @@ class Changes:
     places: tuple[tuple[str, int, int, int, float, str], ...]
 
 
-def changes(cases: Sequence[Case]) -> Changes | None:
+def changes(cases: Sequence[Case], rule: Rule = Rule()) -> Changes | None:  # noqa: B008
     """None where no condition has more than one session."""
-    found = list(_every(cases))
+    found = list(_every(cases, rule))
     if not found:
         return None
     moved = [one for one in found if one.levels]
@@ -77,7 +78,7 @@ def changes(cases: Sequence[Case]) -> Changes | None:
     )
 
 
-def _every(cases: Sequence[Case]) -> Iterator[Recent]:
+def _every(cases: Sequence[Case], rule: Rule) -> Iterator[Recent]:
     count = pooling.figures(cases)
     for case in cases:
         parts: dict[tuple[object, ...], list[Condition]] = {}
@@ -90,11 +91,16 @@ def _every(cases: Sequence[Case]) -> Iterator[Recent]:
             cached = verdict(whole).cached
             for operation, sessions in pooling.of_nights(whole).items():
                 if operation in DATA_PHASES and operation not in cached:
-                    yield _recent(case, whole, operation, sessions, count)
+                    yield _recent(case, whole, operation, sessions, count, rule)
 
 
 def _recent(
-    case: Case, whole: Condition, operation: str, sessions: nights.Side, figures: int
+    case: Case,
+    whole: Condition,
+    operation: str,
+    sessions: nights.Side,
+    figures: int,
+    rule: Rule,
 ) -> Recent:
     made = Recent(
         name=case.workload.name,
@@ -103,10 +109,10 @@ def _recent(
         operation=operation,
         values=tuple(median(session.values) for session in sessions),
     )
-    points = nights.changes(sessions, figures=figures)
+    points = nights.changes(sessions, rule, figures)
     if not points:
         return made
     first, last = [0, *points][-2:]
-    change = nights.measure(sessions[first:last], sessions[last:])
+    change = nights.measure(sessions[first:last], sessions[last:], rule)
     begun = [runs[0].run.identity.time[:10] for runs in pooling.sessions(whole)]
     return replace(made, levels=change.levels, days=(begun[last - 1], begun[last]))

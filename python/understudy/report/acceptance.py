@@ -70,6 +70,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
         "since": acceptance.since,
         "until": acceptance.until,
         "night_s": acceptance.night_s,
+        "nights_differ": verdict.nights_differ,
         "marks_sha256": acceptance.sha256,
         "plan": verdict.plan.sha256 if verdict.plan else None,
         "sessions": verdict.sessions,

@@ -35,6 +35,7 @@ from understudy.judge import (
 from understudy.judge.conditions import Case, Condition, Failed
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.judge.matrix import matrix
+from understudy.judge.nights import Rule
 from understudy.producers._reading import RATE
 from understudy.report import colours, figures
 from understudy.report.book import Book
@@ -138,6 +139,7 @@ def render(
     others: Sequence[Run] = (),
     told: Callable[[list[str]], None] = lambda _: None,
     skipped: Iterable[tuple[str, str]] = (),
+    rule: Rule = Rule(),  # noqa: B008
 ) -> str:
     """The HTML of the page; `progress` is told what is drawn next, `undrawn` why a figure cannot
     be drawn, which the page then lacks. Without `undrawn` that is raised. `unread` has a
@@ -148,14 +150,14 @@ def render(
     others the page has the results by condition. `claimed` is what
     publications say of the systems on the page, `others` the records of all runs, for figures
     of several. `told` gets the first sentences of the page; `skipped` are cases that were not run,
-    and why."""
+    and why; `rule` is that of nights."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
     accurate = {id(case): list(programs.accuracies(case)) for case in cases}
     rows = [(case, row) for case in cases for row in accurate[id(case)]]
     found = summary.summarize(cases, failed, rows, study, overhead.cases(others), skipped)
-    changes = recent.changes(cases)
+    changes = recent.changes(cases, rule)
     place_rows = places.places(found.cases)
     first = headline.headline(found, place_rows, changes)
     full, left = {}, FIGURE_BYTES

@@ -1,0 +1,28 @@
+"""The option --nights-differ of commands that judge sessions of several nights."""
+
+import click
+
+from understudy.judge.compare import parse_share
+from understudy.judge.nights import NIGHTS
+
+NAME = "--nights-differ"
+
+
+def _parse(_: click.Context, __: click.Parameter, text: str) -> float:
+    return parse_share(text, NAME)
+
+
+NIGHTS_DIFFER = click.option(
+    NAME,
+    "nights_differ",
+    metavar="SHARE",
+    default=f"{NIGHTS:.0%}",
+    show_default=True,
+    callback=_parse,
+    help="How far nights differ without any change: a standard deviation.",
+)
+
+
+def words(share: float) -> list[str]:
+    """The option on a command line; none where it is the default."""
+    return [] if share == NIGHTS else [NAME, f"{share:g}"]
