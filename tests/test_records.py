@@ -352,6 +352,7 @@ def test_prune_takes_what_both_options_select(site: Path) -> None:
     [
         ["compare", "before", "after", "-f", "--junit"],
         ["trend", "--system", "star", "-f", "-o"],
+        ["metrics", "--system", "star", "-f", "-o"],
         ["records", "table", "-f", "-o"],
         ["report", "kept", "-f", "-o"],
         ["references", "--system", "star", "-f", "-o"],

@@ -343,6 +343,7 @@ MISSING: dict[str, list[str] | None] = {
     "doctor": None,
     "export": ["none.json", "-o", "a.tar.gz"],
     "fidelity": ["none.darshan", "none.darshan"],
+    "metrics": ["--system", "none", "--folder", "none", "-o", "a.prom"],
     "migrate": ["none"],
     "plan": ["--folder", "none"],
     "predict": ["none.json"],

@@ -32,6 +32,7 @@ MORE = {
     "O_DIRECT": "dd if=/dev/zero of=build/probe bs=4096 count=1 oflag=direct && rm build/probe",
     "Open MPI": "mpirun --version | grep -q 'Open MPI'",
     "OpenSSH": "command -v ssh-keygen",
+    "Prometheus": "command -v prometheus || apt-cache show prometheus",
     "PyPI": f'python3 -c "{PYPI}"',
     "Spack": "command -v spack",
     "a folder of Darshan logs": 'test -d "${UNDERSTUDY_DARSHAN_LOGS-}"',

@@ -28,6 +28,7 @@ class PyUnderstudy(PythonPackage):
     depends_on("python@3.10:", type=("build", "run"))
     depends_on("py-hatchling@1.25:", type="build")
     depends_on("py-click@8.1:", type=("build", "run"))
+    depends_on("py-prometheus-client@0.16:", type=("build", "run"))
     depends_on("py-jinja2@3.1:", type=("build", "run"))
     depends_on("py-jsonschema@4.10:", type=("build", "run"))
     depends_on("py-matplotlib@3.6:", type=("build", "run"))
