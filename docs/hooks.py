@@ -21,7 +21,10 @@ from understudy.cli import main
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
-SCHEMAS = ("workload", "run", "player", "skeleton", "acceptance", "application", "case")
+SCHEMAS = (
+    *("workload", "run", "player", "skeleton", "acceptance", "application", "case"),
+    *("report", "comparison", "trend", "campaign", "verdict"),
+)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(\s*([^)\s]+)\s*\)")
 
 

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import tempfile
@@ -369,11 +368,11 @@ class Campaign:
             keys |= dict.fromkeys(runs.differences(both)[0])
         return sorted(keys)
 
-    def comparison(self, more: Sequence[str]) -> str:
+    def comparison(self, more: Sequence[str]) -> list[str]:
         """The command that compares the sides."""
         words = ["understudy", "compare", *(f"campaign:{self.of_side(name)}" for name in SIDES)]
         across = [word for key in self.differences() for word in ("--across", key)]
-        return shlex.join([*words, *across, *more])
+        return [*words, *across, *more]
 
 
 def run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from understudy import paths
 from understudy.cli import FAILED, UNDECIDED, print_error
 from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._output import JSON, TestCase, document, junit, print_json
 from understudy.errors import UnderstudyError, printable
 from understudy.messages import tell
 
@@ -24,6 +24,7 @@ MOST_SESSIONS = 1000
 if TYPE_CHECKING:
     from understudy.contracts.acceptance import Acceptance
     from understudy.contracts.acceptance_plan import Plan
+    from understudy.judge.acceptance import Verdict
 
 
 class _Group(click.Group):
@@ -62,7 +63,13 @@ class _Judge(click.Command):
     help="The same page as PDF, printed by Chromium; left out, with a message, without it.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace files that are no pages of understudy.")
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, not as a table.")
+@JSON
+@click.option(
+    "--junit",
+    "junit_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JUnit XML file to write: a test case for each mark.",
+)
 @click.option(
     "--plan",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -81,6 +88,7 @@ def judge(
     pdf: Path | None,
     force: bool,
     as_json: bool,
+    junit_file: Path | None,
     plan: Path | None,
     signers: Path | None,
     nights_differ: float,
@@ -95,7 +103,9 @@ def judge(
 
     `understudy accept plan FILE -o PLAN` plans the sessions to run.
     """
-    state = _accept(marks, records, output, pdf, force, as_json, plan, signers, nights_differ)
+    state = _accept(
+        marks, records, output, pdf, force, as_json, junit_file, plan, signers, nights_differ
+    )
     raise SystemExit(STATUS[state])
 
 
@@ -212,6 +222,7 @@ def _accept(
     pdf: Path | None,
     force: bool,
     as_json: bool,
+    junit_file: Path | None,
     plan: Path | None,
     signers: Path | None,
     nights_differ: float,
@@ -234,10 +245,11 @@ def _accept(
         files = []
     else:
         files = producers.find(records or (kept,), empty=() if records else (kept.resolve(),))
-    for made in filter(None, (output, pdf)):
+    for made in filter(None, (output, pdf, junit_file)):
         expect_not_read(made, (file, *filter(None, (plan, signers)), *files), kept)
     expect_page(output, force)
     expect_new(pdf, force)
+    expect_new(junit_file, force)
     found = producers.load_all(files, unread=lambda _, error: unread.append(str(error)))
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     unread += [
@@ -258,6 +270,8 @@ def _accept(
     except OSError as error:
         raise UnderstudyError(f"{output}: cannot be written: {error.strerror}") from None
     write_text(output, page.render(verdict))
+    if junit_file is not None:
+        write_text(junit_file, _junit(verdict))
     for reason in unread:
         print_error(UnderstudyError(reason if reason in faults else f"left out: {reason}"))
     if pdf is not None:
@@ -270,7 +284,7 @@ def _accept(
         if finding.warning:
             tell(f"warning: {finding.mark.name}: {finding.warning}")
     if as_json:
-        click.echo(json.dumps(page.document(verdict), indent=1, ensure_ascii=True))
+        print_json(document("verdict", page.as_row(verdict)))
     else:
         for finding in verdict.findings:
             line = (
@@ -283,6 +297,24 @@ def _accept(
         click.echo(printable(f"sessions: {verdict.sessions}\nrecords: {verdict.kept}"))
         click.echo(f"{printable(verdict.sentence)}\npage: {output}")
     return verdict.state
+
+
+def _junit(verdict: Verdict) -> str:
+    """Undecided is an error, as it did not pass."""
+    faults = {"fail": "failure", "undecided": "error"}
+    cases = [
+        TestCase(
+            name=f"{finding.mark.name}: {finding.mark.metric} {finding.mark.demand}",
+            fault=faults.get(finding.state, ""),
+            kind=finding.state,
+            message="; ".join(filter(None, (finding.result, finding.why, finding.omitted))),
+        )
+        for finding in verdict.findings
+    ]
+    if verdict.unread:
+        text = "; ".join(verdict.unread)
+        cases.append(TestCase(name="records", fault="error", kind="undecided", message=text))
+    return junit("accept", cases)
 
 
 def _file(named: str) -> Path:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -13,10 +14,12 @@ from understudy.commands import _submission, compare
 from understudy.commands._campaign import SIDES, Campaign, Ended, error_in, order, seed, side
 from understudy.commands._live import LIVE, follow
 from understudy.commands._nights import NIGHTS_DIFFER, words
+from understudy.commands._output import JSON, document, print_json
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.judge import nights
 from understudy.judge import rows as judged
+from understudy.judge.compare import Comparison
 from understudy.judge.nights import UNDECIDED, Rule, Scatter
 from understudy.messages import tell
 from understudy.records import select
@@ -65,6 +68,7 @@ EARLY = 0.1  # of the rate of false discoveries: to end before the last turn (Ha
     help="Time limit of that job, such as 2h30m.  [default: the limits of all cases together]",
 )
 @LIVE
+@JSON
 @click.option("--dry-run", is_flag=True, help="Print what would run, in which order, how long.")
 def command(
     name: str,
@@ -79,6 +83,7 @@ def command(
     nodes: int | None,
     time_limit: str | None,
     live_file: Path | None,
+    as_json: bool,
     dry_run: bool,
 ) -> None:
     """Run the sides before and after in turn: the campaign NAME.
@@ -90,13 +95,15 @@ def command(
 
     The records of the sides have the campaigns NAME-before and NAME-after. A campaign that was
     ended goes on where it was with the same command. The last line printed is the command that
-    compares the sides. Checks that fail count, and do not end the campaign. It says what its turns
-    can find, and ends early where every figure is surely decided.
+    compares the sides; with --json, it is compared. Checks that fail count, and do not end the
+    campaign. It says what its turns can find, and ends early where every figure is surely decided.
 
     Example: understudy campaign upgrade --system archer2 --before partition=old
     --after partition=new -- -n Replay -S canary=1
     """
     sides = side(SIDES[0], before), side(SIDES[1], after)
+    if as_json and dry_run:
+        raise UnderstudyError("--json and --dry-run: expected one of them")
     follow(live_file)
     rule = Rule(nights=nights_differ)
     made = Campaign(name=name, system=system, sides=sides, selection=selection)
@@ -115,7 +122,10 @@ def command(
         tell(f"{name}: ended by {ended}; the same command goes on with the next turn")
         raise SystemExit(128 + ended.number) from None
     tell(f"the sides differ in {', '.join(made.differences()) or 'nothing that is recorded'}")
-    click.echo(made.comparison(words(nights_differ)))
+    if as_json:
+        print_json(document("campaign", _as_row(made, turns, rule)))
+    else:
+        click.echo(shlex.join(made.comparison(words(nights_differ))))
 
 
 def _submit(
@@ -150,10 +160,37 @@ def _finds(turns: int, rule: Rule) -> str:
     return f"{turns} turns find a loss of {', of '.join(found)}"
 
 
+def _as_row(campaign: Campaign, turns: int, rule: Rule) -> dict[str, Any]:
+    """As JSON, see schemas/campaign.schema.json."""
+    known = campaign.turns()
+    return {
+        "name": campaign.name,
+        "system": campaign.system,
+        "selection": list(campaign.selection),
+        "sides": {
+            one.name: {"campaign": campaign.of_side(one.name), "settings": one.settings}
+            for one in campaign.sides
+        },
+        "turns": turns,
+        "turns_done": [number for number, whole in known.items() if whole],
+        "turns_not_whole": [number for number, whole in known.items() if not whole],
+        "differences": campaign.differences(),
+        "command": campaign.comparison(words(rule.nights)),
+        "comparison": compare.as_row(_comparison(campaign, rule), rule),
+    }
+
+
 def _decided(campaign: Campaign, rule: Rule) -> str:
     """What is decided; empty where anything is not."""
+    found = _comparison(campaign, replace(rule, alpha=rule.alpha * EARLY))
+    if found.skipped or any(v.state == UNDECIDED for v in found.verdicts):
+        return ""
+    return compare.sentence(found) if found.verdicts else ""
+
+
+def _comparison(campaign: Campaign, rule: Rule) -> Comparison:
     before, after = (f"campaign:{campaign.of_side(name)}" for name in SIDES)
-    found = compare.compare(
+    return compare.compare(
         before,
         after,
         None,
@@ -161,12 +198,9 @@ def _decided(campaign: Campaign, rule: Rule) -> str:
         select.ALL,
         (),
         tuple(campaign.differences()),
-        replace(rule, alpha=rule.alpha * EARLY),
+        rule,
         judged.NIGHT_H,
     )
-    if found.skipped or any(v.state == UNDECIDED for v in found.verdicts):
-        return ""
-    return compare.sentence(found) if found.verdicts else ""
 
 
 def _run(campaign: Campaign, turns: int, all_turns: bool, rule: Rule) -> None:

@@ -5,15 +5,15 @@ import math
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import click
 
 from understudy import producers
 from understudy.cli import print_error
 from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._output import JSON, TestCase, document, junit, print_json
 from understudy.contracts import run as runs
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError
 from understudy.files import expect_new, expect_not_read, expect_page, write_text
 from understudy.judge import compare as comparing
 from understudy.judge import rows as judged
@@ -70,9 +70,12 @@ SHOWN_NIGHTS = 12
     "decided.",
 )
 @click.option("--strict", is_flag=True, help="A loss whose cause is not shown is not decided.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.option(
-    "--junit", type=click.Path(path_type=Path, dir_okay=False), help="JUnit XML file to write."
+    "--junit",
+    "junit_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JUnit XML file to write.",
 )
 @click.option(
     "--html",
@@ -93,7 +96,7 @@ def command(
     fail_below: str | None,
     strict: bool,
     as_json: bool,
-    junit: Path | None,
+    junit_file: Path | None,
     page: Path | None,
     force: bool,
     night_h: float,
@@ -114,14 +117,14 @@ def command(
 
     Example: understudy compare before-upgrade after-upgrade --fail-below 10%
     """
-    written = [path for path in (junit, page) if path is not None]
+    written = [path for path in (junit_file, page) if path is not None]
     if written:
         words = filter(None, (before, after, history))
         named = [path for path in map(Path, words) if path.exists()]
         read = producers.find(named) if named else []
         for path in written:
             expect_not_read(path, read, folder or store.folder())
-    expect_new(junit, force)
+    expect_new(junit_file, force)
     if page is not None:
         expect_page(page, force)
     limit = comparing.parse_share(fail_below, "--fail-below") if fail_below else None
@@ -138,12 +141,12 @@ def command(
             )
     wanted = select.equal(system=system, partition=partition)
     found = compare(before, after, history, folder, wanted, metrics, across, rule, night_h)
-    if junit is not None:
-        write_text(junit, junit_text(found, limit or LIMIT_FRACTION))
+    if junit_file is not None:
+        write_text(junit_file, junit_of(found, limit or LIMIT_FRACTION))
     if page is not None:
         write_text(page, html(found, before, after))
     if as_json:
-        click.echo(json.dumps(as_row(found, rule), indent=1, ensure_ascii=True))
+        print_json(as_row(found, rule))
     else:
         for line in lines(found):
             click.echo(line)
@@ -368,8 +371,8 @@ def left_out(found: Comparison) -> str:
 
 
 def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
-    """As JSON."""
-    return {
+    """As JSON, see schemas/comparison.schema.json."""
+    row = {
         "limit": rule.limit,
         "effect": rule.effect,
         "alpha": rule.alpha,
@@ -415,40 +418,25 @@ def as_row(found: Comparison, rule: Rule) -> dict[str, Any]:
         "unread": len(found.unread),
         "unread_records": list(found.unread),
     }
+    return document("comparison", row)
 
 
-def junit_text(found: Comparison, limit: float) -> str:
+def junit_of(found: Comparison, limit: float) -> str:
     """JUnit XML: slower is a failure; not decided, not compared and left out are errors, as none
     passed."""
     cases = []
     for v in found.verdicts:
         text = f"{change(v)} ({interval(v)}) {v.why} {v.cause_why}".strip()
-        inside = ""
+        fault = ""
         if v.state == SLOWER and v.change.interval()[0] <= 1 - limit:
-            inside = f'<failure type="slower" message={_attribute(text)}/>'
+            fault = "failure"
         elif v.state == UNDECIDED:
-            inside = f'<error type="not decided" message={_attribute(text)}/>'
-        cases.append((v.name, inside))
+            fault = "error"
+        cases.append(TestCase(name=v.name, fault=fault, kind=v.state, message=text))
     for one in found.skipped:
-        kind = "failure" if one.lost else "error"
-        inside = f'<{kind} type="{one.state}" message={_attribute(one.why)}/>'
-        cases.append((str(one.subject), inside))
+        fault = "failure" if one.lost else "error"
+        cases.append(TestCase(name=str(one.subject), fault=fault, kind=one.state, message=one.why))
     if found.unread:
         text = "; ".join([left_out(found), *found.unread])
-        cases.append(("records", f'<error type="left out" message={_attribute(text)}/>'))
-    failures = sum("<failure" in inside for _, inside in cases)
-    errors = sum("<error" in inside for _, inside in cases)
-    body = "".join(
-        f'  <testcase classname="understudy.compare" name={_attribute(name)}>{inside}</testcase>\n'
-        for name, inside in cases
-    )
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuite name="understudy compare" tests="{len(cases)}" failures="{failures}" '
-        f'errors="{errors}">\n{body}</testsuite>\n'
-    )
-
-
-def _attribute(text: str) -> str:
-    """Quoted, without characters that XML cannot hold."""
-    return quoteattr(printable(text))
+        cases.append(TestCase(name="records", fault="error", kind="left out", message=text))
+    return junit("compare", cases)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from understudy.cli import print_error
+from understudy.cli import UNDECIDED, print_error
 from understudy.commands._nights import NIGHTS_DIFFER
 from understudy.contracts import acknowledgements
 from understudy.errors import UnderstudyError, one_line
@@ -136,7 +136,7 @@ def _families(whole: dict[str, str], found: Trend, unread: int) -> list["GaugeMe
     add("runs", "Runs of all sessions, failed ones included.", whole, found.runs)
     add("unread_records", "Records that cannot be read, and do not count.", whole, unread)
     text = "Status of understudy trend --fail: 0 fine, 1 an open loss, 3 nothing can be told."
-    add("trend_status", text, whole, found.status or (3 if unread else 0))
+    add("trend_status", text, whole, found.status or (UNDECIDED if unread else 0))
     return list(made.values())
 
 

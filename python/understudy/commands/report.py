@@ -7,6 +7,7 @@ import click
 from understudy import paths
 from understudy.cli import UNUSABLE, print_error
 from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._output import JSON, document, print_json
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page
 from understudy.judge.nights import NIGHTS, Rule
@@ -34,6 +35,7 @@ from understudy.messages import progress
     help="Workloads with figures and all tables, those with the worst verdicts.",
 )
 @NIGHTS_DIFFER
+@JSON
 @click.option(
     "--session-report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -46,6 +48,7 @@ def command(
     workloads: tuple[str, ...] = (),
     methods: tuple[str, ...] = (),
     nights_differ: float = NIGHTS,
+    as_json: bool = False,
     full: int = 12,
     force: bool = False,
     session_report: Path | None = None,
@@ -68,9 +71,9 @@ def command(
 
     from understudy import producers
     from understudy.contracts.run import Run
-    from understudy.judge import benchmarks, claims, conditions, pooling, transfer
+    from understudy.judge import benchmarks, claims, conditions, pooling, recent, summary, transfer
     from understudy.records import reports, staged, store
-    from understudy.report import page  # matplotlib takes a second: only who draws pays
+    from understudy.report import page, rows  # matplotlib takes a second: only who draws pays
 
     rule = Rule(nights=nights_differ)
     stages = {path.resolve(): stage for path in runs if (stage := staged.beside(path))}
@@ -118,7 +121,7 @@ def command(
         undrawn: list[UnderstudyError] = []
         study = transfer.Study(cases=tuple(transfer.cases(under_darshan)))
         figures = benchmarks.rows(beside)
-        told: list[str] = []
+        told: list[tuple[list[str], summary.Summary]] = []
         every = [*(one.run for one in measured), *(one.run for one in failed)]
         skipped: list[tuple[str, str]] = []
         if session_report:
@@ -135,7 +138,7 @@ def command(
             full,
             claims.judged(every),
             [*beside, *every],
-            told.extend,
+            lambda *both: told.append(both),
             skipped,
             rule,
         )
@@ -149,11 +152,24 @@ def command(
     }
     parts = [f"{n} {what}{'s' * (n != 1)}" for what, n in shown.items() if n or what == "workload"]
     click.echo(f"{output}: {', '.join(parts)}{of_them}", err=True)
-    for sentence in told:
+    [(first, judged)] = told
+    for sentence in first:
         click.echo(sentence, err=True)
     for message in dict.fromkeys(map(str, undrawn)):
         print_error(UnderstudyError(f"{message}: the page lacks this figure"))
     for error in unread:
         print_error(UnderstudyError(f"{error}; the page lacks this record"))
+    if as_json:
+        row = {
+            "page": str(output),
+            "nights_differ": nights_differ,
+            **rows.as_row(first, judged, recent.changes(found, rule)),
+            "runs": good + len(failed),
+            "failed_runs": len(failed),
+            "undrawn": list(dict.fromkeys(map(str, undrawn))),
+            "unread": len(unread),
+            "unread_records": [*map(str, unread)],
+        }
+        print_json(document("report", row))
     if undrawn or unread:
         raise SystemExit(UNUSABLE)

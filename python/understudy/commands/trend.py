@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from understudy.cli import print_error
+from understudy.cli import UNDECIDED, print_error
 from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._output import JSON, document, print_json
 from understudy.contracts import acknowledgements
 from understudy.contracts.acknowledgements import Acknowledgement
 from understudy.errors import UnderstudyError
@@ -51,6 +52,7 @@ from understudy.report import trend as pages
     help="Set the exit status: 0 fine, 1 an open loss, 3 a figure of which nothing can be told.",
 )
 @NIGHTS_DIFFER
+@JSON
 @click.option("--why", help="The reason for --acknowledge.")
 @click.option("--by", help="Who acknowledges.  [default: the user]")
 def command(
@@ -62,6 +64,7 @@ def command(
     known: tuple[str, ...],
     fail: bool,
     nights_differ: float,
+    as_json: bool,
     why: str | None,
     by: str | None,
 ) -> None:
@@ -88,7 +91,8 @@ def command(
         expect_page(output, force)
     index = indexes.of_folder(folder)
     where = select.equal(system=system, partition=partition)
-    for message in index.unread_files(*where).values():
+    unread = list(index.unread_files(*where).values())
+    for message in unread:
         print_error(UnderstudyError(f"left out: {message}"))
     found = trends.of(index, where, acknowledgements.load(folder), rule)
     if not found.runs:
@@ -99,10 +103,15 @@ def command(
         found = trends.of(index, where, acknowledgements.load(folder), rule)
     if output is not None:
         write_text(output, pages.render(system, found))
-    for line in pages.lines(found):
-        click.echo(line)
+    status = found.status or (UNDECIDED if unread else 0)
+    if as_json:
+        row = pages.as_row(system, partition, found, rule, unread)
+        print_json(document("trend", {"status": status, **row}))
+    else:
+        for line in pages.lines(found):
+            click.echo(line)
     if fail:
-        raise SystemExit(found.status or (3 if index.unread_files(*where) else 0))
+        raise SystemExit(status)
 
 
 def _acknowledged(word: str, system: str, why: str, by: str, found: Trend) -> Acknowledgement:

@@ -46,14 +46,21 @@ class Recent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Of `conditions` with several sessions those that changed, the largest change first, SHOWN at
-    most; `changed` counts all of them, and `places` has for each place how many are slower, and
-    faster, of how many, the median change of these, and since when."""
+    """Of `conditions` with several sessions those that changed, the largest change first; `places`
+    has for each place how many are slower, and faster, of how many, the median change of these,
+    and since when."""
 
     conditions: int
-    changed: int
-    shown: tuple[Recent, ...]
+    every: tuple[Recent, ...]
     places: tuple[tuple[str, int, int, int, float, str], ...]
+
+    @property
+    def changed(self) -> int:
+        return len(self.every)
+
+    @property
+    def shown(self) -> tuple[Recent, ...]:
+        return self.every[:SHOWN]
 
 
 def changes(cases: Sequence[Case], rule: Rule = Rule()) -> Changes | None:  # noqa: B008
@@ -72,8 +79,7 @@ def changes(cases: Sequence[Case], rule: Rule = Rule()) -> Changes | None:  # no
         rows.append((place, slower, len(own) - slower, every, middle, since))
     return Changes(
         conditions=len(found),
-        changed=len(moved),
-        shown=tuple(moved[:SHOWN]),
+        every=tuple(moved),
         places=tuple(sorted(rows, key=lambda row: -row[1] - row[2])),
     )
 

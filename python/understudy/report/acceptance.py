@@ -61,8 +61,8 @@ def origins(used: list[Run]) -> list[tuple[str, str, str, int]]:
     ]
 
 
-def document(verdict: Verdict) -> dict[str, Any]:
-    """The same for programs: a JSON object."""
+def as_row(verdict: Verdict) -> dict[str, Any]:
+    """The same for programs, see schemas/verdict.schema.json."""
     acceptance = verdict.acceptance
     return {
         "title": acceptance.title,
@@ -97,13 +97,14 @@ def _mark(finding: Finding) -> dict[str, Any]:
         "source": mark.source,
         "metric": mark.metric,
         "unit": mark.of.unit,
-        mark.of.limit: mark.limit,
+        "at_least": mark.limit if mark.at_least else None,
+        "at_most": None if mark.at_least else mark.limit,
         "of": mark.selection,
         "verdict": finding.state,
         "why": finding.why,
-        "value": _finite(finding.value),
-        "low": _finite(finding.low),
-        "high": _finite(finding.high),
+        "value": finding.value,
+        "low": finding.low,
+        "high": finding.high,
         "nights": finding.nights,
         "failed": finding.failed,
         "served": finding.served,
@@ -125,8 +126,3 @@ def _mark(finding: Finding) -> dict[str, Any]:
             for row in finding.rows
         ],
     }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity."""
-    return None if value is None or abs(value) == float("inf") else value

@@ -108,7 +108,8 @@ class Drawn:
 
 def draw(drawer: Drawer, case: Case | Study | Book) -> Drawn | None:
     """The same with its data; None where there is nothing to show."""
-    with matplotlib.rc_context(fname=str(where("style"))):
+    with matplotlib.rc_context(fname=str(where("style"))), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
         matplotlib.rcParams["svg.hashsalt"] = f"{case.key} {drawer.name}"
         buffer = io.BytesIO()
         try:
@@ -117,9 +118,7 @@ def draw(drawer: Drawer, case: Case | Study | Book) -> Drawn | None:
             if figure is None:
                 return None
             values.rasterize(figure)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Glyph ")  # the page gives the font
-                figure.savefig(buffer, format="svg", metadata={"Date": None})
+            figure.savefig(buffer, format="svg", metadata={"Date": None})
             data = values.csv_of(figure)
         except UnderstudyError:
             raise

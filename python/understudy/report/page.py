@@ -137,7 +137,7 @@ def render(
     in_full: int = IN_FULL,
     claimed: Sequence[claims.Finding] = (),
     others: Sequence[Run] = (),
-    told: Callable[[list[str]], None] = lambda _: None,
+    told: Callable[[list[str], summary.Summary], None] = lambda *_: None,
     skipped: Iterable[tuple[str, str]] = (),
     rule: Rule = Rule(),  # noqa: B008
 ) -> str:
@@ -149,7 +149,7 @@ def render(
     and fewer where their figures take FIGURE_BYTES; of
     others the page has the results by condition. `claimed` is what
     publications say of the systems on the page, `others` the records of all runs, for figures
-    of several. `told` gets the first sentences of the page; `skipped` are cases that were not run,
+    of several. `told` gets the first sentences of the page and what all cases come to; `skipped` are cases that were not run,
     and why; `rule` is that of nights."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
@@ -179,7 +179,7 @@ def render(
     runs = [run for case in cases for condition in case.conditions for run in condition.runs]
     every = [*(run.run for run in runs), *(one.run for one in failed), *others]
     measured = _measured(every, len(found.cases))
-    told([*first, measured])
+    told([*first, measured], found)
     made = environment()
     made.filters |= {
         "layout": _layout,

@@ -5,12 +5,14 @@ A drawing has its places in percent across, so that its text keeps its size on a
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
+from typing import Any
 
 from understudy import __version__, units
 from understudy.errors import one_line, printable
+from understudy.judge.nights import FASTER, SLOWER, Rule
 from understudy.judge.trend import Failure, Figure, Step, Trend, Upgrade
 from understudy.report import colours
 from understudy.report.template import environment
@@ -103,6 +105,65 @@ def lines(found: Trend) -> Iterator[str]:
                 text = f"{change(step, figure)}; {step.known.by}: {step.known.why}"
                 yield one_line(f"acknowledged: {figure.name}: {text}")
     yield summary(found)
+
+
+def as_row(
+    system: str, partition: str | None, found: Trend, rule: Rule, unread: Sequence[str]
+) -> dict[str, Any]:
+    """As JSON, see schemas/trend.schema.json."""
+    return {
+        "system": system,
+        "partition": partition,
+        "nights_differ": rule.nights,
+        "effect": rule.effect,
+        "alpha": rule.alpha,
+        "summary": summary(found),
+        "runs": found.runs,
+        "figures": [_figure_row(figure) for figure in found.figures],
+        "failures": [
+            asdict(one.subject) | {"time": one.time, "why": one.why} for one in found.failures
+        ],
+        "upgrades": [
+            asdict(one.subject) | {"before": one.before, "time": one.time, "what": list(one.what)}
+            for one in found.upgrades
+        ],
+        "unread": len(unread),
+        "unread_records": list(unread),
+    }
+
+
+def _figure_row(figure: Figure) -> dict[str, Any]:
+    series = figure.series
+    return asdict(series.subject) | {
+        "condition": series.condition,
+        "condition_words": figure.words,
+        "metric": series.metric,
+        "unit": series.unit,
+        "better": series.better,
+        "stream": series.stream,
+        "sessions": [
+            {"session": session, "time": time, "value": value, "level": level}
+            for session, time, value, level in zip(
+                series.sessions, series.times, figure.values, figure.fitted, strict=True
+            )
+        ],
+        "changes": [
+            {
+                "state": SLOWER if step.slower else FASTER,
+                "before": step.before,
+                "time": step.time,
+                "ratio": step.ratio,
+                "level_before": step.low,
+                "level_after": step.high,
+                "drift": step.drift,
+                "confirmed": step.confirmed,
+                "open": step.known is None,
+                "acknowledged_by": step.known and step.known.by,
+                "acknowledged_why": step.known and step.known.why,
+            }
+            for step in figure.changes
+        ],
+    }
 
 
 def change(step: Step, figure: Figure) -> str:
