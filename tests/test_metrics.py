@@ -3,12 +3,14 @@
 import functools
 import http.server
 import json
+import re
 import socket
 import subprocess
 import threading
 import time
 import urllib.parse
 import urllib.request
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,11 @@ from tests.support.needs import need
 from tests.test_compare import keep
 from tests.test_trend import night, site  # noqa: F401  # a fixture
 from understudy.cli import main
+from understudy.commands.metrics import exposition
+from understudy.judge import trend as trends
+from understudy.paths import where
+from understudy.records import index as indexes
+from understudy.records import select
 
 WAIT_S = 60.0
 HOSTILE = 'quote " back \\ line\nend \x1b[31m'
@@ -115,6 +122,32 @@ def test_a_file_is_replaced_only_if_asked(tmp_path: Path) -> None:
     assert done.exit_code == 2 and other.read_text() == "mine" and str(other) in done.stderr
 
 
+def queries() -> list[str]:
+    """Those of the panels, for all systems and partitions, and the metrics of the variables."""
+    dashboard = json.loads((where("dashboard")).read_text())
+    asked = [one["expr"] for panel in dashboard["panels"] for one in panel["targets"]]
+    listed = [one["definition"] for one in dashboard["templating"]["list"] if "definition" in one]
+    asked += [text.removeprefix("label_values(").rpartition(",")[0] for text in listed]
+    return [re.sub(r"\$(system|partition)", ".*", text) for text in asked]
+
+
+def test_the_dashboard_asks_for_what_is_printed(nights: Path) -> None:
+    """Of figures in each unit."""
+    found = trends.of(indexes.of_folder(nights), select.ALL)
+    figures = [
+        replace(figure, words="x", series=replace(figure.series, unit=unit))
+        for figure in found.figures
+        for unit in ("bytes/s", "1/s", "s")
+    ]
+    text = exposition({"system": "star"}, replace(found, figures=tuple(figures)), 0)
+    printed = {family.name: family.samples[0].labels for family in parse(text)}
+    asked = {name for query in queries() for name in re.findall(r"understudy_\w+", query)}
+    assert asked <= printed.keys() and len(asked) > 8
+    matched = [re.findall(r"(\w+)\{(.*?)\}", query) for query in queries()]
+    for name, labels in (pair for pairs in matched for pair in pairs):
+        assert set(re.findall(r"(\w+)=~", labels)) <= printed[name].keys() | {"partition"}
+
+
 @functools.cache
 def prometheus(folder: Path) -> str:
     """That of the system, else that of Debian's package, which need not be installed."""
@@ -152,6 +185,10 @@ def test_prometheus_reads_them(nights: Path, tmp_path: Path) -> None:
         )
     try:
         result = answer(f"http://{address}/api/v1/query?query={asked}")
+        for query in queries():
+            url = f"http://{address}/api/v1/query?query={urllib.parse.quote(query)}"
+            with urllib.request.urlopen(url, timeout=5) as response:  # else 400: it cannot be read
+                assert json.load(response)["status"] == "success"
     finally:
         process.terminate()
         process.wait()

@@ -25,6 +25,7 @@ _KINDS = {
     "checks": "checks",
     "cmake": "cmake",
     "config": "configs/settings.py",
+    "dashboard": "configs/grafana/understudy.json",
     "figures": "reports/figures",
     "proxies": "proxies",
     "references": "configs/references",
