@@ -25,7 +25,7 @@ from tests.test_trend import night, site  # noqa: F401  # a fixture
 from understudy.cli import main
 from understudy.commands.metrics import exposition
 from understudy.judge import trend as trends
-from understudy.paths import where
+from understudy.paths import ROOT, where
 from understudy.records import index as indexes
 from understudy.records import select
 
@@ -123,11 +123,14 @@ def test_a_file_is_replaced_only_if_asked(tmp_path: Path) -> None:
 
 
 def queries() -> list[str]:
-    """Those of the panels, for all systems and partitions, and the metrics of the variables."""
+    """Those of the panels, for all systems and partitions, the metrics of the variables, and the
+    rules for alerts of the tutorial."""
     dashboard = json.loads((where("dashboard")).read_text())
     asked = [one["expr"] for panel in dashboard["panels"] for one in panel["targets"]]
     listed = [one["definition"] for one in dashboard["templating"]["list"] if "definition" in one]
     asked += [text.removeprefix("label_values(").rpartition(",")[0] for text in listed]
+    tutorial = (ROOT / "docs" / "tutorial" / "nightly.md").read_text(encoding="utf-8")
+    asked += re.findall(r"^ +expr: (.*)$", tutorial, re.MULTILINE)
     return [re.sub(r"\$(system|partition)", ".*", text) for text in asked]
 
 
