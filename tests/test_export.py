@@ -114,6 +114,8 @@ def test_a_person_sees_every_string_that_leaves(tmp_path: Path) -> None:
     status, out, _ = run(str(path), "-o", str(tmp_path / "a"))
     assert status == 0
     assert "provenance.how" in out and "as user jane on /lustre/[bold]x" in out
+    assert "workloads/n-1.json" in out and "proxies/" not in out, "what leaves, not our sources"
+    assert max(map(len, out.replace(str(tmp_path), "").splitlines())) <= 80
     shown = {t.text for t in export.strings(workload.load(path))}
     assert made.description in shown and "density" in shown
     assert not shown & {"checkpoint", "visualization", "shared", "mpiio", "f64", "even", "sleep"}

@@ -51,6 +51,11 @@ def contents(workload: Workload) -> dict[str, bytes]:
     return dict(sorted(files.items()))
 
 
+def of_workload(workload: Workload) -> tuple[str, ...]:
+    """Those that tell of the workload; the others are the player and checksums."""
+    return f"workloads/{workload.name}.json", "README.md", "expected.json"
+
+
 def archive(workload: Workload, files: Mapping[str, bytes]) -> bytes:
     """The files as a compressed tar archive with one folder, <workload>-player."""
     plain = io.BytesIO()

@@ -1,18 +1,15 @@
 """understudy export: a workload and the player as one archive."""
 
-import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from understudy import export
 from understudy.contracts import workload
 from understudy.contracts.workload import Workload
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_bytes
+from understudy.tables import table, wrapped
 
 
 @click.command()
@@ -33,8 +30,8 @@ from understudy.files import write_bytes
 def command(source: Path, output: Path | None, keep_names: bool, force: bool) -> None:
     """Pack WORKLOAD for a vendor, with the source of the player, instructions and expected bytes.
 
-    Prints the files of the archive and every free-form string of the workload. Review them before
-    you send the archive.
+    Prints the files that tell of the workload, and every free-form string of it. Review them
+    before you send the archive.
 
     Example: understudy export app.json -o app-player.tar.gz
     """
@@ -51,22 +48,20 @@ def command(source: Path, output: Path | None, keep_names: bool, force: bool) ->
 
 
 def _show(made: Workload, files: dict[str, bytes], output: Path, size: int) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("file", no_wrap=True)
-    table.add_column("bytes", justify="right")
-    for path, data in files.items():
-        table.add_row(Text(printable(path)), f"{len(data):,}")
-    console.print(table)
-    texts = export.strings(made)
-    console.print(f"\nStrings of the workload besides words of the contract ({len(texts)}):")
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for one in texts:
-        table.add_row(Text(printable(", ".join(one.keys))), Text(printable(one.text)))
-    console.print(table)
-    console.print(
-        f"\n{printable(str(output))}: {len(files)} files, {size:,} B. "
-        "Read the strings before it leaves."
+    own = [path for path in files if path in export.of_workload(made)]
+    rows = [(one_line(path), f"{len(files[path]):,}") for path in own]
+    for line in table("", ("file", ">bytes"), rows):
+        click.echo(line)
+    rest = [data for path, data in files.items() if path not in own]
+    click.echo(
+        f"and the player: {len(rest)} files, {sum(map(len, rest)):,} B, as in every archive"
     )
+    texts = export.strings(made)
+    click.echo(f"\nStrings of the workload besides words of the contract ({len(texts)}):")
+    for one in texts:
+        for line in wrapped(f"{', '.join(one.keys)}: {one.text}"):
+            click.echo(line)
+    click.echo()
+    text = f"{output}: {len(files)} files, {size:,} B. Read the strings before it leaves."
+    for line in wrapped(text):
+        click.echo(line)
