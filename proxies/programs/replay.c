@@ -501,6 +501,10 @@ int main(int argc, char **argv)
     if (error.text[0] && rank == 0)
         und_print(stderr, "understudy: %s", error.text);
     status = end_run(rank, status);
+    if (status == SUCCESS && rank == 0 && !options.dry_run && !options.program)
+        /* Without the prefix of messages, which say what is wrong. */
+        und_print(stderr, "wrote %s: %" PRId64 " repetition%s of %s", options.output, options.repetitions,
+                  options.repetitions == 1 ? "" : "s", options.workload);
     und_stop_unwatch();
     und_die_unshare();
     MPI_Finalize();

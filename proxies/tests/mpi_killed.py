@@ -45,7 +45,7 @@ def next_run_removes_the_files(player: Player) -> None:
         outcome = player.run(4, "-w", path, "-o", "data", "-a", method, "-O", "result.json")
         expect(outcome.status == 0, f"{method}: {outcome.err}")
         words = "understudy: data: removed 3 files of a run that was killed\n"
-        expect(outcome.err == words, f"{method}: {outcome.err}")
+        expect(outcome.complaints == words, f"{method}: {outcome.err}")
         expect(not (player.folder / "data").exists(), f"{method}: the directory stays")
         left = sorted(p.name for p in player.folder.iterdir())
         expect(left == ["mine", "result.json", "workload.json"], f"{method}: {left}")

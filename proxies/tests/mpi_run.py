@@ -222,8 +222,10 @@ def default_result_file(player: Player) -> None:
 
 def runs_without_mpiexec(player: Player) -> None:
     """One rank needs no mpiexec."""
-    outcome = player.run(0, "-w", player.describe(sample("single")), "-o", "data")
+    path = player.describe(sample("single"))
+    outcome = player.run(0, "-w", path, "-o", "data", "-i", 2, "-O", "made.json")
     expect(outcome.status == 0, outcome.err)
+    expect(outcome.err == f"wrote made.json: 2 repetitions of {path}\n", outcome.err)
 
 
 def plans_without_writing(player: Player) -> None:
@@ -231,7 +233,7 @@ def plans_without_writing(player: Player) -> None:
     workload = sample("shared")
     path = player.describe(workload)
     outcome = player.run(4, "-w", path, "-o", "data", "--dry-run")
-    expect(outcome.status == 0, outcome.err)
+    expect(outcome.status == 0 and outcome.err == "", outcome.err)
     total = sum(dump_bytes(dump) for dump in workload["streams"][0]["dumps"])
     expect(str(total) in outcome.out.replace(",", ""), f"{total} bytes not in\n{outcome.out}")
     expect([p.name for p in player.folder.iterdir()] == ["workload.json"], "something was made")
