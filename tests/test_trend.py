@@ -69,6 +69,13 @@ def trend(*words: object) -> Result:
     return CliRunner().invoke(main, ["trend", "--system", "star", *map(str, words)])
 
 
+def told(done: Result) -> str:
+    """The lines, of which none is longer than a terminal of 80 columns, as they were before they
+    were wrapped."""
+    assert max(map(len, done.stdout.splitlines()), default=0) <= 80
+    return re.sub(r"\n +", " ", done.stdout)
+
+
 def draw(folder: Path) -> str:
     path = folder / "trend.html"
     done = trend("-o", path, "-f")
@@ -94,11 +101,12 @@ def test_a_step_is_told_with_its_days_levels_and_upgrade(site: Path) -> None:
     assert re.search(
         r"^change: Replay n replica on star:disk, dump, bandwidth: slower since 2026-08-16: "
         r"\N{MINUS SIGN}(29|3\d) %, \d{3} → \d{3} MiB/s \(last as before on 2026-08-15\); "
+        r"all 15 after lie below all 15 before; "
         r"upgrade: storage.server_version: 2.15 → 2.16$",
-        done.stdout,
+        told(done),
         re.M,
     )
-    assert "1 figure: 1 open change, 0 acknowledged, 1 upgrade" in done.stdout
+    assert "1 figure: 1 open change, 0 acknowledged, 1 upgrade" in told(done)
     assert trend("--fail").exit_code == 1
 
 
@@ -106,8 +114,8 @@ def test_a_drift_is_told_as_one(site: Path) -> None:
     for i in range(40):
         night(site, i, math.exp(-0.02 * i))
     done = trend("--fail")
-    assert done.exit_code == 1 and "slower since 2026-08" in done.stdout
-    assert "not told apart from a drift" in done.stdout
+    assert done.exit_code == 1 and "slower since 2026-08" in told(done)
+    assert "not told apart from a drift" in told(done)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,7 @@ def test_the_page_is_self_contained_and_escaped(site: Path, tmp_path: Path) -> N
     text = draw(tmp_path)
     assert "<script" not in text and "<b>Replay <b>" not in text and "<img" not in text
     assert "http" not in text and "&lt;script&gt;1" in text and "\x1b" not in text
-    assert "\x1b" not in trend().stdout
+    assert "\x1b" not in told(trend())
     path = tmp_path / "trend.html"
     path.write_text("mine")
     assert trend("-o", path).exit_code == 2 and path.read_text() == "mine"
@@ -187,9 +195,9 @@ def acknowledge(word: str = "Replay n@2026-08-16", *more: object) -> Result:
 def test_a_known_change_is_listed_apart_and_not_open(site: Path, tmp_path: Path) -> None:
     upgraded(site)
     done = acknowledge()
-    assert done.exit_code == 0 and "change:" not in done.stdout
-    assert re.search(r"^acknowledged: Replay n .*; me: new # firmware$", done.stdout, re.M)
-    assert "0 open changes, 1 acknowledged" in done.stdout
+    assert done.exit_code == 0 and "change:" not in told(done)
+    assert re.search(r"^acknowledged: Replay n .*; me: new # firmware$", told(done), re.M)
+    assert "0 open changes, 1 acknowledged" in told(done)
     assert yaml.safe_load((site / FILE).read_text())["changes"][0]["case"] == "Replay n"
     text = draw(tmp_path)
     assert "<h3>Acknowledged</h3>" in text and "<h3>Changed</h3>" not in text
@@ -203,7 +211,7 @@ def test_it_is_known_by_the_day_of_a_session_beside_it(site: Path, date: str) ->
     path.write_text("# mine\n" + path.read_text().replace("2026-08-16", date))
     for i in range(30, 40):
         night(site, i, 0.7, server="2.16")
-    assert "0 open changes, 1 acknowledged" in trend().stdout
+    assert "0 open changes, 1 acknowledged" in told(trend())
 
 
 def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
@@ -213,9 +221,9 @@ def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
     path.write_text("# mine\n" + path.read_text())
     for i in range(30, 45):
         night(site, i, 0.4, server="2.16")
-    assert "1 open change, 1 acknowledged" in trend().stdout
+    assert "1 open change, 1 acknowledged" in told(trend())
     done = acknowledge("Replay n@2026-08-31")
-    assert "0 open changes, 2 acknowledged" in done.stdout
+    assert "0 open changes, 2 acknowledged" in told(done)
     assert path.read_text().startswith("# mine\nschema: understudy/acknowledgements/1\n")
 
 
@@ -223,7 +231,7 @@ def test_another_change_is_open_again_and_notes_stay(site: Path) -> None:
 def test_words_of_a_case_name_it(site: Path, words: str) -> None:
     upgraded(site)
     assert acknowledge(f"{words}@2026-08-16").exit_code == 0
-    assert "0 open changes, 1 acknowledged" in trend().stdout
+    assert "0 open changes, 1 acknowledged" in told(trend())
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from understudy import paths
 from understudy.cli import FAILED, UNDECIDED, print_error
 from understudy.commands._nights import NIGHTS_DIFFER
 from understudy.commands._output import JSON, TestCase, document, junit, print_json
-from understudy.errors import UnderstudyError, printable
+from understudy.errors import UnderstudyError, one_line
 from understudy.messages import tell
+from understudy.tables import wrapped
 
 STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED}
 KIND = "acceptance"
@@ -288,15 +289,22 @@ def _accept(
     else:
         for finding in verdict.findings:
             line = (
-                f"{finding.state:9}  {finding.mark.name}: {finding.mark.metric} "
+                f"{finding.state}: {finding.mark.name}: {finding.mark.metric} "
                 f"{finding.mark.demand}: {finding.result}: {finding.why}"
             )
-            click.echo(printable(line))
+            _say(line)
             if finding.omitted:
-                click.echo(printable(f"{'':9}  {finding.omitted}"))
-        click.echo(printable(f"sessions: {verdict.sessions}\nrecords: {verdict.kept}"))
-        click.echo(f"{printable(verdict.sentence)}\npage: {output}")
+                _say(finding.omitted, indent=2)
+        _say(f"sessions: {verdict.sessions}")
+        _say(f"records: {verdict.kept}")
+        _say(verdict.sentence)
+        click.echo(f"page: {one_line(str(output))}")
     return verdict.state
+
+
+def _say(text: str, indent: int = 0) -> None:
+    for line in wrapped(text, indent):
+        click.echo(line)
 
 
 def _junit(verdict: Verdict) -> str:

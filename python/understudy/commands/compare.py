@@ -283,10 +283,7 @@ def each(verdict: Verdict) -> str:
         more = f" and {len(side) - SHOWN_NIGHTS} more" if len(side) > SHOWN_NIGHTS else ""
         words.append(f"{word} {' '.join(three(v / divisor) for v in side[:SHOWN_NIGHTS])}{more}")
     text = f"{'turns' if verdict.turns else 'nights'}: {', '.join(words)} {name}"
-    if min(map(len, sides)) > 1 and (sides[1][-1] < sides[0][0] or sides[0][-1] < sides[1][0]):
-        below = "below" if sides[1][-1] < sides[0][0] else "above"
-        text += f"; all {len(sides[1])} after lie {below} all {len(sides[0])} before"
-    return text
+    return "; ".join(filter(None, (text, comparing.apart(*sides))))
 
 
 def lines(found: Comparison) -> list[str]:

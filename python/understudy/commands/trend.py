@@ -21,6 +21,7 @@ from understudy.judge.trend import Trend
 from understudy.records import index as indexes
 from understudy.records import select, store
 from understudy.report import trend as pages
+from understudy.tables import wrapped
 
 
 @click.command()
@@ -108,8 +109,9 @@ def command(
         row = pages.as_row(system, partition, found, rule, unread)
         print_json(document("trend", {"status": status, **row}))
     else:
-        for line in pages.lines(found):
-            click.echo(line)
+        for message in pages.lines(found):
+            for line in wrapped(message):
+                click.echo(line)
     if fail:
         raise SystemExit(status)
 

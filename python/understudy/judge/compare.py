@@ -510,6 +510,17 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def apart(before: Sequence[float], after: Sequence[float]) -> str:
+    """Whether all values after lie on one side of all before, in words; else empty."""
+    if min(len(before), len(after)) < 2:
+        return ""
+    below, above = max(after) < min(before), min(after) > max(before)
+    if not below and not above:
+        return ""
+    where = "below" if below else "above"
+    return f"all {len(after)} after lie {where} all {len(before)} before"
+
+
 def parse_share(text: str, name: str) -> float:
     """A fraction of 10%, 10 % or 0.1."""
     try:

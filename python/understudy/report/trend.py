@@ -12,6 +12,7 @@ from typing import Any
 
 from understudy import __version__, units
 from understudy.errors import one_line, printable
+from understudy.judge.compare import apart
 from understudy.judge.nights import FASTER, SLOWER, Rule
 from understudy.judge.trend import Failure, Figure, Step, Trend, Upgrade
 from understudy.report import colours
@@ -175,13 +176,23 @@ def change(step: Step, figure: Figure) -> str:
         for what in upgrade.what
         if upgrade.time > step.before and upgrade.before < step.time
     )
+    first, at, end = _bounds(step, figure)
+    lie = apart(figure.values[first:at], figure.values[at:end])
     drift = ", not told apart from a drift" * step.drift
     drift += ", not confirmed by the sessions since" * (not step.confirmed)
     return (
         f"{'slower' if step.slower else 'faster'} since {after}: {_percent(step.ratio)}, "
-        f"{_pair(step.low, step.high, figure.series.unit)} (last as before on {before}){drift}"
+        f"{_pair(step.low, step.high, figure.series.unit)} (last as before on {before})"
+        f"{f'; {lie}' * bool(lie)}{drift}"
         f"{f'; upgrade: {with_}' * bool(with_)}"
     )
+
+
+def _bounds(step: Step, figure: Figure) -> tuple[int, int, int]:
+    """Of the sessions between the change before it, the change, and the one after it."""
+    bounds = [0, *figure.points, len(figure.values)]
+    k = figure.changes.index(step) + 1
+    return bounds[k - 1], bounds[k], bounds[k + 1]
 
 
 def upgrades(every: Iterable[Upgrade]) -> list[tuple[str, str]]:
