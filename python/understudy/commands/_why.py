@@ -1,13 +1,12 @@
 """The part of `understudy show` that tells where the values of a stream come from."""
 
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 from understudy.contracts.workload import Provenance, Workload
 from understudy.errors import UnderstudyError, one_line
+from understudy.tables import wrapped
 
-WIDTH = 100
 LONGEST = 10_000  # characters of a reason that are shown
 
 
@@ -29,8 +28,6 @@ def lines(shown: Workload, stream: str, file: Path) -> Iterator[str]:
     for key, entry in told.items():
         yield f"\n{one_line(key)}: {entry.origin}, {entry.confidence}"
         for part in entry.how[:LONGEST].split("; "):
-            yield textwrap.fill(
-                one_line(part), WIDTH, initial_indent="  ", subsequent_indent="    "
-            )
+            yield from wrapped(part, indent=2)
         if len(entry.how) > LONGEST:
             yield f"  … ({len(entry.how):,} characters)"
