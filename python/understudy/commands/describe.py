@@ -1,7 +1,7 @@
 """understudy describe: from a trace, or several, to a workload."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from understudy import readers
-from understudy.contracts.workload import identifier, parse
+from understudy.contracts.workload import Workload, identifier, parse
 from understudy.darshanlog import logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
@@ -19,6 +19,9 @@ from understudy.inference.coverage import Coverage
 from understudy.inference.role_of_stream import decided, known
 from understudy.judge import calibration
 from understudy.messages import progress, tell, tell_some
+from understudy.tables import wrapped
+
+SHOWN_KEYS = 5
 
 
 def _roles(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -158,11 +161,31 @@ def command(
         click.echo(text, nl=False)
     else:
         write_text(output, text)
-    for covered in found:
-        if said := calibration.sentence(covered.claim, calibration.ours()):
-            click.echo(said, err=True)
+    said = [text for covered in found for text in _sentences(covered, workload)]
     if hasattr(reader, "closing"):
-        click.echo(reader.closing(workload), err=True)
+        said.append(reader.closing(workload))
+    for line in (line for text in said for line in wrapped(text)):
+        click.echo(line, err=True)
+
+
+def _sentences(covered: Coverage, workload: Workload) -> Iterator[str]:
+    """What was kept, what is a guess, and what to expect of a replica."""
+    yield f"kept: {covered.kept}"
+    guesses = [one.path for one in workload.provenance if one.confidence == "guess"]
+    keys = list(dict.fromkeys(path.rpartition("/")[2] for path in guesses))
+    more = ", …" * (len(keys) > SHOWN_KEYS)
+    yield "unsure: " + (
+        f"{len(guesses)} of {len(workload.provenance)} values are guesses: "
+        f"{', '.join(keys[:SHOWN_KEYS])}{more}; see understudy show --why"
+        if guesses
+        else "no value is a guess"
+    )
+    measured = calibration.sentence(covered.claim, calibration.ours())
+    made = (
+        f"at the storage, as predicted, {covered.storage.makes}." if covered.storage.makes else ""
+    )
+    if expected := " ".join(filter(None, (made, measured))):
+        yield f"expect: {expected}"
 
 
 def _is_given(context: click.Context, name: str) -> bool:

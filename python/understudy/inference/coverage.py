@@ -45,6 +45,11 @@ class Storage:
     @property
     def message(self) -> str:
         """A sentence; empty where the log has no calls at the storage."""
+        return f" At the storage it makes, as predicted, {self.makes}." if self.makes else ""
+
+    @property
+    def makes(self) -> str:
+        """The same, as a part of a sentence."""
         parts = [
             f"{_percent(kept / count)} of the {_verb(way)} calls"
             for way, (count, kept) in enumerate(zip(self.calls, self.kept, strict=True))
@@ -55,7 +60,7 @@ class Storage:
         parts.append(f"{_percent(self.kept_bytes / self.bytes)} of the bytes")
         if (beyond := self.made_bytes - self.kept_bytes) > MISSED * self.bytes:
             parts.append(f"{beyond:,} B ({100 * beyond / self.bytes:.4g} %) more")
-        told = f" At the storage it makes, as predicted, {_listed(parts)}"
+        told = _listed(parts)
         if self.buffered:
             told += "; calls of stdio, whose sizes are not in the log, are taken to fill buffers"
         ranges = [
@@ -65,7 +70,7 @@ class Storage:
         ]
         if ranges:
             told += f": there may have been {_listed(ranges)} of the system"
-        return f"{told}."
+        return told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +96,15 @@ class Coverage:
 
     @property
     def message(self) -> str:
+        return f"The workload stands for {self.kept}.{self.storage.message}"
+
+    @property
+    def kept(self) -> str:
+        """Of the log, as a part of a sentence."""
         more = f", and makes {_listed(self.extra)} more than the application" if self.extra else ""
         return (
-            f"The workload stands for {_percent(self.bytes)} of the bytes, "
-            f"{_percent(self.calls)} of the calls and {_percent(self.time)} of the I/O time of "
-            f"the log{more}.{self.storage.message}"
+            f"{_percent(self.bytes)} of the bytes, {_percent(self.calls)} of the calls and "
+            f"{_percent(self.time)} of the I/O time of the log{more}"
         )
 
 

@@ -169,11 +169,6 @@ def read(
     return replace(made, source=replace(made.source, notes=(*notes, message)))
 
 
-def closing(workload: Workload) -> str:
-    """How much of its log a workload made by `read` stands for, in one message."""
-    return workload.source.notes[-1] if workload.source is not None else ""
-
-
 def describe(
     log: Log,
     *,
