@@ -149,8 +149,8 @@ def render(
     and fewer where their figures take FIGURE_BYTES; of
     others the page has the results by condition. `claimed` is what
     publications say of the systems on the page, `others` the records of all runs, for figures
-    of several. `told` gets the first sentences of the page and what all cases come to; `skipped` are cases that were not run,
-    and why; `rule` is that of nights."""
+    of several. `told` gets the first sentences of the page and what all cases come to; `skipped`
+    are cases that were not run, and why; `rule` is that of nights."""
     drawers = figures.drawers()
     of_workloads = [d for d in drawers if d.of == figures.WORKLOAD]
     tell = undrawn or _raise
