@@ -683,3 +683,43 @@ def _of_dump(dump: Row) -> Iterator[str]:
         yield from (["at"] if variable.get("at") else [])
         yield from (["count"] if variable["count"] > 1 else [])
         yield from (["file"] if variable["file"] else [])
+
+
+def playable(row: Row) -> Row:
+    """The workload by methods that can play it, with few passes."""
+    row["compute"] = "sleep"
+    roots: dict[str, str] = {}
+    for stream in row["streams"]:
+        base = stream.get("extends") or stream.get("reads")
+        roots[stream["name"]] = roots.get(base, stream["name"])
+        stream["passes"] = min(stream.get("passes", 1), 3)
+        for part in (stream, *(v for d in stream["dumps"] for v in d["variables"])):
+            if part.get("transfer_bytes"):
+                part["transfer_bytes"] = max(8, part["transfer_bytes"])
+    for root in set(roots.values()):
+        streams = [s for s in row["streams"] if roots[s["name"]] == root]
+        method = _method(streams)
+        for stream in streams:
+            stream["method"] = method
+    return row
+
+
+def _method(streams: list[Row]) -> str:
+    method: str = streams[0]["method"]
+    dumps = [d for s in streams for d in s["dumps"]]
+    goes_on = any(d.get("continues") for d in dumps)
+    placed = any(v.get("at") for d in dumps for v in d["variables"])
+    if method in ("adios", "null") or any(s.get("write_through") for s in streams):
+        return "posix"
+    if method == "hdf5" and (goes_on or placed or len(streams) > 1):
+        return "mpiio"
+    return "posix" if method == "stdio" and goes_on else method
+
+
+def can_be_played(row: Row) -> bool:
+    """Not where files that dumps share are first opened by a dump without bytes: the player does
+    not make them."""
+    return not any(
+        s["files"] != "new" and not s.get("reads") and not s["dumps"][0]["variables"]
+        for s in row["streams"]
+    )
