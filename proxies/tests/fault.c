@@ -2,7 +2,7 @@
  * To be preloaded: a call of a rank on a file or directory below a folder fails, as on a storage that is full, broken
  * or does not answer.
  *
- *   FAULT_CALL   close, create, mkdir, open, read, rename, rmdir, stat, statfs, sync, truncate, unlink or write,
+ *   FAULT_CALL   close, create, mkdir, open, read, rename, rmdir, seek, stat, statfs, sync, truncate, unlink or write,
  *                whichever function of the C library makes it; look: a stat of a name, as libraries make it
  *   FAULT_RANK   the rank, or "all"; a process without one, such as a launcher, has no fault
  *   FAULT_UNDER  the folder, absolute and without links
@@ -11,7 +11,8 @@
  *   FAULT_TURN   the call with this number, from 1; each rank counts on its own
  *   FAULT_KEEPS  if set, also those after it
  *   FAULT_ERROR  number of the error; "hang": the call does not return; "short": a write or read moves half, and the
- *                writes after it fail, since the storage is full; "flip": a read gives one bit wrong
+ *                writes after it fail, since the storage is full; "flip": a read gives one bit wrong;
+ *                "nothing": a read gives no byte
  *   FAULT_DEAF   if set, no signal reaches the rank that hangs, as in the kernel
  *   FAULT_FULL   if set, the storage says that it is full, on all ranks and whatever fails, but for the question
  *                that rank 0 asks before it begins
@@ -182,6 +183,8 @@ static ssize_t moves(const char *call, int descriptor, size_t bytes)
     const int code = errno;
     if (!strikes_open_file(call, descriptor) || is_error("flip"))
         return (ssize_t)bytes;
+    if (is_error("nothing"))
+        return 0;
     const bool first = before + 1 == plan.turn && bytes > 1;
     if (!is_error("short") || (!first && strcmp(call, "read") != 0))
         return -1;
@@ -230,7 +233,7 @@ static ssize_t moves_vector(const char *call, int descriptor, const struct iovec
     *first = data[0];
     const ssize_t most = moves(call, descriptor, bytes);
     if (most >= 0 && (size_t)most < bytes)
-        first->iov_len = (data[0].iov_len + 1) / 2;
+        first->iov_len = most == 0 ? 0 : (data[0].iov_len + 1) / 2;
     return most < 0 ? -1 : (size_t)most < bytes;
 }
 
@@ -271,6 +274,14 @@ READV(preadv64, (int descriptor, const struct iovec *data, int count, off64_t of
         HIDDEN(int, #name, parameters);                                      \
         return strikes_open_file(call, descriptor) ? -1 : real(__VA_ARGS__); \
     }
+#define SEEK(name, type)                                                                      \
+    type name(int descriptor, type offset, int whence)                                        \
+    {                                                                                         \
+        HIDDEN(type, #name, (int, type, int));                                                \
+        return strikes_open_file("seek", descriptor) ? -1 : real(descriptor, offset, whence); \
+    }
+SEEK(lseek, off_t)
+SEEK(lseek64, off64_t)
 ON_OPEN_FILE("sync", fsync, (int descriptor), descriptor)
 ON_OPEN_FILE("sync", fdatasync, (int descriptor), descriptor)
 ON_OPEN_FILE("sync", syncfs, (int descriptor), descriptor)

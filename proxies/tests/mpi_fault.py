@@ -44,12 +44,12 @@ SEED, SAMPLE = 39, 30
 
 # What fails with what, and whether it goes on failing: a full storage does, a broken wire may not.
 FULL, BROKEN, REFUSED = ("ENOSPC", "EDQUOT"), ("EIO",), ("EACCES", "EROFS")
-LASTS = {"ENOSPC", "EDQUOT", "EROFS", "EACCES", "short"}
+LASTS = {"ENOSPC", "EDQUOT", "EROFS", "EACCES", "short", "nothing"}
 CALLS: dict[str, tuple[str, ...]] = {
     "write": (*FULL, *BROKEN, "EROFS", "EFBIG", "short", "hang"),
     "close": (*FULL, *BROKEN, "hang"),
     "sync": (*FULL, *BROKEN, "hang"),
-    "read": (*BROKEN, "ESTALE", "hang"),
+    "read": (*BROKEN, "ESTALE", "nothing", "hang"),
     "create": (*FULL, *BROKEN, *REFUSED, "hang"),
     "open": (*BROKEN, "EACCES", "ESTALE"),
     "truncate": (*FULL, *BROKEN),
@@ -59,6 +59,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "rename": (*FULL, *BROKEN),
     "mkdir": (*FULL, *BROKEN, *REFUSED, "hang"),
     "statfs": BROKEN,
+    "seek": BROKEN,
     "look": (*BROKEN, "EACCES", "hang"),  # a library, at the directory of its file
 }
 # Calls that are made more often fail at another time as well.
@@ -178,7 +179,7 @@ def injected(player: Player, entry: Entry) -> Player:
         "FAULT_TURN": str(entry.turn),
         "FAULT_ERROR": (
             entry.error
-            if entry.error in ("hang", "short", "flip")
+            if entry.error in ("hang", "short", "flip", "nothing")
             else str(getattr(errno, entry.error))
         ),
         "FAULT_SILLY": "1",
@@ -197,6 +198,8 @@ def causes(entry: Entry) -> list[str]:
     """Any of these names the reason."""
     if entry.error == "hang":
         return ["no progress for"]
+    if entry.error == "nothing":
+        return [os.strerror(errno.ENODATA), "the file ends before", "only 0 were moved"]
     code = "ENOSPC" if entry.error == "short" else entry.error
     return [os.strerror(getattr(errno, code)), *([CLASSES[code]] if code in CLASSES else [])]
 
@@ -229,6 +232,12 @@ def judge(entry: Entry, outcome: Outcome, folder: Path, others: dict[str, bytes]
     return wrong
 
 
+def struck(log: Path) -> bool:
+    """Whether a call failed; a line also tells of each file that kept its name."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return any(not line.startswith("silly ") for line in lines)
+
+
 def play(player: Player, entry: Entry) -> tuple[bool, list[str], str]:
     """Runs the entry: was the call reached, what is wrong, and what was printed."""
     folder = player.folder / entry.name
@@ -249,11 +258,11 @@ def play(player: Player, entry: Entry) -> tuple[bool, list[str], str]:
         outcome = injected(own, entry).run(entry.ranks, *arguments, timeout_s=LIMIT_S)
         # Without its call, the run is as any other.
         calm = [] if outcome.status == 0 else ["not reached, but it failed"]
-        wrong = judge(entry, outcome, folder, others) if log.exists() else calm
+        wrong = judge(entry, outcome, folder, others) if struck(log) else calm
         shown = f"status {outcome.status}\n{outcome.err}"
     except AssertionError as error:
         wrong, shown = [f"no end within {LIMIT_S} s"], str(error)
-    reached = log.exists()
+    reached = struck(log)
     log.unlink(missing_ok=True)
     shutil.rmtree(folder)
     return reached, wrong, shown

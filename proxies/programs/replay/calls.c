@@ -75,6 +75,8 @@ static _Noreturn void end(const char *doing)
     X(ssize_t, readv, (int, const struct iovec *, int))              \
     X(ssize_t, preadv, (int, const struct iovec *, int, off_t))      \
     X(ssize_t, preadv64, (int, const struct iovec *, int, off64_t))  \
+    X(off_t, lseek, (int, off_t, int))                               \
+    X(off64_t, lseek64, (int, off64_t, int))                         \
     X(int, fsync, (int))                                             \
     X(int, fdatasync, (int))                                         \
     X(int, ftruncate, (int, off_t))                                  \
@@ -110,6 +112,14 @@ __attribute__((constructor)) static void begin(void)
 
 #define REAL(name) (real_##name ? real_##name : (find(), real_##name))
 
+/* Has the file more than what a read has moved? */
+static bool has_more(int descriptor, off_t offset, ssize_t moved)
+{
+    struct stat status;
+    const off_t behind = offset < 0 ? REAL(lseek)(descriptor, 0, SEEK_CUR) : offset + moved;
+    return behind >= 0 && REAL(fstat) && real_fstat(descriptor, &status) == 0 && status.st_size > behind;
+}
+
 enum moving { READS, WRITES };
 
 /* Moves what a call has left of these bytes, so that either all are there, or those up to the end of a file that is
@@ -129,10 +139,10 @@ static ssize_t move_rest(enum moving moving, int descriptor, const struct iovec 
                                                               : REAL(pread)(descriptor, at + done, left, place)
                                  : offset < 0 ? REAL(write)(descriptor, at + done, left)
                                                  : REAL(pwrite)(descriptor, at + done, left, place);
-            if (some == 0 && moving == READS)
+            if (some == 0 && moving == READS && !has_more(descriptor, offset, moved))
                 return moved;
             if (some == 0)
-                errno = ENOSPC;
+                errno = moving == READS ? ENODATA : ENOSPC;
             if (some <= 0 && errno != EINTR)
                 end(moving == READS ? "read" : "write");
             done += some > 0 ? (size_t)some : 0;
@@ -140,14 +150,6 @@ static ssize_t move_rest(enum moving moving, int descriptor, const struct iovec 
         }
     }
     return moved;
-}
-
-/* Has the file more than what a read has moved? */
-static bool has_more(int descriptor, off_t offset, ssize_t moved)
-{
-    struct stat status;
-    const off_t behind = offset < 0 ? lseek(descriptor, 0, SEEK_CUR) : offset + moved;
-    return moved > 0 && behind >= 0 && REAL(fstat) && real_fstat(descriptor, &status) == 0 && status.st_size > behind;
 }
 
 static ssize_t moved_all(enum moving moving, ssize_t moved, int descriptor, const struct iovec *data, int count,
@@ -209,6 +211,16 @@ MOVE_ALL(pwritev64, WRITES, (VECTOR, off64_t offset), offset, descriptor, data, 
 MOVE_ALL(readv, READS, (VECTOR), -1, descriptor, data, count)
 MOVE_ALL(preadv, READS, (VECTOR, off_t offset), offset, descriptor, data, count, offset)
 MOVE_ALL(preadv64, READS, (VECTOR, off64_t offset), offset, descriptor, data, count, offset)
+
+off_t lseek(int descriptor, off_t offset, int whence)
+{
+    return checked(REAL(lseek)(descriptor, offset, whence), descriptor, "go to a byte of");
+}
+
+off64_t lseek64(int descriptor, off64_t offset, int whence)
+{
+    return checked(REAL(lseek64)(descriptor, offset, whence), descriptor, "go to a byte of");
+}
 
 int fsync(int descriptor)
 {

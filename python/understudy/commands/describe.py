@@ -12,7 +12,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 
 from understudy import readers
 from understudy.contracts.workload import Workload, identifier, parse
-from understudy.darshanlog import logs_below
+from understudy.darshanlog import DAMAGED, logs_below
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import write_text
 from understudy.inference.coverage import Coverage
@@ -180,6 +180,8 @@ def _sentences(covered: Coverage, workload: Workload) -> Iterator[str]:
         if guesses
         else "no value is a guess"
     )
+    notes = workload.source.notes if workload.source else ()
+    yield from (f"unsure: {note}" for note in notes if f" {DAMAGED}: " in note)
     measured = calibration.sentence(covered.claim, calibration.ours())
     made = (
         f"at the storage, as predicted, {covered.storage.makes}." if covered.storage.makes else ""

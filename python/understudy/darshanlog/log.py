@@ -30,6 +30,7 @@ from understudy.darshanlog.stream import DamagedRegion, Region
 from understudy.errors import UnderstudyError
 
 BLOCK_RECORDS = 4096
+DAMAGED = "it is damaged"  # why a module is left out
 PLAIN_BYTES = 1 << 20
 
 
@@ -179,7 +180,7 @@ class Log:
                         pass
                 except DamagedRegion as damage:
                     found[name] = damage.what
-                    self._leave_out(name, f"it is damaged: {damage.what}")
+                    self._leave_out(name, f"{DAMAGED}: {damage.what}")
         return found
 
     def _leave_out(self, name: str, reason: str) -> None:
