@@ -40,7 +40,7 @@ from understudy.judge.observation import Observation, Seen, observe
 from understudy.model import scaling, simulation
 from understudy.paths import ROOT, where
 from understudy.readers import darshan
-from understudy.reframe import observer
+from understudy.reframe import observer, volume
 from understudy.semantics.calls import Calls, bin_of
 from understudy.semantics.counters import BINS
 
@@ -857,3 +857,9 @@ def test_darshan_sees_of_the_replica_what_was_described(
     for key, error in errors(compared).items():
         if key[1] == "timeline" and error is not None:
             assert abs(error) * length_s <= late_s + 0.1 * length_s, key
+
+
+def test_a_hole_of_the_original_is_none_of_the_replica() -> None:
+    dumps = (Dump(time_s=0, variables=(BYTES,), overhead_bytes=100),)
+    assert volume.expected_sizes(stream(dumps=dumps, method="posix"), [0]) == [8000]
+    assert volume.expected_sizes(stream(dumps=dumps, method="hdf5"), [0]) == [8100]

@@ -11,6 +11,7 @@ from understudy.inference import skews
 from understudy.inference.drafts import Draft
 from understudy.inference.series import Cell
 from understudy.inference.table import BURST, LONG
+from understudy.semantics.sizes import PLAIN
 
 FILES = levels.ALIKE  # of a stream, whose traces are looked at
 CALLS = levels.SEVERAL  # of a rank in a dump from which on they have a pace
@@ -23,7 +24,7 @@ AT_LEAST_S = levels.NEAR_S  # seconds of such a dump, or LONG of the run
 TRACED = levels.SOME  # share of the run up to which a dump in a trace lasts for sure
 OPEN = levels.HALF  # share of a dump's length that has to be alone for its calls to be spread
 # Interfaces in whose calls ranks do not wait for each other, but in collective ones.
-ALONE = ("posix", "stdio", "mpiio")
+ALONE = PLAIN
 STEADY = 10**12  # calls that leave no time to others
 AGREE = 1 - levels.THIRD  # share of the dumps that have to be alike
 

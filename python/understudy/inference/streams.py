@@ -36,6 +36,7 @@ from understudy.inference.table import BURST
 from understudy.semantics.calls import BY_RUNS
 from understudy.semantics.lowering import thread_of
 from understudy.semantics.rules import can_extend, can_read
+from understudy.semantics.sizes import PLAIN
 from understudy.semantics.times import open_at
 
 UNSEEN = (
@@ -365,7 +366,7 @@ def _can_extend(stream: Stream, base: Stream) -> bool:
     """Whether the dumps of a stream can go behind those of another one, in its files."""
     return (
         can_extend(stream, base)
-        and {stream.method, base.method} <= {"posix", "stdio", "mpiio"}
+        and {stream.method, base.method} <= {*PLAIN}
         and all(
             _last_file(later.dump) <= _last_file(first.dump)
             for later, first in zip(stream.expanded(), base.expanded(), strict=True)

@@ -10,7 +10,7 @@ from understudy.judge.limits import LIMIT_FRACTION
 from understudy.reframe.played import Played, stream_of
 from understudy.semantics.lowering import lower
 from understudy.semantics.program import Thread
-from understudy.semantics.sizes import growth
+from understudy.semantics.sizes import PLAIN, growth
 
 
 class Volume(Played):
@@ -34,10 +34,7 @@ class Volume(Played):
         for stream, thread in zip(self.described.streams, threads, strict=True):
             name = stream.name
             self._in_place[name] = in_place = _in_place(stream, thread)
-            sizes = [
-                d.bytes - less + (d.overhead_bytes or 0)
-                for d, less in zip(stream.expanded(), in_place, strict=True)
-            ]
+            sizes = expected_sizes(stream, in_place)
             expected[f"{name}_bytes"] = sum(sizes)
             self.measure(f"{name}_bytes", "B", self._stream_bytes, name)
             for i, size in enumerate(sizes):
@@ -58,6 +55,17 @@ class Volume(Played):
         if payload or dump.file_bytes is None:
             return dump.bytes - self._in_place[name][index]
         return dump.file_bytes
+
+
+def expected_sizes(stream: Stream, in_place: list[int]) -> list[int]:
+    """Bytes by which the files of each dump grow. What they hold beyond the payload is the
+    library's; of a file of plain bytes it is a hole, or bytes that were written again, and the
+    replica makes neither."""
+    plain = stream.method in PLAIN
+    return [
+        d.bytes - less + (0 if plain else d.overhead_bytes or 0)
+        for d, less in zip(stream.expanded(), in_place, strict=True)
+    ]
 
 
 def _in_place(stream: Stream, thread: Thread) -> list[int]:

@@ -16,6 +16,9 @@ from understudy.semantics.program import (
     opening,
 )
 
+# Methods whose files hold what is written and nothing else.
+PLAIN = ("posix", "stdio", "mpiio")
+
 
 def moved_bytes(body: Body) -> int:
     """Bytes that one dump moves over all ranks, every pass counted."""
