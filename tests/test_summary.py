@@ -313,6 +313,7 @@ def test_the_first_sentence_is_how_fast_storage_is() -> None:
     slow, fast = metrics.spread([1 << 27]), metrics.spread([1 << 29])
     cached = {"write": fast, "cached": frozenset({"write"})}
     row = ("s:disk", 3, 0, 8, -0.31, "2026-11-12")
+    moved = recent.Recent(name="a", place="s:disk", label="", operation="write", values=(2.0, 1.0))
     found = told(
         [
             judged("a", "s:disk", summary.PASS, write=fast),
@@ -321,7 +322,7 @@ def test_the_first_sentence_is_how_fast_storage_is() -> None:
             judged("b", "s:scratch", summary.PASS, write=metrics.spread([1 << 26])),
             judged("a", "s:ram", summary.PASS, write=fast, in_memory=True),
         ],
-        recent.Changes(conditions=8, changed=3, shown=(), places=(row,)),
+        recent.Changes(conditions=8, every=(moved,) * 3, places=(row,)),
     )
     assert found == [
         "disk writes a, b at 128 to 512 MiB/s, 2 times scratch; slower since 2026-11-12 by 31 % "
@@ -586,7 +587,7 @@ def test_speeds_of_the_cache_set_no_range(tmp_path: Path) -> None:
         )
     )
     (system,) = places.places(made.cases)
-    assert system.speeds["write"] == slow and system.left_out == {"write": ("b",), "read": ()}
+    assert system.speeds["write"] == slow and system.left_out == {"write": {"b": "b"}, "read": {}}
     assert made.cached == 1
 
 

@@ -1,5 +1,6 @@
 """How fast each place is, of the cases of a page."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -11,16 +12,16 @@ from understudy.judge.summary import WORST_FIRST, Judged
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceRow:
     """The cases of one place, by state. `speeds` has by operation those that storage served, `of`
-    the workloads of these, `left_out` those of the others. `original` has, of the former whose
-    original is known, the median of the originals, how many, and the median of the ratio to their
-    own original. `noise` is by how much runs of one case differ, see `noise`."""
+    the workloads of these, `left_out` those of the others, in words. `original` has, of the former
+    whose original is known, the median of the originals, how many, and the median of the ratio to
+    their own original. `noise` is by how much runs of one case differ, see `noise`."""
 
     place: str
     cases: int
     states: dict[str, int]
     speeds: dict[str, metrics.Spread | None]
     of: dict[str, tuple[str, ...]]
-    left_out: dict[str, tuple[str, ...]]
+    left_out: dict[str, dict[str, str]]
     original: dict[str, tuple[float, int, float] | None]
     noise: float | None
     in_memory: bool
@@ -94,7 +95,11 @@ def _row(place: str, here: Sequence[Judged]) -> PlaceRow:
         speed, ratio = (median(v) for v in zip(*known, strict=True)) if known else (0.0, 0.0)
         original[name] = (speed, len(known), ratio) if known else None
         of[name] = tuple(dict.fromkeys(c.name for c, _ in stored))
-        left_out[name] = tuple(dict.fromkeys(c.name for c, _ in measured if name in c.cached))
+        some = Counter(c.name for c, _ in measured if name in c.cached)
+        words = (
+            f"{n} case{'s' * (n > 1)} of {one}" * (one in of[name]) for one, n in some.items()
+        )
+        left_out[name] = {one: words_ or one for one, words_ in zip(some, words, strict=True)}
     return PlaceRow(
         place=place,
         cases=len(here),

@@ -22,7 +22,6 @@ from understudy.judge.programs import AccuracyRow
 
 NO_CASE = "No case was judged."
 ACCEPT = "understudy run --mode accept"
-COMPARE = "understudy compare BEFORE AFTER"
 SHOWN = 3  # of the names in a sentence
 PASS, FAIL, UNDECIDED, FAILED = "pass", "fail", "undecided", "failed"
 WORST_FIRST = (FAILED, FAIL, UNDECIDED, PASS)
@@ -128,9 +127,10 @@ class Summary:
                 found.setdefault(case.why, []).append(case)
         return sorted(found.items(), key=lambda item: -len(item[1]))
 
-    def next_steps(self, several_sessions: bool = False) -> list[tuple[str, str]]:
-        """What to do, and the command for it, in this order; none where nothing is open."""
-        asks = self.cached and not self.flushed
+    def next_steps(self, changed: str = "") -> list[tuple[str, str]]:
+        """What to do, and the command for it, in this order; none where nothing is open: `changed`
+        is the place that changed most."""
+        asks, system = self.cached and not self.flushed, quote(changed.partition(":")[0])
         return [
             *self._of_state(
                 FAILED, "See why {} failed", "understudy records list --failed --system {system}"
@@ -140,7 +140,7 @@ class Summary:
             ),
             *([("Measure storage, not memory", ACCEPT)] if asks else []),
             *self._undecided(),
-            *([("See what is more than chance", COMPARE)] if several_sessions else []),
+            *([("See when it changed", f"understudy trend --system {system}")] if changed else []),
         ]
 
     def _of_state(self, state: str, what: str, command: str) -> list[tuple[str, str]]:

@@ -209,7 +209,7 @@ def render(
         matrix=matrix(found.cases),
         headline=first,
         changes=changes,
-        steps=found.next_steps(changes is not None and changes.changed > 0),
+        steps=found.next_steps(changes.places[0][0] if changes and changes.places else ""),
         places=place_rows,
         lead=_lead(sections),
         measured=measured,
