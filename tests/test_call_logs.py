@@ -14,7 +14,9 @@ from tests import call_logs
 from understudy.contracts.workload import load
 
 FROZEN = json.loads(call_logs.GOLDEN.read_text(encoding="utf-8"))
-REFUSED = 108  # mostly by a method that cannot play them
+REFUSED = 105  # mostly by a method that cannot play them
+# Once ranks that take turns and flush were to agree on numbers of calls, which they cannot.
+ONCE = ["random/715", "random/899", "random/1133"]
 EVERY = 1 if "CALL_LOGS" in os.environ else 25
 MOVED = re.compile(r"(?m)^write .* bytes (\d+) runs \d+")
 
@@ -29,7 +31,7 @@ def test_all_are_frozen() -> None:
 @pytest.mark.parametrize("kind", ["workloads", "samples", "traces", "random"])
 def test_the_calls_are_those_of_before(kind: str) -> None:
     named = [name for name in FROZEN if name.startswith(f"{kind}/")]
-    chosen = named[:: EVERY if kind == "random" else 1]
+    chosen = [*named[::EVERY], *ONCE] if kind == "random" else named
     found = call_logs.digests(chosen)
     assert {name: found[name] for name in chosen} == {name: FROZEN[name] for name in chosen}
 

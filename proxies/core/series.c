@@ -547,11 +547,12 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
 }
 
 /* Collective calls, of data or, between them, of flushes: every rank of a file makes as many as the one with
- * the maximum. */
+ * the maximum, unless the ranks take turns and each has the file alone. */
 static bool goes_together(const struct und_series *series, const struct und_piece *piece)
 {
-    return piece->dataset.collective ||
-           (series->plan->flush_bytes > 0 && series->plan->method->collective && series->mode == UND_CREATE);
+    return !series->stream->in_turn &&
+           (piece->dataset.collective ||
+            (series->plan->flush_bytes > 0 && series->plan->method->collective && series->mode == UND_CREATE));
 }
 
 static void agree_on_calls(struct und_series *series)
