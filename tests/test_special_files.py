@@ -169,3 +169,4 @@ def test_a_loop_of_links_is_one_message(tmp_path: Path) -> None:
         done = understudy(tmp_path, command, "a")
         assert done.returncode == 2 and done.stdout == ""
         assert done.stderr.startswith("understudy: ") and done.stderr.count("\n") == 1
+        assert "Symlink loop" in done.stderr or "levels of symbolic links" in done.stderr

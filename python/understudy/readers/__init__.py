@@ -8,6 +8,7 @@ argument of `read`; and the hooks `private_words`, `of_job` and `closing`.
 import importlib
 import inspect
 import pkgutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -35,12 +36,9 @@ def reader_of(trace: Path) -> ModuleType:
     for module in known:
         if trace.suffix in module.SUFFIXES:
             return module
-    if not trace.is_file():
-        what = "expected a regular file, not a FIFO or device"
-        raise UnderstudyError(
-            f"{trace}: {what if trace.exists() else 'cannot be opened: No such file or directory'}"
-        )
     try:
+        if not stat.S_ISREG(trace.stat().st_mode):
+            raise UnderstudyError(f"{trace}: expected a regular file, not a FIFO or device")
         with trace.open("rb") as file:
             head = file.read(64)
     except OSError as error:
