@@ -101,9 +101,10 @@ def command(
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
         made.append(_fitted(described, ranks, most))
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
-    (folder / "workloads").mkdir()
+    described_in = folder / "workloads"
+    described_in.mkdir()
     for described in made:
-        write_text(folder / "workloads" / f"{described.name}.json", described.to_text())
+        write_text(described_in / f"{described.name}.json", described.to_text())
     own = [described.name for described in made]
     status = _played(system, folder, own, not traces, ranks, mode, variables)
     page = out / "index.html"
