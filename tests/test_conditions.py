@@ -52,7 +52,7 @@ def test_five_runs_that_differ_are_five_conditions(tmp_path: Path) -> None:
         assert word in words, word
     assert "condition" not in words, "words tell them apart, not hashes"
     text = page.render([case])
-    assert "stripe count 4" in text and "5 runs" not in text
+    assert "stripe count 4" in text and "5 runs of 5 cases" in text
 
 
 def test_runs_of_one_condition_are_pooled(tmp_path: Path) -> None:
