@@ -11,7 +11,7 @@ import click
 
 from understudy import paths
 from understudy.cli import FAILED, UNDECIDED, print_error
-from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._options import NIGHTS_DIFFER
 from understudy.commands._output import JSON, TestCase, document, junit, print_json
 from understudy.errors import UnderstudyError, one_line
 from understudy.messages import tell

@@ -10,7 +10,7 @@ import click
 
 from understudy import producers
 from understudy.cli import print_error
-from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER
 from understudy.commands._output import JSON, TestCase, document, junit, print_json
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
@@ -33,11 +33,7 @@ SHOWN_NIGHTS = 12
 @click.command()
 @click.argument("before")
 @click.argument("after")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of records.  [default: that of the site]",
-)
+@FOLDER
 @click.option("--system", help="Only runs on this system.")
 @click.option("--partition", help="Only runs on this partition.")
 @click.option(

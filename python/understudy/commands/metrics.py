@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from understudy.cli import UNDECIDED, print_error
-from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER
 from understudy.contracts import acknowledgements
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, expect_not_read, write_text
@@ -44,11 +44,7 @@ DIGITS = 12  # of the SHA-256 of a condition
     help="File to write, such as one that node_exporter reads.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace the output file if it exists.")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of records.  [default: that of the site]",
-)
+@FOLDER
 @NIGHTS_DIFFER
 def command(
     system: str,

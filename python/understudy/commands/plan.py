@@ -8,7 +8,7 @@ from statistics import median
 import click
 
 from understudy.cli import print_error
-from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER
 from understudy.errors import UnderstudyError, printable
 from understudy.judge import compare as comparing
 from understudy.judge import nights
@@ -27,11 +27,7 @@ from understudy.units import seconds
 @NIGHTS_DIFFER
 @click.option("--system", help="Only runs on this system.")
 @click.option("--partition", help="Only runs on this partition.")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of records.  [default: that of the site]",
-)
+@FOLDER
 def command(
     which: tuple[str, ...],
     detect: str,

@@ -6,7 +6,7 @@ import click
 
 from understudy import paths
 from understudy.cli import UNUSABLE, print_error
-from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._options import NIGHTS_DIFFER
 from understudy.commands._output import JSON, document, print_json
 from understudy.errors import UnderstudyError
 from understudy.files import expect_not_read, expect_page

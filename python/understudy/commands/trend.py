@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from understudy.cli import UNDECIDED, print_error
-from understudy.commands._nights import NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER
 from understudy.commands._output import JSON, document, print_json
 from understudy.contracts import acknowledgements
 from understudy.contracts.acknowledgements import Acknowledgement
@@ -34,11 +34,7 @@ from understudy.tables import wrapped
     help="HTML file to write, with figures.",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace a file that is no page of understudy.")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of records.  [default: that of the site]",
-)
+@FOLDER
 @click.option(
     "--acknowledge",
     "known",

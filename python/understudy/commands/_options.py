@@ -1,4 +1,6 @@
-"""The option --nights-differ of commands that judge sessions of several nights."""
+"""Options that several commands have, and how far nights differ on a command line."""
+
+from pathlib import Path
 
 import click
 
@@ -20,6 +22,12 @@ NIGHTS_DIFFER = click.option(
     show_default=True,
     callback=_parse,
     help="How far nights differ without any change: a standard deviation.",
+)
+
+FOLDER = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder of records.  [default: that of the site]",
 )
 
 
