@@ -64,7 +64,8 @@ struct und_flood {
     int index;
     int64_t as;
     enum und_mode mode;
-    int dump; /* prepared */
+    int dump;          /* prepared */
+    uint64_t contents; /* of its files, together with their numbers */
     int kind_count;
     struct kind *kinds;
     struct sequence *sequence;
@@ -233,6 +234,7 @@ void und_flood_prepare(struct und_flood *flood, int dump)
     flood->sequence->key = und_order_key(&flood->stream->order, dump, 0, 0);
     stem_of(flood->stream, dump, stem);
     und_numbered_restem(flood->names, stem);
+    flood->contents = und_pattern_identity(flood->run->plan->seed, stem, 0);
     for (int v = 0; v < what->variable_count; ++v)
         prepare_kind(flood, &what->variables[v]);
     if (flood->mode != UND_CREATE)
@@ -254,12 +256,11 @@ bool und_flood_is_made(const struct und_flood *flood, int dump)
     return und_stream_set(flood->stream, dump) < dump;
 }
 
-/* A file and what is in it: each is a variable of its own, from one of the blocks that begin with a hash. */
+/* A file and what is in it. */
 struct item {
     struct kind *kind;
     int64_t number;
-    uint64_t identity;
-    int64_t content; /* byte of the variable where the file begins */
+    uint64_t contents;
     const char *path;
 };
 
@@ -277,9 +278,7 @@ static struct item item_at(struct und_flood *flood, int64_t i)
     return (struct item){
         .kind = &flood->kinds[low],
         .number = number,
-        .identity = und_pattern_identity(flood->run->plan->seed, flood->index,
-                                         und_stream_set(flood->stream, flood->dump), number),
-        .content = number % (UND_PERIOD / UND_STAMP_STEP) * UND_STAMP_STEP,
+        .contents = und_pattern_numbered(flood->contents, number),
         .path = und_numbered_path(flood->names, number, ""),
     };
 }
@@ -370,11 +369,11 @@ static void compare(const struct und_flood *flood, const struct item *item, int6
     struct und_base *base = item->kind->base;
     unsigned char right;
     int64_t wrong = 0;
-    const int64_t differing = und_base_compare(base, item->identity, at, bytes, data, &wrong);
+    const int64_t differing = und_base_compare(base, item->contents, at, bytes, data, &wrong);
     if (differing > 0 && verification->wrong_bytes == 0) {
-        und_base_copy(base, item->identity, wrong, 1, &right);
+        und_base_copy(base, item->contents, wrong, 1, &right);
         snprintf(verification->first, sizeof verification->first, "%s: byte %" PRId64 " is %u instead of %u",
-                 und_numbered_path(flood->names, item->number, ""), wrong - item->content, data[wrong - at], right);
+                 und_numbered_path(flood->names, item->number, ""), wrong, data[wrong - at], right);
     }
     verification->wrong_bytes += differing;
     verification->bytes += bytes;
@@ -408,12 +407,12 @@ static void move(struct und_flood *flood, struct und_file *file, const struct it
     struct und_cut cut = item->kind->cut;
     if (method->define)
         method->define(file, dataset, &item->kind->block);
-    for (int64_t left = cut.calls, at = item->content, bytes; left > 0; --left, at += bytes) {
+    for (int64_t left = cut.calls, at = 0, bytes; left > 0; --left, at += bytes) {
         bytes = und_box_bytes(dataset, &cut.box);
         if (flood->pace.is_kept)
             und_pace_keep(&flood->pace, flood->run);
         if (flood->mode == UND_CREATE)
-            method->write(file, dataset, &cut.box, und_base_consecutive(base, item->identity, at, bytes));
+            method->write(file, dataset, &cut.box, und_base_consecutive(base, item->contents, at, bytes));
         else
             read_call(flood, file, item, &cut.box, at);
         if (flood->plan->flush_bytes > 0 && (flood->unsynced += bytes) >= flood->plan->flush_bytes) {
@@ -525,7 +524,7 @@ static void compare_file(struct und_flood *flood, struct und_file *file, const s
     struct und_cut cut = item->kind->cut;
     if (method->define)
         method->define(file, dataset, &item->kind->block);
-    for (int64_t left = cut.calls, at = item->content, bytes; left > 0; --left, at += bytes) {
+    for (int64_t left = cut.calls, at = 0, bytes; left > 0; --left, at += bytes) {
         bytes = und_box_bytes(dataset, &cut.box);
         method->read(file, dataset, &cut.box, buffer);
         compare(flood, item, at, bytes, buffer, verification);

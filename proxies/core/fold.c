@@ -13,10 +13,9 @@ static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks
     for (int v = 0; v < dump->variable_count; ++v) {
         struct und_dataset dataset;
         struct und_box block;
-        int64_t content;
         if (dump->variables[v].file != file)
             continue;
-        und_layout_place(&dump->variables[v], ranks, group, group->first, &dataset, &block, &content);
+        und_layout_place(&dump->variables[v], ranks, group, group->first, &dataset, &block);
         if (und_dataset_elements(&dataset) > 0)
             return true;
     }

@@ -95,7 +95,7 @@ static int64_t grid_elements_before(const struct und_variable *variable, int64_t
 }
 
 static void place_packed(const struct und_variable *variable, int64_t ranks, const struct und_group *group,
-                         int64_t rank, struct und_dataset *dataset, struct und_box *block, int64_t *content)
+                         int64_t rank, struct und_dataset *dataset, struct und_box *block)
 {
     const int64_t first = grid_elements_before(variable, ranks, group->first);
     const int64_t begin = grid_elements_before(variable, ranks, rank);
@@ -103,37 +103,32 @@ static void place_packed(const struct und_variable *variable, int64_t ranks, con
     dataset->shape[0] = grid_elements_before(variable, ranks, group->end) - first;
     block->start[0] = begin - first;
     block->count[0] = grid_elements_before(variable, ranks, rank + 1) - begin;
-    *content = first * und_type_bytes(variable->type);
 }
 
 void und_layout_place(const struct und_variable *variable, int64_t ranks, const struct und_group *group, int64_t rank,
-                      struct und_dataset *dataset, struct und_box *block, int64_t *content)
+                      struct und_dataset *dataset, struct und_box *block)
 {
     const bool all = group->first == 0 && group->end == ranks;
     dataset->type = variable->type;
     dataset->slabs = variable->rule != UND_GRID || !all;
     if (variable->rule == UND_GRID && !all) {
-        place_packed(variable, ranks, group, rank, dataset, block, content);
+        place_packed(variable, ranks, group, rank, dataset, block);
         return;
     }
     dataset->ndims = variable->ndims;
     memcpy(dataset->shape, variable->shape, sizeof dataset->shape);
-    *content = 0;
     if (variable->rule == UND_GRID) {
         grid_block(variable, rank, block);
         return;
     }
     const int64_t first = rows_before(variable, ranks, group->first), begin = rows_before(variable, ranks, rank);
-    int64_t row_bytes = und_type_bytes(variable->type);
     for (int d = 1; d < variable->ndims; ++d) {
         block->start[d] = 0;
         block->count[d] = variable->shape[d];
-        row_bytes *= variable->shape[d];
     }
     dataset->shape[0] = rows_before(variable, ranks, group->end) - first;
     block->start[0] = begin - first;
     block->count[0] = rows_before(variable, ranks, rank + 1) - begin;
-    *content = first * row_bytes;
     if (variable->rule == UND_CYCLIC && block->count[0] > 0) {
         block->start[0] = rank == group->first ? 0 : variable->block * (rank - group->first);
         block->count[0] = smaller(variable->block, block->count[0]);

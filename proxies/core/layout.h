@@ -25,12 +25,10 @@ struct und_group und_group_at(int64_t index, int64_t ranks, int64_t groups);
 
 /*
  * The part of a variable that stands in a group's file: sets type, ndims, shape and slabs of the dataset
- * (shape[0] is 0 where the group has none of it), the block of the rank, and `content`, the byte
- * where the dataset begins in the variable as a whole (in global C order, or in the packed order of
- * all ranks), so that contents do not depend on how ranks share files.
+ * (shape[0] is 0 where the group has none of it), and the block of the rank.
  */
 void und_layout_place(const struct und_variable *variable, int64_t ranks, const struct und_group *group, int64_t rank,
-                      struct und_dataset *dataset, struct und_box *block, int64_t *content);
+                      struct und_dataset *dataset, struct und_box *block);
 
 /* The rows of dimension 0 that a rank has, where the rule is no grid: row k of them is the variable's row
  * first + k + k / block * leap. */

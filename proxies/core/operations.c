@@ -72,8 +72,7 @@ static bool has_bytes(const struct und_dump *dump, int64_t ranks, int64_t rank)
         const struct und_group own = {.index = rank, .first = rank, .end = rank + 1};
         struct und_dataset dataset;
         struct und_box block;
-        int64_t content;
-        und_layout_place(&dump->variables[v], ranks, &own, rank, &dataset, &block, &content);
+        und_layout_place(&dump->variables[v], ranks, &own, rank, &dataset, &block);
         if (und_dataset_elements(&dataset) > 0)
             return true;
     }

@@ -27,6 +27,7 @@ struct und_slot {
     bool makes;                   /* this rank makes `part` */
     bool borrowed;                /* `file` is open for the stream that writes it */
     struct und_identity identity; /* of the file, once it is there */
+    uint64_t contents;            /* what the file contains */
     struct und_file *file;
     int64_t payload; /* bytes of all ranks up to the prepared dump */
     int64_t before;  /* bytes in it of the streams that this one extends */
@@ -49,8 +50,7 @@ struct und_piece {
     struct und_cut cut;
     uint64_t order;         /* key of its order */
     int64_t calls_of_flush; /* transfers between flushes, where flushes are collective */
-    int64_t content;        /* byte of the variable where the dataset begins */
-    uint64_t identity;
+    int64_t begin;          /* place of its first byte in the contents of the file */
     struct und_base *base;
     int64_t calls; /* that this rank makes */
     int slot;
@@ -59,10 +59,8 @@ struct und_piece {
 
 /* Where the files of the prepared dump have a variable. */
 struct und_place {
-    const struct und_variable *variable;
-    int64_t offset;   /* of the first of equals */
-    int64_t identity; /* likewise */
-    int dump;         /* that wrote it first */
+    const char *name;
+    int64_t offset; /* of the first of equals */
 };
 
 /* A dataset of an appended file: what further time steps can join. */

@@ -161,9 +161,17 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
     return base;
 }
 
-uint64_t und_pattern_identity(uint64_t seed, int64_t stream, int64_t dump, int64_t variable)
+uint64_t und_pattern_identity(uint64_t seed, const char *name, int64_t generation)
 {
-    return mix(mix(mix(mix(seed) ^ (uint64_t)stream) ^ (uint64_t)dump) ^ (uint64_t)variable);
+    uint64_t identity = mix(seed);
+    for (; *name; ++name)
+        identity = mix(identity ^ (unsigned char)*name);
+    return mix(identity ^ (uint64_t)generation);
+}
+
+uint64_t und_pattern_numbered(uint64_t identity, int64_t number)
+{
+    return mix(identity ^ (uint64_t)number);
 }
 
 unsigned char *und_base_buffer(struct und_base *base)
@@ -184,16 +192,15 @@ void und_base_continue(struct und_base *base)
     base->continued = true;
 }
 
-/* Where byte `offset` of a variable stands in the base. A smooth variable begins at a phase of its own. */
-static int64_t place_of(const struct und_base *base, uint64_t identity, int64_t offset)
+/* Where byte `offset` of a file stands in the base. */
+static int64_t place_of(uint64_t identity, int64_t offset)
 {
-    const uint64_t blocks = base->content.kind == UND_SMOOTH ? identity : 0;
-    return (int64_t)(((uint64_t)offset + blocks * UND_STAMP_STEP) % UND_PERIOD);
+    return (int64_t)(((uint64_t)offset + identity * UND_STAMP_STEP) % UND_PERIOD);
 }
 
 const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes)
 {
-    unsigned char *data = base->bytes + place_of(base, identity, offset);
+    unsigned char *data = base->bytes + place_of(identity, offset);
     /* From the block of the first byte: the period is a multiple of the step, so its hash is in the base. */
     const int64_t first = offset - (int64_t)((uint64_t)offset % UND_STAMP_STEP), end = offset + bytes;
     if (base->stamp_stride == 1) {
@@ -213,16 +220,16 @@ const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identi
 }
 
 /* Bytes from offset to the end of the period, where the base is complete whatever lies behind it. */
-static int64_t within_period(const struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes)
+static int64_t within_period(uint64_t identity, int64_t offset, int64_t bytes)
 {
-    const int64_t left = UND_PERIOD - place_of(base, identity, offset);
+    const int64_t left = UND_PERIOD - place_of(identity, offset);
     return bytes < left ? bytes : left;
 }
 
 void und_base_copy(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes, unsigned char *data)
 {
     while (bytes > 0) {
-        const int64_t some = within_period(base, identity, offset, bytes);
+        const int64_t some = within_period(identity, offset, bytes);
         memcpy(data, und_base_consecutive(base, identity, offset, some), (size_t)some);
         offset += some;
         data += some;
@@ -235,7 +242,7 @@ int64_t und_base_compare(struct und_base *base, uint64_t identity, int64_t offse
 {
     int64_t differing = 0;
     while (bytes > 0) {
-        const int64_t some = within_period(base, identity, offset, bytes);
+        const int64_t some = within_period(identity, offset, bytes);
         const unsigned char *right = und_base_consecutive(base, identity, offset, some);
         if (memcmp(data, right, (size_t)some) != 0)
             for (int64_t i = 0; i < some; ++i)

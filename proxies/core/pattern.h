@@ -1,13 +1,13 @@
 /*
- * What the files contain: a function of the seed, the stream, the dump, the variable and the byte
- * in the variable, the same for every number of ranks, so that any rank can check any byte.
+ * What the files contain: a function of the seed, the file, its generation and the place in it, the
+ * same for every number of ranks and whoever wrote it, so that any rank can check any byte.
  *
- * Byte o of a variable is base[o mod 1 MiB], where the base is made once, as the content of the
- * stream says and, where values matter, for each element type. In random and smooth contents 8
- * bytes at the beginning of each 4096 are a hash of who wrote them, so that no two blocks are
- * alike; in a smooth one they are the least significant bytes of 8 elements, and each variable
- * begins at a phase of its own. A transfer that is consecutive in its variable is written straight
- * from the base, with one hash set per 4 KiB.
+ * Byte o of a file is base[(o + p) mod 1 MiB], where the base is made once, as the content of the
+ * stream says and, where values matter, for each element type, and p is a multiple of 4096 that the
+ * identity of the file gives. In random and smooth contents 8 bytes at the beginning of each 4096
+ * are a hash of the identity and the place, so that no two blocks are alike; in a smooth one they
+ * are the least significant bytes of 8 elements. A transfer of consecutive bytes is written
+ * straight from the base, with one hash set per 4 KiB.
  *
  * One allocation holds a base and, behind it, room for the largest transfer: the base goes on
  * there, and it is also where reads arrive and where other transfers are gathered. Both begin on a
@@ -55,8 +55,10 @@ bool und_content_equal(const struct und_content *one, const struct und_content *
 /* Bytes that one base takes, whole pages. */
 int64_t und_pattern_memory(int64_t largest_transfer_bytes);
 
-/* What tells the contents of one variable of one dump from all others. */
-uint64_t und_pattern_identity(uint64_t seed, int64_t stream, int64_t dump, int64_t variable);
+/* What tells the contents of a file from all others: of its name in the run directory, and how often its set was
+ * written before. Then of file `number` of many whose names begin alike. */
+uint64_t und_pattern_identity(uint64_t seed, const char *name, int64_t generation);
+uint64_t und_pattern_numbered(uint64_t identity, int64_t number);
 
 /* Where reads arrive. The base is then no longer continued; see und_base_continue. */
 unsigned char *und_base_buffer(struct und_base *base);
@@ -64,7 +66,7 @@ unsigned char *und_base_buffer(struct und_base *base);
 /* Makes und_base_consecutive usable again after the buffer was. Not for timed regions. */
 void und_base_continue(struct und_base *base);
 
-/* Bytes offset … offset+bytes-1 of the variable, valid up to the next call; at most `capacity` bytes. */
+/* Bytes offset … offset+bytes-1 of the file, valid up to the next call; at most `capacity` bytes. */
 const unsigned char *und_base_consecutive(struct und_base *base, uint64_t identity, int64_t offset, int64_t bytes);
 
 /* The same, copied to `data`, which may be the buffer. */

@@ -1,7 +1,5 @@
 #include "core/program.h"
 
-#include "core/contents.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -303,9 +301,9 @@ static bool check_own_places(struct und_strict *at, const struct keys *keys, str
     return true;
 }
 
-/* Each dump of the stream begins when the base has files, and finds the places and bytes that it asks for. */
+/* Each dump of the stream begins when the base has files, and finds the places that it asks for. */
 static bool check_reading(struct und_strict *at, const struct und_stream *stream, const struct keys *base,
-                          struct und_stream *source, struct und_contents *contents)
+                          struct und_stream *source)
 {
     const size_t mark = und_strict_key(at, "dumps");
     const double first_s = source->entries[0].time_s;
@@ -320,8 +318,7 @@ static bool check_reading(struct und_strict *at, const struct und_stream *stream
             const double time_s = dump->time_s + (double)k * dump->period_s;
             while (of + 1 < source->entry_count && source->entries[of + 1].time_s <= time_s)
                 ++of;
-            if (of > checked && (!check_places(at, dump, base, of, false, false, &source->notes_places) ||
-                                 !und_contents_check(at, contents, dump, time_s)))
+            if (of > checked && !check_places(at, dump, base, of, false, false, &source->notes_places))
                 return false;
             checked = of;
         }
@@ -369,11 +366,7 @@ static bool check_reader(struct und_strict *at, const struct keys *keys, const s
         return fault(at, "method", "that of the stream that it reads", why);
     if (keys->files_of_dump > base->files_of_dump)
         return fault(at, "dumps", "no more files than the stream that it reads has", why);
-    struct und_contents *contents =
-        und_contents_new(source, base->continues, base->files_of_dump, base->files == APPEND, base->files == UPDATE);
-    const bool right = contents ? check_reading(at, stream, base, source, contents) : und_strict_no_memory(at);
-    und_contents_free(contents);
-    return right;
+    return check_reading(at, stream, base, source);
 }
 
 /* -- the keys ---------------------------------------------------------------------------------------------------- */

@@ -230,7 +230,10 @@ bool und_run_finds_files(const struct und_run *run, struct und_error *error)
     struct und_event event;
     for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
         struct und_series *series = und_series_new(run, event.stream, run->rank, UND_READ);
+        const struct und_stream *stream = &run->workload->streams[event.stream];
         und_phase_prepare(run, series, &event);
+        for (int dump = event.dump + 1; und_stream_grows(stream) && dump < stream->dump_count; ++dump)
+            und_series_prepare(series, dump); /* the earlier run appended all */
         found = found && und_series_find(series, error);
         und_series_free(series);
     }

@@ -254,10 +254,9 @@ static void mark_files(const struct und_series *series, const struct und_dump *d
         const struct und_variable *variable = &dump->variables[v];
         struct und_dataset dataset;
         struct und_box block;
-        int64_t content;
         if (files[variable->file])
             continue;
-        und_layout_place(variable, series->run->ranks, &series->group, series->as, &dataset, &block, &content);
+        und_layout_place(variable, series->run->ranks, &series->group, series->as, &dataset, &block);
         files[variable->file] = und_box_bytes(&dataset, &block) > 0;
     }
 }
@@ -318,8 +317,7 @@ static int64_t bytes_of_ranks(const struct und_series *series, const struct und_
     const struct und_group ranks = {.index = 0, .first = first, .end = end};
     struct und_dataset dataset;
     struct und_box block;
-    int64_t content;
-    und_layout_place(variable, series->run->ranks, &ranks, first, &dataset, &block, &content);
+    und_layout_place(variable, series->run->ranks, &ranks, first, &dataset, &block);
     return und_dataset_elements(&dataset) * und_type_bytes(variable->type);
 }
 
@@ -449,7 +447,7 @@ static void place_piece(struct und_series *series, const struct und_variable *va
     struct und_slot *slot = &series->slots[variable->file];
     const struct und_group own = alone(series->as);
     und_layout_place(variable, series->run->ranks, ranks_of_dataset(series, &own), series->as, &piece->dataset,
-                     &piece->block, &piece->content);
+                     &piece->block);
     const int64_t bytes = und_dataset_elements(&piece->dataset) * und_type_bytes(variable->type);
     piece->dataset.file_offset = slot->payload;
     if (series->stream->in_turn) {
@@ -477,18 +475,16 @@ static void name_piece(const struct und_series *series, const struct und_variabl
 static struct und_place *find_place(const struct und_series *series, const char *name)
 {
     for (int i = series->place_count - 1; i >= 0; --i)
-        if (strcmp(series->places[i].variable->name, name) == 0)
+        if (strcmp(series->places[i].name, name) == 0)
             return &series->places[i];
     return NULL;
 }
 
 /* Notes where the variable begins that is added next; under a name that has been used before it is that place anew. */
-static void note_place(struct und_series *series, const struct und_variable *variable, int64_t identity)
+static void note_place(struct und_series *series, const struct und_variable *variable)
 {
-    struct und_place place = {variable, series->slots[variable->file].payload, identity, series->dump};
     const struct und_place *other = variable->place ? find_place(series, variable->place) : NULL;
-    if (other)
-        place = (struct und_place){variable, other->offset, other->identity, other->dump};
+    const struct und_place place = {variable->name, other ? other->offset : series->slots[variable->file].payload};
     struct und_place *old = find_place(series, variable->name);
     if (!old && series->place_count == series->place_capacity) {
         series->place_capacity = 2 * series->place_capacity + 8;
@@ -497,6 +493,13 @@ static void note_place(struct und_series *series, const struct und_variable *var
                   series->stream->name);
     }
     *(old ? old : &series->places[series->place_count++]) = place;
+}
+
+/* Where values matter, those of a dataset begin with one, wherever its bytes do. */
+static int64_t begin_of(const struct und_piece *piece)
+{
+    const int64_t offset = piece->dataset.file_offset;
+    return offset - offset % und_type_bytes(piece->base->type);
 }
 
 /* Adds the variable to the dump's pieces, if its file has bytes of it and this rank is one of the file's. */
@@ -524,16 +527,11 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     name_piece(series, variable, number, piece);
     piece->slot = variable->file;
     piece->base = base_of(series, variable->type);
-    /* What is read again and again has one content. */
-    const struct und_stream *stream = series->stream;
-    const bool reads_again = und_stream_updates(stream) && stream->operation == UND_READS;
-    const int dump = reads_again ? und_stream_set(stream, series->dump) : series->dump;
-    piece->identity = und_pattern_identity(series->run->plan->seed, series->index, place ? place->dump : dump,
-                                           place ? place->identity + number : identity);
-    piece->order = und_order_key(&stream->order, series->dump, identity, series->as);
+    piece->begin = begin_of(piece);
+    piece->order = und_order_key(&series->stream->order, series->dump, identity, series->as);
     piece->dataset.name = piece->name;
     piece->dataset.first_row = 0;
-    piece->dataset.exists = und_stream_updates(stream) && series->mode == UND_CREATE && !series->makes_files;
+    piece->dataset.exists = und_stream_updates(series->stream) && series->mode == UND_CREATE && !series->makes_files;
     piece->dataset.collective = und_plan_collective(variable, series->plan);
     const struct und_deal deal =
         und_layout_deal(variable, series->run->ranks, ranks_of_dataset(series, &own), series->as, &piece->block);
@@ -634,18 +632,33 @@ static void prepare_files(struct und_series *series, bool goes_on)
         borrow_files(series);
 }
 
+/* What the files of the dump contain: files whose names are used again are told apart by how often they were. */
+static void choose_contents(struct und_series *series)
+{
+    const struct und_series *maker = series->base ? series->base : series;
+    const struct und_stream *stream = maker->stream;
+    const bool again = stream->operation == UND_WRITES && und_stream_reuses(stream);
+    const int64_t generation = again ? und_stream_content(stream, maker->dump) / stream->own.names : 0;
+    const size_t root = strlen(series->run->plan->directory) + 1;
+    for (int s = 0; s < series->stream->own.files; ++s)
+        if (series->slots[s].comm != MPI_COMM_NULL)
+            series->slots[s].contents =
+                und_pattern_identity(series->run->plan->seed, series->slots[s].path + root, generation);
+}
+
 /* Chooses what this rank moves in them. */
 static void prepare_pieces(struct und_series *series, const struct und_dump *what, bool goes_on)
 {
     int64_t identity = 0;
     series->piece_count = 0;
+    choose_contents(series);
     if (!goes_on && !und_stream_grows(series->stream))
         series->place_count = 0;
     if (series->stream->in_turn)
         begin_turns(series, what);
     for (int v = 0; v < what->variable_count; ++v) {
         if (series->stream->notes_places && !series->base)
-            note_place(series, &what->variables[v], identity);
+            note_place(series, &what->variables[v]);
         for (int64_t number = 0; number < what->variables[v].count; ++number)
             add_piece(series, &what->variables[v], number, identity++);
     }

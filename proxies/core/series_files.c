@@ -283,7 +283,7 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
         return und_flood_find(series->flood, error);
     const struct und_stream *stream = series->stream;
     const bool exact = !series->plan->method->suffix;
-    const bool append = und_stream_grows(stream) || und_stream_updates(stream) || stream->followed_by >= 0;
+    const bool may_have_more = und_stream_updates(stream) || stream->followed_by >= 0;
     for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
         const struct und_slot *slot = &series->slots[s];
         struct stat status;
@@ -292,7 +292,7 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
         if (stat(und_storage_name(slot->path), &status) != 0)
             return und_fail(error, "--restart-from: cannot find %s: %s", slot->path, strerror(errno));
         const int64_t bytes = (int64_t)status.st_size;
-        if (exact && (append ? bytes < slot->payload : bytes != slot->payload))
+        if (exact && (may_have_more ? bytes < slot->payload : bytes != slot->payload))
             return und_fail(error,
                             "--restart-from: %s has %" PRId64 " bytes, expected %" PRId64 " for %d ranks; another "
                             "number of ranks can read only files that all ranks share",

@@ -84,13 +84,14 @@ static void write_consecutive(struct und_series *series, struct und_piece *piece
     int64_t written = 0;
     const struct und_method *method = series->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
+    const uint64_t contents = series->slots[piece->slot].contents;
     struct und_cut *cut = &piece->cut;
     const bool flushes = series->plan->flush_bytes > 0;
     for (int64_t i = 0; i < cut->calls; ++i) {
         go_to(series, piece, i);
         const int64_t bytes = cut->many * size;
         method->write(file, &piece->dataset, &cut->box,
-                      und_base_consecutive(piece->base, piece->identity, piece->content + cut->element * size, bytes));
+                      und_base_consecutive(piece->base, contents, piece->begin + cut->element * size, bytes));
         if (flushes)
             flush(series, piece, i, bytes);
         if (looks_up)
@@ -103,6 +104,7 @@ static void write_gathered(struct und_series *series, struct und_piece *piece, s
 {
     const struct und_method *method = series->plan->method;
     const int64_t size = und_type_bytes(piece->dataset.type);
+    const uint64_t contents = series->slots[piece->slot].contents;
     unsigned char *buffer = und_base_buffer(piece->base);
     int64_t written = 0;
     struct und_cut *cut = &piece->cut;
@@ -113,7 +115,7 @@ static void write_gathered(struct und_series *series, struct und_piece *piece, s
         go_to(series, piece, i);
         und_spans_begin(&spans, &piece->dataset, &cut->box);
         for (; und_spans_next(&spans, &element); to += spans.elements * size)
-            und_base_copy(piece->base, piece->identity, piece->content + element * size, spans.elements * size, to);
+            und_base_copy(piece->base, contents, piece->begin + element * size, spans.elements * size, to);
         method->write(file, &piece->dataset, &cut->box, buffer);
         if (series->plan->flush_bytes > 0)
             flush(series, piece, i, to - buffer);
@@ -174,22 +176,23 @@ static void note_wrong(const struct und_series *series, const struct und_piece *
                        struct und_verification *verification)
 {
     unsigned char right;
-    und_base_copy(piece->base, piece->identity, at, 1, &right);
+    und_base_copy(piece->base, series->slots[piece->slot].contents, at, 1, &right);
     snprintf(verification->first, sizeof verification->first,
              "%s: byte %" PRId64 " of the variable %s is %u instead of %u", series->slots[piece->slot].path,
-             at - piece->content, piece->name, found, right);
+             at - piece->begin, piece->name, found, right);
 }
 
 static void compare_box(const struct und_series *series, const struct und_piece *piece, const unsigned char *data,
                         struct und_verification *verification)
 {
     const int64_t size = und_type_bytes(piece->dataset.type);
+    const uint64_t contents = series->slots[piece->slot].contents;
     struct und_spans spans;
     int64_t element, wrong = 0;
     und_spans_begin(&spans, &piece->dataset, &piece->cut.box);
     for (; und_spans_next(&spans, &element); data += spans.elements * size) {
-        const int64_t bytes = spans.elements * size, offset = piece->content + element * size;
-        const int64_t differing = und_base_compare(piece->base, piece->identity, offset, bytes, data, &wrong);
+        const int64_t bytes = spans.elements * size, offset = piece->begin + element * size;
+        const int64_t differing = und_base_compare(piece->base, contents, offset, bytes, data, &wrong);
         if (differing > 0 && verification->wrong_bytes == 0)
             note_wrong(series, piece, wrong, data[wrong - offset], verification);
         verification->wrong_bytes += differing;

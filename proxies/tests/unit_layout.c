@@ -114,9 +114,8 @@ static void test_shared_is_global(void **state)
             struct und_dataset dataset;
             struct und_box block;
             struct und_spans spans;
-            int64_t content, at;
-            und_layout_place(variable, RANKS, &all, rank, &dataset, &block, &content);
-            assert_int_equal(content, 0);
+            int64_t at;
+            und_layout_place(variable, RANKS, &all, rank, &dataset, &block);
             assert_int_equal(und_dataset_elements(&dataset), elements_of(variable));
             assert_true(und_box_bytes(&dataset, &block) <= und_layout_largest_block(variable, RANKS));
             und_spans_begin(&spans, &dataset, &block);
@@ -128,8 +127,8 @@ static void test_shared_is_global(void **state)
     }
 }
 
-/* Smaller groups: every file is filled without holes by its ranks in their order, and the contents
- * of the files one behind the other are the variable. */
+/* Smaller groups: every file is filled without holes by its ranks in their order, and all of
+ * them have the elements of the variable. */
 static void test_groups_are_packed(void **state)
 {
     (void)state;
@@ -137,7 +136,7 @@ static void test_groups_are_packed(void **state)
         for (int v = 0; v < VARIABLES; ++v) {
             const struct und_variable *variable = &variables[v];
             const int64_t size = und_type_bytes(variable->type);
-            int64_t content_end = 0;
+            int64_t bytes = 0;
             for (int64_t g = 0; g < groups; ++g) {
                 const struct und_group group = und_group_at(g, RANKS, groups);
                 int64_t filled = 0, elements = 0;
@@ -145,10 +144,9 @@ static void test_groups_are_packed(void **state)
                     struct und_dataset dataset;
                     struct und_box block;
                     struct und_spans spans;
-                    int64_t content, at, owned = 0;
-                    und_layout_place(variable, RANKS, &group, rank, &dataset, &block, &content);
+                    int64_t at, owned = 0;
+                    und_layout_place(variable, RANKS, &group, rank, &dataset, &block);
                     elements = und_dataset_elements(&dataset);
-                    assert_int_equal(content, content_end);
                     for (int64_t e = 0; e < elements_of(variable); ++e)
                         owned += owner(variable, e) == rank;
                     assert_int_equal(und_box_bytes(&dataset, &block), owned * size);
@@ -157,9 +155,9 @@ static void test_groups_are_packed(void **state)
                         assert_int_equal(at, filled);
                 }
                 assert_int_equal(filled, elements);
-                content_end += elements * size;
+                bytes += elements * size;
             }
-            assert_int_equal(content_end, elements_of(variable) * size);
+            assert_int_equal(bytes, elements_of(variable) * size);
         }
 }
 
@@ -176,8 +174,8 @@ static void test_cuts(void **state)
                 struct und_box block;
                 struct und_cut cut;
                 struct und_spans whole, part;
-                int64_t content, at, from = 0, moved = 0;
-                und_layout_place(&variables[v], RANKS, &all, rank, &dataset, &block, &content);
+                int64_t at, from = 0, moved = 0;
+                und_layout_place(&variables[v], RANKS, &all, rank, &dataset, &block);
                 und_cut_begin(&cut, &dataset, &block, sizes[s]);
                 if (sizes[s] == INT64_MAX)
                     assert_int_equal(cut.calls, und_box_bytes(&dataset, &block) > 0);
@@ -220,7 +218,7 @@ static void test_cyclic(void **state)
                                                   .shape = {cases[i].rows, 3},
                                                   .rule = UND_CYCLIC,
                                                   .block = cases[i].block};
-            int64_t content_end = 0;
+            int64_t bytes = 0;
             for (int64_t g = 0; g < groups; ++g) {
                 const struct und_group group = und_group_at(g, RANKS, groups);
                 bool seen[300] = {false};
@@ -233,9 +231,8 @@ static void test_cyclic(void **state)
                     struct und_dataset dataset;
                     struct und_box block;
                     struct und_cut cut;
-                    int64_t content, rows = 0;
-                    und_layout_place(&variable, RANKS, &group, rank, &dataset, &block, &content);
-                    assert_int_equal(content, content_end);
+                    int64_t rows = 0;
+                    und_layout_place(&variable, RANKS, &group, rank, &dataset, &block);
                     elements = und_dataset_elements(&dataset);
                     const struct und_deal deal = und_layout_deal(&variable, RANKS, &group, rank, &block);
                     und_cut_begin_dealt(&cut, &dataset, &block, &deal, 13);
@@ -257,9 +254,9 @@ static void test_cyclic(void **state)
                     moved += rows * 3;
                 }
                 assert_int_equal(moved, elements);
-                content_end += elements * 2;
+                bytes += elements * 2;
             }
-            assert_int_equal(content_end, cases[i].rows * 6);
+            assert_int_equal(bytes, cases[i].rows * 6);
         }
 }
 

@@ -50,15 +50,15 @@ static void test_every_identity_differs(void **state)
     unsigned char *one = malloc(BYTES);
     (void)state;
     assert_non_null(one);
-    const uint64_t first = und_pattern_identity(1, 0, 0, 0);
-    const uint64_t others[] = {und_pattern_identity(2, 0, 0, 0), und_pattern_identity(1, 1, 0, 0),
-                               und_pattern_identity(1, 0, 1, 0), und_pattern_identity(1, 0, 0, 1)};
+    const uint64_t first = und_pattern_identity(1, "a.0", 0);
+    const uint64_t others[] = {und_pattern_identity(2, "a.0", 0), und_pattern_identity(1, "a.1", 0),
+                               und_pattern_identity(1, "a.0", 1), und_pattern_numbered(first, 0)};
     und_base_copy(base, first, 0, BYTES, one);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; ++i) {
         int64_t wrong = -1;
         assert_true(und_base_compare(base, others[i], 0, BYTES, one, &wrong) > 64 * 7);
         assert_true(wrong >= 0 && wrong < UND_STAMP_BYTES);
-        /* Bytes of another place of the same variable differ as well, a whole period on too. */
+        /* Bytes of another place of the same file differ as well, a whole period on too. */
         assert_true(und_base_compare(base, first, (int64_t)(i + 1) * UND_PERIOD, BYTES, one, &wrong) > 64 * 7);
     }
     free(one);
