@@ -1,11 +1,9 @@
 #include "core/flood.h"
 
-#include "core/calls.h"
 #include "core/die.h"
 #include "core/fold.h"
 #include "core/layout.h"
 #include "core/numbered.h"
-#include "core/pace.h"
 #include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
@@ -25,15 +23,9 @@ enum { STEM_BYTES = 160 };
 
 /* The files of one variable. */
 struct kind {
-    struct und_dataset dataset; /* of one file */
-    struct und_box block;
-    struct und_cut cut;
-    struct und_base *base;
     int64_t bytes; /* of a file */
-    int64_t rows;  /* files of one of them */
     int64_t first; /* number of its first file */
-    struct und_share share;
-    int64_t own; /* of this rank's files, the first of this variable */
+    int64_t own;   /* files of this rank */
 };
 
 /* Which file is the i-th of a rank: all that removing them needs, kept until they are removed. */
@@ -71,10 +63,6 @@ struct und_flood {
     struct sequence *sequence;
     struct und_numbered *names;
     struct made *made;
-    int64_t operations;
-    int64_t unsynced; /* bytes of this rank since it flushed last within a dump */
-    struct und_pace pace;
-    struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */
 };
 
 int64_t und_flood_variable_memory(void)
@@ -157,6 +145,11 @@ static int64_t number_of(const struct sequence *sequence, int64_t i)
     return strided ? position : und_order_at(&sequence->order, sequence->key, sequence->files, position);
 }
 
+static const char *name_file(struct und_flood *flood, int64_t number)
+{
+    return und_numbered_path(flood->names, number, "");
+}
+
 static void remove_made(struct und_storage_many *many, enum und_storage_part part)
 {
     struct made *made = (struct made *)many;
@@ -193,33 +186,16 @@ static void note_made(struct und_flood *flood)
 
 static void prepare_kind(struct und_flood *flood, const struct und_variable *variable)
 {
-    const struct und_run *run = flood->run;
     struct sequence *sequence = flood->sequence;
-    struct kind *kind = &flood->kinds[flood->kind_count];
-    memset(kind, 0, sizeof *kind);
-    kind->rows = variable->shape[0];
-    kind->first = sequence->files;
-    kind->own = sequence->own;
-    kind->share = und_layout_share(variable, run->ranks, flood->as);
-    kind->bytes = und_row_bytes(variable);
-    kind->dataset.name = variable->name;
-    kind->dataset.type = variable->type;
-    kind->dataset.ndims = variable->ndims;
-    kind->dataset.slabs = true;
-    memcpy(kind->dataset.shape, variable->shape, sizeof kind->dataset.shape);
-    kind->dataset.shape[0] = 1;
-    memcpy(kind->block.count, kind->dataset.shape, sizeof kind->block.count);
-    und_cut_begin(&kind->cut, &kind->dataset, &kind->block, und_plan_transfer_bytes(variable, flood->plan));
-    kind->base = und_pattern_base(run->pattern, &flood->stream->content, variable->type);
-    UND_CHECK(kind->base, "no memory for transfers of the stream %s: give a smaller size with --transfer",
-              flood->stream->name);
+    const struct und_share share = und_layout_share(variable, flood->run->ranks, flood->as);
+    flood->kinds[flood->kind_count++] =
+        (struct kind){.bytes = und_row_bytes(variable), .first = sequence->files, .own = variable->count * share.count};
     /* A variable without a file of this rank is none of its places. */
-    if (kind->share.count > 0)
-        sequence->places[sequence->count++] =
-            (struct place){.first = kind->first, .own = kind->own, .rows = kind->rows, .share = kind->share};
-    sequence->files += variable->count * kind->rows;
-    sequence->own += variable->count * kind->share.count;
-    ++flood->kind_count;
+    if (share.count > 0)
+        sequence->places[sequence->count++] = (struct place){
+            .first = sequence->files, .own = sequence->own, .rows = variable->shape[0], .share = share};
+    sequence->files += variable->count * variable->shape[0];
+    sequence->own += variable->count * share.count;
 }
 
 void und_flood_prepare(struct und_flood *flood, int dump)
@@ -237,12 +213,8 @@ void und_flood_prepare(struct und_flood *flood, int dump)
     flood->contents = und_pattern_identity(flood->run->plan->seed, stem, 0);
     for (int v = 0; v < what->variable_count; ++v)
         prepare_kind(flood, &what->variables[v]);
-    if (flood->mode != UND_CREATE)
-        return;
-    if (flood->plan->method->has_files)
+    if (flood->mode == UND_CREATE && flood->plan->method->has_files)
         note_made(flood);
-    for (int k = 0; k < flood->kind_count; ++k)
-        und_base_continue(flood->kinds[k].base);
 }
 
 void und_flood_check_directories(struct und_flood *flood)
@@ -251,22 +223,9 @@ void und_flood_check_directories(struct und_flood *flood)
         und_numbered_check_directories(flood->made ? flood->made->names : flood->names, flood->sequence->files);
 }
 
-bool und_flood_is_made(const struct und_flood *flood, int dump)
+struct und_item und_flood_item(struct und_flood *flood, int64_t index)
 {
-    return und_stream_set(flood->stream, dump) < dump;
-}
-
-/* A file and what is in it. */
-struct item {
-    struct kind *kind;
-    int64_t number;
-    uint64_t contents;
-    const char *path;
-};
-
-static struct item item_at(struct und_flood *flood, int64_t i)
-{
-    const int64_t number = number_of(flood->sequence, i);
+    const int64_t number = number_of(flood->sequence, index);
     int low = 0, high = flood->kind_count - 1;
     while (low < high) {
         const int middle = low + (high - low + 1) / 2;
@@ -275,17 +234,25 @@ static struct item item_at(struct und_flood *flood, int64_t i)
         else
             high = middle - 1;
     }
-    return (struct item){
-        .kind = &flood->kinds[low],
-        .number = number,
+    return (struct und_item){
+        .variable = low,
+        .bytes = flood->kinds[low].bytes,
         .contents = und_pattern_numbered(flood->contents, number),
-        .path = und_numbered_path(flood->names, number, ""),
+        .number = number,
+        .path = name_file(flood, number),
     };
 }
 
-bool und_flood_reads(const struct und_flood *flood)
+void und_flood_enter(struct und_flood *flood, int64_t number)
 {
-    return flood->mode == UND_READ;
+    if (flood->made)
+        und_numbered_enter(flood->made->names, number);
+}
+
+void und_flood_leave(struct und_flood *flood)
+{
+    if (flood->made)
+        und_numbered_leave(flood->made->names);
 }
 
 int64_t und_flood_count(const struct und_flood *flood)
@@ -293,260 +260,44 @@ int64_t und_flood_count(const struct und_flood *flood)
     return flood->sequence->own;
 }
 
-const char *und_flood_path(struct und_flood *flood, int64_t index)
+int64_t und_flood_rows_of(const struct und_flood *flood, int variable)
 {
-    return und_numbered_path(flood->names, number_of(flood->sequence, index), "");
+    return flood->kinds[variable].own;
 }
 
-static struct und_open how_to_open(struct und_flood *flood, int *created)
+const char *und_flood_path(struct und_flood *flood, int64_t index)
 {
-    return (struct und_open){
-        .comm = MPI_COMM_SELF,
-        .mode = flood->mode,
-        .lasting = flood->plan->lasting || flood->stream->sync_bytes > 0,
-        .write_through = flood->stream->write_through,
-        .transfer_bytes = flood->plan->most_transfer_bytes,
-        .settings = flood->plan->settings,
-        .creates = flood->mode == UND_CREATE && flood->plan->method->has_files && flood->plan->creates,
-        .hints = und_striped_hints(flood->run->striped, flood->index),
-        .created = created,
-        .operations = &flood->operations,
-    };
+    return name_file(flood, number_of(flood->sequence, index));
+}
+
+static uint32_t mark_of(int descriptor, const char *path)
+{
+    return descriptor >= 0 ? und_storage_mark(descriptor, "") : und_storage_mark(AT_FDCWD, und_storage_name(path));
 }
 
 /* Until the count says so, nobody knows that the file is this rank's. */
-static void note_file(struct und_flood *flood, int descriptor, const char *path)
+void und_flood_adopt(struct und_flood *flood, int descriptor, const char *path)
 {
     struct made *made = flood->made;
-    made->marks[made->count] =
-        descriptor >= 0 ? und_storage_mark(descriptor, "") : und_storage_mark(AT_FDCWD, und_storage_name(path));
+    made->marks[made->count] = mark_of(descriptor, path);
     ++made->count;
 }
 
-/* What has been created must be what the method then opens by its name. */
-static struct und_file *create_file(struct und_flood *flood, const struct und_open *how)
+int und_flood_create(struct und_flood *flood, const char *path)
 {
-    const struct und_method *method = flood->plan->method;
-    struct und_file *file = NULL;
     struct und_error error;
+    int created;
     und_stop_hold();
-    if (how->creates)
-        file = method->open(how);
-    else if (!und_storage_create_unnoted(how->path, und_striped_request(flood->run->striped), how->created, &error))
-        UND_DIE("%s: %s", method->name, error.text);
-    note_file(flood, file && method->descriptor ? method->descriptor(file) : *how->created, how->path);
+    if (!und_storage_create_unnoted(path, und_striped_request(flood->run->striped), &created, &error))
+        UND_DIE("%s: %s", flood->plan->method->name, error.text);
+    und_flood_adopt(flood, created, path);
     und_stop_release();
-    if (file)
-        return file;
-    file = method->open(how);
-    if (*how->created < 0)
-        return file;
-    const int descriptor = method->descriptor ? method->descriptor(file) : -1;
-    const uint32_t found =
-        descriptor >= 0 ? und_storage_mark(descriptor, "") : und_storage_mark(AT_FDCWD, und_storage_name(how->path));
-    if (found != flood->made->marks[flood->made->count - 1])
-        UND_DIE("%s: %s is no longer the file that this run created", method->name, how->path);
-    return file;
+    return created;
 }
 
-static struct und_file *open_file(struct und_flood *flood, struct und_open *how, const struct item *item)
+bool und_flood_is_last(const struct und_flood *flood, int descriptor, const char *path)
 {
-    const struct und_method *method = flood->plan->method;
-    und_calls_watch(method, item->path);
-    how->path = item->path;
-    how->bytes = item->kind->bytes;
-    *how->created = -1;
-    struct und_file *file = how->mode == UND_CREATE && method->has_files ? create_file(flood, how) : method->open(how);
-    if (*how->created >= 0)
-        UND_CHECK(close(*how->created) == 0, "%s: cannot close %s", method->name, how->path);
-    return file;
-}
-
-/* A call of these bytes of an item. */
-static void compare(const struct und_flood *flood, const struct item *item, int64_t at, int64_t bytes,
-                    const unsigned char *data, struct und_verification *verification)
-{
-    struct und_base *base = item->kind->base;
-    unsigned char right;
-    int64_t wrong = 0;
-    const int64_t differing = und_base_compare(base, item->contents, at, bytes, data, &wrong);
-    if (differing > 0 && verification->wrong_bytes == 0) {
-        und_base_copy(base, item->contents, wrong, 1, &right);
-        snprintf(verification->first, sizeof verification->first, "%s: byte %" PRId64 " is %u instead of %u",
-                 und_numbered_path(flood->names, item->number, ""), wrong, data[wrong - at], right);
-    }
-    verification->wrong_bytes += differing;
-    verification->bytes += bytes;
-}
-
-/* What is compared while time is taken is waited for on purpose. */
-static void compare_read(struct und_flood *flood, const struct item *item, int64_t at, int64_t bytes)
-{
-    if (!flood->verification)
-        return;
-    const double begin_s = und_clock();
-    const int64_t before = flood->verification->bytes; /* what is compared here is not read back */
-    compare(flood, item, at, bytes, und_base_buffer(item->kind->base), flood->verification);
-    flood->verification->bytes = before;
-    flood->pace.waited_s += und_clock() - begin_s;
-}
-
-static void read_call(struct und_flood *flood, struct und_file *file, const struct item *item,
-                      const struct und_box *box, int64_t at)
-{
-    const struct und_dataset *dataset = &item->kind->dataset;
-    flood->plan->method->read(file, dataset, box, und_base_buffer(item->kind->base));
-    compare_read(flood, item, at, und_box_bytes(dataset, box));
-}
-
-static void move(struct und_flood *flood, struct und_file *file, const struct item *item)
-{
-    const struct und_method *method = flood->plan->method;
-    const struct und_dataset *dataset = &item->kind->dataset;
-    struct und_base *base = item->kind->base;
-    struct und_cut cut = item->kind->cut;
-    if (method->define)
-        method->define(file, dataset, &item->kind->block);
-    for (int64_t left = cut.calls, at = 0, bytes; left > 0; --left, at += bytes) {
-        bytes = und_box_bytes(dataset, &cut.box);
-        if (flood->pace.is_kept)
-            und_pace_keep(&flood->pace, flood->run);
-        if (flood->mode == UND_CREATE)
-            method->write(file, dataset, &cut.box, und_base_consecutive(base, item->contents, at, bytes));
-        else
-            read_call(flood, file, item, &cut.box, at);
-        if (flood->plan->flush_bytes > 0 && (flood->unsynced += bytes) >= flood->plan->flush_bytes) {
-            method->sync(file);
-            flood->unsynced = 0;
-        }
-        if (left > 1)
-            und_cut_next(&cut);
-    }
-}
-
-static void lap(struct und_flood *flood, struct und_record *record, double *stamp)
-{
-    const double now = und_clock();
-    if (!record->took_place)
-        record->start_s = *stamp;
-    record->took_place = true;
-    record->spent_s += now - *stamp - flood->pace.waited_s;
-    flood->pace.waited_s = 0;
-    record->end_s = now;
-    record->operations += flood->operations;
-    flood->operations = 0;
-    *stamp = now;
-}
-
-/* A rank without a file took no time. */
-static void complete(struct und_record *record, double zero)
-{
-    if (!record->took_place)
-        record->start_s = record->end_s = und_clock();
-    record->took_place = true;
-    record->start_s -= zero;
-    record->end_s -= zero;
-}
-
-/* Files that are made to be read later are made at once. */
-static void begin_pace(struct und_flood *flood, int64_t passes)
-{
-    const bool makes = flood->mode == UND_CREATE && flood->stream->operation == UND_READS;
-    int64_t calls = 0;
-    for (int k = 0; k < flood->kind_count; ++k) {
-        const int64_t end = k + 1 < flood->kind_count ? flood->kinds[k + 1].own : flood->sequence->own;
-        calls += passes * (end - flood->kinds[k].own) * flood->kinds[k].cut.calls;
-    }
-    und_pace_begin(&flood->pace, flood->run, flood->stream, flood->dump, makes ? 0 : calls, false);
-}
-
-void und_flood_play(struct und_flood *flood, double zero, struct und_record *records)
-{
-    const struct und_method *method = flood->plan->method;
-    const bool writes = flood->mode == UND_CREATE, syncs = writes && flood->plan->sync;
-    struct und_record *moving = &records[writes ? UND_WRITING : UND_READING];
-    const int64_t passes = writes ? 1 : flood->stream->passes;
-    const bool enters = writes && method->has_files && flood->stream->own.files_in_directory > 0;
-    int created = -1;
-    struct und_open how = how_to_open(flood, &created);
-    begin_pace(flood, passes);
-    und_watch_enter(writes ? "write files" : "read files", NULL, true);
-    for (int64_t pass = 0; pass < passes; ++pass)
-        for (int64_t i = 0; i < flood->sequence->own; ++i) {
-            const struct item item = item_at(flood, i);
-            und_watch_call(i);
-            if (enters)
-                und_numbered_enter(flood->made->names, item.number);
-            double stamp = und_clock();
-            struct und_file *file = open_file(flood, &how, &item);
-            lap(flood, &records[UND_OPENING], &stamp);
-            move(flood, file, &item);
-            lap(flood, moving, &stamp);
-            moving->bytes += item.kind->bytes;
-            if (syncs) {
-                method->sync(file);
-                lap(flood, &records[UND_SYNCING], &stamp);
-            }
-            method->close(file);
-            lap(flood, &records[UND_CLOSING], &stamp);
-        }
-    if (enters)
-        und_numbered_leave(flood->made->names);
-    und_watch_leave();
-    und_calls_leave();
-    if (flood->kind_count == 0)
-        return;
-    complete(&records[UND_OPENING], zero);
-    complete(moving, zero);
-    if (syncs)
-        complete(&records[UND_SYNCING], zero);
-    complete(&records[UND_CLOSING], zero);
-}
-
-void und_flood_make(struct und_flood *flood)
-{
-    struct und_record records[UND_PHASES];
-    memset(records, 0, sizeof records);
-    und_flood_play(flood, 0, records);
-}
-
-void und_flood_verify(struct und_flood *flood, struct und_verification *verification)
-{
-    flood->verification = verification;
-}
-
-static void compare_file(struct und_flood *flood, struct und_file *file, const struct item *item,
-                         struct und_verification *verification)
-{
-    const struct und_method *method = flood->plan->method;
-    const struct und_dataset *dataset = &item->kind->dataset;
-    unsigned char *buffer = und_base_buffer(item->kind->base);
-    struct und_cut cut = item->kind->cut;
-    if (method->define)
-        method->define(file, dataset, &item->kind->block);
-    for (int64_t left = cut.calls, at = 0, bytes; left > 0; --left, at += bytes) {
-        bytes = und_box_bytes(dataset, &cut.box);
-        method->read(file, dataset, &cut.box, buffer);
-        compare(flood, item, at, bytes, buffer, verification);
-        if (left > 1)
-            und_cut_next(&cut);
-    }
-}
-
-void und_flood_compare(struct und_flood *flood, struct und_verification *verification)
-{
-    int created = -1;
-    struct und_open how = how_to_open(flood, &created);
-    und_watch_enter("verify files", NULL, true);
-    for (int64_t i = 0; i < flood->sequence->own; ++i) {
-        und_watch_call(i);
-        const struct item item = item_at(flood, i);
-        struct und_file *file = open_file(flood, &how, &item);
-        compare_file(flood, file, &item, verification);
-        flood->plan->method->close(file);
-    }
-    und_watch_leave();
-    und_calls_leave();
+    return mark_of(descriptor, path) == flood->made->marks[flood->made->count - 1];
 }
 
 /* Every file is looked at: what an interface has lost shows here at the latest. */
@@ -559,16 +310,16 @@ void und_flood_look(struct und_flood *flood, int64_t *files, int64_t *file_bytes
         return;
     for (int64_t i = 0; i < flood->sequence->own; ++i) {
         und_watch_call(i);
-        const struct item item = item_at(flood, i);
+        const struct und_item item = und_flood_item(flood, i);
         struct und_error error;
         struct stat status;
         if (lstat(und_storage_name(item.path), &status) != 0 || !S_ISREG(status.st_mode))
             UND_DIE("%s: cannot find %s again", method->name, item.path);
         if (method->whole && !method->whole(item.path, &error))
             UND_DIE("%s: cannot write all of %s: %s", method->name, item.path, error.text);
-        if (!flood->plan->packs && (int64_t)status.st_size < item.kind->bytes)
+        if (!flood->plan->packs && (int64_t)status.st_size < item.bytes)
             UND_DIE("%s: %s has %" PRId64 " bytes on storage, less than the %" PRId64 " written to it", method->name,
-                    item.path, (int64_t)status.st_size, item.kind->bytes);
+                    item.path, (int64_t)status.st_size, item.bytes);
         *file_bytes += (int64_t)status.st_size;
     }
 }
@@ -577,13 +328,13 @@ bool und_flood_find(struct und_flood *flood, struct und_error *error)
 {
     const bool exact = !flood->plan->method->suffix;
     for (int64_t i = 0; i < flood->sequence->own && flood->plan->method->has_files; ++i) {
-        const struct item item = item_at(flood, i);
+        const struct und_item item = und_flood_item(flood, i);
         struct stat status;
         if (stat(und_storage_name(item.path), &status) != 0)
             return und_fail(error, "--restart-from: cannot find %s: %s", item.path, strerror(errno));
-        if (exact && (int64_t)status.st_size != item.kind->bytes)
+        if (exact && (int64_t)status.st_size != item.bytes)
             return und_fail(error, "--restart-from: %s has %" PRId64 " bytes, expected %" PRId64, item.path,
-                            (int64_t)status.st_size, item.kind->bytes);
+                            (int64_t)status.st_size, item.bytes);
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /*
- * The layout flood as one rank plays it: every row of a variable is a file of its own, opened, moved whole
- * and closed by one rank. Names, contents and orders are computed; four bytes are kept of each file that this rank
- * has created, by which it is known again when it is removed.
+ * The files of a set with a file for each row, as one rank has them: every row of a variable is a file of its own,
+ * which one rank opens, moves whole and closes. Names, contents and orders are computed; four bytes are kept of each
+ * file that this rank has created, by which it is known again when it is removed.
  *
  * The files of a dump have numbers: row by row, variable by variable, the like ones one behind the other.
  * A rank moves the files whose rows are its own or, in shuffled order, those that one permutation of all
@@ -11,7 +11,6 @@
 #define UND_FLOOD_H
 
 #include "core/run.h"
-#include "core/timing.h"
 
 struct und_flood;
 
@@ -26,29 +25,37 @@ void und_flood_free(struct und_flood *flood);
  * all ranks. */
 void und_flood_prepare(struct und_flood *flood, int dump);
 
-/* Has an earlier dump made the files of this one? */
-bool und_flood_is_made(const struct und_flood *flood, int dump);
+/* File `index` of this rank in the prepared dump. */
+struct und_item {
+    int variable; /* of the dump, whose row it is */
+    int64_t number;
+    int64_t bytes;
+    uint64_t contents; /* see pattern.h */
+    const char *path;  /* valid up to the next call of a function of the flood */
+};
 
-/* Moves the files of the prepared dump and fills the records of the phases with seconds since `zero`. */
-void und_flood_play(struct und_flood *flood, double zero, struct und_record *records);
+struct und_item und_flood_item(struct und_flood *flood, int64_t index);
 
-/* Creates the files of the prepared dump, for streams that read them. Collective over all ranks. */
-void und_flood_make(struct und_flood *flood);
+/* Works in the directory of a file, where the set has directories, until it leaves it. */
+void und_flood_enter(struct und_flood *flood, int64_t number);
+void und_flood_leave(struct und_flood *flood);
 
-/* Reads the files of the prepared dump and compares them. */
-/* From here on what is read is compared, too, in time that is not counted. */
-void und_flood_verify(struct und_flood *flood, struct und_verification *verification);
+/* Creates a file, which is then this rank's; its descriptor. Ends the run where it cannot. */
+int und_flood_create(struct und_flood *flood, const char *path);
 
-void und_flood_compare(struct und_flood *flood, struct und_verification *verification);
+/* A file that the method has created, exclusively, is this rank's; -1: its descriptor is not known. */
+void und_flood_adopt(struct und_flood *flood, int descriptor, const char *path);
+
+/* Is that what is open or, with -1, what has the name the file that this rank created last? */
+bool und_flood_is_last(const struct und_flood *flood, int descriptor, const char *path);
 
 /* Ends the run where a directory of the prepared dump's files has been replaced. The ranks share the work. */
 void und_flood_check_directories(struct und_flood *flood);
 
-bool und_flood_reads(const struct und_flood *flood);
-
-/* Files of this rank in the prepared dump, and the path of one of them; valid up to the next call of a
+/* Files of this rank in the prepared dump, of all variables and of one (about, in shuffled order), and the path of one of them; valid up to the next call of a
  * function of the flood. */
 int64_t und_flood_count(const struct und_flood *flood);
+int64_t und_flood_rows_of(const struct und_flood *flood, int variable);
 const char *und_flood_path(struct und_flood *flood, int64_t index);
 
 /* The same as those of und_series. */

@@ -42,7 +42,6 @@ struct und_metadata {
     double asked_s;   /* that this run's own questions about files took, in the dump */
     int64_t counts[UND_BARE_KINDS];
     const struct und_dump *counted; /* whose these are */
-    bool any;
     int64_t turn; /* of what acts on files in turn */
     int64_t ignored;
 };
@@ -175,7 +174,7 @@ void und_metadata_prepare(struct und_metadata *metadata, int dump)
     if (what != metadata->counted)
         und_operations_count(what, metadata->run->rank, metadata->counts);
     metadata->counted = what;
-    metadata->any = what->operation_count > 0;
+    metadata->turn = 0;
     if (!metadata->plan->method->has_files)
         return;
     grow_tree(metadata, metadata->counts[UND_CREATE_EMPTY] + (dump == 0 ? metadata->prepared : 0));
@@ -185,11 +184,6 @@ void und_metadata_prepare(struct und_metadata *metadata, int dump)
     }
     und_numbered_leave(metadata->made->files);
     und_numbered_reserve(metadata->made->directories, metadata->counts[UND_MKDIR]);
-}
-
-bool und_metadata_has_any(const struct und_metadata *metadata)
-{
-    return metadata->any;
 }
 
 static const char *next_target(struct und_metadata *metadata, const struct und_targets *targets)
@@ -244,10 +238,11 @@ static void act_on(int descriptor, enum und_bare operation, int64_t times, const
 }
 
 /* On the descriptor that the method has of the file, or where it has none on one of this rank's own. */
-static void act_on_files(struct und_metadata *metadata, const struct und_targets *targets, enum und_bare operation)
+static void act_on_files(struct und_metadata *metadata, const struct und_targets *targets, enum und_bare operation,
+                         int64_t count)
 {
     const struct und_method *method = metadata->plan->method;
-    const int64_t count = metadata->counts[operation], files = targets->count > 0 ? targets->count : 1;
+    const int64_t files = targets->count > 0 ? targets->count : 1;
     for (int64_t f = 0; f < files && f < count; ++f) {
         const int64_t times = count / files + (f < count % files);
         if (method->descriptor && targets->count > 0 && targets->file) {
@@ -308,45 +303,37 @@ static void unlink_oldest(struct und_metadata *metadata)
     und_stop_release();
 }
 
-int64_t und_metadata_play(struct und_metadata *metadata, const struct und_targets *targets, double *asked_s)
+/* One operation of a kind that acts on names. */
+static void operate(struct und_metadata *metadata, const struct und_targets *targets, enum und_bare operation)
 {
-    const int64_t *counts = metadata->counts;
-    struct made *made = metadata->made;
-    int64_t sum = 0;
-    for (int k = 0; k < UND_BARE_KINDS; ++k)
-        sum += counts[k];
+    switch (operation) {
+    case UND_MKDIR: und_numbered_make_directory(metadata->made->directories); break;
+    case UND_CREATE_EMPTY: create(metadata); break;
+    case UND_OPEN: open_again(metadata, next_target(metadata, targets)); break;
+    case UND_STAT: look(next_target(metadata, targets)); break;
+    case UND_RENAME: rename_oldest(metadata); break;
+    case UND_UNLINK: unlink_oldest(metadata); break;
+    case UND_SEEK:
+    case UND_SYNC: break; /* act on what is open */
+    }
+}
+
+int64_t und_metadata_operate(struct und_metadata *metadata, const struct und_operations *operations,
+                             const struct und_targets *targets, double *asked_s)
+{
+    const int64_t count = und_operations_of(operations, metadata->run->rank);
+    const enum und_bare operation = operations->operation;
     if (!metadata->plan->method->has_files)
-        return sum;
-    metadata->turn = 0;
+        return count;
     metadata->asked_s = 0;
-    for (int64_t i = 0; i < counts[UND_MKDIR]; ++i) {
-        und_watch_call(i);
-        und_numbered_make_directory(made->directories);
-    }
-    for (int64_t i = 0; i < counts[UND_CREATE_EMPTY]; ++i) {
-        und_watch_call(i);
-        create(metadata);
-    }
-    und_numbered_leave(made->files);
-    for (int64_t i = 0; i < counts[UND_OPEN]; ++i) {
-        und_watch_call(i);
-        open_again(metadata, next_target(metadata, targets));
-    }
-    for (int64_t i = 0; i < counts[UND_STAT]; ++i) {
-        und_watch_call(i);
-        look(next_target(metadata, targets));
-    }
-    act_on_files(metadata, targets, UND_SEEK);
-    act_on_files(metadata, targets, UND_SYNC);
-    for (int64_t i = 0; i < counts[UND_RENAME]; ++i) {
-        und_watch_call(i);
-        rename_oldest(metadata);
-    }
-    for (int64_t i = 0; i < counts[UND_UNLINK]; ++i) {
-        und_watch_call(i);
-        unlink_oldest(metadata);
-    }
-    und_numbered_leave(made->files);
+    if (operation == UND_SEEK || operation == UND_SYNC)
+        act_on_files(metadata, targets, operation, count);
+    else
+        for (int64_t i = 0; i < count; ++i) {
+            und_watch_call(i);
+            operate(metadata, targets, operation);
+        }
+    und_numbered_leave(metadata->made->files);
     *asked_s += metadata->asked_s;
-    return sum;
+    return count;
 }

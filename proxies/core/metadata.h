@@ -30,11 +30,9 @@ void und_metadata_free(struct und_metadata *metadata);
  * each dump in order; does not wait for the other ranks. */
 void und_metadata_prepare(struct und_metadata *metadata, int dump);
 
-/* Does any rank do something in the prepared dump? */
-bool und_metadata_has_any(const struct und_metadata *metadata);
-
-/* Makes the operations of the prepared dump beside the open files; returns how many. *asked_s grows by the time that
- * this run's own questions about files took. */
-int64_t und_metadata_play(struct und_metadata *metadata, const struct und_targets *targets, double *asked_s);
+/* Makes some of the operations of the prepared dump beside the open files; returns how many this rank makes. *asked_s
+ * grows by the time that this run's own questions about files took. */
+int64_t und_metadata_operate(struct und_metadata *metadata, const struct und_operations *operations,
+                             const struct und_targets *targets, double *asked_s);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static int64_t count_of(const struct und_operations *operations, int64_t rank)
+int64_t und_operations_of(const struct und_operations *operations, int64_t rank)
 {
     for (int i = 0; i < operations->run_count; ++i) {
         if (rank < operations->runs[i].ranks)
@@ -36,7 +36,7 @@ void und_operations_count(const struct und_dump *dump, int64_t rank, int64_t cou
     memset(counts, 0, UND_BARE_KINDS * sizeof counts[0]);
     for (int i = 0; i < dump->operation_count; ++i) {
         const struct und_operations *made = &dump->operations[i];
-        counts[made->operation] += rank < 0 ? sum_of(made) : count_of(made, rank);
+        counts[made->operation] += rank < 0 ? sum_of(made) : und_operations_of(made, rank);
     }
 }
 

@@ -4,28 +4,32 @@
 
 static const double least_s = 1e-6; /* shorter times are computed together: a look at the clock takes its time too */
 
-void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
-                    int64_t transfers, bool computes)
+void und_pace_stop(struct und_pace *pace)
 {
-    const struct und_step *step = und_step_of(stream, dump);
-    const double paced_s = und_pace_s(run, stream, dump);
-    const bool spreads = und_step_has(step, UND_DO_SPREAD) && transfers > 0;
-    const bool computing = computes && und_step_has(step, UND_DO_COMPUTE);
-    pace->compute_s = computing && transfers > 1 ? paced_s / (double)(transfers - 1) : 0;
+    pace->is_kept = false;
+    pace->compute_s = 0;
+}
+
+void und_pace_compute(struct und_pace *pace, double seconds, int64_t transfers)
+{
+    pace->is_kept = seconds > 0 && transfers > 1;
+    pace->compute_s = pace->is_kept ? seconds / (double)(transfers - 1) : 0;
     pace->behind_s = -pace->compute_s;
-    pace->is_kept = spreads || pace->compute_s > 0;
-    if (!spreads)
-        return;
+}
+
+void und_pace_spread(struct und_pace *pace, double seconds, int64_t transfers)
+{
+    pace->is_kept = transfers > 0;
     pace->next_s = und_clock();
-    pace->step_s = paced_s / (double)transfers;
+    pace->step_s = seconds / (double)(transfers > 0 ? transfers : 1);
 }
 
 double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump)
 {
     const struct und_step *step = und_step_of(stream, dump);
     const struct und_instruction *computing = und_step_has(step, UND_DO_COMPUTE);
-    const double paced_s = und_step_has(step, UND_DO_SPREAD) ? step->dump->duration_s : 0;
-    return (computing ? computing->seconds : paced_s) * run->plan->time_scale;
+    const struct und_instruction *spreading = und_step_has(step, UND_DO_SPREAD);
+    return (computing ? computing->seconds : spreading ? spreading->seconds : 0) * run->plan->time_scale;
 }
 
 /* As applications do between the calls of a dump, and not asleep: the times are too short for that. */

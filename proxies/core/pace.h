@@ -14,10 +14,11 @@ struct und_pace {
     double waited_s;            /* on purpose, since it was set to 0 */
 };
 
-/* Of so many transfers of this rank, all passes counted, between which it computes or not. No pace where the stream
- * has none. */
-void und_pace_begin(struct und_pace *pace, const struct und_run *run, const struct und_stream *stream, int dump,
-                    int64_t transfers, bool computes);
+/* From here on so many transfers of this rank come, all passes counted: between which it computes for so long in all,
+ * which are spread over so long, or which have no pace. */
+void und_pace_compute(struct und_pace *pace, double seconds, int64_t transfers);
+void und_pace_spread(struct und_pace *pace, double seconds, int64_t transfers);
+void und_pace_stop(struct und_pace *pace);
 
 /* What a rank of several transfers computes or waits in the dump. */
 double und_pace_s(const struct und_run *run, const struct und_stream *stream, int dump);

@@ -20,7 +20,8 @@ struct und_slot {
     MPI_Comm comm;      /* the ranks with bytes in the file; MPI_COMM_NULL: not this one */
     bool splits;        /* comm was made for this file alone */
     bool stands_for_it; /* rank 0 of comm */
-    char *path;
+    char *room; /* for its path; NULL: with a flood, which names it */
+    const char *path;
     char *folder;                 /* of the subfiles; NULL: the method has none */
     char *part;                   /* that holds this rank's bytes */
     bool in_parts;                /* the file has subfiles */
@@ -48,8 +49,9 @@ struct und_piece {
     struct und_dataset dataset;
     struct und_box block;
     struct und_cut cut;
-    uint64_t order;         /* key of its order */
-    int64_t calls_of_flush; /* transfers between flushes, where flushes are collective */
+    uint64_t order;         /* key of its order, by `rule` */
+    int64_t calls_of_flush; /* transfers between flushes, where flushes are collective; 0: they are not */
+    const struct und_order *rule;
     int64_t begin;          /* place of its first byte in the contents of the file */
     struct und_base *base;
     int64_t calls; /* that this rank makes */
@@ -83,11 +85,13 @@ struct und_series {
     MPI_Comm group_comm;
     char *directory;                    /* that this rank's files lie in, once it is there; NULL: the run directory */
     struct und_metadata *metadata;      /* NULL: no operations without bytes */
-    struct und_flood *flood;            /* of the layout flood, which has nothing of what follows */
+    struct und_flood *flood;            /* names its files, one slot for one after the other; NULL: they are few */
     int dump;                           /* prepared */
     bool makes_files;                   /* the prepared dump, rather than go on with those of one before it */
     bool *made;                         /* which sets that several dumps use have been opened; NULL: there are none */
+    bool *is_open;                      /* of each set of slots: are its files open, where ranks have such? */
     unsigned char *looked_up;           /* the bytes that a lookup read; NULL: there are none */
+    int files;                          /* slots of a set of files */
     int sets;                           /* of slots: more than one where several sets of files are open at a time */
     struct und_slot *all_slots, *slots; /* of all sets, and of the one of the prepared dump */
     struct und_series *base;            /* that writes the files which this one reads; NULL: it reads its own */
@@ -98,6 +102,8 @@ struct und_series {
     int place_count, place_capacity;
     struct und_piece *pieces;
     int piece_count;
+    int *first_pieces;                  /* of each variable of the prepared dump, and the end of all */
+    int row_variable;                   /* with a flood: whose row the file in hand is */
     struct und_lineage *lineages;
     int lineage_count, lineage_capacity;
     int64_t *calls;                  /* room for one number per piece */
@@ -119,6 +125,12 @@ void und_series_note_opening(struct und_series *series);
 
 /* Creates the directory of this rank's files once, where the stream has such. Collective over the group. */
 void und_series_make_directory(struct und_series *series);
+
+/* Which of the sets of slots the prepared dump uses. */
+static inline int und_series_set(const struct und_series *series)
+{
+    return series->sets > 1 ? und_stream_set(series->stream, series->dump) : 0;
+}
 
 /* A method begins an operation on a file, `shared` where it may wait for other ranks; all that it began have ended. */
 static inline void und_series_enter(const struct und_series *series, const char *operation, const char *path,

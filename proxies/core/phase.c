@@ -1,43 +1,53 @@
 #include "core/phase.h"
 
 #include "core/die.h"
-#include "core/flood.h"
 #include "core/storage.h"
 #include "core/watch.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* A dump as it is carried out. */
 struct playing {
     const struct und_run *run;
     struct und_series *series;
-    const struct und_event *event;
-    struct und_record *records;
-    double zero, stamp; /* begin of the run, end of what was done last */
-    double begin;       /* of the dump, for ranks that are late */
-    bool reads, syncs, synced;
+    const struct und_stream_plan *plan;
+    const struct und_step *step;
+    enum und_doing doing;
+    struct und_verification *verification; /* of what is compared */
+    struct und_record *records;            /* NULL: no time is taken */
+    double zero, stamp;                    /* begin of the run, end of what was done last */
+    double begin;                          /* of the dump, for ranks that are late */
+    bool reads;
     bool waits; /* for its own time, once its files are open */
 };
 
+/* Phases of many files, or of several instructions, add up. */
 static void take(struct playing *playing, enum und_phase phase)
 {
-    struct und_record *record = &playing->records[phase];
+    struct und_record *record = playing->records ? &playing->records[phase] : NULL;
+    int64_t bytes, operations;
     double waited_s;
-    record->start_s = playing->stamp - playing->zero;
+    if (!record)
+        return;
+    const double begin = playing->stamp;
     playing->stamp = und_clock();
-    record->end_s = playing->stamp - playing->zero;
-    und_series_count(playing->series, &record->bytes, &record->operations, &waited_s);
-    record->spent_s = record->end_s - record->start_s - waited_s;
+    und_series_count(playing->series, &bytes, &operations, &waited_s);
+    if (!record->took_place)
+        record->start_s = begin - playing->zero;
     record->took_place = true;
+    record->end_s = playing->stamp - playing->zero;
+    record->spent_s += playing->stamp - begin - waited_s;
+    record->bytes += bytes;
+    record->operations += operations;
 }
 
 /* What a rank waits for its own time is no time of I/O. Ranks wait one by one, so they do not compute together. */
 static void be_late(struct playing *playing)
 {
     const struct und_plan *plan = playing->run->plan;
-    const struct und_dump *dump =
-        und_dump_of(&playing->run->workload->streams[playing->event->stream], playing->event->dump);
-    const double now = und_clock(), late_s = und_skew_of(&dump->skew, playing->run->rank) * plan->time_scale;
+    const struct und_instruction *skew = und_step_has(playing->step, UND_DO_SKEW);
+    const double now = und_clock(), late_s = und_skew_of(skew->skew, playing->run->rank) * plan->time_scale;
     playing->waits = false;
     if (late_s <= 0)
         return;
@@ -47,63 +57,89 @@ static void be_late(struct playing *playing)
     playing->stamp += und_clock() - now;
 }
 
-/* A rank opens its files late, too, but for those that ranks open together. */
+static bool opens(const struct playing *playing)
+{
+    return und_step_has(playing->step, UND_DO_OPEN) && !und_series_is_open(playing->series);
+}
+
+/* A rank opens its files late, too, but for those that ranks open together. One rank makes files that several open one
+ * by one at the time of the step, in place of those that the step removes. */
 static void skew(struct playing *playing)
 {
-    const bool opens = und_series_opens(playing->series, playing->event->dump);
-    playing->waits = opens && und_series_opens_together(playing->series);
+    const struct und_instruction *remove = und_step_has(playing->step, UND_DO_REMOVE);
+    playing->waits = opens(playing) && und_series_opens_together(playing->series);
     if (playing->waits)
         return;
-    if (opens)
+    if (opens(playing) && remove)
+        und_series_take_away(playing->series, remove->backup, true);
+    if (opens(playing))
         und_series_create(playing->series);
     be_late(playing);
 }
 
 static void open_files(struct playing *playing)
 {
+    if (und_series_is_open(playing->series))
+        return;
     und_series_open(playing->series);
     take(playing, UND_OPENING);
-    if (und_series_note_hints(playing->series))
+    if (playing->records && und_series_note_hints(playing->series))
         playing->stamp = und_clock();
     if (playing->waits)
         be_late(playing);
 }
 
-static void operate(struct playing *playing)
+static void operate(struct playing *playing, const struct und_operations *operations)
 {
     und_watch_enter("metadata", NULL, true);
-    const int64_t operations = und_series_operate(playing->series);
+    const int64_t made = und_series_operate(playing->series, operations);
     take(playing, UND_METADATA);
     und_watch_leave();
-    playing->records[UND_METADATA].operations = operations;
+    playing->records[UND_METADATA].operations += made;
 }
 
+/* Which of the dump's variables an instruction moves. */
+static int variable_of(const struct playing *playing, const struct und_instruction *move)
+{
+    return (int)(move->variable - playing->step->dump->variables);
+}
+
+/* Of this rank, in the instructions. */
+static int64_t calls_of(const struct playing *playing, const struct und_instruction *body, int count)
+{
+    int64_t calls = 0;
+    for (int i = 0; i < count; i += 1 + body[i].body)
+        calls += body[i].code == UND_DO_MOVE
+                     ? und_series_calls(playing->series, variable_of(playing, &body[i]))
+                     : (body[i].code == UND_DO_PASSES ? body[i].times : 1) * calls_of(playing, &body[i + 1], body[i].body);
+    return calls;
+}
+
+/* What a restart reads was not computed. */
+static void keep_pace(struct playing *playing, const struct und_instruction *instruction, int left)
+{
+    const double seconds = instruction->seconds * playing->run->plan->time_scale;
+    const int64_t calls = calls_of(playing, instruction + 1, left);
+    if (instruction->code == UND_DO_SPREAD)
+        und_pace_spread(und_series_pace(playing->series), seconds, calls);
+    else if (playing->doing == UND_PLAY)
+        und_pace_compute(und_series_pace(playing->series), seconds, calls);
+}
+
+static void move(struct playing *playing, const struct und_instruction *instruction)
+{
+    const enum und_move how = playing->doing == UND_CHECK ? UND_COMPARE : playing->reads ? UND_FETCH : UND_WRITE;
+    und_series_move(playing->series, variable_of(playing, instruction), how, playing->verification);
+    take(playing, playing->reads ? UND_READING : UND_WRITING);
+}
+
+/* As options and the method have it, rather than as it is described. */
 static void sync_files(struct playing *playing)
 {
-    if (!playing->syncs || playing->synced)
+    if (playing->doing != UND_PLAY || !playing->plan->sync)
         return;
     und_series_sync(playing->series);
     take(playing, UND_SYNCING);
-    playing->synced = true;
-}
-
-static void move(struct playing *playing, int64_t passes)
-{
-    und_series_begin_pace(playing->series);
-    for (int64_t pass = 0; pass < passes; ++pass) {
-        if (playing->reads)
-            und_series_read(playing->series);
-        else
-            und_series_write(playing->series);
-    }
-    take(playing, playing->reads ? UND_READING : UND_WRITING);
-    sync_files(playing);
-}
-
-static void play_flood(struct playing *playing)
-{
-    und_flood_play(und_series_flood(playing->series), playing->zero, playing->records);
-    playing->stamp = und_clock();
 }
 
 static void close_files(struct playing *playing)
@@ -112,61 +148,95 @@ static void close_files(struct playing *playing)
     take(playing, UND_CLOSING);
 }
 
-/* Instructions of one kind in a row are carried out together: those of the series know what is behind them. */
+/* A rank without a file took no time. */
+static void complete(struct playing *playing, enum und_phase phase)
+{
+    struct und_record *record = &playing->records[phase];
+    if (!record->took_place)
+        record->start_s = record->end_s = und_clock() - playing->zero;
+    record->took_place = true;
+}
+
+static void carry_out(struct playing *playing, const struct und_instruction *body, int count);
+
+static void each_file(struct playing *playing, const struct und_instruction *body, int count)
+{
+    const int64_t files = und_series_rows(playing->series);
+    for (int64_t i = 0; i < files; ++i) {
+        und_series_go_to_row(playing->series, i);
+        playing->stamp = und_clock();
+        carry_out(playing, body, count);
+    }
+    und_series_leave_rows(playing->series);
+    if (!playing->records)
+        return;
+    complete(playing, UND_OPENING);
+    complete(playing, playing->reads ? UND_READING : UND_WRITING);
+    if (playing->doing == UND_PLAY && !playing->reads && playing->plan->sync)
+        complete(playing, UND_SYNCING);
+    complete(playing, UND_CLOSING);
+    playing->stamp = und_clock();
+}
+
+static void in_turn(struct playing *playing, const struct und_instruction *body, int count)
+{
+    if (playing->doing != UND_CHECK)
+        und_series_take_turn(playing->series);
+    playing->stamp = und_clock();
+    carry_out(playing, body, count);
+    if (playing->doing != UND_CHECK)
+        und_series_pass_turn(playing->series);
+}
+
+/* What belongs to the times of the dump, rather than to its files and bytes. */
+static void carry_out_timely(struct playing *playing, const struct und_instruction *instruction, int left)
+{
+    switch (instruction->code) {
+    case UND_DO_SKEW: skew(playing); break;
+    case UND_DO_REMOVE: und_series_take_away(playing->series, instruction->backup, false); break;
+    case UND_DO_OPERATE: operate(playing, instruction->operations); break;
+    case UND_DO_COMPUTE:
+    case UND_DO_SPREAD: keep_pace(playing, instruction, left); break;
+    default: break; /* begin: the dump is prepared */
+    }
+}
+
+/* What is made to be read is flushed, but files that are too many. */
 static void carry_out(struct playing *playing, const struct und_instruction *body, int count)
 {
     for (int i = 0; i < count; i += 1 + body[i].body) {
-        const bool again = i > 0 && body[i - 1].code == body[i].code;
-        switch (body[i].code) {
-        case UND_DO_BEGIN:
-        case UND_DO_REMOVE:
-        case UND_DO_COMPUTE:
-        case UND_DO_SPREAD: break; /* prepared, and minded by what follows */
-        case UND_DO_SKEW: skew(playing); break;
-        case UND_DO_OPEN:
-            if (und_series_opens(playing->series, playing->event->dump))
-                open_files(playing);
-            break;
-        case UND_DO_OPERATE:
-            if (!again)
-                operate(playing);
-            break;
+        const struct und_instruction *here = &body[i];
+        const bool last_move = i + 1 == count || body[i + 1].code != UND_DO_MOVE;
+        switch (here->code) {
+        case UND_DO_OPEN: open_files(playing); break;
         case UND_DO_MOVE:
-            if (!again)
-                move(playing, 1);
+            move(playing, here);
+            if (playing->doing == UND_MAKE && last_move && !und_step_has(playing->step, UND_DO_EACH_FILE))
+                und_series_sync(playing->series);
             break;
-        case UND_DO_PASSES:
-            if (und_series_flood(playing->series))
-                play_flood(playing);
-            else
-                move(playing, body[i].times);
-            break;
-        case UND_DO_EACH_FILE: play_flood(playing); break;
         case UND_DO_SYNC: sync_files(playing); break;
         case UND_DO_CLOSE: close_files(playing); break;
-        case UND_DO_IN_TURN:
-            und_series_take_turn(playing->series);
-            playing->stamp = und_clock();
-            carry_out(playing, body + i + 1, body[i].body);
-            und_series_pass_turn(playing->series);
+        case UND_DO_PASSES:
+            for (int64_t pass = 0; pass < (playing->doing == UND_PLAY ? here->times : 1); ++pass)
+                carry_out(playing, here + 1, here->body);
             break;
+        case UND_DO_IN_TURN: in_turn(playing, here + 1, here->body); break;
+        case UND_DO_EACH_FILE: each_file(playing, here + 1, here->body); break;
+        default:
+            if (playing->doing == UND_PLAY || (playing->doing == UND_READ_ALONE && here->code == UND_DO_SPREAD))
+                carry_out_timely(playing, here, count - i - 1);
         }
     }
 }
 
-/* A restart reads a dump of files that are complete: it opens and closes them around it. */
-static void restart(struct playing *playing)
+/* A dump by itself, of files that are complete: opens and closes them where others do in the program. */
+static void carry_out_alone(struct playing *playing)
 {
-    if (und_series_flood(playing->series)) {
-        play_flood(playing);
-        return;
-    }
-    und_series_take_turn(playing->series);
-    playing->stamp = und_clock();
-    open_files(playing);
-    move(playing, 1);
-    close_files(playing);
-    und_series_pass_turn(playing->series);
+    if (!und_step_has(playing->step, UND_DO_OPEN))
+        open_files(playing);
+    carry_out(playing, playing->step->instructions, playing->step->instruction_count);
+    if (und_series_is_open(playing->series))
+        close_files(playing);
 }
 
 void und_phase_prepare(const struct und_run *run, struct und_series *series, const struct und_event *event)
@@ -175,6 +245,46 @@ void und_phase_prepare(const struct und_run *run, struct und_series *series, con
     const int first = und_stream_grows(stream) ? 0 : und_stream_first(stream, event->dump);
     for (int dump = event->restart ? first : event->dump; dump <= event->dump; ++dump)
         und_series_prepare(series, dump);
+}
+
+static struct playing begin(const struct und_run *run, struct und_series *series, int stream, int dump,
+                            enum und_doing doing)
+{
+    const struct und_stream *what = &run->workload->streams[stream];
+    und_pace_stop(und_series_pace(series));
+    return (struct playing){.run = run,
+                            .series = series,
+                            .plan = &run->plan->streams[stream],
+                            .step = und_step_of(what, dump),
+                            .doing = doing,
+                            .reads = doing == UND_PLAY ? what->operation == UND_READS : doing != UND_MAKE};
+}
+
+void und_phase_check(const struct und_run *run, struct und_series *series, const struct und_event *event,
+                     struct und_verification *verification)
+{
+    struct playing playing = begin(run, series, event->stream, event->dump, UND_CHECK);
+    playing.verification = verification;
+    und_phase_prepare(run, series, event);
+    carry_out_alone(&playing);
+}
+
+/* Files that are used again and stay open are closed all the same: they may be too many. */
+void und_phase_pass(const struct und_run *run, struct und_series *series, int stream, int dump, enum und_doing doing,
+                    struct und_verification *verification)
+{
+    const struct und_stream *what = &run->workload->streams[stream];
+    struct playing playing = begin(run, series, stream, dump, doing);
+    playing.verification = verification;
+    und_watch_dump(what, dump, false);
+    und_series_prepare(series, dump);
+    if (doing == UND_MAKE)
+        und_series_check(series, opens(&playing));
+    carry_out(&playing, playing.step->instructions, playing.step->instruction_count);
+    if (und_series_ends_use(series) || (what->stays_open && und_stream_reuses(what)))
+        close_files(&playing);
+    if (doing == UND_MAKE)
+        und_series_note_layouts(series);
 }
 
 static void wait_for(const struct und_run *run, double until)
@@ -187,35 +297,39 @@ static void wait_for(const struct und_run *run, double until)
     und_watch_pause(false);
 }
 
-void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
-                    double due, struct und_record *records)
+/* Libraries open files by path: another directory under this one's name is none of ours to write to. */
+static void check_place(const struct und_run *run)
 {
-    const struct und_stream *stream = &run->workload->streams[event->stream];
-    const struct und_step *step = und_step_of(stream, event->dump);
-    struct playing playing = {.run = run, .series = series, .event = event, .records = records, .zero = zero};
-    playing.reads = event->restart || stream->operation == UND_READS;
-    playing.syncs = !playing.reads && run->plan->streams[event->stream].sync;
-    memset(records, 0, UND_PHASES * sizeof *records);
-
-    und_watch_dump(stream, event->dump, event->restart);
-    if (!event->restart)
-        und_watch_allow(und_skew_last(&step->dump->skew) * run->plan->time_scale);
-    und_phase_prepare(run, series, event);
-    wait_for(run, due);
-    /* Libraries open files by path: another directory under this one's name is none of ours to write to. */
     if (run->rank == 0 && !und_storage_is_in_place()) {
         UND_CHECK(errno == 0, "cannot look at the run directory %s", run->plan->directory);
         UND_DIE("%s is no longer the run directory: it was moved or replaced during the run", run->plan->directory);
     }
+}
+
+void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
+                    double due, struct und_record *records)
+{
+    const struct und_stream *stream = &run->workload->streams[event->stream];
+    struct playing playing = begin(run, series, event->stream, event->dump, event->restart ? UND_READ_ALONE : UND_PLAY);
+    playing.records = records;
+    playing.zero = zero;
+    memset(records, 0, UND_PHASES * sizeof *records);
+
+    und_watch_dump(stream, event->dump, event->restart);
     if (!event->restart)
-        und_series_check(series, und_series_opens(series, event->dump));
+        und_watch_allow(und_skew_last(&playing.step->dump->skew) * run->plan->time_scale);
+    und_phase_prepare(run, series, event);
+    wait_for(run, due);
+    check_place(run);
+    if (!event->restart)
+        und_series_check(series, opens(&playing));
     UND_MPI(MPI_Barrier(run->comm), "cannot start dump %d of the stream %s together", event->dump, stream->name);
     playing.stamp = und_clock();
     playing.begin = run->plan->keep_pauses ? playing.stamp : due;
     if (event->restart)
-        restart(&playing);
+        carry_out_alone(&playing);
     else
-        carry_out(&playing, step->instructions, step->instruction_count);
-    if (!event->restart && stream->stays_open && und_series_closes(series, event->dump))
+        carry_out(&playing, playing.step->instructions, playing.step->instruction_count);
+    if (!event->restart && und_series_ends_use(series))
         close_files(&playing);
 }

@@ -9,6 +9,10 @@
 #include "core/series.h"
 #include "core/timing.h"
 
+/* What is done with the instructions of a step: they are played; or what they move is read alone, as it was written, in
+ * a restart; or before time is taken what they read is made; or what they moved is compared. */
+enum und_doing { UND_PLAY, UND_READ_ALONE, UND_MAKE, UND_CHECK };
+
 /* Waits until the event is due on und_clock, then plays the dump and fills
  * records[UND_PHASES] with seconds since `zero`. Collective over all ranks. */
 void und_phase_play(const struct und_run *run, struct und_series *series, const struct und_event *event, double zero,
@@ -16,5 +20,12 @@ void und_phase_play(const struct und_run *run, struct und_series *series, const 
 
 /* Prepares the dump of an event; und_phase_play does. Collective over the ranks that share files. */
 void und_phase_prepare(const struct und_run *run, struct und_series *series, const struct und_event *event);
+
+/* Makes or compares, while no time is taken, what a dump reads or has moved: as one of all dumps of its stream, in their
+ * order, or as what a restart reads. */
+void und_phase_pass(const struct und_run *run, struct und_series *series, int stream, int dump, enum und_doing doing,
+                    struct und_verification *verification);
+void und_phase_check(const struct und_run *run, struct und_series *series, const struct und_event *event,
+                     struct und_verification *verification);
 
 #endif

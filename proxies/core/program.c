@@ -639,11 +639,8 @@ static void describe_stream(struct und_stream *streams, struct keys *keys, int s
     stream->followed_by = -1;
     stream->source = here->reads;
     stream->opening = opening_of(here);
-    stream->replaces = here->removes && here->extends < 0;
-    stream->backs_up = here->backup && here->extends < 0;
     stream->has_backup = here->extends < 0 ? here->backup : streams[here->extends].has_backup;
     stream->in_turn = here->turns;
-    stream->spread = here->steady;
     stream->passes = here->passes;
     stream->stays_open = !here->reopen && here->layout != FLOOD;
     if (here->extends >= 0)
@@ -685,7 +682,7 @@ static void put_operations(struct writer *writer, const struct und_dump *dump)
 static void put_pace(struct writer *writer, const struct und_dump *dump)
 {
     if (writer->keys->steady)
-        put(writer, UND_DO_SPREAD);
+        put(writer, UND_DO_SPREAD)->seconds = dump->duration_s;
     else if (dump->compute_s > 0)
         put(writer, UND_DO_COMPUTE)->seconds = dump->compute_s;
 }
@@ -705,6 +702,12 @@ static struct und_instruction *put_passes(struct writer *writer)
     return loop;
 }
 
+static void put_sync(struct writer *writer, bool described)
+{
+    if (writer->stream->operation == UND_WRITES)
+        put(writer, UND_DO_SYNC)->described = described;
+}
+
 static void put_flood(struct writer *writer, const struct und_dump *dump, bool syncs)
 {
     if (writer->stream->operation == UND_READS)
@@ -714,8 +717,7 @@ static void put_flood(struct writer *writer, const struct und_dump *dump, bool s
         struct und_instruction *passes = put_passes(writer), *files = put(writer, UND_DO_EACH_FILE);
         put(writer, UND_DO_OPEN);
         put_moves(writer, dump);
-        if (syncs)
-            put(writer, UND_DO_SYNC);
+        put_sync(writer, syncs);
         put(writer, UND_DO_CLOSE);
         end(writer, files);
         end(writer, passes);
@@ -727,8 +729,8 @@ static void put_flood(struct writer *writer, const struct und_dump *dump, bool s
 static void put_files(struct writer *writer, const struct und_dump *dump, bool opens, bool syncs, bool closes)
 {
     struct und_instruction *turns = writer->keys->turns ? put(writer, UND_DO_IN_TURN) : NULL;
-    if (opens && writer->stream->replaces)
-        put(writer, UND_DO_REMOVE);
+    if (opens && writer->keys->removes && writer->keys->extends < 0)
+        put(writer, UND_DO_REMOVE)->backup = writer->keys->backup;
     if (opens)
         put(writer, UND_DO_OPEN);
     put_operations(writer, dump);
@@ -738,8 +740,8 @@ static void put_files(struct writer *writer, const struct und_dump *dump, bool o
         put_moves(writer, dump);
         end(writer, passes);
     }
-    if (syncs && (dump->variable_count > 0 || writer->stream->stays_open))
-        put(writer, UND_DO_SYNC);
+    if (dump->variable_count > 0 || (syncs && writer->stream->stays_open))
+        put_sync(writer, syncs);
     if (closes)
         put(writer, UND_DO_CLOSE);
     end(writer, turns);

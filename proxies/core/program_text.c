@@ -127,7 +127,7 @@ static void print_instruction(const struct und_stream *stream, const struct und_
         fprintf(out, "operate %s", und_bare_names[instruction->operations->operation]);
         print_runs(instruction->operations->runs, instruction->operations->run_count, out);
         break;
-    case UND_DO_REMOVE: fputs(stream->backs_up ? "rename" : "remove", out); break;
+    case UND_DO_REMOVE: fputs(instruction->backup ? "rename" : "remove", out); break;
     case UND_DO_SKEW: print_skew(instruction->skew, out); break;
     case UND_DO_COMPUTE: fprintf(out, "compute %.15g s", instruction->seconds + 0.0); break;
     case UND_DO_MOVE: print_move(stream, instruction->variable, out); break;
@@ -145,6 +145,8 @@ static void print_body(const struct und_stream *stream, const struct und_instruc
                        FILE *out)
 {
     for (int i = 0; i < count; i += 1 + body[i].body) {
+        if (body[i].code == UND_DO_SYNC && !body[i].described)
+            continue;
         fprintf(out, "%*s", indent, "");
         print_instruction(stream, &body[i], out);
         print_body(stream, &body[i + 1], body[i].body, indent + 2, out);

@@ -2,7 +2,6 @@
 
 #include "core/agree.h"
 #include "core/die.h"
-#include "core/flood.h"
 #include "core/pace.h"
 #include "core/phase.h"
 #include "core/print.h"
@@ -20,61 +19,28 @@ struct sizes {
     int64_t file_bytes;
 };
 
-static void pass_over_flood(struct und_flood *flood, const struct und_stream *what, int dump, enum und_mode mode,
-                            struct und_verification *verification)
+/* What is overwritten cannot be compared; what is read again need be made once. */
+static bool is_passed(const struct und_stream *stream, int dump, enum und_doing doing)
 {
-    if (und_flood_is_made(flood, dump))
-        return;
-    und_watch_dump(what, dump, false);
-    und_flood_prepare(flood, dump);
-    if (mode == UND_CREATE) {
-        und_flood_make(flood);
-        und_flood_note_layouts(flood);
-    } else {
-        und_flood_compare(flood, verification);
-    }
+    if (!und_stream_reuses(stream))
+        return false;
+    const bool again = dump >= stream->own.names;
+    if (stream->own.owner == UND_EACH_ROW)
+        return again;
+    return doing == UND_CHECK ? !und_stream_lasts(stream, dump)
+                              : again && und_dump_of(stream, dump)->variables ==
+                                             und_dump_of(stream, dump - (int)stream->own.names)->variables;
 }
 
 /* Makes the files of a stream that is read, or reads back and compares those of any stream. */
-static void pass_over(const struct und_run *run, int stream, int64_t as, enum und_mode mode,
+static void pass_over(const struct und_run *run, int stream, int64_t as, enum und_doing doing,
                       struct und_verification *verification)
 {
-    struct und_series *series = und_series_new(run, stream, as, mode);
     const struct und_stream *what = &run->workload->streams[stream];
-    const bool again = und_stream_reuses(what);
-    struct und_flood *flood = und_series_flood(series);
-    for (int dump = 0; flood && dump < what->dump_count; ++dump)
-        pass_over_flood(flood, what, dump, mode, verification);
-    for (int dump = 0; !flood && dump < what->dump_count; ++dump) {
-        /* What is overwritten cannot be compared; what is read again need be made once. */
-        if (mode == UND_READ
-                ? !und_series_lasts(series, dump)
-                : again && dump >= what->own.names &&
-                      und_dump_of(what, dump)->variables == und_dump_of(what, dump - (int)what->own.names)->variables)
-            continue;
-        und_watch_dump(what, dump, false);
-        und_series_prepare(series, dump);
-        if (mode == UND_CREATE) {
-            und_series_check(series, again || und_series_opens(series, dump));
-            und_series_take_turn(series);
-        }
-        const bool each = again && what->stays_open;
-        if (each || und_series_opens(series, dump))
-            und_series_open(series);
-        if (mode == UND_CREATE) {
-            und_series_write(series);
-            if (und_dump_of(what, dump)->variable_count > 0)
-                und_series_sync(series);
-        } else {
-            und_series_compare(series, verification);
-        }
-        if (each || und_series_closes(series, dump))
-            und_series_close(series);
-        if (mode == UND_CREATE) {
-            und_series_pass_turn(series);
-            und_series_note_layouts(series);
-        }
-    }
+    struct und_series *series = und_series_new(run, stream, as, doing == UND_MAKE ? UND_CREATE : UND_READ);
+    for (int dump = 0; dump < what->dump_count; ++dump)
+        if (!is_passed(what, dump, doing))
+            und_phase_pass(run, series, stream, dump, doing, verification);
     und_series_free(series);
 }
 
@@ -120,14 +86,7 @@ static void verify_restarts(const struct und_run *run, int64_t as, struct und_ve
     struct und_event event;
     for (und_schedule_rewind(run->schedule); und_schedule_next(run->schedule, &event);) {
         struct und_series *series = und_series_new(run, event.stream, as, UND_READ);
-        und_phase_prepare(run, series, &event);
-        /* The files of a flood are opened one by one. */
-        const bool opens = !und_series_flood(series);
-        if (opens)
-            und_series_open(series);
-        und_series_compare(series, here);
-        if (opens)
-            und_series_close(series);
+        und_phase_check(run, series, &event, here);
         und_series_free(series);
     }
 }
@@ -139,7 +98,7 @@ static void verify(const struct und_run *run, struct und_verification *here)
         verify_restarts(run, as, here);
     for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
         if (run->workload->streams[s].source < 0)
-            pass_over(run, s, as, UND_READ, here);
+            pass_over(run, s, as, UND_CHECK, here);
 }
 
 /* What was made for a flood to read is not flushed file by file, but must not be written while time is taken. */
@@ -170,7 +129,7 @@ static struct und_series **series_new_all(const struct und_run *run, struct und_
         if (run->plan->only_restarts)
             continue;
         if (stream->operation == UND_READS && stream->source < 0 && run->plan->streams[s].method->has_files)
-            pass_over(run, s, run->rank, UND_CREATE, NULL);
+            pass_over(run, s, run->rank, UND_MAKE, NULL);
         if (stream->operation == UND_READS && stream->own.owner == UND_EACH_ROW &&
             run->plan->streams[s].method->has_files)
             settle(run);

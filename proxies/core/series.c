@@ -53,7 +53,7 @@ static int64_t most_pieces(const struct und_stream *stream)
     for (int e = 0; e < stream->entry_count; ++e) {
         int64_t here = 0;
         for (int v = 0; v < stream->entries[e].variable_count; ++v)
-            here += stream->entries[e].variables[v].count;
+            here += stream->own.owner == UND_EACH_ROW ? 1 : stream->entries[e].variables[v].count;
         most = here > most ? here : most;
     }
     return most;
@@ -71,18 +71,27 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     series->mode = mode;
     series->group = und_group_of(as, run->ranks, what->own.groups);
     series->dump = -1;
-    if (what->own.owner == UND_EACH_ROW) {
-        series->flood = und_flood_new(run, stream, as, mode);
-        return series;
-    }
+    series->group_comm = MPI_COMM_SELF;
     make_bases(series);
-    series->sets = und_stream_updates(what) && what->stays_open ? smaller((int)what->own.names, what->dump_count) : 1;
-    const int slots = series->sets * what->own.files;
-    series->all_slots = series->slots = allocate(slots, sizeof *series->slots, what);
     const int64_t pieces = most_pieces(what);
     series->pieces = allocate(pieces, sizeof *series->pieces, what);
+    series->first_pieces = allocate(pieces + 1, sizeof *series->first_pieces, what);
+    if (what->own.owner == UND_EACH_ROW) {
+        series->flood = und_flood_new(run, stream, as, mode);
+        series->files = series->sets = 1;
+        series->all_slots = series->slots = allocate(1, sizeof *series->slots, what);
+        series->slots->comm = MPI_COMM_SELF;
+        series->slots->stands_for_it = series->makes_files = true;
+        series->is_open = allocate(1, sizeof *series->is_open, what);
+        return series;
+    }
+    series->files = what->own.files;
+    series->sets = und_stream_updates(what) && what->stays_open ? smaller((int)what->own.names, what->dump_count) : 1;
+    const int slots = series->sets * series->files;
+    series->all_slots = series->slots = allocate(slots, sizeof *series->slots, what);
+    series->is_open = allocate(series->sets, sizeof *series->is_open, what);
     series->calls = allocate(pieces, sizeof *series->calls, what);
-    series->identities = allocate(what->own.files + 1, sizeof *series->identities, what);
+    series->identities = allocate(series->files + 1, sizeof *series->identities, what);
     if (what->own.names > 0)
         series->made = allocate(what->own.names, sizeof *series->made, what);
     if (what->lookups.every_bytes > 0)
@@ -93,13 +102,12 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     }
     for (int s = 0; s < slots; ++s) {
         series->slots[s].comm = MPI_COMM_NULL;
-        series->slots[s].path = allocate(und_series_path_capacity(series), 1, what);
+        series->slots[s].path = series->slots[s].room = allocate(und_series_path_capacity(series), 1, what);
         if (series->plan->method->part) {
             series->slots[s].folder = allocate(und_series_path_capacity(series), 1, what);
             series->slots[s].part = allocate(2 * und_series_path_capacity(series), 1, what);
         }
     }
-    series->group_comm = MPI_COMM_SELF;
     if (what->own.groups < run->ranks)
         UND_MPI(MPI_Comm_split(run->comm, (int)series->group.index, (int)as, &series->group_comm),
                 "cannot group the ranks of the stream %s", what->name);
@@ -118,14 +126,11 @@ void und_series_free(struct und_series *series)
 {
     if (series->metadata)
         und_metadata_free(series->metadata);
-    if (series->flood) {
+    if (series->flood)
         und_flood_free(series->flood);
-        free(series);
-        return;
-    }
-    for (int s = 0; s < series->sets * series->stream->own.files; ++s) {
+    for (int s = 0; s < series->sets * series->files && !series->flood; ++s) {
         drop_comm(&series->all_slots[s]);
-        free(series->all_slots[s].path);
+        free(series->all_slots[s].room);
         free(series->all_slots[s].folder);
         free(series->all_slots[s].part);
     }
@@ -133,6 +138,8 @@ void und_series_free(struct und_series *series)
         MPI_Comm_free(&series->group_comm);
     free(series->all_slots);
     free(series->pieces);
+    free(series->first_pieces);
+    free(series->is_open);
     free(series->places);
     free(series->lineages);
     free(series->directory);
@@ -143,19 +150,30 @@ void und_series_free(struct und_series *series)
     free(series);
 }
 
-struct und_flood *und_series_flood(const struct und_series *series)
+int64_t und_series_rows(const struct und_series *series)
 {
-    return series->flood;
+    return und_flood_count(series->flood);
+}
+
+void und_series_go_to_row(struct und_series *series, int64_t index)
+{
+    const struct und_item item = und_flood_item(series->flood, index);
+    struct und_slot *slot = series->slots;
+    und_watch_call(index);
+    und_flood_enter(series->flood, item.number);
+    slot->path = item.path;
+    slot->contents = item.contents;
+    series->row_variable = item.variable;
+}
+
+void und_series_leave_rows(struct und_series *series)
+{
+    und_flood_leave(series->flood);
 }
 
 void und_series_take_operations(struct und_series *series)
 {
     series->metadata = und_metadata_new(series->run, series->index);
-}
-
-bool und_series_has_operations(const struct und_series *series)
-{
-    return series->metadata && und_metadata_has_any(series->metadata);
 }
 
 /* The data files that operations act on: those that this rank has open, or of a flood all. */
@@ -164,7 +182,7 @@ static int64_t count_targets(const struct und_series *series)
     int64_t files = 0;
     if (series->flood)
         return und_flood_count(series->flood);
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         files += series->slots[s].file != NULL;
     return files;
 }
@@ -188,19 +206,17 @@ static struct und_file *target_file(void *context, int64_t index)
     return slot_at(context, index)->file;
 }
 
-int64_t und_series_operate(struct und_series *series)
+int64_t und_series_operate(struct und_series *series, const struct und_operations *operations)
 {
     const struct und_targets targets = {.count = count_targets(series),
                                         .path = target_path,
                                         .file = series->flood ? NULL : target_file,
                                         .context = series};
-    return und_metadata_play(series->metadata, &targets, &series->pace.waited_s);
+    return und_metadata_operate(series->metadata, operations, &targets, &series->pace.waited_s);
 }
 
 void und_series_verify(struct und_series *series, struct und_verification *verification)
 {
-    if (series->flood)
-        und_flood_verify(series->flood, verification);
     series->verification = verification;
 }
 
@@ -227,24 +243,15 @@ static bool begins(const struct und_series *series, int dump)
     return stream->stays_open ? dump < stream->own.names : und_stream_first(stream, dump) == dump;
 }
 
-bool und_series_opens(const struct und_series *series, int dump)
+bool und_series_is_open(const struct und_series *series)
 {
-    const struct und_stream *stream = series->stream;
-    return stream->stays_open ? dump < stream->own.names : und_step_has(und_step_of(stream, dump), UND_DO_OPEN) != NULL;
+    return series->is_open[und_series_set(series)];
 }
 
-bool und_series_closes(const struct und_series *series, int dump)
+bool und_series_ends_use(const struct und_series *series)
 {
     const struct und_stream *stream = series->stream;
-    return stream->stays_open ? !series->lends && dump >= stream->dump_count - stream->own.names
-                              : und_step_has(und_step_of(stream, dump), UND_DO_CLOSE) != NULL;
-}
-
-bool und_series_lasts(const struct und_series *series, int dump)
-{
-    const struct und_stream *stream = series->stream;
-    return !und_stream_reuses(stream) ||
-           und_stream_content(stream, dump) >= und_stream_contents(stream) - stream->own.names;
+    return stream->stays_open && !series->lends && series->dump >= stream->dump_count - stream->own.names;
 }
 
 /* Marks the files in which this rank has bytes in the dump. */
@@ -352,7 +359,7 @@ static void find_bytes_before(struct und_series *series, int dump, int s)
 static void begin_files(struct und_series *series, int dump)
 {
     und_series_make_directory(series);
-    for (int s = 0; s < series->stream->own.files; ++s) {
+    for (int s = 0; s < series->files; ++s) {
         struct und_slot *slot = &series->slots[s];
         find_bytes_before(series, dump, s);
         slot->payload = slot->before;
@@ -360,7 +367,7 @@ static void begin_files(struct und_series *series, int dump)
         slot->unsynced = slot->unread = slot->lookups = 0;
         slot->opened = false;
         memset(&slot->identity, 0, sizeof slot->identity);
-        und_series_name_file(series, dump, s, slot->path);
+        und_series_name_file(series, dump, s, slot->room);
         und_series_name_part(series, slot);
         if (series->mode != UND_CREATE || !series->plan->method->has_files || slot->exists)
             continue;
@@ -426,7 +433,7 @@ static void continue_lineage(struct und_series *series, int p)
 /* In turns a file holds rank after rank: this one's bytes begin behind those of the ranks before it. */
 static void begin_turns(struct und_series *series, const struct und_dump *dump)
 {
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         series->slots[s].begin = 0;
     for (int v = 0; v < dump->variable_count; ++v) {
         const struct und_variable *variable = &dump->variables[v];
@@ -528,6 +535,7 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     piece->slot = variable->file;
     piece->base = base_of(series, variable->type);
     piece->begin = begin_of(piece);
+    piece->rule = &series->stream->order;
     piece->order = und_order_key(&series->stream->order, series->dump, identity, series->as);
     piece->dataset.name = piece->name;
     piece->dataset.first_row = 0;
@@ -538,7 +546,10 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     und_cut_begin_dealt(&piece->cut, &piece->dataset, &piece->block, &deal,
                         und_plan_transfer_bytes(variable, series->plan));
     piece->calls = piece->cut.calls;
-    piece->calls_of_flush = (series->plan->flush_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1;
+    piece->calls_of_flush =
+        series->plan->method->collective
+            ? (series->plan->flush_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1
+            : 0;
     if (und_stream_grows(series->stream))
         continue_lineage(series, series->piece_count);
     ++series->piece_count;
@@ -555,7 +566,7 @@ static bool goes_together(const struct und_series *series, const struct und_piec
 
 static void agree_on_calls(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->own.files; ++s) {
+    for (int s = 0; s < series->files; ++s) {
         int count = 0;
         if (series->slots[s].comm == MPI_COMM_NULL)
             continue;
@@ -573,18 +584,10 @@ static void agree_on_calls(struct und_series *series)
     }
 }
 
-static bool is_open(const struct und_series *series)
-{
-    for (int s = 0; s < series->stream->own.files; ++s)
-        if (series->slots[s].file)
-            return true;
-    return false;
-}
-
 /* Files that the stream which writes them has open: read through the same open, where all its ranks do so. */
 static void borrow_files(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->own.files; ++s) {
+    for (int s = 0; s < series->files; ++s) {
         struct und_slot *slot = &series->slots[s], *base = &series->base->slots[s];
         int mine, its = 0, borrows;
         slot->borrowed = false;
@@ -619,14 +622,14 @@ static void prepare_files(struct und_series *series, bool goes_on)
     const bool updates = und_stream_updates(stream);
     series->makes_files = !series->made || !series->made[set_of(series)];
     if (series->sets > 1)
-        series->slots = series->all_slots + (ptrdiff_t)und_stream_set(stream, series->dump) * stream->own.files;
+        series->slots = series->all_slots + (ptrdiff_t)und_series_set(series) * series->files;
     if (!goes_on)
         choose_comms(series, series->dump);
     /* Another than the first may be all that is read of a set that stays open. */
     const bool grows = und_stream_grows(stream) && series->dump > 0;
-    if (!grows && (begins(series, series->dump) || (updates && !is_open(series))))
+    if (!grows && (begins(series, series->dump) || (updates && !und_series_is_open(series))))
         begin_files(series, series->dump);
-    for (int s = 0; s < stream->own.files && updates && !goes_on; ++s)
+    for (int s = 0; s < series->files && updates && !goes_on; ++s)
         series->slots[s].payload = 0;
     if (series->base)
         borrow_files(series);
@@ -640,7 +643,7 @@ static void choose_contents(struct und_series *series)
     const bool again = stream->operation == UND_WRITES && und_stream_reuses(stream);
     const int64_t generation = again ? und_stream_content(stream, maker->dump) / stream->own.names : 0;
     const size_t root = strlen(series->run->plan->directory) + 1;
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         if (series->slots[s].comm != MPI_COMM_NULL)
             series->slots[s].contents =
                 und_pattern_identity(series->run->plan->seed, series->slots[s].path + root, generation);
@@ -650,7 +653,6 @@ static void choose_contents(struct und_series *series)
 static void prepare_pieces(struct und_series *series, const struct und_dump *what, bool goes_on)
 {
     int64_t identity = 0;
-    series->piece_count = 0;
     choose_contents(series);
     if (!goes_on && !und_stream_grows(series->stream))
         series->place_count = 0;
@@ -659,26 +661,58 @@ static void prepare_pieces(struct und_series *series, const struct und_dump *wha
     for (int v = 0; v < what->variable_count; ++v) {
         if (series->stream->notes_places && !series->base)
             note_place(series, &what->variables[v]);
+        series->first_pieces[v] = series->piece_count;
         for (int64_t number = 0; number < what->variables[v].count; ++number)
             add_piece(series, &what->variables[v], number, identity++);
     }
+    series->first_pieces[what->variable_count] = series->piece_count;
     agree_on_calls(series);
-    for (int p = 0; p < series->piece_count && series->mode == UND_CREATE; ++p)
-        und_base_continue(series->pieces[p].base);
+}
+
+/* What each file with a row of the variable has. */
+static void add_row(struct und_series *series, const struct und_variable *variable)
+{
+    static const struct und_order consecutive = {.rule = UND_CONSECUTIVE, .step = 1};
+    struct und_piece *piece = &series->pieces[series->piece_count++];
+    memset(piece, 0, sizeof *piece);
+    snprintf(piece->name, sizeof piece->name, "%s", variable->name);
+    piece->rule = &consecutive;
+    piece->base = base_of(series, variable->type);
+    piece->dataset = (struct und_dataset){
+        .name = piece->name, .type = variable->type, .ndims = variable->ndims, .slabs = true};
+    memcpy(piece->dataset.shape, variable->shape, sizeof piece->dataset.shape);
+    piece->dataset.shape[0] = 1;
+    memcpy(piece->block.count, piece->dataset.shape, sizeof piece->block.count);
+    und_cut_begin(&piece->cut, &piece->dataset, &piece->block, und_plan_transfer_bytes(variable, series->plan));
+    piece->calls = piece->cut.calls;
+}
+
+static void prepare_rows(struct und_series *series, const struct und_dump *what)
+{
+    und_flood_prepare(series->flood, series->dump);
+    for (int v = 0; v < what->variable_count; ++v) {
+        series->first_pieces[v] = v;
+        add_row(series, &what->variables[v]);
+    }
+    series->first_pieces[what->variable_count] = what->variable_count;
 }
 
 void und_series_prepare(struct und_series *series, int dump)
 {
     if (series->metadata)
         und_metadata_prepare(series->metadata, dump);
-    if (series->flood) {
-        und_flood_prepare(series->flood, dump);
-        return;
-    }
+    const struct und_dump *what = und_dump_of(series->stream, dump);
     const bool goes_on = und_stream_first(series->stream, dump) < dump;
     series->dump = dump;
-    prepare_files(series, goes_on);
-    prepare_pieces(series, und_dump_of(series->stream, dump), goes_on);
+    series->piece_count = 0;
+    if (series->flood) {
+        prepare_rows(series, what);
+    } else {
+        prepare_files(series, goes_on);
+        prepare_pieces(series, what, goes_on);
+    }
+    for (int p = 0; p < series->piece_count && series->mode == UND_CREATE; ++p)
+        und_base_continue(series->pieces[p].base);
 }
 
 void und_series_drop_cache(struct und_series *series, int dump)
@@ -689,15 +723,15 @@ void und_series_drop_cache(struct und_series *series, int dump)
     }
     if (series->plan->method->part)
         choose_comms(series, dump);
-    for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
+    for (int s = 0; s < series->files && series->plan->method->has_files; ++s) {
         struct und_slot slot = series->slots[s];
-        slot.path = allocate(und_series_path_capacity(series), 1, series->stream);
-        und_series_name_file(series, dump, s, slot.path);
+        slot.path = slot.room = allocate(und_series_path_capacity(series), 1, series->stream);
+        und_series_name_file(series, dump, s, slot.room);
         und_storage_drop_cache(series->plan->method->name, slot.path);
         und_series_name_part(series, &slot);
         if (slot.in_parts)
             und_storage_drop_cache(series->plan->method->name, slot.part);
-        free(slot.path);
+        free(slot.room);
     }
 }
 

@@ -2,15 +2,14 @@
  * One stream as one rank plays it: its files with their communicators, and its part of the current
  * dump, cut into transfers. Timing is none of its business; what is collective, is stated.
  *
- * For each dump: prepare (untimed), open if it begins a set of files, write, read or compare, sync,
- * close if it ends the set, and look (untimed).
+ * For each dump: prepare (untimed), what the instructions of its step say (phase.h), and look (untimed).
  */
 #ifndef UND_SERIES_H
 #define UND_SERIES_H
 
+#include "core/pace.h"
 #include "core/run.h"
 
-struct und_flood;
 struct und_series;
 
 /* The stream, with the bytes of rank `as` (the rank itself, or another when files are checked).
@@ -18,31 +17,30 @@ struct und_series;
 struct und_series *und_series_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode);
 void und_series_free(struct und_series *series);
 
-/* What plays the stream where its layout is flood; NULL: it has few enough files to be opened together. */
-struct und_flood *und_series_flood(const struct und_series *series);
+/* Where every row is a file: how many this rank has in the prepared dump. What is opened, moved and closed from here on
+ * is one of them, in its directory until the rank leaves it. */
+int64_t und_series_rows(const struct und_series *series);
+void und_series_go_to_row(struct und_series *series, int64_t index);
+void und_series_leave_rows(struct und_series *series);
 
 /* From here on the series has the operations without bytes of its dumps. Collective over all ranks. */
 void und_series_take_operations(struct und_series *series);
 
-/* Has the prepared dump any on any rank? They take place beside its open files; returns how many this rank makes. */
-bool und_series_has_operations(const struct und_series *series);
-int64_t und_series_operate(struct und_series *series);
+/* Some of the prepared dump take place beside its open files; returns how many this rank makes. */
+int64_t und_series_operate(struct und_series *series, const struct und_operations *operations);
 
 /* Everything about the dump that can be done before its time is taken. Dumps of an appended stream
  * are prepared in their order, all of them. Collective over the ranks that share files. */
 void und_series_prepare(struct und_series *series, int dump);
 
-/* Does the dump open, close its files? */
-bool und_series_opens(const struct und_series *series, int dump);
-bool und_series_closes(const struct und_series *series, int dump);
+/* Are the files of the prepared dump open? Is it the last use of files that stay open? */
+bool und_series_is_open(const struct und_series *series);
+bool und_series_ends_use(const struct und_series *series);
 
 /* Where ranks take turns: wait for the rank before, let the next one go. What happens to the files
  * in between is this rank's alone. Nothing otherwise. */
 void und_series_take_turn(struct und_series *series);
 void und_series_pass_turn(struct und_series *series);
-
-/* Does the content of the dump last, or is it overwritten by a later one? */
-bool und_series_lasts(const struct und_series *series, int dump);
 
 /* Ends the run where a directory of the prepared dump or, where it opens files again, one of them is no longer what
  * the run created. Collective over the ranks that share files, before a barrier of all. */
@@ -53,13 +51,21 @@ void und_series_check(struct und_series *series, bool opens);
 bool und_series_opens_together(const struct und_series *series);
 void und_series_create(struct und_series *series);
 
+/* Removes the files of the prepared dump, or renames them to a backup, if they are there: of those that no rank has
+ * created since, all or those with several ranks. */
+void und_series_take_away(struct und_series *series, bool backup, bool shared);
+
 /* Collective over the ranks of each file, but for turns. */
 void und_series_open(struct und_series *series);
 
-/* Before the bytes of the dump are moved: at which pace. Then all its moves, once. */
-void und_series_begin_pace(struct und_series *series);
-void und_series_write(struct und_series *series);
-void und_series_read(struct und_series *series);
+/* Calls that this rank makes for a variable of the prepared dump, once; the pace at which it makes those to come. */
+int64_t und_series_calls(const struct und_series *series, int variable);
+struct und_pace *und_series_pace(struct und_series *series);
+
+/* Moves a variable of the prepared dump, of an open row only that with the row. What is compared are all bytes. */
+enum und_move { UND_WRITE, UND_FETCH, UND_COMPARE };
+void und_series_move(struct und_series *series, int variable, enum und_move move,
+                     struct und_verification *verification);
 
 void und_series_sync(struct und_series *series);
 void und_series_close(struct und_series *series);
@@ -83,9 +89,6 @@ struct und_series *und_series_returns(const struct und_series *series);
 
 /* From here on what is read is compared, too, in time that is not counted. */
 void und_series_verify(struct und_series *series, struct und_verification *verification);
-
-/* Reads the dump and compares it. */
-void und_series_compare(struct und_series *series, struct und_verification *verification);
 
 /* Bytes moved, operations made and seconds waited on purpose since the last call of this function, on this
  * rank. */

@@ -42,11 +42,10 @@ static int create_file(const struct und_series *series, struct und_slot *slot)
 {
     int created = -1;
     struct und_error error;
-    if (slot->stands_for_it && !series->makes_files) {
-        if (!(series->stream->replaces
-                  ? und_storage_replace(slot->path, series->stream->backs_up, und_striped_request(series->run->striped),
-                                        &created, &error)
-                  : und_storage_truncate(slot->path, &created, &error)))
+    if (series->flood)
+        return und_flood_create(series->flood, slot->path);
+    if (slot->stands_for_it && !series->makes_files && series->stream->opening != UND_OPEN_NEW) {
+        if (!und_storage_truncate(slot->path, &created, &error))
             UND_DIE("%s: %s", series->plan->method->name, error.text);
     } else if (slot->stands_for_it &&
                (!und_storage_create(slot->path, und_striped_request(series->run->striped), &created, &error) ||
@@ -62,7 +61,8 @@ static int create_file(const struct und_series *series, struct und_slot *slot)
 static int64_t bytes_in_slot(const struct und_series *series, int s)
 {
     int64_t bytes = 0;
-    for (int p = 0; p < series->piece_count; ++p)
+    const int first = series->flood ? series->row_variable : 0, end = series->flood ? first + 1 : series->piece_count;
+    for (int p = first; p < end; ++p)
         if (series->pieces[p].slot == s)
             bytes += series->pieces[p].cut.elements * und_type_bytes(series->pieces[p].dataset.type);
     return bytes;
@@ -73,9 +73,9 @@ static int begin_baton(const struct und_series *series, int *rank, int *size)
 {
     MPI_Comm_rank(series->group_comm, rank);
     MPI_Comm_size(series->group_comm, size);
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         series->identities[s] = series->slots[s].identity;
-    return series->stream->own.files * (int)sizeof *series->identities;
+    return series->files * (int)sizeof *series->identities;
 }
 
 void und_series_take_turn(struct und_series *series)
@@ -87,7 +87,7 @@ void und_series_take_turn(struct und_series *series)
     if (rank > 0)
         UND_MPI(MPI_Recv(series->identities, bytes, MPI_BYTE, rank - 1, 0, series->group_comm, MPI_STATUS_IGNORE),
                 "cannot wait for the turn of this rank in the stream %s", series->stream->name);
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         series->slots[s].identity = series->identities[s];
 }
 
@@ -116,11 +116,11 @@ void und_series_check(struct und_series *series, bool opens)
     bool any = made;
     if (series->flood)
         und_flood_check_directories(series->flood);
-    for (int s = 0; s < series->stream->own.files && !series->flood; ++s)
+    for (int s = 0; s < series->files && !series->flood; ++s)
         any = any || series->slots[s].exists;
     if (series->flood || !opens || !any || series->mode != UND_CREATE || !series->plan->method->has_files)
         return;
-    for (int s = 0; s < series->stream->own.files; ++s) {
+    for (int s = 0; s < series->files; ++s) {
         const struct und_slot *slot = &series->slots[s];
         memset(&series->identities[s], 0, sizeof series->identities[s]);
         if ((made || slot->exists) && und_storage_find(slot->path, &series->identities[s]) &&
@@ -129,10 +129,10 @@ void und_series_check(struct und_series *series, bool opens)
     }
     /* Those that have not created it have zeros. */
     const int words = (int)(sizeof *series->identities / sizeof(uint64_t));
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->identities, series->stream->own.files * words, MPI_UINT64_T, MPI_MAX,
+    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->identities, series->files * words, MPI_UINT64_T, MPI_MAX,
                           series->group_comm),
             "cannot agree on the files of the stream %s", series->stream->name);
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         series->slots[s].identity = series->identities[s];
 }
 
@@ -140,6 +140,12 @@ void und_series_check(struct und_series *series, bool opens)
 static void check_file(const struct und_series *series, const struct und_slot *slot, int descriptor)
 {
     const struct und_method *method = series->plan->method;
+    if (series->flood) {
+        errno = 0;
+        if (series->mode == UND_CREATE && method->has_files && !und_flood_is_last(series->flood, descriptor, slot->path))
+            die_of_another(series, slot);
+        return;
+    }
     if (series->mode == UND_CREATE && method->has_files && !method->store && !method->replaces &&
         !und_storage_is_it(descriptor, slot->path, &slot->identity))
         die_of_another(series, slot);
@@ -165,7 +171,7 @@ static void open_by_method(const struct und_series *series, struct und_slot *slo
     const struct und_method *method = series->plan->method;
     if (adopts(slot, how))
         und_stop_hold();
-    else if (!method->descriptor)
+    else if (!method->descriptor && !series->flood)
         check_file(series, slot, -1);
     if (series->directory)
         und_storage_enter_parent(slot->path);
@@ -173,7 +179,11 @@ static void open_by_method(const struct und_series *series, struct und_slot *slo
     if (series->directory)
         und_storage_leave_parent(slot->path);
     if (adopts(slot, how)) {
-        und_storage_adopt(slot->path, method->descriptor ? method->descriptor(slot->file) : -1);
+        const int descriptor = method->descriptor ? method->descriptor(slot->file) : -1;
+        if (series->flood)
+            und_flood_adopt(series->flood, descriptor, slot->path);
+        else
+            und_storage_adopt(slot->path, descriptor);
         und_stop_release();
     }
 }
@@ -185,11 +195,6 @@ static bool creates(const struct und_series *series, const struct und_slot *slot
            !und_series_continues(series);
 }
 
-static bool creates_by_method(const struct und_series *series, const struct und_slot *slot)
-{
-    return creates(series, slot) && series->plan->creates && series->makes_files;
-}
-
 /* Has the file ranks that open it at the same time, of which this is one? */
 static bool has_several(const struct und_series *series, const struct und_slot *slot)
 {
@@ -199,9 +204,29 @@ static bool has_several(const struct und_series *series, const struct und_slot *
     return size > 1;
 }
 
+void und_series_take_away(struct und_series *series, bool backup, bool shared)
+{
+    struct und_error error;
+    for (int s = 0; s < series->files; ++s) {
+        const struct und_slot *slot = &series->slots[s];
+        if (slot->comm == MPI_COMM_NULL || slot->is_created || !slot->stands_for_it || series->makes_files ||
+            !creates(series, slot) || (shared && !has_several(series, slot)))
+            continue;
+        und_watch_enter("remove", slot->path, false);
+        if (!und_storage_take_away(slot->path, backup, &error))
+            UND_DIE("%s: %s", series->plan->method->name, error.text);
+        und_watch_leave();
+    }
+}
+
+static bool creates_by_method(const struct und_series *series, const struct und_slot *slot)
+{
+    return creates(series, slot) && series->plan->creates && series->makes_files;
+}
+
 bool und_series_opens_together(const struct und_series *series)
 {
-    for (int s = 0; !series->flood && s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         if (has_several(series, &series->slots[s]) &&
             (series->plan->method->collective || creates_by_method(series, &series->slots[s])))
             return true;
@@ -210,7 +235,7 @@ bool und_series_opens_together(const struct und_series *series)
 
 void und_series_create(struct und_series *series)
 {
-    for (int s = 0; !series->flood && s < series->stream->own.files; ++s) {
+    for (int s = 0; s < series->files; ++s) {
         struct und_slot *slot = &series->slots[s];
         if (!has_several(series, slot) || !creates(series, slot))
             continue;
@@ -251,9 +276,9 @@ static void open_slot(struct und_series *series, int s)
         .operations = &series->operations,
     };
     open_by_method(series, slot, &how);
-    if (by_method)
+    if (by_method && !series->flood)
         share_identity(series, slot);
-    if (!adopts(slot, &how))
+    if (!adopts(slot, &how) && (!series->flood || created >= 0))
         check_file(series, slot, method->descriptor ? method->descriptor(slot->file) : -1);
     slot->opened = true;
     if (created >= 0)
@@ -262,7 +287,7 @@ static void open_slot(struct und_series *series, int s)
 
 void und_series_open(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->own.files; ++s) {
+    for (int s = 0; s < series->files; ++s) {
         struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL)
             continue;
@@ -273,6 +298,7 @@ void und_series_open(struct und_series *series)
         und_series_enter(series, "open", slot->path, true);
         open_slot(series, s);
     }
+    series->is_open[und_series_set(series)] = true;
     und_series_note_opening(series);
     und_series_leave();
 }
@@ -284,7 +310,7 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
     const struct und_stream *stream = series->stream;
     const bool exact = !series->plan->method->suffix;
     const bool may_have_more = und_stream_updates(stream) || stream->followed_by >= 0;
-    for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
+    for (int s = 0; s < series->files && series->plan->method->has_files; ++s) {
         const struct und_slot *slot = &series->slots[s];
         struct stat status;
         if (slot->comm == MPI_COMM_NULL || !slot->stands_for_it)
@@ -303,13 +329,14 @@ bool und_series_find(const struct und_series *series, struct und_error *error)
 
 void und_series_close(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         if (series->slots[s].comm != MPI_COMM_NULL) {
             und_series_enter(series, "close", series->slots[s].path, true);
             if (!series->slots[s].borrowed)
                 series->plan->method->close(series->slots[s].file);
             series->slots[s].file = NULL;
         }
+    series->is_open[und_series_set(series)] = false;
     if (und_series_returns(series))
         und_series_close(und_series_returns(series));
     und_series_leave();
@@ -341,7 +368,7 @@ void und_series_look(struct und_series *series, int64_t *files, int64_t *file_by
     }
     *files = 0;
     *file_bytes = 0;
-    for (int s = 0; s < series->stream->own.files && series->plan->method->has_files; ++s) {
+    for (int s = 0; s < series->files && series->plan->method->has_files; ++s) {
         struct und_slot *slot = &series->slots[s];
         int64_t stored = 0, all = 0;
         if (slot->comm == MPI_COMM_NULL || (series->mode == UND_CREATE && !slot->opened))
@@ -372,7 +399,7 @@ bool und_series_note_hints(const struct und_series *series)
     if (series->flood)
         return false;
     const struct und_run *run = series->run;
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         if (series->slots[s].file && series->slots[s].stands_for_it)
             return und_striped_note_hints(run->striped, series->index, series->plan->method, series->slots[s].file);
     return false;
@@ -388,7 +415,7 @@ void und_series_note_layouts(const struct und_series *series)
     /* Files that stay open are closed by another dump than the one that made them. */
     if (!series->stream->stays_open && !series->makes_files)
         return;
-    for (int s = 0; s < series->stream->own.files && series->mode == UND_CREATE && series->plan->method->has_files;
+    for (int s = 0; s < series->files && series->mode == UND_CREATE && series->plan->method->has_files;
          ++s) {
         const struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists)

@@ -474,21 +474,17 @@ static bool remove_old(const struct entry *entry, struct und_error *error)
            und_fail(error, "cannot remove %s: %s", entry->path, strerror(errno));
 }
 
-bool und_storage_replace(const char *path, bool backup, const struct und_striping_request *request, int *descriptor,
-                         struct und_error *error)
+bool und_storage_take_away(const char *path, bool backup, struct und_error *error)
 {
     struct entry *entry = find_reserved(path);
-    *descriptor = -1;
     if (!entry->ours || !is_same(directory_of(entry), entry->name, &entry->identity))
         return und_fail(error, "%s is no longer the file that this run created", path);
     und_stop_hold();
-    bool made = backup ? back_up(entry, error) : remove_old(entry, error);
-    if (made) {
+    const bool gone = backup ? back_up(entry, error) : remove_old(entry, error);
+    if (gone)
         entry->ours = false;
-        made = create_in_tree(entry, request, descriptor, error);
-    }
     und_stop_release();
-    return made;
+    return gone;
 }
 
 static bool open_directory(struct entry *entry, struct und_error *error)

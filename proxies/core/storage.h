@@ -81,10 +81,9 @@ bool und_storage_is_it(int descriptor, const char *path, const struct und_identi
 /* Opens the file that und_storage_create made, empty, for reading and writing. False with the error message. */
 bool und_storage_truncate(const char *path, int *descriptor, struct und_error *error);
 
-/* The same, but the file is removed and created again; with a backup it is renamed instead, in place of the backup
- * that this run made before. */
-bool und_storage_replace(const char *path, bool backup, const struct und_striping_request *request, int *descriptor,
-                         struct und_error *error);
+/* Removes the file that und_storage_create made, which can be created again then; with a backup it is renamed instead,
+ * in place of the backup that this run made before. False with the error message. */
+bool und_storage_take_away(const char *path, bool backup, struct und_error *error);
 
 /* Creates the reserved directory, which must not exist. Other ranks with files in it have reserved it
  * too and share it: it is removed with the last file. */

@@ -147,6 +147,12 @@ bool und_stream_rewrites(const struct und_stream *stream)
     return und_stream_reuses(stream) && !und_stream_updates(stream);
 }
 
+bool und_stream_lasts(const struct und_stream *stream, int dump)
+{
+    return !und_stream_reuses(stream) ||
+           und_stream_content(stream, dump) >= und_stream_contents(stream) - stream->own.names;
+}
+
 int und_stream_set(const struct und_stream *stream, int dump)
 {
     const int content = und_stream_content(stream, dump);

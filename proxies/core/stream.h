@@ -68,7 +68,9 @@ struct und_instruction {
         const struct und_variable *variable;     /* UND_DO_MOVE */
         const struct und_operations *operations; /* UND_DO_OPERATE */
         const struct und_skew *skew;             /* UND_DO_SKEW */
-        double seconds;                          /* UND_DO_COMPUTE */
+        double seconds;                          /* UND_DO_COMPUTE, UND_DO_SPREAD */
+        bool backup;                             /* UND_DO_REMOVE: rename them to a backup instead */
+        bool described;                          /* UND_DO_SYNC: rather than where options or the method ask for it */
         int64_t times;                           /* UND_DO_PASSES */
     };
 };
@@ -131,11 +133,8 @@ struct und_stream {
     int source;        /* the stream whose files it reads; -1: its own */
     bool notes_places; /* variables of this stream, or of one that reads its files, have places of others */
     enum und_opening opening;
-    bool replaces;   /* files are removed before they are opened */
-    bool backs_up;   /* and renamed instead, in place of the backup before */
     bool has_backup; /* its bytes are in a backup, too: of this stream's files, or of those that it extends */
     bool in_turn;    /* by the ranks of a file */
-    bool spread;     /* transfers, over duration_s */
     int64_t passes;
     bool stays_open; /* files are closed behind their last use */
     int dump_count, entry_count, step_count;
@@ -170,6 +169,9 @@ int und_stream_first(const struct und_stream *stream, int dump);
 
 /* Contents that its sets of files have one after the other: dumps, but for those that go on. */
 int und_stream_contents(const struct und_stream *stream);
+
+/* Does the content of the dump last, or is it overwritten by a later one? */
+bool und_stream_lasts(const struct und_stream *stream, int dump);
 
 /* Index of the set of files of a dump. */
 int und_stream_set(const struct und_stream *stream, int dump);

@@ -6,21 +6,25 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What a restart reads was not computed. */
-void und_series_begin_pace(struct und_series *series)
+/* Of this rank, once. */
+int64_t und_series_calls(const struct und_series *series, int variable)
 {
     int64_t calls = 0;
-    for (int p = 0; p < series->piece_count; ++p)
-        calls += series->stream->passes * series->pieces[p].cut.calls;
-    und_pace_begin(&series->pace, series->run, series->stream, series->dump, calls,
-                   series->mode == UND_CREATE || series->stream->operation == UND_READS);
+    for (int p = series->first_pieces[variable]; p < series->first_pieces[variable + 1]; ++p)
+        calls += series->pieces[p].cut.calls;
+    return calls * (series->flood ? und_flood_rows_of(series->flood, variable) : 1);
+}
+
+struct und_pace *und_series_pace(struct und_series *series)
+{
+    return &series->pace;
 }
 
 /* Goes to the transfer at a position of the stream's order. */
 static inline void go_to(struct und_series *series, struct und_piece *piece, int64_t position)
 {
     und_watch_call(position);
-    const struct und_order *order = &series->stream->order;
+    const struct und_order *order = piece->rule;
     if (series->pace.is_kept)
         und_pace_keep(&series->pace, series->run);
     if (order->rule == UND_CONSECUTIVE && position > 0)
@@ -36,7 +40,7 @@ static void flush(struct und_series *series, struct und_piece *piece, int64_t po
     struct und_slot *slot = &series->slots[piece->slot];
     const int64_t after = series->plan->flush_bytes;
     slot->unsynced += bytes;
-    if (series->plan->method->collective ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
+    if (piece->calls_of_flush > 0 ? (position + 1) % piece->calls_of_flush != 0 : slot->unsynced < after)
         return;
     series->plan->method->sync(slot->file);
     slot->unsynced = 0;
@@ -137,34 +141,27 @@ static void enter(const struct und_series *series, const struct und_piece *piece
     und_series_enter(series, operation, series->slots[piece->slot].path, series->plan->method->collective);
 }
 
-void und_series_write(struct und_series *series)
+static void write_piece(struct und_series *series, struct und_piece *piece)
 {
-    for (int p = 0; p < series->piece_count; ++p) {
-        struct und_piece *piece = &series->pieces[p];
-        struct und_file *file = series->slots[piece->slot].file;
-        enter(series, piece, "write");
-        define(series, piece);
-        if (piece->cut.consecutive) {
-            und_base_continue(piece->base);
-            write_consecutive(series, piece, file);
-        } else {
-            write_gathered(series, piece, file);
-        }
-        for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
-            und_watch_call(i);
-            if (piece->dataset.collective)
-                series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
-            if (series->plan->flush_bytes > 0)
-                flush(series, piece, i, 0);
-        }
-        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+    struct und_file *file = series->slots[piece->slot].file;
+    if (piece->cut.consecutive) {
+        und_base_continue(piece->base);
+        write_consecutive(series, piece, file);
+    } else {
+        write_gathered(series, piece, file);
     }
-    und_series_leave();
+    for (int64_t i = piece->cut.calls; i < piece->calls; ++i) {
+        und_watch_call(i);
+        if (piece->dataset.collective)
+            series->plan->method->write(file, &piece->dataset, &empty, piece->base->bytes);
+        if (series->plan->flush_bytes > 0)
+            flush(series, piece, i, 0);
+    }
 }
 
 void und_series_sync(struct und_series *series)
 {
-    for (int s = 0; s < series->stream->own.files; ++s)
+    for (int s = 0; s < series->files; ++s)
         if (series->slots[s].file) {
             und_series_enter(series, "flush", series->slots[s].path, true);
             series->plan->method->sync(series->slots[s].file);
@@ -212,50 +209,39 @@ static void compare_read(struct und_series *series, const struct und_piece *piec
     series->pace.waited_s += und_clock() - begin_s;
 }
 
-void und_series_read(struct und_series *series)
+/* With a verification everything that is read is compared, else what und_series_verify says. */
+static void read_piece(struct und_series *series, struct und_piece *piece, struct und_verification *verification)
 {
-    for (int p = 0; p < series->piece_count; ++p) {
-        struct und_piece *piece = &series->pieces[p];
-        unsigned char *buffer = und_base_buffer(piece->base);
-        struct und_file *file = series->slots[piece->slot].file;
-        enter(series, piece, "read");
-        define(series, piece);
-        for (int64_t i = 0; i < piece->cut.calls; ++i) {
-            go_to(series, piece, i);
-            series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
+    struct und_file *file = series->slots[piece->slot].file;
+    unsigned char *buffer = und_base_buffer(piece->base);
+    for (int64_t i = 0; i < piece->cut.calls; ++i) {
+        go_to(series, piece, i);
+        series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
+        if (verification)
+            compare_box(series, piece, buffer, verification);
+        else
             compare_read(series, piece, buffer);
-        }
-        for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
-            und_watch_call(more);
-            series->plan->method->read(file, &piece->dataset, &empty, buffer);
-        }
-        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
-    und_series_leave();
+    for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
+        und_watch_call(more);
+        series->plan->method->read(file, &piece->dataset, &empty, buffer);
+    }
 }
 
-void und_series_compare(struct und_series *series, struct und_verification *verification)
+void und_series_move(struct und_series *series, int variable, enum und_move move, struct und_verification *verification)
 {
-    if (series->flood) {
-        und_flood_compare(series->flood, verification);
+    static const char *const names[] = {[UND_WRITE] = "write", [UND_FETCH] = "read", [UND_COMPARE] = "verify"};
+    if (series->flood && variable != series->row_variable)
         return;
-    }
-    for (int p = 0; p < series->piece_count; ++p) {
+    for (int p = series->first_pieces[variable]; p < series->first_pieces[variable + 1]; ++p) {
         struct und_piece *piece = &series->pieces[p];
-        unsigned char *buffer = und_base_buffer(piece->base);
-        struct und_file *file = series->slots[piece->slot].file;
-        enter(series, piece, "verify");
+        enter(series, piece, names[move]);
         define(series, piece);
-        for (int64_t call = 0; call < piece->cut.calls; ++call) {
-            und_watch_call(call);
-            und_cut_go(&piece->cut, call);
-            series->plan->method->read(file, &piece->dataset, &piece->cut.box, buffer);
-            compare_box(series, piece, buffer, verification);
-        }
-        for (int64_t more = piece->cut.calls; more < piece->calls; ++more) {
-            und_watch_call(more);
-            series->plan->method->read(file, &piece->dataset, &empty, buffer);
-        }
+        if (move == UND_WRITE)
+            write_piece(series, piece);
+        else
+            read_piece(series, piece, verification);
+        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
     und_series_leave();
 }

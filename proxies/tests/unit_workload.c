@@ -506,7 +506,8 @@ static void test_new_keys(void **state)
     if (!workload)
         fail_msg("%s", error.text);
     const struct und_stream *stream = &workload->streams[0];
-    assert_true(und_stream_rewrites(stream) && !und_stream_updates(stream) && !stream->stays_open && !stream->spread);
+    assert_true(und_stream_rewrites(stream) && !und_stream_updates(stream) && !stream->stays_open);
+    assert_null(und_step_has(&stream->steps[0], UND_DO_SPREAD));
     assert_int_equal(stream->set->names, 2);
     assert_int_equal(stream->order.step, 3);
     assert_int_equal(stream->sync_bytes, 4096);
