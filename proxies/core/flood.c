@@ -80,7 +80,7 @@ static void *allocate(size_t bytes, const struct und_stream *stream)
 /* DIR/<stream>.<set>, what stands before a number. */
 static void stem_of(const struct und_stream *stream, int dump, char stem[STEM_BYTES])
 {
-    snprintf(stem, STEM_BYTES, "%s.%06d", stream->name, und_stream_set(stream, dump));
+    snprintf(stem, STEM_BYTES, "%s.%06d", stream->set->name, und_stream_set(stream, dump));
 }
 
 static struct und_numbered *names_of(const struct und_flood *flood, int dump)
@@ -210,7 +210,7 @@ void und_flood_prepare(struct und_flood *flood, int dump)
     flood->sequence->key = und_order_key(&flood->stream->order, dump, 0, 0);
     stem_of(flood->stream, dump, stem);
     und_numbered_restem(flood->names, stem);
-    flood->contents = und_pattern_identity(flood->run->plan->seed, stem, 0);
+    flood->contents = und_pattern_identity(flood->run->plan->seed, stem, strlen(stem), 0);
     for (int v = 0; v < what->variable_count; ++v)
         prepare_kind(flood, &what->variables[v]);
     if (flood->mode == UND_CREATE && flood->plan->method->has_files)

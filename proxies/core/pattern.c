@@ -161,11 +161,11 @@ struct und_base *und_pattern_base(struct und_pattern *pattern, const struct und_
     return base;
 }
 
-uint64_t und_pattern_identity(uint64_t seed, const char *name, int64_t generation)
+uint64_t und_pattern_identity(uint64_t seed, const char *name, size_t length, int64_t generation)
 {
     uint64_t identity = mix(seed);
-    for (; *name; ++name)
-        identity = mix(identity ^ (unsigned char)*name);
+    for (size_t i = 0; i < length; ++i)
+        identity = mix(identity ^ (unsigned char)name[i]);
     return mix(identity ^ (uint64_t)generation);
 }
 

@@ -19,6 +19,7 @@
 #include "core/workload.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { UND_PERIOD = 1 << 20, UND_STAMP_STEP = 4096, UND_STAMP_BYTES = 8, UND_STAMP_REACH = 64 };
@@ -55,9 +56,10 @@ bool und_content_equal(const struct und_content *one, const struct und_content *
 /* Bytes that one base takes, whole pages. */
 int64_t und_pattern_memory(int64_t largest_transfer_bytes);
 
-/* What tells the contents of a file from all others: of its name in the run directory, and how often its set was
- * written before. Then of file `number` of many whose names begin alike. */
-uint64_t und_pattern_identity(uint64_t seed, const char *name, int64_t generation);
+/* What tells the contents of a file from all others: of so many characters of its name, which a method's suffix does
+ * not belong to, and how often its set was written before. Then of file `number` of many whose
+ * names begin alike. */
+uint64_t und_pattern_identity(uint64_t seed, const char *name, size_t length, int64_t generation);
 uint64_t und_pattern_numbered(uint64_t identity, int64_t number);
 
 /* Where reads arrive. The base is then no longer continued; see und_base_continue. */

@@ -642,11 +642,14 @@ static void choose_contents(struct und_series *series)
     const struct und_stream *stream = maker->stream;
     const bool again = stream->operation == UND_WRITES && und_stream_reuses(stream);
     const int64_t generation = again ? und_stream_content(stream, maker->dump) / stream->own.names : 0;
-    const size_t root = strlen(series->run->plan->directory) + 1;
-    for (int s = 0; s < series->files; ++s)
-        if (series->slots[s].comm != MPI_COMM_NULL)
-            series->slots[s].contents =
-                und_pattern_identity(series->run->plan->seed, series->slots[s].path + root, generation);
+    const char *suffix = series->plan->method->suffix;
+    for (int s = 0; s < series->files; ++s) {
+        struct und_slot *slot = &series->slots[s];
+        const char *name = slot->comm == MPI_COMM_NULL ? NULL : strrchr(slot->path, '/') + 1;
+        if (name)
+            slot->contents = und_pattern_identity(series->run->plan->seed, name,
+                                                  strlen(name) - (suffix ? strlen(suffix) : 0), generation);
+    }
 }
 
 /* Chooses what this rank moves in them. */

@@ -50,9 +50,9 @@ static void test_every_identity_differs(void **state)
     unsigned char *one = malloc(BYTES);
     (void)state;
     assert_non_null(one);
-    const uint64_t first = und_pattern_identity(1, "a.0", 0);
-    const uint64_t others[] = {und_pattern_identity(2, "a.0", 0), und_pattern_identity(1, "a.1", 0),
-                               und_pattern_identity(1, "a.0", 1), und_pattern_numbered(first, 0)};
+    const uint64_t first = und_pattern_identity(1, "a.0", 3, 0);
+    const uint64_t others[] = {und_pattern_identity(2, "a.0", 3, 0), und_pattern_identity(1, "a.1", 3, 0),
+                               und_pattern_identity(1, "a.0", 3, 1), und_pattern_numbered(first, 0)};
     und_base_copy(base, first, 0, BYTES, one);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; ++i) {
         int64_t wrong = -1;
