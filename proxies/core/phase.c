@@ -193,7 +193,10 @@ static void carry_out_timely(struct playing *playing, const struct und_instructi
 {
     switch (instruction->code) {
     case UND_DO_SKEW: skew(playing); break;
-    case UND_DO_REMOVE: und_series_take_away(playing->series, instruction->backup, false); break;
+    case UND_DO_REMOVE:
+        if (!und_series_is_open(playing->series))
+            und_series_take_away(playing->series, instruction->backup, false);
+        break;
     case UND_DO_OPERATE: operate(playing, instruction->operations); break;
     case UND_DO_COMPUTE:
     case UND_DO_SPREAD: keep_pace(playing, instruction, left); break;
