@@ -1,221 +1,225 @@
-"""What a workload means has one home: nothing else reads the keys that say so."""
+"""Workloads of instructions (understudy/workload/3): Python makes them of keys and reads them back,
+and the player carries them out."""
 
-import ast
+import copy
 import json
-import re
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tests import call_logs, random_workloads as both
+from tests.support.random_workloads import valid
+from tests.test_call_logs import FROZEN
 from understudy.cli import main
-from understudy.contracts import workload
+from understudy.contracts.workload import PROGRAM, build, load
+from understudy.contracts.workload.instructions import row_of
+from understudy.errors import UnderstudyError
 from understudy.paths import ROOT
 from understudy.semantics.lowering import lower
-from understudy.semantics.needs import needs
-from understudy.semantics.program import Close, Files, InTurn, Open, Passes, flat
 from understudy.semantics.text import text_of
 
-PACKAGE = ROOT / "python" / "understudy"
-KEYS = {
-    "names",
-    "reopen",
-    "reads",
-    "extends",
-    "continues",
-    "removes",
-    "backup",
-    "turns",
-    "own_directories",
-    "files_per_directory",
-    "at",
-    "passes",
-    "pace",
-    "files",
+COUNT = 400
+OURS = [*(ROOT / "workloads").glob("*.json"), *(ROOT / "proxies/tests/samples").glob("*.json")]
+HEADER = {
+    "schema": PROGRAM,
+    "name": "app",
+    "description": "",
+    "ranks": 4,
+    "scaling": {"rule": "none", "from_ranks": 4},
+    "runtime_s": None,
+    "compute": "sleep",
+    "source": {"format": "hand", "version": "", "reader": "", "notes": []},
+    "provenance": [],
 }
-# Attributes of these names that are of other classes, as each module takes them.
-OTHERS = {
-    "commands/_show_log.py": "found.files",
-    "commands/archive.py": "row.files",
-    "commands/compare.py": "verdict.turns",
-    "commands/show.py": "d.files",
-    "darshanlog/archive.py": "made.files",
-    "darshanlog/convert.py": "header.names made.files",
-    "darshanlog/header.py": "header.names",
-    "darshanlog/log.py": "self._header.names",
-    "darshanlog/sizes.py": "self.files",
-    "darshanlog/synthetic.py": "job.files self.files",
-    "inference/accesses.py": "self.templates.names",
-    "inference/counters.py": "ACCESS.names DATASET.names FLUSH.names",
-    "inference/crosscheck.py": "gap.files",
-    "inference/division.py": "edges.at",
-    "inference/candidates.py": "evidence.files",
-    "inference/drafts.py": "draft.files first.files one.files other.files self.files "
-    "written.files",
-    "inference/dumps.py": "draft.turned[k].continues",
-    "inference/flood_streams.py": "d.files dump.files",
-    "inference/floods.py": "found.at home.files templates.names",
-    "inference/in_turn.py": "t.continues turn.continues",
-    "inference/metadata.py": "found.at",
-    "inference/names.py": "self.names",
-    "inference/evidence.py": "self._templates.names",
-    "inference/orders.py": "cell.files draft.names",
-    "inference/pace.py": "draft.pace",
-    "inference/pauses.py": "self.at",
-    "inference/proofs.py": "draft.backup draft.files draft.names draft.pace draft.removes "
-    "draft.reopen",
-    "inference/rewrites.py": "c.files draft.files one.files other.files",
-    "inference/role_of_stream.py": "draft.files",
-    "inference/series.py": "c.files templates.names",
-    "inference/skews.py": "draft.pace",
-    "inference/small_inputs.py": "_pauses().at",
-    "inference/spill.py": "batch.at",
-    "inference/streams.py": "draft.backup draft.files draft.names draft.pace draft.removes "
-    "draft.reopen",
-    "inference/time_steps.py": "c.files d.files draft.files found.at pauses.cut_into().at",
-    "judge/compare.py": "found_blocks.turns",
-    "judge/observation.py": "known.names",
-    "model/simulation.py": "series.files",
-    "readers/darshan.py": "accesses.idle.files accesses.templates.names",
-    "reframe/benchmark.py": "self.files",
-    "reframe/operations.py": "self.files",
-    "skel/blocks.py": "kind.names",
-    "skel/bpfile.py": "self.names",
-    "skel/bpindex.py": "index.at self.at",
-    "skel/descriptor.py": "TEXT.names kind.names",
-    "skel/expressions.py": "whole.names",
-    "skel/generate.py": "expression.names self.names",
-    "skel/parameters.py": "expressions.parse().names found.names found[n].names found[name].names",
-    "skel/types.py": "kind.names",
+FIELD = {"type": "f64", "shape": [64, 32], "transfer_bytes": 4096}
+APP = HEADER | {
+    "sets": [
+        {"name": "checkpoint", "of": "all ranks", "index": 2},
+        {"name": "log", "of": "each rank", "index": "none"},
+    ],
+    "streams": [
+        {
+            "name": "checkpoint",
+            "role": "checkpoint",
+            "method": "mpiio",
+            "steps": [
+                {
+                    "at": 0.5,
+                    "repeat": 3,
+                    "every": 1,
+                    "do": [
+                        "begin",
+                        {"open": "checkpoint", "mode": "truncate"},
+                        {"write": "field", **FIELD, "collective": True},
+                        "sync",
+                        "close",
+                    ],
+                }
+            ],
+        },
+        {
+            "name": "log",
+            "role": "output",
+            "method": "stdio",
+            "close_last": True,
+            "steps": [
+                {
+                    "at": 0,
+                    "repeat": 5,
+                    "every": 1,
+                    "do": [
+                        {"open": "log", "mode": "keep"},
+                        {"write": "line", "type": "byte", "shape": [532], "transfer_bytes": 133},
+                    ],
+                }
+            ],
+        },
+    ],
 }
-# Texts that happen to be the name of a key.
-WORDS = {("judge/headline.py", "reads"), ("judge/layers.py", "reads")}
-AMBIGUOUS = {"files", "names", "at", "turns"}  # as texts
 
 
-def modules() -> dict[str, ast.Module]:
-    """Of the package, but for the one home."""
-    return {
-        str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if path.relative_to(PACKAGE).parts[0] != "semantics"
-    }
+def rows(count: int = COUNT) -> Iterator[dict[str, Any]]:
+    for path in OURS:
+        yield json.loads(path.read_text(encoding="utf-8"))
+    yield from (valid(Random(f"program {seed}")) for seed in range(count))
 
 
-def taken(module: ast.Module) -> set[str]:
-    """What a module takes that has the name of a key: no methods, which keys are not, and not of
-    NumPy's types of records."""
-    called = {id(n.func) for n in ast.walk(module) if isinstance(n, ast.Call)}
-    return {
-        re.sub(r"\(.*\)", "()", ast.unparse(n))
-        for n in ast.walk(module)
-        if isinstance(n, ast.Attribute)
-        and n.attr in KEYS
-        and isinstance(n.ctx, ast.Load)
-        and id(n) not in called
-        and not ast.unparse(n).endswith("dtype.names")
-    }
+def test_instructions_become_the_keys_that_mean_them() -> None:
+    for row in rows():
+        described = build(row, "workload")
+        again = build(row_of(described), "program")
+        assert again.ranks == described.ranks
+        assert again.bytes == described.bytes
+        assert [s.label for s in again.streams] == [s.label for s in described.streams]
+        assert row_of(again)["sets"] == row_of(described)["sets"]
 
 
-def test_nothing_else_reads_the_keys_of_files() -> None:
-    found = {name: taken(module) for name, module in modules().items()}
-    others = {name: set(known.split()) for name, known in OTHERS.items()}
-    assert {name: some for name, some in found.items() if some} == others
+def test_the_player_reads_what_the_keys_mean() -> None:
+    made = [build(row, "workload") for row in rows()]
+    texts = both.answers([json.dumps(row_of(workload)) for workload in made], "--program")
+    assert texts == [text_of(lower(workload)) for workload in made]
 
 
-def test_nothing_else_names_the_keys_of_files() -> None:
-    found = {
-        (name, n.value)
-        for name, module in modules().items()
-        for n in ast.walk(module)
-        if isinstance(n, ast.Constant) and n.value in KEYS - AMBIGUOUS
-    }
-    assert found == WORDS
+@pytest.mark.parametrize("kind", ["workloads", "samples", "traces", "random"])
+def test_instructions_make_the_calls_of_the_keys(kind: str) -> None:
+    names = [name for name in FROZEN if name.startswith(f"{kind}/")]
+    chosen = names[::50] if kind == "random" else names
+    found = call_logs.digests(chosen, program=True)
+    assert found == {name: FROZEN[name] for name in chosen}
 
 
-def test_nothing_else_asks_for_floods() -> None:
-    wrong = [
-        f"{name}:{n.lineno}: {ast.unparse(n)}"
-        for name, module in modules().items()
-        for n in ast.walk(module)
-        if isinstance(n, ast.Compare) and "'flood'" in ast.unparse(n)
-    ]
-    assert wrong == []
+def test_a_program_of_a_person() -> None:
+    described = build(APP, "app.json")
+    assert described.stream("log").files == "append"
+    assert described.bytes == 3 * 64 * 32 * 8 + 5 * 532
+    assert both.answers([json.dumps(APP)]) == ["ok"]
 
 
-def test_one_file_of_the_player_reads_the_keys_of_files() -> None:
-    words = [f'"{key}"' for key in KEYS - {"files", "at"}]
-    wrong = [
-        f"{path.relative_to(ROOT)}: {word}"
-        for path in sorted((ROOT / "proxies" / "core").glob("*.[ch]"))
-        if path.name not in ("program.c", "method.c")
-        for word in words
-        if word in path.read_text(encoding="utf-8")
-    ]
-    assert wrong == []
+def damaged(rng: Random, row: Any) -> Any:
+    """The value with one change somewhere."""
+    row = copy.deepcopy(row)
+    at, key = row, ""
+    while True:
+        key = rng.choice(list(at) if isinstance(at, dict) else range(len(at)))
+        if not isinstance(at[key], dict | list) or not at[key] or rng.random() < 0.1:
+            break
+        at = at[key]
+    kind = rng.random()
+    if kind < 0.3:
+        del at[key]
+    elif kind < 0.4 and isinstance(at, list):
+        at.insert(key, copy.deepcopy(at[key]))
+    elif kind < 0.5 and isinstance(at, dict):
+        at[rng.choice(["do", "x", "at", "open", "read", "repeat"])] = copy.deepcopy(at[key])
+    else:
+        others = [None, -1, 0, 1, 7, 1 << 62, 1 << 63, 0.5, "x", "close", [], {}, [1], True, False]
+        at[key] = rng.choice(others)
+    return row
 
 
-def program(name: str) -> str:
-    return text_of(lower(workload.load(ROOT / "proxies" / "tests" / "samples" / name)))
+def test_damaged_programs_are_refused_or_read_by_both() -> None:
+    """What the keys can say, the player carries out; nothing makes either side fail otherwise."""
+    rng = Random("damaged programs")
+    given = [damaged(rng, row_of(build(row, "workload"))) for row in rows(600)]
+    given += [damaged(rng, APP) for _ in range(300)]
+    accepted = 0
+    for row, its in zip(given, both.answers([json.dumps(row) for row in given]), strict=True):
+        try:
+            build(row, "program")
+        except UnderstudyError as error:
+            assert "\n" not in str(error)
+            continue
+        accepted += 1
+        assert its == "ok", (its, row)
+    assert 0 < accepted < len(given)
 
 
-def test_show_prints_the_program() -> None:
-    path = ROOT / "workloads" / "n-m.json"
-    result = CliRunner().invoke(main, ["show", "--program", str(path)])
-    assert result.exit_code == 0
-    assert result.output == text_of(lower(workload.load(path)))
-    assert result.output.startswith("program n-m of 4 ranks\nset checkpoint: 1 file of each of 2")
+REFUSED: list[tuple[str, Any, str]] = [
+    ("sets/0/of", "some ranks", "sets[0].of: expected one of all ranks, each rank"),
+    ("sets/0/index", "odd", "sets[0].index"),
+    ("streams/0/steps/0/do/0", "start", "streams[0].steps[0].do[0]: expected one of begin"),
+    ("streams/0/steps/0/do/1", {"opens": 1}, "streams[0].steps[0].do[1]: expected an object"),
+    ("streams/0/steps/0/do/1/mode", "w", "streams[0].steps[0].do[1].mode: expected one of new"),
+    ("streams/0/steps/0/do/1/open", "data", "streams[0]: expected an open of a set"),
+    ("streams/0/steps/0/do/2/shape", [-1], "streams[0].steps[0].do[2].shape[0]: expected at le"),
+    ("streams/0/steps/0/do/2/size", 1, "streams[0].steps[0].do[2].top level: key 'size' is un"),
+    ("streams/0/steps/0/do/1", "sync", "streams[0]: expected an open of a set, or the key set"),
+    ("streams/1/close_last", False, "streams[1].steps"),
+]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "workloads").glob("*.json")), ids=lambda p: p.stem)
-def test_a_program_opens_what_it_closes(path: Path) -> None:
-    for thread in lower(workload.load(path)).threads:
-        opened = [i for s in thread.steps for i in flat(s.body) if isinstance(i, Open)]
-        closed = [i for s in thread.steps for i in flat(s.body) if isinstance(i, Close)]
-        assert opened and (thread.closes or len(opened) == len(closed))
+@pytest.mark.parametrize(("place", "value", "message"), REFUSED, ids=[r[0] for r in REFUSED])
+def test_what_is_wrong_is_named(place: str, value: Any, message: str) -> None:
+    row = copy.deepcopy(APP)
+    *steps, last = [int(s) if s.isdigit() else s for s in place.split("/")]
+    at: Any = row
+    for step in steps:
+        at = at[step]
+    at[last] = value
+    with pytest.raises(UnderstudyError) as error:
+        build(row, "app.json")
+    assert str(error.value).startswith(f"app.json: {message}"), error.value
 
 
-def test_a_program_is_as_long_as_its_descriptor(tmp_path: Path) -> None:
-    row = json.loads((ROOT / "proxies/tests/samples/shared.json").read_text(encoding="utf-8"))
-    stream = row["streams"][0]
-    stream["dumps"] = [stream["dumps"][0] | {"repeat": {"count": 1_000_000, "period_s": 1}}]
-    row["streams"] = [stream]
-    made = lower(workload.build(row, "w"))
-    assert len(made.threads[0].steps) == 1
-    assert text_of(made).count("\n") < 20
+OF_PLAYER: list[tuple[str, Any, str]] = [
+    ("streams/0/steps/0/do/1", "sync", "expected an open, or the key set"),
+    ("streams/0/steps/0/do/4", "sync", "expected close, or close_last, behind open"),
+    ("streams/0/steps/0/do/2/file", 1, "file: expected one of the set"),
+    ("streams/0/steps/0/do/1/open", "data", "expected the name of a set, found \"data\""),
+    ("streams/1/name", "checkpoint", "the name checkpoint is taken by a stream before it"),
+    ("streams/1/steps/0/do/0/open", "checkpoint", "expected behind or last with a stream"),
+    ("streams/0/steps/0/do/3", "spread", "expected a step with \"lasting\" of more than 0"),
+    ("streams/0/steps/0/do/3", {"repeat": 2, "do": ["sync"]}, "repeat: expected reads"),
+]
 
 
-def test_turns_passes_and_floods_are_loops() -> None:
-    row = json.loads((ROOT / "proxies/tests/samples/single.json").read_text(encoding="utf-8"))
-    base = row["streams"][0] | {"method": "posix", "sync": False}
-
-    def body(**keys: object) -> list[type]:
-        made = lower(workload.build(row | {"streams": [base | keys]}, "w"))
-        return [type(i) for i in flat(made.threads[0].steps[0].body)]
-
-    assert InTurn in body(turns=True, layout="shared", collective=False, groups=None)
-    reading = {"operation": "read", "role": "input", "files": "new"}
-    assert Passes in body(passes=3, **reading)
-    rows = base["dumps"][0]["variables"][0] | {"decomposition": {"rule": "even"}}
-    flood = {"layout": "flood", "groups": None, "collective": False}
-    dumps = [base["dumps"][0] | {"variables": [rows]}]
-    assert Files in body(dumps=dumps, **flood, **reading)
+@pytest.mark.parametrize(("place", "value", "message"), OF_PLAYER, ids=range(len(OF_PLAYER)))
+def test_the_player_says_which_rule_is_broken(place: str, value: Any, message: str) -> None:
+    row = copy.deepcopy(APP)
+    *steps, last = [int(s) if s.isdigit() else s for s in place.split("/")]
+    at: Any = row
+    for step in steps:
+        at = at[step]
+    at[last] = value
+    (its,) = both.answers([json.dumps(row)])
+    assert message in its
 
 
-def test_needs_of_a_program() -> None:
-    row = json.loads((ROOT / "proxies/tests/samples/single.json").read_text(encoding="utf-8"))
-    base = row["streams"][0] | {"name": "s"}
-    base["dumps"] = [base["dumps"][0] | {"time_s": time_s} for time_s in (0, 1, 2)]
-
-    def found(**keys: object) -> frozenset[str]:
-        return needs(lower(workload.build(row | {"streams": [base | keys]}, "w")))["s"]
-
-    assert found() == frozenset()
-    assert found(files="rewrite", names=2) == {"rewrite"}
-    assert found(files="rewrite", names=3) == frozenset()
-    assert found(files="update") == {"update"}
-    assert found(files="append") == frozenset()
-    assert found(files="append", reopen=True) == {"reopen"}
-    assert found(write_through=True) == {"write_through"}
-    looks_up = {"every_bytes": 1, "calls": 1, "transfer_bytes": 1}
-    assert found(lookups=looks_up) == {"lookups"}
+def test_migrate_writes_instructions(tmp_path: Path) -> None:
+    path = tmp_path / "app.json"
+    path.write_bytes((ROOT / "workloads" / "n-m.json").read_bytes())
+    shown = CliRunner().invoke(main, ["show", "--program", str(path)]).stdout
+    done = CliRunner().invoke(main, ["migrate", "--program", str(path)])
+    assert done.exit_code == 0, done.output
+    assert json.loads(path.read_text(encoding="utf-8"))["schema"] == PROGRAM
+    assert CliRunner().invoke(main, ["show", "--program", str(path)]).stdout == shown
+    assert load(path).bytes == load(ROOT / "workloads" / "n-m.json").bytes
+    again = CliRunner().invoke(main, ["migrate", "--program", str(path)])
+    assert "0 migrated, 1 up to date, 0 failed" in again.output
+    back = CliRunner().invoke(main, ["migrate", str(path)])
+    assert "1 migrated" in back.output
+    assert json.loads(path.read_text(encoding="utf-8"))["schema"] == "understudy/workload/2"

@@ -455,7 +455,7 @@ static bool read_dump(struct und_strict *at, const json_t *value, const json_t *
             return false;
         und_strict_up(at, mark);
     }
-    if (!und_skew_read(at, value, ranks, &dump->skew))
+    if (!und_skew_read(at, value, "skew", ranks, &dump->skew))
         return false;
     const size_t mark = und_strict_key(at, "operations");
     if (!und_operations_read(at, operations, ranks, &dump->operations, &dump->operation_count))

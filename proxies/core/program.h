@@ -13,6 +13,10 @@
 bool und_streams_read(struct und_strict *at, const json_t *array, int64_t ranks, struct und_stream **streams,
                       int *count);
 
+/* Reads the sets and streams of a workload that is a program; likewise. */
+bool und_program_read(struct und_strict *at, const json_t *root, int64_t ranks, struct und_stream **streams,
+                      int *count);
+
 /* Prints the sets of files and what the streams do, as docs/reference/program.md defines it. */
 void und_program_print(const char *name, int64_t ranks, const struct und_stream *streams, int count, FILE *out);
 

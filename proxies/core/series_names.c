@@ -34,7 +34,7 @@ static bool has_directory(const struct und_series *series)
 static int name_directory(const struct und_series *series, char *path)
 {
     return snprintf(path, (size_t)und_series_path_capacity(series), "%s/%s.d%" PRId64, series->run->plan->directory,
-                    root_of(series)->name, series->group.index);
+                    series->stream->set->name, series->group.index);
 }
 
 /* DIR/[<directory>/]<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
@@ -48,7 +48,7 @@ void und_series_name_file(const struct und_series *series, int dump, int file, c
     const size_t capacity = (size_t)und_series_path_capacity(series);
     int length = has_directory(series) ? name_directory(series, path)
                                        : snprintf(path, capacity, "%s", series->run->plan->directory);
-    length += snprintf(path + length, capacity - (size_t)length, "/%s", stream->name);
+    length += snprintf(path + length, capacity - (size_t)length, "/%s", stream->set->name);
     if (!und_stream_grows(stream))
         length += snprintf(path + length, capacity - (size_t)length, ".%06d", und_stream_set(stream, dump));
     if (stream->own.files > 1)

@@ -19,14 +19,14 @@ static bool read_run(struct und_strict *at, const json_t *value, struct und_late
                            run->seconds);
 }
 
-bool und_skew_read(struct und_strict *at, const json_t *dump, int64_t ranks, struct und_skew *skew)
+bool und_skew_read(struct und_strict *at, const json_t *object, const char *key, int64_t ranks, struct und_skew *skew)
 {
     const json_t *array;
-    if (!json_object_get(dump, "skew"))
+    if (!json_object_get(object, key))
         return true;
-    if (!und_strict_array(at, dump, "skew", 0, MAX_RUNS, &array))
+    if (!und_strict_array(at, object, key, 0, MAX_RUNS, &array))
         return false;
-    const size_t mark = und_strict_key(at, "skew");
+    const size_t mark = und_strict_key(at, key);
     int64_t sum = 0;
     skew->runs = calloc(json_array_size(array) + 1, sizeof *skew->runs);
     if (!skew->runs)

@@ -21,8 +21,8 @@ struct und_skew {
     struct und_late *runs;
 };
 
-/* The key skew of a dump, if it has one. */
-bool und_skew_read(struct und_strict *at, const json_t *dump, int64_t ranks, struct und_skew *skew);
+/* The key of an object that has it, if it does. */
+bool und_skew_read(struct und_strict *at, const json_t *object, const char *key, int64_t ranks, struct und_skew *skew);
 void und_skew_free(struct und_skew *skew);
 
 /* Seconds of a rank, and of the last one. */

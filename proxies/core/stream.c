@@ -183,6 +183,7 @@ void und_streams_free(struct und_stream *streams, int count)
         free(stream->steps);
         free(stream->instructions);
         free(stream->name);
+        free(stream->set_name);
         free(stream->method);
     }
     free(streams);

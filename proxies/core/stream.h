@@ -31,7 +31,7 @@ enum und_owner { UND_ALL_RANKS, UND_EACH_RANK, UND_EACH_GROUP, UND_EACH_ROW };
 
 /* Files of a stream: for each content of it `files` of each owner. */
 struct und_file_set {
-    const char *name; /* of its stream */
+    const char *name; /* which the names of its files begin with */
     enum und_owner owner;
     int64_t groups; /* owners; of rows: ranks */
     int files;
@@ -126,6 +126,7 @@ struct und_stream {
     bool sync;
     struct und_content content;
 
+    char *set_name;          /* of its own, where that is not the stream's; NULL: it is */
     struct und_file_set own; /* its files, where they are not those of another stream */
     const struct und_file_set *set;
     int behind;        /* the stream behind whose bytes this one writes; -1: none */

@@ -61,6 +61,8 @@ bool und_strict_fail(struct und_strict *at, const char *format, ...)
 /* How a message shows what it found instead. */
 static const char *shown(const json_t *value, char *text, size_t size)
 {
+    if (!value)
+        return "nothing";
     switch (json_typeof(value)) {
     case JSON_OBJECT: return "an object";
     case JSON_ARRAY: return "an array";

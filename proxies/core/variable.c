@@ -86,10 +86,8 @@ static bool read_run(struct und_strict *at, const json_t *run, const char *what,
     return true;
 }
 
-/* The key runs: [ranks, `what` of each], whose ranks add up to those of the workload, and the rest to at
- * most `most`; *sum says to what. */
-static bool read_runs(struct und_strict *at, const json_t *object, const char *what, int64_t ranks, int64_t most,
-                      int *count, struct und_rows **runs, int64_t *sum)
+bool und_rows_read(struct und_strict *at, const json_t *object, const char *what, int64_t ranks, int64_t most,
+                   int *count, struct und_rows **runs, int64_t *sum)
 {
     const json_t *array;
     if (!und_strict_array(at, object, "runs", 1, 4096, &array))
@@ -127,20 +125,20 @@ static bool read_slabs(struct und_strict *at, const json_t *rule, int64_t ranks,
     static const char *const keys[] = {"rule", "runs", NULL};
     int64_t rows;
     if (!und_strict_object(at, rule, keys) ||
-        !read_runs(at, rule, "rows", ranks, variable->shape[0], &variable->run_count, &variable->runs, &rows))
+        !und_rows_read(at, rule, "rows", ranks, variable->shape[0], &variable->run_count, &variable->runs, &rows))
         return false;
     return rows == variable->shape[0] ||
            und_strict_fail(at, "the rows add up to %" PRId64 ", expected %" PRId64 " as in shape[0]", rows,
                            variable->shape[0]);
 }
 
-static bool read_decomposition(struct und_strict *at, const json_t *object, int64_t ranks,
-                               struct und_variable *variable)
+bool und_split_read(struct und_strict *at, const json_t *object, const char *key, int64_t ranks,
+                    struct und_variable *variable)
 {
     static const char *const keys[] = {"rule", NULL};
     static const char *const cyclic[] = {"rule", "block", NULL};
-    const json_t *rule = json_object_get(object, "decomposition");
-    const size_t mark = und_strict_key(at, "decomposition");
+    const json_t *rule = json_object_get(object, key);
+    const size_t mark = und_strict_key(at, key);
     if (!json_is_object(rule) || !json_object_get(rule, "rule"))
         return und_strict_fail(at, "expected an object with the key \"rule\": even, grid, runs or cyclic");
     int choice;
@@ -197,11 +195,10 @@ static bool read_variable(struct und_strict *at, const json_t *value, const stru
     variable->type = (enum und_type)type;
     variable->ndims = (int)ndims;
     variable->file = (int)file;
-    return read_decomposition(at, value, how->ranks, variable) && how->check(at, how->context, variable);
+    return und_split_read(at, value, "decomposition", how->ranks, variable) && how->check(at, how->context, variable);
 }
 
-/* Two variables may not get the same name, also not by the numbers that a count adds. */
-static bool check_names(struct und_strict *at, const struct und_variable *variables, int all)
+bool und_variables_check_names(struct und_strict *at, const struct und_variable *variables, int all)
 {
     json_t *counts = json_object();
     bool right = counts != NULL || und_strict_no_memory(at);
@@ -250,7 +247,7 @@ bool und_variables_read(struct und_strict *at, const json_t *array, const struct
             return false;
         und_strict_up(at, here);
     }
-    return check_names(at, *variables, *count);
+    return und_variables_check_names(at, *variables, *count);
 }
 
 bool und_operations_read(struct und_strict *at, const json_t *array, int64_t ranks, struct und_operations **operations,
@@ -271,7 +268,7 @@ bool und_operations_read(struct und_strict *at, const json_t *array, int64_t ran
         int64_t sum;
         if (!und_strict_object(at, value, keys) ||
             !und_strict_choice(at, value, "operation", und_bare_names, &operation) ||
-            !read_runs(at, value, "operations", ranks, INT64_MAX, &made->run_count, &made->runs, &sum))
+            !und_rows_read(at, value, "operations", ranks, INT64_MAX, &made->run_count, &made->runs, &sum))
             return false;
         made->operation = (enum und_bare)operation;
         und_strict_up(at, here);

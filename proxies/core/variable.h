@@ -79,6 +79,18 @@ bool und_variables_read(struct und_strict *at, const json_t *array, const struct
 bool und_operations_read(struct und_strict *at, const json_t *array, int64_t ranks, struct und_operations **operations,
                          int *count);
 
+/* The key that says how a variable with a shape is divided over the ranks. */
+bool und_split_read(struct und_strict *at, const json_t *object, const char *key, int64_t ranks,
+                    struct und_variable *variable);
+
+/* The key runs: [ranks, `what` of each], whose ranks add up to those of the workload, and the rest to at
+ * most `most`; *sum says to what. */
+bool und_rows_read(struct und_strict *at, const json_t *object, const char *what, int64_t ranks, int64_t most,
+                   int *count, struct und_rows **runs, int64_t *sum);
+
+/* Two variables may not get the same name, also not by the numbers that a count adds. */
+bool und_variables_check_names(struct und_strict *at, const struct und_variable *variables, int all);
+
 void und_variables_free(struct und_variable *variables, int count);
 void und_operations_free(struct und_operations *operations, int count);
 

@@ -75,15 +75,12 @@ static bool read_provenance(struct und_strict *at, const json_t *root)
     return true;
 }
 
-static bool read_root(struct und_strict *at, const json_t *root, struct und_workload *workload)
+/* The version first: another version has other keys. *is_program: the sets and instructions are there, rather than keys
+ * that stand for them. */
+static bool read_schema(struct und_strict *at, const json_t *root, bool *is_program)
 {
-    static const char *const keys[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
-                                       "compute", "streams", "source",      "provenance", NULL};
-    static const char *const schemas[] = {"understudy/workload/2", NULL};
-    static const char *const computes[] = {"sleep", "busy", "stencil", NULL};
-    const char *name, *description;
-    const json_t *streams;
-    int schema, compute;
+    static const char *const schemas[] = {"understudy/workload/2", "understudy/workload/3", NULL};
+    int schema = 0;
     const char *version = json_string_value(json_object_get(root, "schema"));
     if (version && strcmp(version, "understudy/workload/1") == 0) {
         und_strict_key(at, "schema");
@@ -91,11 +88,28 @@ static bool read_root(struct und_strict *at, const json_t *root, struct und_work
             at, "expected \"understudy/workload/2\", found \"%s\"; convert the file with: understudy migrate %s",
             version, at->file);
     }
-    /* The version first: another version has other keys. */
     if (json_is_object(root) && json_object_get(root, "schema") &&
         !und_strict_choice(at, root, "schema", schemas, &schema))
         return false;
-    if (!und_strict_object(at, root, keys) || !und_strict_identifier(at, root, "name", &name) ||
+    *is_program = schema == 1;
+    return true;
+}
+
+static bool read_root(struct und_strict *at, const json_t *root, struct und_workload *workload)
+{
+    static const char *const keys[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
+                                       "compute", "streams", "source",      "provenance", NULL};
+    static const char *const with_sets[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
+                                            "compute", "sets",    "streams",     "source",     "provenance", NULL};
+    static const char *const optional[] = {"labels", "overheads", NULL}; /* for people */
+    static const char *const computes[] = {"sleep", "busy", "stencil", NULL};
+    const char *name, *description;
+    const json_t *streams;
+    bool is_program = false;
+    int compute;
+    if (!read_schema(at, root, &is_program) ||
+        !(is_program ? und_strict_object_with(at, root, with_sets, optional) : und_strict_object(at, root, keys)) ||
+        !und_strict_identifier(at, root, "name", &name) ||
         !und_strict_text(at, root, "description", &description) ||
         !und_strict_integer(at, root, "ranks", 1, INT32_MAX, &workload->ranks) ||
         !read_scaling(at, root, workload->ranks, &workload->scaled) ||
@@ -108,6 +122,8 @@ static bool read_root(struct und_strict *at, const json_t *root, struct und_work
     workload->name = und_text_copy(name);
     if (!workload->name)
         return und_strict_no_memory(at);
+    if (is_program)
+        return und_program_read(at, root, workload->ranks, &workload->streams, &workload->stream_count);
     und_strict_key(at, "streams");
     return und_streams_read(at, streams, workload->ranks, &workload->streams, &workload->stream_count);
 }

@@ -159,8 +159,8 @@ static void test_invalid_input(void **state)
     static const struct {
         const char *path, *value, *message;
     } cases[] = {
-        {"schema", "'understudy/workload/3'",
-         "w.json: schema: expected understudy/workload/2, found \"understudy/workload/3\""},
+        {"schema", "'understudy/workload/4'",
+         "w.json: schema: expected understudy/workload/2 or understudy/workload/3, found \"understudy/workload/4\""},
         {"schema", "'understudy/workload/1'",
          "w.json: schema: expected \"understudy/workload/2\", found \"understudy/workload/1\"; convert the file with: "
          "understudy migrate w.json"},

@@ -19,6 +19,12 @@ def schema() -> dict[str, Any]:
 
 
 @cache
+def program_schema() -> dict[str, Any]:
+    """The schema of workloads of instructions, understudy/workload/3."""
+    return _schema("program.schema.json")
+
+
+@cache
 def old_schema() -> dict[str, Any]:
     """The schema of understudy/workload/1."""
     return _schema("old/workload-1.schema.json")
@@ -32,6 +38,11 @@ def _schema(name: str) -> dict[str, Any]:
 def as_text(row: dict[str, Any]) -> str:
     """JSON text of a descriptor."""
     return _layout(_ordered(row), 0) + "\n"
+
+
+def laid_out(row: dict[str, Any]) -> str:
+    """JSON text in the order of its keys."""
+    return _layout(row, 0) + "\n"
 
 
 def plain(value: Any) -> Any:

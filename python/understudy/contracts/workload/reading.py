@@ -1,4 +1,4 @@
-"""Strict reading of descriptors, of this version and of the one before.
+"""Strict reading of descriptors, of this version, of the one before, and of instructions.
 
 An unknown or missing key, a wrong type or an inconsistent sum is an `UnderstudyError` that names
 the file, the key and what was expected.
@@ -12,12 +12,13 @@ from typing import Any
 
 from understudy.contracts import strict
 from understudy.contracts.valid import TYPES, Check, explaining, validator
-from understudy.contracts.workload import migration
+from understudy.contracts.workload import instructions, migration, raising
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.semantics import rules
-from understudy.semantics.descriptor import old_schema, schema
+from understudy.semantics.descriptor import old_schema, program_schema, schema
 from understudy.semantics.types import (
+    SCHEMA,
     Content,
     Decomposition,
     Dump,
@@ -52,24 +53,68 @@ def parse(text: str, where: str) -> Workload:
 
 def build(row: Any, where: str) -> Workload:
     """A workload from a JSON value; `where` names it in messages."""
-    old = migration.is_old(row)
-    worst = _worst(row, old)
+    worst = _worst(row, _version(row))
     if worst is not None:
         key, message = _fault(worst)
         raise UnderstudyError(f"{where}: {key}: {message}")
-    workload = _build(migration.migrated(row) if old else row)
+    if not raising.is_program(row):
+        return _checked(migration.migrated(row) if migration.is_old(row) else row, where)
+    _check_instructions(row, where)
+    workload = _checked(raising.raised(row, where), where)
+    raising.check(row, instructions.row_of(workload), where)
+    return workload
+
+
+def _checked(row: Any, where: str) -> Workload:
+    workload = _build(row)
     rules.check(workload, where)
     return workload
+
+
+def _version(row: Any) -> str:
+    if raising.is_program(row):
+        return instructions.SCHEMA
+    return migration.OLD if migration.is_old(row) else SCHEMA
+
+
+def _check_instructions(row: Any, where: str) -> None:
+    """Each by the schema of its kind, which says more than that of any."""
+    for k, stream in enumerate(row["streams"]):
+        for j, step in enumerate(stream["steps"]):
+            _check_body(step["do"], f"streams[{k}].steps[{j}].do", where)
+
+
+def _check_body(body: Any, at: str, where: str) -> None:
+    for i, instruction in enumerate(body):
+        here = f"{at}[{i}]"
+        if isinstance(instruction, str):
+            if instruction not in raising.WORDS:
+                raise UnderstudyError(
+                    f"{where}: {here}: expected one of {', '.join(raising.WORDS)}, "
+                    f"got {instruction!r}"
+                )
+            continue
+        verb = next((v for v in raising.VERBS if v in instruction), None)
+        if verb is None:
+            raise UnderstudyError(
+                f"{where}: {here}: expected an object with the key {' or '.join(raising.VERBS)}"
+            )
+        worst = _worst(instruction, verb)
+        if worst is not None:
+            key, message = _fault(worst)
+            raise UnderstudyError(f"{where}: {here}.{key}: {message}")
+        inner = "in_turn" if verb == "in_turn" else "do"
+        _check_body(instruction.get(inner, []), f"{here}.{inner}", where)
 
 
 def faults(row: Any) -> Iterator[rules.Fault]:
     """The key and the message of every fault of a JSON value: those of the schema, or if there is
     none, those of the rules, of which one may hide others."""
-    old = migration.is_old(row)
-    if _valid(old)(row):
-        yield from rules.faults(_build(migration.migrated(row) if old else row))
+    wanted = _version(row)
+    if _valid(wanted)(row):
+        yield from rules.faults(_build(migration.migrated(row) if migration.is_old(row) else row))
     else:
-        yield from (_fault(_of_rule(error)) for error in _errors(row, old))
+        yield from (_fault(_of_rule(error)) for error in _errors(row, wanted))
 
 
 def is_current(text: str) -> bool:
@@ -78,21 +123,31 @@ def is_current(text: str) -> bool:
 
 
 @cache
-def _valid(old: bool) -> Check:
-    return validator(old_schema() if old else schema())
+def _schema(name: str) -> Any:
+    """The schema of a version, of which that of instructions leaves open what each of these is; or
+    of an instruction."""
+    if name in (SCHEMA, migration.OLD):
+        return schema() if name == SCHEMA else old_schema()
+    parts = program_schema()["$defs"] | {"instruction": {"type": ["string", "object"]}}
+    return (program_schema() if name == instructions.SCHEMA else parts[name]) | {"$defs": parts}
 
 
-def _worst(row: Any, old: bool) -> Any:
+@cache
+def _valid(name: str) -> Check:
+    return validator(_schema(name))
+
+
+def _worst(row: Any, name: str) -> Any:
     """The most informative schema error, or None if the row is valid."""
-    if _valid(old)(row):
+    if _valid(name)(row):
         return None
     import jsonschema  # takes 0.1 s to import, so only where needed
 
-    worst = jsonschema.exceptions.best_match(_errors(row, old))
+    worst = jsonschema.exceptions.best_match(_errors(row, name))
     return None if worst is None else _of_rule(worst)
 
 
-def _errors(row: Any, old: bool) -> Iterator[Any]:
+def _errors(row: Any, name: str) -> Iterator[Any]:
     """Every schema error."""
     import jsonschema
 
@@ -101,7 +156,7 @@ def _errors(row: Any, old: bool) -> Iterator[Any]:
     types = base.TYPE_CHECKER.redefine_many(
         {kind: lambda _, v, check=TYPES[kind]: check(v) for kind in ("integer", "number")}
     )
-    slow = explaining(old_schema() if old else schema(), type_checker=types)
+    slow = explaining(_schema(name), type_checker=types)
     found: Iterator[Any] = slow.iter_errors(row)
     return found
 
@@ -152,6 +207,9 @@ def _expectation(error: Any) -> str:
         return f"key {unknown!r} is unknown, expected {', '.join(known)}"
     if rule == "oneOf" and not all("properties" in branch for branch in value):
         expected = "an object or null"
+    elif rule == "anyOf":
+        kinds = [", ".join(b["enum"]) if "enum" in b else _WORDS[b["type"]] for b in value]
+        expected = " or ".join(kinds)
     elif rule == "oneOf":
         rules = " or ".join(b["properties"]["rule"]["const"] for b in value)
         expected = f"an object whose rule is {rules}"

@@ -1,0 +1,179 @@
+"""A workload as the program that it is (understudy/workload/3): sets of files and instructions,
+as docs/reference/program.md defines them. The player carries out just these.
+"""
+
+
+from typing import Any, TypeAlias
+
+from understudy.semantics.descriptor import laid_out, plain
+from understudy.semantics.lowering import lower
+from understudy.semantics.program import (
+    CONSECUTIVE,
+    EACH_GROUP,
+    Begin,
+    Close,
+    Compute,
+    Files,
+    FileSet,
+    Instruction,
+    InTurn,
+    Move,
+    Open,
+    Operate,
+    Passes,
+    Remove,
+    Skew,
+    Spread,
+    Step,
+    Sync,
+    Thread,
+    opening,
+)
+from understudy.semantics.types import EVEN, Content, Stream, Workload
+
+Row: TypeAlias = dict[str, Any]
+
+SCHEMA = "understudy/workload/3"
+_HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
+
+
+def row_of(workload: Workload) -> Row:
+    """The workload as JSON of its program."""
+    program = lower(workload)
+    header = plain(workload)
+    header["scaling"] = header["scaling"] or {"rule": "none", "from_ranks": workload.ranks}
+    pairs = zip(program.threads, workload.streams, strict=True)
+    row: Row = {"schema": SCHEMA, **{key: header[key] for key in _HEADER}}
+    row["sets"] = [_set(files) for files in program.sets]
+    row["streams"] = [_stream(thread, stream) for thread, stream in pairs]
+    return row | _beside(workload) | {key: header[key] for key in ("source", "provenance")}
+
+
+def _beside(workload: Workload) -> Row:
+    """What only people and the predictions of containers need."""
+    labels, overheads = {}, {}
+    for stream in workload.streams:
+        labels |= {stream.name: stream.label} if stream.label else {}
+        named = {v.name: v.label for d in stream.dumps for v in d.variables if v.label}
+        labels |= {f"{stream.name}/{name}": label for name, label in named.items()}
+        if any(dump.overhead_bytes is not None for dump in stream.dumps):
+            overheads[stream.name] = [[d.count, d.overhead_bytes] for d in stream.dumps]
+    return _given(labels=labels or None, overheads=overheads or None)
+
+
+def program_text(workload: Workload) -> str:
+    """The same as text, one line per instruction."""
+    return laid_out(row_of(workload))
+
+
+def _given(**keys: Any) -> Row:
+    """Those that are not what they are by default."""
+    return {key: value for key, value in keys.items() if value not in (None, False, 0)}
+
+
+def _set(files: FileSet) -> Row:
+    row: Row = {"name": files.name, "of": files.owner}
+    if files.owner == EACH_GROUP:
+        row["groups"] = files.groups
+    if files.files > 1:
+        row["files"] = files.files
+    if not files.numbered:
+        row["index"] = "none"
+    elif files.names:
+        row["index"] = files.names
+    return row | _given(
+        own_directories=files.own_directories,
+        files_per_directory=files.files_per_directory,
+        prepared=files.prepared,
+    )
+
+
+def _stream(thread: Thread, stream: Stream) -> Row:
+    row: Row = {"name": thread.name, "role": stream.role, "method": thread.method}
+    if thread.content != Content():
+        row["content"] = plain(thread.content)
+    if next(opening(thread), None) is None:
+        row |= {"set": thread.set.name, **_given(behind=stream.extends, last=stream.reads)}
+    row |= _given(close_last=thread.closes)
+    row["steps"] = [_step(step, stream) for step in thread.steps]
+    return row
+
+
+def _step(step: Step, stream: Stream) -> Row:
+    row: Row = {"at": step.time_s}
+    if step.count > 1:
+        row |= {"repeat": step.count, "every": step.period_s}
+    if step.duration_s is not None:
+        row["lasting"] = step.duration_s
+    return row | {"do": [_instruction(i, stream) for i in step.body]}
+
+
+def _instruction(instruction: Instruction, stream: Stream) -> Row | str:
+    match instruction:
+        case Begin():
+            return "begin"
+        case Skew():
+            return {"wait": plain(instruction.runs)}
+        case Remove():
+            return "rename" if instruction.backup else "remove"
+        case Open():
+            return _open(instruction, stream)
+        case Operate():
+            return {"operate": instruction.kind, "runs": plain(instruction.runs)}
+        case Compute():
+            return {"compute": instruction.seconds}
+        case Spread():
+            return "spread"
+        case Move():
+            return _move(instruction)
+        case Sync():
+            return "sync"
+        case Close():
+            return "close"
+        case _:
+            return _loop(instruction, stream)
+
+
+def _loop(instruction: Passes | InTurn | Files, stream: Stream) -> Row:
+    body = [_instruction(i, stream) for i in instruction.body]
+    match instruction:
+        case Passes():
+            return {"repeat": instruction.count, "do": body}
+        case InTurn():
+            return {"in_turn": body}
+        case Files():
+            order = {} if instruction.order == CONSECUTIVE else {"order": plain(instruction.order)}
+            (files,) = (i.set.name for i in instruction.body if isinstance(i, Open))
+            return {"each_file": files, **order, "do": body}
+
+
+def _open(instruction: Open, stream: Stream) -> Row:
+    row: Row = {"open": instruction.set.name, "mode": instruction.mode}
+    return row | _given(
+        behind=stream.extends,
+        last=stream.reads,
+        direct=instruction.direct,
+        write_through=instruction.write_through,
+        chunk_bytes=instruction.chunk_bytes,
+        fill=instruction.fill,
+    )
+
+
+def _move(move: Move) -> Row:
+    variable = move.variable
+    row: Row = {"write" if move.writes else "read": variable.name}
+    row |= {"type": variable.type, "shape": list(variable.shape)}
+    if variable.decomposition != EVEN:
+        row["split"] = plain(variable.decomposition)
+    if variable.count > 1:
+        row["count"] = variable.count
+    row |= _given(file=variable.file, at=variable.at)
+    row["transfer_bytes"] = move.transfer_bytes
+    row |= _given(collective=move.collective)
+    if move.order != CONSECUTIVE:
+        row["order"] = plain(move.order)
+    row |= _given(flush_bytes=move.flush_bytes)
+    row |= _given(to_system=move.hands_over and move.flush_bytes is not None)
+    if move.lookups is not None:
+        row["lookups"] = plain(move.lookups)
+    return row
