@@ -13,8 +13,8 @@ one class. The class of a fault is
 * its place: the key that the message names, such as streams[0].dumps[1].time_s. One side may name
   what the other's place is in (streams[0].dumps[1]), but of what is in a stream at least that.
 
-Reads beyond the end of files that another stream writes are refused by Python alone: they end a run
-of the player when it gets there.
+Reads beyond the end of files that another stream writes are refused by Python alone: they end a
+run of the player when it gets there.
 
 Each side reports the first fault that it finds, and looks in another order. The class of C's
 fault therefore has to be that of any of the faults that Python finds: in the workload, or in one

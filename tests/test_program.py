@@ -1,5 +1,5 @@
-"""Workloads of instructions (understudy/workload/3): Python makes them of keys and reads them back,
-and the player carries them out."""
+"""Workloads of instructions (understudy/workload/3): Python makes them of keys and reads them
+back, and the player carries them out."""
 
 import copy
 import json
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests import call_logs, random_workloads as both
+from tests import call_logs
+from tests import random_workloads as both
 from tests.support.random_workloads import valid
 from tests.test_call_logs import FROZEN
 from understudy.cli import main
@@ -189,10 +190,10 @@ OF_PLAYER: list[tuple[str, Any, str]] = [
     ("streams/0/steps/0/do/1", "sync", "expected an open, or the key set"),
     ("streams/0/steps/0/do/4", "sync", "expected close, or close_last, behind open"),
     ("streams/0/steps/0/do/2/file", 1, "file: expected one of the set"),
-    ("streams/0/steps/0/do/1/open", "data", "expected the name of a set, found \"data\""),
+    ("streams/0/steps/0/do/1/open", "data", 'expected the name of a set, found "data"'),
     ("streams/1/name", "checkpoint", "the name checkpoint is taken by a stream before it"),
     ("streams/1/steps/0/do/0/open", "checkpoint", "expected behind or last with a stream"),
-    ("streams/0/steps/0/do/3", "spread", "expected a step with \"lasting\" of more than 0"),
+    ("streams/0/steps/0/do/3", "spread", 'expected a step with "lasting" of more than 0'),
     ("streams/0/steps/0/do/3", {"repeat": 2, "do": ["sync"]}, "repeat: expected reads"),
 ]
 

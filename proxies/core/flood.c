@@ -192,8 +192,8 @@ static void prepare_kind(struct und_flood *flood, const struct und_variable *var
         (struct kind){.bytes = und_row_bytes(variable), .first = sequence->files, .own = variable->count * share.count};
     /* A variable without a file of this rank is none of its places. */
     if (share.count > 0)
-        sequence->places[sequence->count++] = (struct place){
-            .first = sequence->files, .own = sequence->own, .rows = variable->shape[0], .share = share};
+        sequence->places[sequence->count++] =
+            (struct place){.first = sequence->files, .own = sequence->own, .rows = variable->shape[0], .share = share};
     sequence->files += variable->count * variable->shape[0];
     sequence->own += variable->count * share.count;
 }

@@ -42,7 +42,7 @@ struct und_metadata {
     double asked_s;   /* that this run's own questions about files took, in the dump */
     int64_t counts[UND_BARE_KINDS];
     const struct und_dump *counted; /* whose these are */
-    int64_t turn; /* of what acts on files in turn */
+    int64_t turn;                   /* of what acts on files in turn */
     int64_t ignored;
 };
 

@@ -20,7 +20,7 @@ struct und_slot {
     MPI_Comm comm;      /* the ranks with bytes in the file; MPI_COMM_NULL: not this one */
     bool splits;        /* comm was made for this file alone */
     bool stands_for_it; /* rank 0 of comm */
-    char *room; /* for its path; NULL: with a flood, which names it */
+    char *room;         /* for its path; NULL: with a flood, which names it */
     const char *path;
     char *folder;                 /* of the subfiles; NULL: the method has none */
     char *part;                   /* that holds this rank's bytes */
@@ -52,7 +52,7 @@ struct und_piece {
     uint64_t order;         /* key of its order, by `rule` */
     int64_t calls_of_flush; /* transfers between flushes, where flushes are collective; 0: they are not */
     const struct und_order *rule;
-    int64_t begin;          /* place of its first byte in the contents of the file */
+    int64_t begin; /* place of its first byte in the contents of the file */
     struct und_base *base;
     int64_t calls; /* that this rank makes */
     int slot;
@@ -102,8 +102,8 @@ struct und_series {
     int place_count, place_capacity;
     struct und_piece *pieces;
     int piece_count;
-    int *first_pieces;                  /* of each variable of the prepared dump, and the end of all */
-    int row_variable;                   /* with a flood: whose row the file in hand is */
+    int *first_pieces; /* of each variable of the prepared dump, and the end of all */
+    int row_variable;  /* with a flood: whose row the file in hand is */
     struct und_lineage *lineages;
     int lineage_count, lineage_capacity;
     int64_t *calls;                  /* room for one number per piece */

@@ -109,9 +109,9 @@ static int64_t calls_of(const struct playing *playing, const struct und_instruct
 {
     int64_t calls = 0;
     for (int i = 0; i < count; i += 1 + body[i].body)
-        calls += body[i].code == UND_DO_MOVE
-                     ? und_series_calls(playing->series, variable_of(playing, &body[i]))
-                     : (body[i].code == UND_DO_PASSES ? body[i].times : 1) * calls_of(playing, &body[i + 1], body[i].body);
+        calls += body[i].code == UND_DO_MOVE ? und_series_calls(playing->series, variable_of(playing, &body[i]))
+                                             : (body[i].code == UND_DO_PASSES ? body[i].times : 1) *
+                                                   calls_of(playing, &body[i + 1], body[i].body);
     return calls;
 }
 

@@ -46,14 +46,13 @@ static bool read_index(struct und_strict *at, const json_t *value, struct und_fi
     }
     return json_is_integer(index)
                ? und_strict_integer(at, value, "index", 1, UND_MAX_NAMES, &set->names)
-               : (und_strict_key(at, "index"),
-                  und_strict_fail(at, "expected \"k\", \"none\", or n for k modulo n"));
+               : (und_strict_key(at, "index"), und_strict_fail(at, "expected \"k\", \"none\", or n for k modulo n"));
 }
 
 static bool read_set(struct und_strict *at, const json_t *value, int64_t ranks, struct und_file_set *set)
 {
     static const char *const keys[] = {"name", "of", NULL};
-    static const char *const optional[] = {"files", "groups", "index", "own_directories", "files_per_directory",
+    static const char *const optional[] = {"files",    "groups", "index", "own_directories", "files_per_directory",
                                            "prepared", NULL};
     static const char *const owners[] = {"all ranks", "each rank", "each group", "each row", NULL};
     int owner;
@@ -163,8 +162,7 @@ static bool read_open(struct und_strict *at, const json_t *value, struct reader 
     struct und_stream *stream = reader->stream;
     int mode;
     if (!und_strict_object_with(at, value, keys, optional) || !use_set(at, value, "open", reader) ||
-        !und_strict_choice(at, value, "mode", modes, &mode) ||
-        !read_base(at, value, reader) ||
+        !und_strict_choice(at, value, "mode", modes, &mode) || !read_base(at, value, reader) ||
         !und_strict_flag_or_null(at, value, "direct", &stream->direct) ||
         !und_strict_flag_or_null(at, value, "write_through", &stream->write_through) ||
         !und_strict_flag_or_null(at, value, "fill", &stream->fill) ||
@@ -229,7 +227,8 @@ static bool read_variable(struct und_strict *at, const json_t *value, const char
     int type;
     size_t ndims;
     variable->count = 1;
-    if (!und_strict_identifier(at, value, verb, &name) || !und_strict_choice(at, value, "type", und_type_names, &type) ||
+    if (!und_strict_identifier(at, value, verb, &name) ||
+        !und_strict_choice(at, value, "type", und_type_names, &type) ||
         !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
         !und_strict_integer_or_null(at, value, "count", 1, &variable->count) ||
         !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &variable->transfer_bytes) ||
@@ -279,8 +278,7 @@ static bool read_loop(struct und_strict *at, const json_t *value, const char *ve
     const bool right =
         code == UND_DO_IN_TURN ? und_strict_object(at, value, turns)
         : code == UND_DO_PASSES
-            ? und_strict_object(at, value, repeat) &&
-                  und_strict_integer(at, value, "repeat", 1, UND_MAX_PASSES, &times)
+            ? und_strict_object(at, value, repeat) && und_strict_integer(at, value, "repeat", 1, UND_MAX_PASSES, &times)
             : und_strict_object_with(at, value, files, order) && use_set(at, value, "each_file", reader) &&
                   und_order_read(at, value, &stream->order);
     if (!right || !und_strict_array(at, value, code == UND_DO_IN_TURN ? verb : "do", 1, SIZE_MAX, &body))
@@ -460,9 +458,8 @@ static bool read_times(struct und_strict *at, const json_t *value, struct und_du
     int64_t count = 1;
     dump->duration_s = -1;
     if (!und_strict_object_with(at, value, keys, optional) || !und_strict_seconds(at, value, "at", &dump->time_s) ||
-        (json_object_get(value, "repeat") &&
-         (!und_strict_integer(at, value, "repeat", 1, UND_MAX_DUMPS, &count) ||
-          !und_strict_seconds(at, value, "every", &dump->period_s))) ||
+        (json_object_get(value, "repeat") && (!und_strict_integer(at, value, "repeat", 1, UND_MAX_DUMPS, &count) ||
+                                              !und_strict_seconds(at, value, "every", &dump->period_s))) ||
         (json_object_get(value, "lasting") && !und_strict_seconds(at, value, "lasting", &dump->duration_s)))
         return false;
     dump->count = (int)count;
@@ -540,12 +537,14 @@ static bool check_moves(struct und_strict *at, const struct und_stream *stream)
         for (int v = 0; v < stream->entries[e].variable_count; ++v) {
             const struct und_variable *variable = &stream->entries[e].variables[v];
             const char *why =
-                variable->file >= stream->set->files                       ? "file: expected one of the set"
-                : variable->collective && (rows || stream->in_turn)       ? "collective: expected false, since no ranks call together"
-                : variable->collective && stream->order.rule != UND_CONSECUTIVE ? "collective: expected false, since the order is not consecutive"
-                : variable->place && (rows || stream->in_turn)            ? "at: expected none, since each rank has its own bytes"
-                : variable->rule == UND_GRID && rows                      ? "split: expected even, runs or cyclic in files of each row"
-                                                                          : NULL;
+                variable->file >= stream->set->files ? "file: expected one of the set"
+                : variable->collective && (rows || stream->in_turn)
+                    ? "collective: expected false, since no ranks call together"
+                : variable->collective && stream->order.rule != UND_CONSECUTIVE
+                    ? "collective: expected false, since the order is not consecutive"
+                : variable->place && (rows || stream->in_turn) ? "at: expected none, since each rank has its own bytes"
+                : variable->rule == UND_GRID && rows ? "split: expected even, runs or cyclic in files of each row"
+                                                     : NULL;
             if (why)
                 return und_strict_fail(at, "the variable %s: %s", variable->name, why);
         }

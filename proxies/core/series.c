@@ -546,10 +546,9 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     und_cut_begin_dealt(&piece->cut, &piece->dataset, &piece->block, &deal,
                         und_plan_transfer_bytes(variable, series->plan));
     piece->calls = piece->cut.calls;
-    piece->calls_of_flush =
-        series->plan->method->collective
-            ? (series->plan->flush_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1
-            : 0;
+    piece->calls_of_flush = series->plan->method->collective
+                                ? (series->plan->flush_bytes - 1) / und_plan_transfer_bytes(variable, series->plan) + 1
+                                : 0;
     if (und_stream_grows(series->stream))
         continue_lineage(series, series->piece_count);
     ++series->piece_count;
@@ -681,8 +680,8 @@ static void add_row(struct und_series *series, const struct und_variable *variab
     snprintf(piece->name, sizeof piece->name, "%s", variable->name);
     piece->rule = &consecutive;
     piece->base = base_of(series, variable->type);
-    piece->dataset = (struct und_dataset){
-        .name = piece->name, .type = variable->type, .ndims = variable->ndims, .slabs = true};
+    piece->dataset =
+        (struct und_dataset){.name = piece->name, .type = variable->type, .ndims = variable->ndims, .slabs = true};
     memcpy(piece->dataset.shape, variable->shape, sizeof piece->dataset.shape);
     piece->dataset.shape[0] = 1;
     memcpy(piece->block.count, piece->dataset.shape, sizeof piece->block.count);

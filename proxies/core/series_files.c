@@ -142,7 +142,8 @@ static void check_file(const struct und_series *series, const struct und_slot *s
     const struct und_method *method = series->plan->method;
     if (series->flood) {
         errno = 0;
-        if (series->mode == UND_CREATE && method->has_files && !und_flood_is_last(series->flood, descriptor, slot->path))
+        if (series->mode == UND_CREATE && method->has_files &&
+            !und_flood_is_last(series->flood, descriptor, slot->path))
             die_of_another(series, slot);
         return;
     }
@@ -415,8 +416,7 @@ void und_series_note_layouts(const struct und_series *series)
     /* Files that stay open are closed by another dump than the one that made them. */
     if (!series->stream->stays_open && !series->makes_files)
         return;
-    for (int s = 0; s < series->files && series->mode == UND_CREATE && series->plan->method->has_files;
-         ++s) {
+    for (int s = 0; s < series->files && series->mode == UND_CREATE && series->plan->method->has_files; ++s) {
         const struct und_slot *slot = &series->slots[s];
         if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists)
             continue;

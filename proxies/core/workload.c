@@ -99,8 +99,8 @@ static bool read_root(struct und_strict *at, const json_t *root, struct und_work
 {
     static const char *const keys[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
                                        "compute", "streams", "source",      "provenance", NULL};
-    static const char *const with_sets[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
-                                            "compute", "sets",    "streams",     "source",     "provenance", NULL};
+    static const char *const with_sets[] = {"schema",  "name", "description", "ranks",  "scaling",    "runtime_s",
+                                            "compute", "sets", "streams",     "source", "provenance", NULL};
     static const char *const optional[] = {"labels", "overheads", NULL}; /* for people */
     static const char *const computes[] = {"sleep", "busy", "stencil", NULL};
     const char *name, *description;
@@ -109,8 +109,7 @@ static bool read_root(struct und_strict *at, const json_t *root, struct und_work
     int compute;
     if (!read_schema(at, root, &is_program) ||
         !(is_program ? und_strict_object_with(at, root, with_sets, optional) : und_strict_object(at, root, keys)) ||
-        !und_strict_identifier(at, root, "name", &name) ||
-        !und_strict_text(at, root, "description", &description) ||
+        !und_strict_identifier(at, root, "name", &name) || !und_strict_text(at, root, "description", &description) ||
         !und_strict_integer(at, root, "ranks", 1, INT32_MAX, &workload->ranks) ||
         !read_scaling(at, root, workload->ranks, &workload->scaled) ||
         !und_strict_seconds_or_null(at, root, "runtime_s") ||

@@ -173,7 +173,7 @@ def rewritten(player: Player, method: str) -> None:
         last = max(d for d in range(5) if d % names == int(number))
         twin = ".".join([name, f"{last:06d}", *rest])
         expect(len(data) == len(wanted[twin]), f"{path} is not as large as the last dump, {twin}")
-        # Each dump has contents of its own, though the place is the same: those of the last are verified.
+        # Each dump has contents of its own in the same place: those of the last are verified.
         first = ".".join([name, f"{int(number):06d}", *rest])
         expect((data == wanted[first]) == (last == int(number)), f"{path} has contents of {first}")
 
@@ -741,7 +741,10 @@ def in_turn_refused(player: Player) -> None:
     outcome = player.run(RANKS, "-w", player.describe(beyond), "-o", "data", "--time-scale", 0)
     expect(outcome.status != 0, "a read beyond the end of the file is possible")
     expect("posix: cannot read" in outcome.message(), outcome.err)
-    expect("data/s.000000" in outcome.message() and "the file ends before" in outcome.message(), outcome.err)
+    expect(
+        "data/s.000000" in outcome.message() and "the file ends before" in outcome.message(),
+        outcome.err,
+    )
 
 
 def repeated(player: Player) -> None:

@@ -40,7 +40,8 @@ def command(
     """Convert FILES to the formats of this version: workloads, measurements, run records, or
     folders with runs.
 
-    A workload is rewritten in place, by its keys or with --program by its instructions. Of a measurement of any version, the run record is written.
+    A workload is rewritten in place, by its keys or with --program by its instructions. Of a
+    measurement of any version, the run record is written.
 
     The record of result.json is run.json beside it, that of x.json is x.run.json; a record that is
     there already stays as it is. Files that are records of this version are left alone. Commands

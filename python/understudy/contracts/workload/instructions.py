@@ -2,7 +2,6 @@
 as docs/reference/program.md defines them. The player carries out just these.
 """
 
-
 from typing import Any, TypeAlias
 
 from understudy.semantics.descriptor import laid_out, plain
@@ -51,7 +50,8 @@ def row_of(workload: Workload) -> Row:
 
 def _beside(workload: Workload) -> Row:
     """What only people and the predictions of containers need."""
-    labels, overheads = {}, {}
+    labels: Row = {}
+    overheads: Row = {}
     for stream in workload.streams:
         labels |= {stream.name: stream.label} if stream.label else {}
         named = {v.name: v.label for d in stream.dumps for v in d.variables if v.label}

@@ -68,7 +68,9 @@ def check(row: Row, again: Row, where: str) -> None:
     first one has become, say the same."""
     for key in ("sets", "streams"):
         if len(row[key]) != len(again[key]):
-            raise UnderstudyError(f"{where}: {key}: expected {len(again[key])}, got {len(row[key])}")
+            raise UnderstudyError(
+                f"{where}: {key}: expected {len(again[key])}, got {len(row[key])}"
+            )
         for k, (one, other) in enumerate(zip(row[key], again[key], strict=True)):
             wrong = _difference(_plain(one), other)
             if wrong:
@@ -146,7 +148,7 @@ def flat(body: list[Any]) -> Iterator[Any]:
     for instruction in body:
         yield instruction
         if isinstance(instruction, dict):
-            yield from flat(instruction.get("in_turn", instruction.get("do", [])))
+            yield from flat(instruction.get("in_turn") or instruction.get("do") or [])
 
 
 class _Stream:
@@ -158,7 +160,9 @@ class _Stream:
         every = [i for step in self._steps for i in flat(step["do"])]
         self._words = {i for i in every if isinstance(i, str)}
         self._rows = [i for i in every if isinstance(i, dict)]
-        self._open: Row = self._first("open") or stream  # which says as much where nothing is opened
+        self._open: Row = (
+            self._first("open") or stream
+        )  # which says as much where nothing is opened
         self._moves = [i for i in self._rows if "write" in i or "read" in i]
         name = self._open.get("open", self._open.get("set"))
         if name not in sets:
@@ -225,7 +229,7 @@ class _Stream:
         row |= {key: self._open[key] for key in _OF_OPEN if key in self._open}
         if self._base is None:
             row |= {key: self._set[key] for key in _OF_SET if key in self._set}
-        if "behind" in self._open:
+        if self._base is not None and "behind" in self._open:
             row["extends"] = self._open["behind"]
             row |= {key: self._base[key] for key in ("removes", "backup") if key in self._base}
         if "last" in self._open:
@@ -256,11 +260,14 @@ class _Stream:
         }
         if step.get("repeat", 1) > 1:
             row["repeat"] = {"count": step["repeat"], "period_s": step["every"]}
-        operations = [{"operation": i["operate"], "runs": i["runs"]} for i in rows if "operate" in i]
+        operations = [
+            {"operation": i["operate"], "runs": i["runs"]} for i in rows if "operate" in i
+        ]
         if operations:
             row["operations"] = operations
-        row |= {"compute_s": i["compute"] for i in rows if "compute" in i}
-        row |= {"skew": i["wait"] for i in rows if "wait" in i}
+        for i in rows:
+            row |= {"compute_s": i["compute"]} if "compute" in i else {}
+            row |= {"skew": i["wait"]} if "wait" in i else {}
         if stream["files"] != "append" and "begin" not in step["do"]:
             row["continues"] = True
         return row
