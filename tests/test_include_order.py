@@ -17,7 +17,7 @@ LAYERS = (
     ("agree", "die", "environment", "stop", "timing"),
     ("calls", "method", "mount", "mount_json", "stripes", "striping"),
     ("option", "setting", "strict"),
-    ("contents", "program", "skew", "stream", "variable", "workload"),
+    ("program", "skew", "stream", "variable", "workload"),
     ("fold", "layout", "operations", "pattern", "plan", "schedule", "stencil"),
     ("run", "space", "storage", "watch"),
     ("flood", "metadata", "numbered", "pace", "series", "striped"),
@@ -28,6 +28,7 @@ RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
 # Files that are pieces of one module.
 PIECES = {
     **dict.fromkeys(("parts", "series_files", "series_names", "transfers"), "series"),
+    "program_read": "program",
     "program_text": "program",
 }
 

@@ -1,6 +1,6 @@
 /*
  * What the files contain: a function of the seed, the file, its generation and the place in it, the
- * same for every number of ranks and whoever wrote it, so that any rank can check any byte.
+ * same for every number of ranks and whatever stream wrote it, so that any rank can check any byte.
  *
  * Byte o of a file is base[(o + p) mod 1 MiB], where the base is made once, as the content of the
  * stream says and, where values matter, for each element type, and p is a multiple of 4096 that the
