@@ -70,7 +70,11 @@ def workload(name: str, folder: Path) -> tuple[Path, int]:
 def logs(name: str, folder: Path) -> list[Path]:
     """One file for each rank that makes calls; none where the player refuses the workload or
     fails, as it also does with I/O."""
-    made, ranks = workload(name, folder)
+    return played(*workload(name, folder), folder)
+
+
+def played(made: Path, ranks: int, folder: Path) -> list[Path]:
+    """The same of a workload in a file."""
     (folder / "logs").mkdir()
     command = ["mpirun", "-n", str(ranks), str(PROGRAM), "-w", str(made), "-o", "run"]
     command += ["-O", "result.json", "--time-scale", "0"]
