@@ -76,6 +76,11 @@ def logs(name: str, folder: Path, program: bool = False) -> list[Path]:
         text = program_text(load(made))
         made = folder / "program.json"
         made.write_text(text, encoding="utf-8")
+    return played(made, ranks, folder)
+
+
+def played(made: Path, ranks: int, folder: Path) -> list[Path]:
+    """The same of a workload in a file."""
     (folder / "logs").mkdir()
     command = ["mpirun", "-n", str(ranks), str(PROGRAM), "-w", str(made), "-o", "run"]
     command += ["-O", "result.json", "--time-scale", "0"]

@@ -41,8 +41,8 @@ from understudy.model import scaling, simulation
 from understudy.paths import ROOT, where
 from understudy.readers import darshan
 from understudy.reframe import observer, volume
-from understudy.semantics.calls import Calls, bin_of
-from understudy.semantics.counters import BINS
+from understudy.semantics.calls import Calls
+from understudy.semantics.counters import BINS, bin_of
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with

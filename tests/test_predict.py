@@ -210,7 +210,9 @@ def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
             some = [threads[name] for name in each.streams]
             lent += sum(map(borrows, some))
             calls = [calls_of(t, program.ranks) for t in some]
-            opens = sum(opens_of(t, program.ranks, threads[t.set.name]) - creates(t) for t in some)
+            opens = sum(
+                opens_of(t, program.ranks, threads.get(t.writer)) - creates(t) for t in some
+            )
             assert opens == summed(each.calls, "INDEP_OPENS", "COLL_OPENS")
             prepared = sum(prepared_opens(t, program.ranks)[0] for t in some)
             assert prepared == summed(each.own, "INDEP_OPENS", "COLL_OPENS")

@@ -22,8 +22,7 @@ from understudy.inference.transfers import (
     sizes_of,
 )
 from understudy.readers import darshan
-from understudy.semantics.calls import bin_of
-from understudy.semantics.counters import BIN_BYTES, BINS
+from understudy.semantics.counters import BIN_BYTES, BINS, bin_of
 
 
 def whole(*numbers: int) -> Any:

@@ -23,8 +23,8 @@ from understudy.judge.metrics import DATA_PHASES, nearest
 from understudy.judge.observation import as_described
 from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, place_colour
-from understudy.semantics.calls import Calls, bin_of
-from understudy.semantics.counters import BINS
+from understudy.semantics.calls import Calls
+from understudy.semantics.counters import BINS, bin_of
 from understudy.semantics.lowering import lower
 from understudy.semantics.predicted import predict
 from understudy.semantics.program import ALL_RANKS, EACH_GROUP, FileSet

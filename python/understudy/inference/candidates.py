@@ -19,8 +19,8 @@ from understudy.semantics.counters import total
 from understudy.semantics.lowering import lower
 from understudy.semantics.opens import files_of
 from understudy.semantics.predicted import predict
-from understudy.semantics.program import Program
-from understudy.semantics.sizes import stored_by, writes
+from understudy.semantics.program import Program, writes
+from understudy.semantics.sizes import stored_by
 
 SURE_BITS = levels.TIMES  # distance to the next candidate: one against a thousand
 NOTHING = levels.SMALL  # share of a counter that mean sizes may be wrong by

@@ -22,14 +22,14 @@ from understudy.inference.names import alike, is_junk
 from understudy.inference.screen import Screen
 from understudy.inference.stdio_calls import BUFFER_BYTES, Large, large_of
 from understudy.inference.table import IdSet, over_rows
-from understudy.semantics.calls import BY_RUNS, Calls, bin_of, calls_of
-from understudy.semantics.counters import BINS
+from understudy.semantics.calls import BY_RUNS, Calls, calls_of
+from understudy.semantics.counters import BINS, bin_of
 from understudy.semantics.lookups import lookups_of
 from understudy.semantics.lowering import threads_of
 from understudy.semantics.opens import opens_of
 from understudy.semantics.predicted import predict
-from understudy.semantics.program import Operate, Program, Thread, flat, moves, opening
-from understudy.semantics.sizes import bytes_of, writes
+from understudy.semantics.program import Operate, Program, Thread, flat, moves, opening, writes
+from understudy.semantics.sizes import bytes_of
 from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 
 Ids = npt.NDArray[np.uint64]
@@ -344,10 +344,10 @@ def _pieces(thread: Thread, ranks: int) -> Calls:
 def _large(thread: Thread, ranks: int) -> Large:
     found = Large()
     for step in thread.steps:
-        for each in moves(step.body):
-            size = each.move.variable.bytes
-            call = min(each.move.transfer_bytes, -(-size // ranks))
-            times = step.count * each.times
+        for move, passes in moves(step.body):
+            size = move.variable.bytes
+            call = min(move.transfer_bytes, -(-size // ranks))
+            times = step.count * passes
             if call >= BUFFER_BYTES:
                 found += Large(calls=times * -(-size // call), bytes=times * size)
     return found
@@ -376,7 +376,9 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         totals.bytes[READ] += moved
         totals.calls[READ] += Calls(count=number, sizes=sizes)
         totals.pieces[READ] += Calls(count=number, sizes=sizes)
-        totals.opens = (totals.opens or 0) + opens_of(thread, ranks, named[thread.set.name])
+        totals.opens = (totals.opens or 0) + opens_of(
+            thread, ranks, named.get(thread.writer or "")
+        )
         synced = syncs_of(thread, ranks)
         totals.played_flushes += synced
         if thread.method == "stdio" and any(map(syncs, thread.steps)):  # fflush() and fsync()

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from understudy.inference import constants as levels
 from understudy.inference.table import ALL_RANKS
 from understudy.inference.transfers import of_average
-from understudy.semantics.calls import bin_of
+from understudy.semantics.counters import bin_of
 
 ITEM_BYTES = 8  # a scalar
 BUFFER_BYTES = 4096  # of a stream of the GNU C library, on most file systems

@@ -16,7 +16,7 @@ from understudy.contracts.workload import EVEN, Decomposition
 from understudy.inference import constants as levels
 from understudy.inference.table import Rows
 from understudy.inference.transfers import Piece
-from understudy.semantics.calls import bin_of
+from understudy.semantics.counters import bin_of
 
 JUMPING = levels.HALF  # share of the calls that begin behind a gap
 AHEAD = 1 - levels.SOME  # share of the calls that go forward

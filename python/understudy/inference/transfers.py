@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.inference import constants as levels
-from understudy.semantics.calls import bin_of
-from understudy.semantics.counters import BIN_BYTES, BINS
+from understudy.semantics.counters import BIN_BYTES, BINS, bin_of
 
 MAX_TRANSFER = 1 << 32  # bytes; a replica holds them in memory
 MAX_PIECES = 6  # of a variable of the log in one file

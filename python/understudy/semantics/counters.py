@@ -21,6 +21,11 @@ BINS = (
 BIN_BYTES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
 
 
+def bin_of(size: float) -> int:
+    """Index of the bin of `BINS` that a call of this many bytes is in."""
+    return sum(size > end for end in BIN_BYTES)
+
+
 def _names(prefix: str, words: str, sizes: str | None = None) -> tuple[str, ...]:
     bins = [f"SIZE_{way}{sizes}_{b}" for way in ("READ", "WRITE") for b in BINS]
     return tuple(f"{prefix}_{w}" for w in (*words.split(), *(bins if sizes is not None else ())))

@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from understudy.semantics.pieces import Cut, Mask, Sizes, Whole
+from understudy.semantics.cuts import Calls, Cut, Mask, Sizes, Whole
 from understudy.semantics.program import Move
 
 
 @dataclass(slots=True)
 class Written:
-    """A move of a stream that flushes: how often each block of `cuts`, and whose descriptors
-    Darshan knows."""
+    """A move between whose calls there are others: how often each rank makes them, and whose
+    descriptors Darshan knows."""
 
     move: Move
     times: Whole
-    cuts: list[Cut | None]
+    calls: Calls
     known: Mask
 
 
@@ -52,7 +52,7 @@ def flushes_of(
     def dump(state: int) -> tuple[int, int]:
         flushes = 0
         for each in written:
-            cut = each.cuts[s]
+            cut = each.calls.cut(s)
             if cut is not None:
                 more, state = repeated(state, int(each.times[s]), partial(variable, cut=cut))
                 flushes += more

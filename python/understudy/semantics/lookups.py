@@ -4,15 +4,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from understudy.semantics.cuts import Whole
 from understudy.semantics.flushes import Written, flushes_of
-from understudy.semantics.pieces import Segments, Whole
-from understudy.semantics.program import Thread, moves
-from understudy.semantics.sums import Sums, begins_content
+from understudy.semantics.program import Thread, begins_content, moves
+from understudy.semantics.segments import segments_of
+from understudy.semantics.sums import Sums
 from understudy.semantics.types import Lookups
 
 
 def looked_up(
-    sums: Sums, written: Sequence[Written], state: list[tuple[int, int]], dumps: int, lasts: bool
+    sums: Sums,
+    written: Sequence[Written],
+    state: list[tuple[int, int]],
+    dumps: int,
+    lasts: bool,
 ) -> None:
     """Count the reads between the writes of a file in so many equal dumps; `lasts`: what was
     written since the last one counts on from dump to dump."""
@@ -27,21 +32,19 @@ def looked_up(
         reads[s], times[s] = (dumps // count) * each, (dumps // count) * min(each, more)
         last[s] = (dumps // count) * _ends_with(written, s, unread, found.every_bytes)
     whole = int((reads * sums.segments.counts).sum())
-    module = sums.method.upper()
-    sums.count(f"{module}_READS", reads)
-    sums.note_bytes(module, "READ", found.transfer_bytes * whole)
-    if module == "STDIO":
+    sums.note_calls("READ", {found.transfer_bytes: whole}, 1)
+    if sums.method == "stdio":
         sums.count("STDIO_SEEKS", reads + times - (last if not lasts else sums.none))
         if lasts or found.calls < 1:
             sums.tally.decline("STDIO_SEEKS")
-    else:
-        sums.note_sizes("POSIX_SIZE", "READ", {found.transfer_bytes: whole}, 1)
-    sums.tally.decline(f"{module}_MAX_BYTE_READ", "CONSEC_READS", "SEQ_READS", "RW_SWITCHES")
+    sums.tally.decline(
+        f"{sums.method.upper()}_MAX_BYTE_READ", "CONSEC_READS", "SEQ_READS", "RW_SWITCHES"
+    )
 
 
 def _ends_with(written: Sequence[Written], s: int, unread: int, every: int) -> bool:
     """Whether the last write of a segment is followed by reads."""
-    cut = next((w.cuts[s] for w in reversed(written) if w.cuts[s] is not None), None)
+    cut = next((c for w in reversed(written) if (c := w.calls.cut(s)) is not None), None)
     if cut is None:
         return False
     size = cut.rounds[-1][1][-1][0]
@@ -67,8 +70,7 @@ def lookups_of(thread: Thread, ranks: int) -> tuple[int, int, int]:
     as if each file were of one rank."""
     calls = moved = size = 0
     found: Lookups | None = None
-    variables = [each.move.variable for step in thread.steps for each in moves(step.body)]
-    segments = Segments(ranks, thread.set.groups, variables, [])
+    segments = segments_of([thread], ranks)
     content: Whole = np.zeros(len(segments.counts), np.int64)
 
     def end(times: int) -> None:
@@ -81,10 +83,10 @@ def lookups_of(thread: Thread, ranks: int) -> tuple[int, int, int]:
 
     for step in thread.steps:
         here: Whole = np.zeros(len(segments.counts), np.int64)
-        for each in moves(step.body):
-            found = each.move.lookups or found
-            block = segments.block(each.move.variable, each.in_turn)
-            here = here + each.move.variable.count * block.size
+        for move, _ in moves(step.body):
+            found = move.lookups or found
+            block = segments.block(move.variable, False)
+            here = here + move.variable.count * block.size
         if not thread.set.numbered or not begins_content(step):
             content = content + step.count * here
             continue

@@ -80,6 +80,7 @@ def _thread(stream: Stream, ranks: int, before: dict[str, Thread]) -> Thread:
         set=files,
         steps=tuple(lowering.steps()),
         closes=stream.stays_open and not stream.is_flood,
+        writer=stream.reads,
     )
 
 

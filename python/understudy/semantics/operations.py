@@ -1,92 +1,80 @@
 """The counters of operations without bytes, and the files that they need."""
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
-from understudy.semantics.pieces import Mask, Segments, Whole
-from understudy.semantics.program import OPERATIONS, Body, Instruction, Operate, Runs, Step, flat
-from understudy.semantics.sums import File, Sums, variables_of
-
-# The ranks of a file that is open, the file, and how many each of them has open before it.
-Target: TypeAlias = tuple[Mask, File, Whole]
-
-
-def together(body: Body) -> Iterator[Instruction]:
-    """The instructions, those of one operation in a row as one."""
-    for kind, same in groupby(body, lambda i: i.kind if isinstance(i, Operate) else id(i)):
-        first, *more = same
-        if isinstance(first, Operate) and more:
-            runs = [i.runs for i in (first, *more) if isinstance(i, Operate)]
-            yield Operate(kind=str(kind), runs=tuple(_added(runs)))
-        else:
-            yield first
+from understudy.semantics.cuts import Whole
+from understudy.semantics.program import OPERATIONS, Operate, Step, Thread, flat, variables_of
+from understudy.semantics.runs import Operated
+from understudy.semantics.segments import Segments
+from understudy.semantics.sums import File, Sums
 
 
-def _added(several: Sequence[Runs]) -> Iterator[tuple[int, int]]:
-    """The sums of the numbers of each rank, in runs."""
-    ends = sorted({end for runs in several for end in accumulate(n for n, _ in runs)})
-    begin = 0
-    for end in ends:
-        yield end - begin, sum(_at(runs, begin) for runs in several)
-        begin = end
+def operate(counting: Sums, call: Operated, opened: Sequence[File]) -> None:
+    """Count operations; `opened` are the files that the ranks have open."""
+    _Operations(counting, call, opened).count()
 
 
-def _at(runs: Runs, rank: int) -> int:
-    for ranks, each in runs:
-        if rank < ranks:
-            return each
-        rank -= ranks
-    return 0
+class _Operations:
+    """Operations on the files that are open."""
+
+    def __init__(self, counting: Sums, call: Operated, opened: Sequence[File]) -> None:
+        self._counting, self._call = counting, call
+        self._before: list[tuple[File, Whole]] = []  # files of each rank before it
+        self._files = counting.none
+        for file in opened:
+            self._before.append((file, self._files))
+            self._files = self._files + file.ranks
+        if call.rows is not None:
+            self._files = call.rows
+
+    def count(self) -> None:
+        counting, each = self._counting, self._call.each
+        match self._call.kind:
+            case "create":
+                counting.count("POSIX_OPENS", each)
+            case "open":
+                by_library = {"stdio": "STDIO_OPENS", "mpiio": "MPIIO_INDEP_OPENS"}
+                counting.count(by_library.get(counting.method, "POSIX_OPENS"), each)
+                if counting.method == "posix":
+                    self._forget_places()
+            case "stat":
+                counting.count("POSIX_STATS", each)
+            case "seek":
+                self._act("POSIX_SEEKS")
+            case "sync":
+                self._act("POSIX_FSYNCS")
+
+    def _forget_places(self) -> None:
+        """Darshan begins anew with a file when it is opened once more."""
+        for file, before in self._before:
+            again = file.ranks & (before < self._call.each)
+            file.end, file.slope = np.where(again, 1, file.end), np.where(again, 0, file.slope)
+
+    def _act(self, name: str) -> None:
+        """On a descriptor of each data file in turn, or on one that is opened for it."""
+        counting, each = self._counting, self._call.each
+        own = self._call.rows is None and counting.method in ("posix", "stdio")
+        by_name = (self._files == 0) | (not own)
+        targets = np.maximum(self._files, 1)
+        counting.count("POSIX_OPENS", np.where(by_name, np.minimum(each, targets), 0))
+        counting.count(name, np.where(by_name, each, 0))
+        for file, before in self._before:
+            share = each // targets + (before < each % targets)
+            counting.count(name, np.where(~by_name & file.ranks & file.known, share, 0))
+            counting.taken.add(~by_name & file.ranks & ~file.known & (share > 0))
 
 
-def operate(sums: Sums, operation: Operate, opened: Sequence[Target], files: Whole | None) -> None:
-    """Count an operation; `opened` are the files that the ranks have open, `files` those of each
-    rank in a flood."""
-    counts = sums.segments.spread(operation.runs)
-    match operation.kind:
-        case "create":
-            sums.count("POSIX_OPENS", counts)
-        case "open":
-            by_library = {"stdio": "STDIO_OPENS", "mpiio": "MPIIO_INDEP_OPENS"}
-            sums.count(by_library.get(sums.method, "POSIX_OPENS"), counts)
-            if sums.method == "posix":
-                _forget_places(opened, counts)
-        case "stat":
-            sums.count("POSIX_STATS", counts)
-        case "seek" | "sync":
-            name = "SEEKS" if operation.kind == "seek" else "FSYNCS"
-            _act(sums, counts, f"POSIX_{name}", opened, files)
+def lacking(thread: Thread, segments: Segments) -> int:
+    """Files that the operations of the ranks need and do not create."""
+    made = _Made(np.zeros(len(segments.starts), np.int64))
+    for step in thread.steps:
+        made.go_on(segments, step)
+    return int((made.lacking * segments.counts).sum())
 
 
-def _forget_places(opened: Sequence[Target], counts: Whole) -> None:
-    """Darshan begins anew with a file when it is opened once more."""
-    for mask, file, before in opened:
-        file.end = np.where(mask & (before < counts), 1, file.end)
-        file.slope = np.where(mask & (before < counts), 0, file.slope)
-
-
-def _act(
-    sums: Sums, counts: Whole, name: str, opened: Sequence[Target], rows: Whole | None
-) -> None:
-    """On a descriptor of each data file in turn, or on one that is opened for it."""
-    files = sum((mask for mask, _, _ in opened), sums.none)
-    if rows is not None:
-        files = rows
-    own = rows is None and sums.method in ("posix", "stdio")
-    by_name = (files == 0) | (not own)
-    targets = np.maximum(files, 1)
-    sums.count("POSIX_OPENS", np.where(by_name, np.minimum(counts, targets), 0))
-    sums.count(name, np.where(by_name, counts, 0))
-    for mask, file, before in opened:
-        share = counts // targets + (before < counts % targets)
-        sums.count(name, np.where(~by_name & mask & file.known, share, 0))
-        sums.taken.add(~by_name & mask & ~file.known & (share > 0))
-
-
-class Made:
+class _Made:
     """Files that the operations of each rank make, need and remove, and how many of those that
     they need are lacking."""
 

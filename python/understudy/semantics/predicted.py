@@ -11,22 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.semantics.counters import PLAYED, RECORDS, Counters, Tally, total
-from understudy.semantics.needs import borrows
-from understudy.semantics.opens import preparing
-from understudy.semantics.pieces import Segments
-from understudy.semantics.plays import Play
+from understudy.semantics.counting import Counting
+from understudy.semantics.evaluator import evaluate_set
+from understudy.semantics.operations import lacking
 from understudy.semantics.program import (
     EACH_ROW,
     Close,
     FileSet,
     Move,
     Open,
-    Operate,
     Program,
     Thread,
     flat,
+    variables_of,
 )
-from understudy.semantics.sums import Ranks, begins_content, masks_of, variables_of
+from understudy.semantics.segments import masks_of
+from understudy.semantics.sums import Ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,32 +86,17 @@ class _Set:
 
     def __init__(self, program: Program, each: FileSet, threads: tuple[Thread, ...]) -> None:
         self._set, self._threads = each, threads
-        instructions = [i for t in threads for s in t.steps for i in flat(s.body)]
-        segments = Segments(
-            program.ranks,
-            program.ranks if each.owner == EACH_ROW else each.groups,
-            [i.variable for i in instructions if isinstance(i, Move)],
-            [i.runs for i in instructions if isinstance(i, Operate)],
-        )
-        for thread in threads:
-            variables = variables_of(s.body for s in thread.steps)
-            segments.split_leads(masks_of(segments, variables).values())
         self.calls = {thread.method: Tally() for thread in threads}
         self.own = {thread.method: Tally() for thread in threads}
-        made: list[Play] = []
-        played: list[Play] = []
+        self.plays: list[Counting] = []
         switches = 0
-        for thread in threads if PLAYED.issuperset(self.calls) else ():
-            own = self.own[thread.method]
-            if each.prepared and not borrows(thread):
-                made.append(Play(preparing(thread), segments, own, made))
-                made[-1].run()
-                switches += _records(made[-1])
-            play = Play(thread, segments, self.calls[thread.method], played)
-            play.run()
-            played.append(play)
-            own.add("POSIX_OPENS", int((play.made.lacking * segments.counts).sum()))
-        self.plays = (*made, *played)
+        for walk in evaluate_set(program, each) if PLAYED.issuperset(self.calls) else ():
+            thread, own = walk.thread, self.own[walk.thread.method]
+            self.plays.append(Counting(walk, own if walk.prepares else self.calls[thread.method]))
+            if walk.prepares:
+                switches += _records(self.plays[-1])
+            else:
+                own.add("POSIX_OPENS", lacking(thread, walk.segments))
         self._note_switches(switches)
         if len(threads) > 1 and any(_stays_open(t) for t in threads):
             self._decline("CONSEC_", "SEQ_")
@@ -146,25 +131,24 @@ class _Set:
         )
 
 
-def _records(play: "Play") -> int:
+def _records(counting: Counting) -> int:
     """Of each rank the files in which it has bytes, over all sets of files."""
-    if play.thread.set.owner == EACH_ROW:
-        return play.tally.sums[RECORDS]
-    sets = play.names or sum(s.count for s in play.thread.steps if begins_content(s))
-    found: Counter[frozenset[int]] = Counter()
-    for j in range(min(sets, 1) if play.appends else sets):
-        which, first = [], 0
-        for i, step in enumerate(play.thread.steps):
-            if play.appends or step.count >= sets or (j - first) % sets < step.count:
-                which.append(i)
-            first += step.count
-        found[frozenset(which)] += 1
-    total_ = 0
-    for steps, times in found.items():
-        bodies = (play.thread.steps[i].body for i in sorted(steps))
-        for mask in masks_of(play.segments, variables_of(bodies)).values():
-            total_ += times * int(play.segments.counts[mask].sum())
-    return total_
+    walk = counting.walk
+    if walk.thread.set.owner == EACH_ROW:
+        return counting.tally.sums[RECORDS]
+    sets = walk.sets if walk.names else 0
+    found: Counter[tuple[int, ...]] = Counter()
+    for i, dumps in enumerate(() if sets else walk.dumps):
+        found[(i,)] += dumps.count
+    for j in range(sets):
+        hits = (i for i, d in enumerate(walk.dumps) if (j - d.content) % sets < d.count)
+        found[tuple(hits) if not walk.appends else tuple(range(len(walk.dumps)))] += 1
+    total = 0
+    for which, times in found.items():
+        variables = variables_of(walk.dumps[i].step.body for i in which)
+        for mask in masks_of(walk.segments, variables).values():
+            total += times * int(walk.segments.counts[mask].sum())
+    return total
 
 
 def _stays_open(thread: Thread) -> bool:

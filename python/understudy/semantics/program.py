@@ -4,7 +4,7 @@ It is as long as the descriptor: loops over dumps, passes, files and ranks are n
 Sizes are bytes, times are seconds since the start of the application.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -44,7 +44,10 @@ class FileSet:
 @dataclass(frozen=True, slots=True)
 class Begin:
     """The next content: k grows by one, and the next byte is the first of each file, or the first
-    behind those of the stream that is extended."""
+    behind those of the stream that is extended. Where files are prepared, k grows by more than one
+    where those between are made already."""
+
+    contents: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,7 @@ class Thread:
     set: FileSet  # of its files, or of the stream that it extends or reads
     steps: tuple[Step, ...]
     closes: bool = False
+    writer: str | None = None  # the thread of whose content its `last` files are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,14 +240,19 @@ def instructions(thread: Thread) -> Iterator[Instruction]:
         yield from flat(step.body)
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A move, how often a body makes it, and within which loops."""
+def begins_content(step: Step) -> int:
+    """By how much k grows in each dump of a step; 0: it goes on with the content before it."""
+    return next((i.contents for i in step.body if isinstance(i, Begin)), 0)
 
-    move: Move
-    times: int
-    in_turn: bool
-    file_per_row: bool
+
+def variables_of(bodies: Iterable[Body]) -> list[Variable]:
+    """The variables that they move."""
+    return [i.variable for body in bodies for i in flat(body) if isinstance(i, Move)]
+
+
+def writes(thread: Thread) -> bool:
+    """Whether it moves bytes into files."""
+    return any(isinstance(i, Move) and i.writes for i in instructions(thread))
 
 
 def opening(thread: Thread) -> Iterator[Open]:
@@ -251,20 +260,15 @@ def opening(thread: Thread) -> Iterator[Open]:
     return (i for i in instructions(thread) if isinstance(i, Open))
 
 
-def moves(
-    body: Body, times: int = 1, in_turn: bool = False, file_per_row: bool = False
-) -> Iterator[Moved]:
-    """The moves of a body with those of the loops within."""
+def moves(body: Body, times: int = 1) -> Iterator[tuple[Move, int]]:
+    """The moves of a body with those of the loops within, and how often it makes each."""
     for instruction in body:
         match instruction:
             case Move():
-                yield Moved(instruction, times, in_turn, file_per_row)
+                yield instruction, times
             case Passes():
-                each = times * instruction.count
-                yield from moves(instruction.body, each, in_turn, file_per_row)
-            case InTurn():
-                yield from moves(instruction.body, times, True, file_per_row)
-            case Files():
-                yield from moves(instruction.body, times, in_turn, True)
+                yield from moves(instruction.body, times * instruction.count)
+            case InTurn() | Files():
+                yield from moves(instruction.body, times)
             case _:
                 pass

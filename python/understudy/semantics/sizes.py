@@ -14,6 +14,8 @@ from understudy.semantics.program import (
     instructions,
     moves,
     opening,
+    variables_of,
+    writes,
 )
 
 # Methods whose files hold what is written and nothing else.
@@ -22,17 +24,12 @@ PLAIN = ("posix", "stdio", "mpiio")
 
 def moved_bytes(body: Body) -> int:
     """Bytes that one dump moves over all ranks, every pass counted."""
-    return sum(m.times * m.move.variable.bytes for m in moves(body))
+    return sum(times * move.variable.bytes for move, times in moves(body))
 
 
 def bytes_of(thread: Thread) -> int:
     """Bytes that all dumps move over all ranks."""
     return sum(step.count * moved_bytes(step.body) for step in thread.steps)
-
-
-def writes(thread: Thread) -> bool:
-    """Whether it moves bytes into files."""
-    return any(m.move.writes for step in thread.steps for m in moves(step.body))
 
 
 def stored_bytes(program: Program) -> int:
@@ -83,4 +80,4 @@ def _backs_up(thread: Thread) -> bool:
 
 def _new_bytes(step: Step) -> int:
     """Of a dump, without those that go over others of its files."""
-    return sum(m.move.variable.bytes for m in moves(step.body) if m.move.at is None)
+    return sum(v.bytes for v in variables_of([step.body]) if v.at is None)

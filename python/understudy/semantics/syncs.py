@@ -1,23 +1,24 @@
 """How often the ranks of a stream flush its files, by the stream's own method."""
 
-from collections.abc import Iterable
-
-from understudy.semantics.opens import PerRank, files_of_steps, rows_of_body
-from understudy.semantics.program import EACH_ROW, Step, Sync, Thread, flat, moves
-from understudy.semantics.sizes import moved_bytes, writes
-
-_KEEP_BYTES = ("hdf5", "stdio")  # the player flushes what these libraries keep of a dump
+from understudy.semantics.evaluator import walk_of
+from understudy.semantics.program import EACH_ROW, Step, Sync, Thread, flat, moves, variables_of
+from understudy.semantics.runs import Rows, Synced
+from understudy.semantics.sizes import moved_bytes
 
 
 def syncs_of(thread: Thread, ranks: int) -> int:
     """Flushes of all ranks. Those after so many bytes are counted as if one rank had all bytes of
     a dump."""
-    kept = not thread.set.numbered and thread.closes and thread.method in _KEEP_BYTES
-    found = 0
-    for step, masks in files_of_steps(thread, ranks) if writes(thread) else ():
-        within = moved_bytes(step.body) // every if (every := _every(thread, step)) else 0
-        at_end = syncs(step) or kept
-        found += step.count * (within + (_files(thread, step, masks.values()) if at_end else 0))
+    walk, found = walk_of(thread, ranks), 0
+    for dumps in walk.dumps if walk.writes else ():
+        step = dumps.step
+        if every := _every(thread, step):
+            found += dumps.count * (moved_bytes(step.body) // every)
+        for call in dumps.calls:
+            if isinstance(call, Synced):
+                found += dumps.count * int(walk.segments.counts[call.ranks].sum())
+            elif isinstance(call, Rows) and syncs(step):
+                found += dumps.count * call.times * call.number
     return found
 
 
@@ -36,18 +37,11 @@ def _is_synced(thread: Thread, step: Step, ranks: int) -> bool:
     every = _every(thread, step)
     if syncs(step) or every is None:
         return syncs(step) and moved_bytes(step.body) > 0
-    files = len({m.move.variable.file for m in moves(step.body)})
+    files = len({v.file for v in variables_of([step.body])})
     by_bytes = thread.method == "posix" and thread.set.owner != EACH_ROW
     return by_bytes and moved_bytes(step.body) >= ranks * files * every
 
 
 def _every(thread: Thread, step: Step) -> int | None:
     """After how many bytes a rank flushes."""
-    return next((m.move.flushes(thread.method) for m in moves(step.body)), None)
-
-
-def _files(thread: Thread, step: Step, masks: Iterable[PerRank]) -> int:
-    """Files of all ranks that a dump flushes at its end."""
-    if thread.set.owner == EACH_ROW:
-        return rows_of_body(step.body)
-    return sum(mask.total for mask in masks)
+    return next((move.flushes(thread.method) for move, _ in moves(step.body)), None)

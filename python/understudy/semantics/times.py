@@ -17,10 +17,11 @@ def open_at(thread: Thread, times: Sequence[float]) -> list[bool]:
 
 def ever_open(thread: Thread) -> bool:
     """Whether its files are open between dumps."""
-    return thread.closes or any(map(_leaves_open, thread.steps))
+    return thread.closes or any(map(leaves_open, thread.steps))
 
 
-def _leaves_open(step: Step) -> bool:
+def leaves_open(step: Step) -> bool:
+    """Whether a dump opens files and does not close them."""
     kinds = [type(i) for i in flat(step.body)]
     return Open in kinds and Close not in kinds
 
@@ -40,7 +41,7 @@ def open_spans(thread: Thread) -> Iterator[tuple[float, float]]:
         return
     begin: float | None = None
     for step in steps:
-        if _leaves_open(step):
+        if leaves_open(step):
             begin = step.time_s
         elif begin is not None and any(isinstance(i, Close) for i in flat(step.body)):
             yield begin, step.time_s

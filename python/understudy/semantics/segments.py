@@ -1,24 +1,29 @@
-"""Where the blocks of variables lie in the files of a set, and the calls that move them.
+"""Where the blocks of variables lie in the files of a set.
 
 Ranks that are alike are in one segment, so that the cost grows with the runs of a descriptor and
 not with its ranks; but for grids in files of all ranks, where each rank is a segment.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.semantics.program import Runs
+from understudy.semantics.cuts import Calls, Cut, Mask, Whole, cut_of
+from understudy.semantics.needs import borrows
+from understudy.semantics.program import (
+    EACH_ROW,
+    Move,
+    Operate,
+    Runs,
+    Thread,
+    begins_content,
+    instructions,
+    variables_of,
+)
 from understudy.semantics.types import TYPE_BYTES, Order, Variable
-
-Whole = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Sizes = tuple[tuple[int, int], ...]  # (bytes of a call, how many)
 
 
 class Segments:
@@ -119,7 +124,8 @@ class Block:
     """
 
     def __init__(self, segments: Segments, variable: Variable, turns: bool) -> None:
-        self._segments, self._variable = segments, variable
+        self.segments, self.variable = segments, variable
+        self._calls: dict[tuple[int, Order, bool], Calls] = {}
         rule = variable.decomposition
         many, each = np.array(variable.rank_runs(segments.ranks), np.int64).T
         ends = np.cumsum(many)
@@ -162,8 +168,8 @@ class Block:
             self.slope = self.size
 
     def _place_grid(self) -> None:
-        shape, grid = self._variable.shape, self._variable.decomposition.grid
-        left, stride = self._segments.starts.copy(), TYPE_BYTES[self._variable.type]
+        shape, grid = self.variable.shape, self.variable.decomposition.grid
+        left, stride = self.segments.starts.copy(), TYPE_BYTES[self.variable.type]
         self.at = np.zeros(len(left), np.int64)
         self._sides: Whole = np.zeros(len(left), np.int64)  # which are longer by one than others
         self.end = np.full(len(left), stride)
@@ -178,22 +184,24 @@ class Block:
             self.end += (start + count - 1) * stride
             stride *= length
 
-    def cuts(self, transfer_bytes: int, file_per_row: bool = False) -> list["Cut | None"]:
-        """How the block of each segment is cut into transfers; with a `file_per_row`, that of one
-        row."""
-        cuts, which = self.kinds(transfer_bytes, file_per_row)
-        return [cuts[k] for k in which.tolist()]
+    @property
+    def rows(self) -> Whole:
+        """Rows of dimension 0 that a rank has."""
+        return self.size // self.variable.row_bytes
 
-    def kinds(self, transfer_bytes: int, file_per_row: bool) -> tuple[list["Cut | None"], Whole]:
-        """How blocks are cut into transfers, each way once, and which of these ways each segment
-        has."""
-        kinds = self._sides if self.scattered else 2 * self.size + self._apart
-        _, first, which = np.unique(kinds, return_index=True, return_inverse=True)
-        return [self._cut_of(k, transfer_bytes, file_per_row) for k in first.tolist()], which
+    def calls(self, transfer_bytes: int, order: Order, file_per_row: bool = False) -> "Calls":
+        """The calls that move the blocks; with a `file_per_row`, one row of them."""
+        key = transfer_bytes, order, file_per_row
+        if key not in self._calls:
+            kinds = self._sides if self.scattered else 2 * self.size + self._apart
+            _, first, which = np.unique(kinds, return_index=True, return_inverse=True)
+            cuts = [self._cut_of(k, transfer_bytes, file_per_row) for k in first.tolist()]
+            self._calls[key] = Calls.of(cuts, which, order, self.segments.counts)
+        return self._calls[key]
 
     def _cut_of(self, k: int, transfer_bytes: int, file_per_row: bool) -> "Cut | None":
         """Of segment k."""
-        variable, size = self._variable, int(self.size[k])
+        variable, size = self.variable, int(self.size[k])
         shape, grid = variable.shape, variable.decomposition.grid
         element = TYPE_BYTES[variable.type]
         block = (size // variable.row_bytes, *shape[1:])
@@ -202,11 +210,11 @@ class Block:
         if file_per_row:
             block = (1, *shape[1:])
         elif self.scattered:
-            block = _grid_block(int(self._segments.starts[k]), shape, grid)
+            block = _grid_block(int(self.segments.starts[k]), shape, grid)
         elif grid:
             block, shape = (size // element,), (math.prod(shape),)
         rows = variable.decomposition.block or shape[0]
-        return _cut(block, shape, rows, transfer_bytes // element, element, bool(self._apart[k]))
+        return cut_of(block, shape, rows, transfer_bytes // element, element, bool(self._apart[k]))
 
 
 def _grid_block(rank: int, shape: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
@@ -217,152 +225,37 @@ def _grid_block(rank: int, shape: Sequence[int], grid: Sequence[int]) -> tuple[i
     return tuple(reversed(block))
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The transfers of a block in their order: `parts` of it one after the other, each `outer`
-    rounds of `inner` (bytes, times); the calls of those that move one run of consecutive bytes
-    (`runs`); and the runs that cannot be joined (`strands`)."""
-
-    rounds: tuple[tuple[int, Sizes], ...]  # (rounds, transfers of each)
-    runs: Sizes
-    strands: int
-
-    @property
-    def transfers(self) -> int:
-        """How many there are."""
-        return sum(times * sum(n for _, n in sizes) for times, sizes in self.rounds)
-
-    @property
-    def calls(self) -> int:
-        """How many, where each moves one run of bytes."""
-        return sum(n for _, n in self.runs)
-
-    @property
-    def sizes(self) -> Sizes:
-        """The transfers, whatever their order."""
-        found: Counter[int] = Counter()
-        for times, sizes in self.rounds:
-            for size, n in sizes:
-                found[size] += times * n
-        return tuple(found.items())
-
-    @property
-    def largest(self) -> int:
-        """Bytes of the largest transfer."""
-        return max(size for _, sizes in self.rounds for size, _ in sizes)
-
-
-@lru_cache(maxsize=4096)
-def _cut(
-    block: tuple[int, ...], shape: tuple[int, ...], rows: int, most: int, element: int, apart: bool
-) -> Cut:
-    """`rows` that no transfer crosses; `apart`: what is behind them belongs to another rank."""
-    rounds: list[tuple[int, Sizes]] = []
-    runs: Counter[int] = Counter()
-    strands = 0
-    whole, rest = divmod(block[0], rows)
-    for part, times in ((rows, whole), (rest, 1)):
-        if part == 0 or times == 0:
-            continue
-        outer, boxes = _boxes([part, *block[1:]], most)
-        rounds.append((times * outer, tuple((math.prod(b) * element, n) for b, n in boxes)))
-        for box, n in boxes:
-            run, number = _span(box, shape)
-            runs[run * element] += times * outer * n * number
-        strands += times * _span([part, *block[1:]], shape)[1]
-    if not apart and tuple(block[1:]) == shape[1:]:
-        strands = 1
-    return Cut(tuple(rounds), tuple(runs.items()), strands)
-
-
-def _boxes(block: list[int], most: int) -> tuple[int, list[tuple[list[int], int]]]:
-    """Rounds, and the boxes of each of at most so many elements, with how often each occurs."""
-    dim, inner = len(block) - 1, 1
-    while dim > 0 and inner * block[dim] <= most:
-        inner *= block[dim]
-        dim -= 1
-    rows = min(most // inner, block[dim])
-    whole, rest = divmod(block[dim], rows)
-    head, tail = [1] * dim, block[dim + 1 :]
-    boxes = [([*head, rows, *tail], whole)]
-    if rest:
-        boxes.append(([*head, rest, *tail], 1))
-    return math.prod(block[:dim]), boxes
-
-
-def _span(box: Sequence[int], shape: tuple[int, ...]) -> tuple[int, int]:
-    """Elements of each run of consecutive ones in a dataset of that shape, and how many runs."""
-    dim = len(box) - 1
-    while dim > 0 and box[dim] == shape[dim]:
-        dim -= 1
-    return math.prod(box[dim:]), math.prod(box[:dim])
-
-
-@dataclass(slots=True)
-class Calls:
-    """The calls that move a block of each segment, and those of all ranks by size."""
-
-    cuts: list[Cut | None]
-    transfers: Whole
-    consecutive: Whole
-    sequential: Whole
-    exact: Mask  # the last call ends the block
-    by_chance: bool  # nobody knows which calls go on behind the one before
-    runs: Counter[int]  # one for each run of consecutive bytes
-    boxes: Counter[int]  # one for each transfer
-
-    @classmethod
-    def of(cls, cuts: list[Cut | None], order: Order, counts: Whole) -> "Calls":
-        """Those of a block that is cut like this."""
-        known = [(0, 0, True) if cut is None else placed(order, cut) for cut in cuts]
-        sure = [each or (0, 0, True) for each in known]
-        made = cls(
-            cuts=cuts,
-            transfers=np.array([0 if c is None else c.transfers for c in cuts], np.int64),
-            consecutive=np.array([c for c, _, _ in sure], np.int64),
-            sequential=np.array([s for _, s, _ in sure], np.int64),
-            exact=np.array([e for _, _, e in sure], np.bool_),
-            by_chance=None in known,
-            runs=Counter(),
-            boxes=Counter(),
-        )
-        for cut, ranks in zip(cuts, counts.tolist(), strict=True):
-            if cut is not None:
-                for size, number in cut.runs:
-                    made.runs[size] += ranks * number
-                for size, number in cut.sizes:
-                    made.boxes[size] += ranks * number
-        return made
-
-
-def placed(order: Order, cut: Cut) -> tuple[int, int, bool] | None:
-    """Of the calls of a block, those that go on behind the one before, those at a higher place,
-    and whether the last one ends the block; None: it depends on chance."""
-    calls, transfers = cut.calls, cut.transfers
-    if order.rule == "consecutive" or transfers == 1:
-        return calls - cut.strands, calls - 1, True
-    if order.rule == "shuffled":
-        return None
-    if transfers <= order.step or order.step == 1:
-        return calls - cut.strands, calls - 1, True
-    rows, longer = divmod(transfers, order.step)
-    within = longer * rows + (order.step - longer) * (rows - 1)
-    beside = order.step - longer - 1 if rows == 1 else 0
-    consecutive = beside if cut.strands == 1 else 0
-    return consecutive, calls - transfers + within + beside, longer == 0
-
-
-def compare(gap: Whole, growth: Whole, counts: Whole) -> tuple[Whole, Whole]:
-    """Of each segment the ranks i below `counts` for which gap + i growth is 0, and those for
-    which it is not negative."""
-    step = np.where(growth == 0, 1, growth)
-    at, rest = -gap // step, -gap % step
-    zero = np.where(
-        growth == 0,
-        counts * (gap == 0),
-        ((rest == 0) & (at >= 0) & (at < counts)).astype(np.int64),
+def segments_of(threads: Sequence[Thread], ranks: int) -> Segments:
+    """The ranks of a set of files, in segments that are alike in these threads."""
+    files = threads[0].set
+    each = [i for t in threads for i in instructions(t)]
+    segments = Segments(
+        ranks,
+        ranks if files.owner == EACH_ROW else files.groups,
+        [i.variable for i in each if isinstance(i, Move)],
+        [i.runs for i in each if isinstance(i, Operate)],
     )
-    up = counts - np.clip(-(gap // np.abs(step)), 0, counts)
-    down = np.clip(gap // np.abs(step) + 1, 0, counts)
-    more = np.where(growth == 0, counts * (gap >= 0), np.where(growth > 0, up, down))
-    return zero, more
+    if not segments.alone:
+        contents = {c for t in threads for c in _variables_of_contents(t)}
+        segments.split_leads(m for c in contents for m in masks_of(segments, c).values())
+    return segments
+
+
+def _variables_of_contents(thread: Thread) -> Iterator[tuple[Variable, ...]]:
+    """Those whose ranks are the ranks of files: of each content, or of all where files are used
+    again."""
+    steps = thread.steps
+    again = thread.set.names is not None and not borrows(thread)
+    begins = [0, *(i for i, s in enumerate(steps) if i and begins_content(s) and not again)]
+    for begin, end in pairwise((*begins, len(steps))):
+        yield tuple(variables_of(s.body for s in steps[begin:end]))
+
+
+def masks_of(segments: Segments, variables: Sequence[Variable]) -> dict[int, Mask]:
+    """Of each file the segments with bytes in it."""
+    masks: dict[int, Mask] = {}
+    for variable in dict.fromkeys(variables):
+        has = segments.block(variable, False).size > 0
+        file = variable.file
+        masks[file] = masks[file] | has if file in masks else has
+    return dict(sorted(masks.items(), key=lambda each: each[0]))
