@@ -337,7 +337,9 @@ static bool plan_stream(const struct und_workload *workload, int s, const struct
     const bool writes = stream->operation == UND_WRITES;
     plan->lasting = writes && (stream->sync || options->fsync);
     plan->flush_bytes = plan->method->hands_over && stream->flush_bytes > 0 ? stream->flush_bytes : stream->sync_bytes;
-    plan->sync = plan->lasting || (writes && stream->stays_open && und_stream_grows(stream) && plan->method->buffers);
+    /* What a library keeps of a dump must not go over what another rank writes there in a later one. */
+    const bool later = und_stream_grows(stream) || stream->own.groups < workload->ranks;
+    plan->sync = plan->lasting || (writes && stream->stays_open && later && plan->method->buffers);
     if (!settle(stream, s, workload->ranks, options, plan, error) || !plan_hints(options, plan, error))
         return false;
     if (options->verify && !plan->method->has_files)

@@ -187,7 +187,8 @@ class Dump:
         if not thread.closes:
             return
         syncs = any(isinstance(i, Sync) for i in instructions(thread))
-        if walk.appends and walk.writes and not syncs and thread.method in _KEEP_BYTES:
+        later = walk.appends or walk.segments.groups < walk.segments.ranks
+        if later and walk.writes and not syncs and thread.method in _KEEP_BYTES:
             yield from self._sync() if self._variables else ()
         if not walk.lends and self._first >= walk.total - walk.sets:
             yield from (Closed(thread, f, o.ranks) for f, o in walk.open.items())
