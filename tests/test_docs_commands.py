@@ -14,7 +14,16 @@ import pytest
 
 from understudy.paths import ROOT
 
-CLONE = ("workloads", ".venv", "acceptance", "build", "checks", "configs", "setup-env.sh", "traces")
+CLONE = (
+    "workloads",
+    ".venv",
+    "acceptance",
+    "build",
+    "checks",
+    "configs",
+    "setup-env.sh",
+    "traces",
+)
 BLOCK = re.compile(r"^( *)```sh\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 ONE_CASE = "-n Replay%workload=n-1%method=posix -P stripe_count=default"
 # (part of a command, what stands for it): names, sizes and waits of a site.

@@ -30,11 +30,6 @@ FROZEN = json.loads(call_logs.GOLDEN.read_text(encoding="utf-8"))
 EVERY = 1 if "CALL_LOGS" in os.environ else 20
 # What the player does otherwise than docs/reference/program.md says.
 OF_PLAYER = [
-    # Where a stream reads a place of another's file, the player takes it for the first of the file
-    # on ranks that have no bytes of the other stream there.
-    *("random/36", "random/176", "random/893", "random/1330"),
-    # It opens files again that a dump before has left open, if both dumps are of one entry.
-    *("random/236", "random/1577"),
 ]
 # What is compared: calls of methods. Left out are calls on names, most of which are checks of the
 # player's own (is it still the file that the run made?), and

@@ -24,10 +24,11 @@ struct sets {
 struct reader {
     struct und_stream *stream;
     const struct sets *sets;
-    const json_t *streams; /* numbers by name, of those before */
-    int set;               /* -1: no instruction has named it yet */
-    bool moves;            /* an instruction that moves bytes has been read */
-    struct und_dump *dump; /* of the step in hand */
+    const json_t *streams;      /* numbers by name, of those before */
+    int set;                    /* -1: no instruction has named it yet */
+    int64_t files_in_directory; /* of what operations make, where the set is another stream's; 0: none */
+    bool moves;                 /* an instruction that moves bytes has been read */
+    struct und_dump *dump;      /* of the step in hand */
     bool begins;
     int variables, operations; /* of it, read so far */
     struct und_instruction *next;
@@ -648,6 +649,7 @@ static bool take_set(struct und_strict *at, struct reader *reader, struct und_st
         return true;
     }
     stream->own.files = files_of(stream);
+    stream->own.files_in_directory = reader->files_in_directory;
     stream->set = &streams[*owner].own;
     return join(at, reader, streams, s);
 }
@@ -656,7 +658,8 @@ static bool read_stream(struct und_strict *at, const json_t *value, struct reade
                         int s)
 {
     static const char *const keys[] = {"name", "role", "method", "steps", NULL};
-    static const char *const optional[] = {"content", "set", "behind", "last", "close_last", NULL};
+    static const char *const optional[] = {"content", "set", "behind", "last", "close_last", "files_per_directory",
+                                           NULL};
     static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
     struct und_stream *stream = &streams[s];
     const char *name, *method;
@@ -667,7 +670,8 @@ static bool read_stream(struct und_strict *at, const json_t *value, struct reade
         !und_strict_choice(at, value, "role", roles, &role) || !und_strict_identifier(at, value, "method", &method) ||
         (json_object_get(value, "content") && !und_content_read(at, value, &stream->content)) ||
         (json_object_get(value, "set") && !use_set(at, value, "set", reader)) || !read_base(at, value, reader) ||
-        !und_strict_flag_or_null(at, value, "close_last", &stream->stays_open))
+        !und_strict_flag_or_null(at, value, "close_last", &stream->stays_open) ||
+        !und_strict_integer_or_null(at, value, "files_per_directory", 1, &reader->files_in_directory))
         return false;
     stream->role = (enum und_role)role;
     stream->name = und_text_copy(name);

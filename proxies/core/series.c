@@ -515,8 +515,11 @@ static void add_piece(struct und_series *series, const struct und_variable *vari
     struct und_slot *slot = &series->slots[variable->file];
     struct und_piece *piece = &series->pieces[series->piece_count];
     const struct und_group own = alone(series->as);
-    if (slot->comm == MPI_COMM_NULL)
+    if (slot->comm == MPI_COMM_NULL) {
+        if (series->stream->notes_places && !variable->place) /* readers on this rank look for what is behind it */
+            slot->payload += bytes_of_ranks(series, variable, series->group.first, series->group.end);
         return;
+    }
     const struct und_place *place = NULL;
     const int64_t payload = slot->payload;
     place_piece(series, variable, piece);

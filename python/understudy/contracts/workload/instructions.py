@@ -95,6 +95,8 @@ def _stream(thread: Thread, stream: Stream) -> Row:
     if next(opening(thread), None) is None:
         row |= {"set": thread.set.name, **_given(behind=stream.extends, last=stream.reads)}
     row |= _given(close_last=thread.closes)
+    if stream.base is not None:
+        row |= _given(files_per_directory=stream.files_per_directory)
     row["steps"] = [_step(step, stream) for step in thread.steps]
     return row
 

@@ -227,8 +227,8 @@ class _Stream:
         if self._set["of"] != "each row" and closes != (files == "append"):
             row["reopen"] = not closes
         row |= {key: self._open[key] for key in _OF_OPEN if key in self._open}
-        if self._base is None:
-            row |= {key: self._set[key] for key in _OF_SET if key in self._set}
+        owner = self._set if self._base is None else self._stream
+        row |= {key: owner[key] for key in _OF_SET if key in owner}
         if self._base is not None and "behind" in self._open:
             row["extends"] = self._open["behind"]
             row |= {key: self._base[key] for key in ("removes", "backup") if key in self._base}
