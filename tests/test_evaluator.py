@@ -29,8 +29,7 @@ from understudy.semantics.text import text_of
 FROZEN = json.loads(call_logs.GOLDEN.read_text(encoding="utf-8"))
 EVERY = 1 if "CALL_LOGS" in os.environ else 20
 # What the player does otherwise than docs/reference/program.md says.
-OF_PLAYER = [
-]
+OF_PLAYER = []
 # What is compared: calls of methods. Left out are calls on names, most of which are checks of the
 # player's own (is it still the file that the run made?), and
 COMPARED = re.compile(r"(open|define|write|read|sync|close) .*")
