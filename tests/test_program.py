@@ -189,6 +189,7 @@ def test_what_is_wrong_is_named(place: str, value: Any, message: str) -> None:
 OF_PLAYER: list[tuple[str, Any, str]] = [
     ("streams/0/steps/0/do/1", "sync", "expected an open, or the key set"),
     ("streams/0/steps/0/do/4", "sync", "expected close, or close_last, behind open"),
+    ("streams/0/steps/0/do/4", "begin", "steps[0]: expected close before begin"),
     ("streams/0/steps/0/do/2/file", 1, "file: expected one of the set"),
     ("streams/0/steps/0/do/1/open", "data", 'expected the name of a set, found "data"'),
     ("streams/1/name", "checkpoint", "the name checkpoint is taken by a stream before it"),

@@ -562,6 +562,8 @@ static bool check_order(struct und_strict *at, const struct und_stream *stream)
             const bool looks = here->code == UND_DO_MOVE || here->code == UND_DO_SYNC || here->code == UND_DO_CLOSE;
             if (looks && !is_open && (here->code != UND_DO_SYNC || here->described))
                 return und_strict_fail(at, "steps[%d]: expected open before what moves, flushes or closes files", s);
+            if (here->code == UND_DO_BEGIN && is_open && !stream->stays_open)
+                return und_strict_fail(at, "steps[%d]: expected close before begin", s);
             is_open = here->code == UND_DO_OPEN || (is_open && here->code != UND_DO_CLOSE);
         }
     return !is_open || stream->stays_open || und_strict_fail(at, "expected close, or close_last, behind open");
