@@ -15,7 +15,7 @@ import pytest
 from understudy.paths import ROOT
 
 CLONE = (
-    "workloads",
+    "docs",
     ".venv",
     "acceptance",
     "build",

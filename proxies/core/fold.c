@@ -22,6 +22,27 @@ static bool group_has_bytes(const struct und_dump *dump, int file, int64_t ranks
     return false;
 }
 
+static bool has_bytes_in(const struct und_stream *stream, int file, int64_t ranks, int64_t rank)
+{
+    const struct und_group own = {.index = rank, .first = rank, .end = rank + 1};
+    bool has = false;
+    for (int e = 0; e < stream->entry_count && !has; ++e)
+        has = !stream->entries[e].repeats && group_has_bytes(&stream->entries[e], file, ranks, &own);
+    return has;
+}
+
+bool und_fold_shares(const struct und_stream *stream, int64_t ranks)
+{
+    bool shares = false;
+    for (int file = 0; file < stream->own.files && !shares; ++file) {
+        int64_t with = 0;
+        for (int64_t rank = 0; rank < ranks && with <= stream->own.groups; ++rank)
+            with += has_bytes_in(stream, file, ranks, rank);
+        shares = with > stream->own.groups;
+    }
+    return shares;
+}
+
 /* Files that stand for one file of so many ranks: itself, and subfiles beside it. */
 static int64_t files_of_file(const struct und_method *method, const int64_t *settings, int64_t ranks)
 {

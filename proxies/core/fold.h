@@ -33,6 +33,9 @@ bool und_fold_check_sets(const struct und_stream *stream, int s, const char *fil
 /* Bytes by which a rank knows its files of a row each, at most. */
 int64_t und_fold_marks_memory(const struct und_stream *stream, int64_t ranks);
 
+/* Have more ranks bytes in a file of the stream, in any dump, than there are such files in a set? */
+bool und_fold_shares(const struct und_stream *stream, int64_t ranks);
+
 /* Bytes of one row of one variable. */
 int64_t und_row_bytes(const struct und_variable *variable);
 

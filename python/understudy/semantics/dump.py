@@ -67,6 +67,13 @@ class State:
         self.none: Whole = np.zeros(len(segments.starts), np.int64)
         bodies = {step.body for step in thread.steps}
         self.masks = masks_of(segments, variables_of(bodies)) if self.names else {}
+        shared = any(segments.counts[m].sum() > segments.groups for m in self.masks.values())
+        self.keeps_bytes = (
+            self.writes
+            and (self.appends or shared)
+            and thread.method in _KEEP_BYTES
+            and not any(isinstance(i, Sync) for i in instructions(thread))
+        )
         self.open: dict[int, Opened] = {}  # by file
         self.payload: dict[int, tuple[Whole, Whole]] = {}
         self.places: dict[str, Place] = {}
@@ -186,9 +193,7 @@ class Dump:
         thread, walk = self._walk.thread, self._walk
         if not thread.closes:
             return
-        syncs = any(isinstance(i, Sync) for i in instructions(thread))
-        later = walk.appends or walk.segments.groups < walk.segments.ranks
-        if later and walk.writes and not syncs and thread.method in _KEEP_BYTES:
+        if walk.keeps_bytes:
             yield from self._sync() if self._variables else ()
         if not walk.lends and self._first >= walk.total - walk.sets:
             yield from (Closed(thread, f, o.ranks) for f, o in walk.open.items())
