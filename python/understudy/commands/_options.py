@@ -24,6 +24,9 @@ NIGHTS_DIFFER = click.option(
     help="How far nights differ without any change: a standard deviation.",
 )
 
+SYSTEM = click.option("--system", required=True, help="The system of the runs.")
+PARTITION = click.option("--partition", help="Only runs on this partition.")
+
 FOLDER = click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),

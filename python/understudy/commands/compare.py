@@ -10,7 +10,7 @@ import click
 
 from understudy import producers
 from understudy.cli import print_error
-from understudy.commands._options import FOLDER, NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER, PARTITION
 from understudy.commands._output import JSON, TestCase, document, junit, print_json
 from understudy.contracts import run as runs
 from understudy.errors import UnderstudyError
@@ -35,7 +35,7 @@ SHOWN_NIGHTS = 12
 @click.argument("after")
 @FOLDER
 @click.option("--system", help="Only runs on this system.")
-@click.option("--partition", help="Only runs on this partition.")
+@PARTITION
 @click.option(
     "--history",
     metavar="WHICH",

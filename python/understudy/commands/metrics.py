@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from understudy.cli import UNDECIDED, print_error
-from understudy.commands._options import FOLDER, NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER, PARTITION, SYSTEM
 from understudy.contracts import acknowledgements
 from understudy.errors import UnderstudyError, one_line
 from understudy.files import expect_new, expect_not_read, write_text
@@ -35,8 +35,8 @@ DIGITS = 12  # of the SHA-256 of a condition
 
 
 @click.command()
-@click.option("--system", required=True, help="The system of the runs.")
-@click.option("--partition", help="Only runs on this partition.")
+@SYSTEM
+@PARTITION
 @click.option(
     "-o",
     "--output",

@@ -8,7 +8,7 @@ from statistics import median
 import click
 
 from understudy.cli import print_error
-from understudy.commands._options import FOLDER, NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER, PARTITION
 from understudy.errors import UnderstudyError, printable
 from understudy.judge import compare as comparing
 from understudy.judge import nights
@@ -26,7 +26,7 @@ from understudy.units import seconds
 @click.option("--repetitions", type=click.IntRange(1), help="In each session, if they are fixed.")
 @NIGHTS_DIFFER
 @click.option("--system", help="Only runs on this system.")
-@click.option("--partition", help="Only runs on this partition.")
+@PARTITION
 @FOLDER
 def command(
     which: tuple[str, ...],

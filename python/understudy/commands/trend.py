@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from understudy.cli import UNDECIDED, print_error
-from understudy.commands._options import FOLDER, NIGHTS_DIFFER
+from understudy.commands._options import FOLDER, NIGHTS_DIFFER, PARTITION, SYSTEM
 from understudy.commands._output import JSON, document, print_json
 from understudy.contracts import acknowledgements
 from understudy.contracts.acknowledgements import Acknowledgement
@@ -25,8 +25,8 @@ from understudy.tables import wrapped
 
 
 @click.command()
-@click.option("--system", required=True, help="The system of the runs.")
-@click.option("--partition", help="Only runs on this partition.")
+@SYSTEM
+@PARTITION
 @click.option(
     "-o",
     "--output",
