@@ -28,7 +28,7 @@ RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
 # Files that are pieces of one module.
 PIECES = {
     **dict.fromkeys(("parts", "series_files", "series_names", "transfers"), "series"),
-    "program_read": "program",
+    "program_json": "program",
     "program_text": "program",
 }
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from understudy.semantics.dump import Dump, State
 from understudy.semantics.needs import borrows
-from understudy.semantics.preparing import preparing
+from understudy.semantics.preparation import preparing
 from understudy.semantics.program import (
     Body,
     FileSet,

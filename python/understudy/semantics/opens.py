@@ -9,7 +9,7 @@ from understudy.semantics.cuts import Whole
 from understudy.semantics.evaluator import walk_of
 from understudy.semantics.needs import borrows
 from understudy.semantics.operations import lacking
-from understudy.semantics.preparing import preparing
+from understudy.semantics.preparation import preparing
 from understudy.semantics.program import Operate, Thread, flat, instructions
 from understudy.semantics.runs import Opened, Rows
 from understudy.semantics.segments import Segments, masks_of, segments_of

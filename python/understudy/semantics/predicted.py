@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy.semantics.counter_sums import Counting
 from understudy.semantics.counters import PLAYED, RECORDS, Counters, Tally, total
-from understudy.semantics.counting import Counting
 from understudy.semantics.evaluator import evaluate_set
 from understudy.semantics.operations import lacking
 from understudy.semantics.program import (

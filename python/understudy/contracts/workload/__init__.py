@@ -1,7 +1,7 @@
 """The workload: what an application does to storage (contract: schemas/workload.schema.json).
 
 `types` holds the dataclasses, `reading` loads descriptors, `rules` checks what the schema cannot
-express, `migration` makes understudy/workload/1 this version, `instructions` and `raising` make
+express, `migration` makes understudy/workload/1 this version, `instructions` and `keys` make
 workloads of instructions of it and back, `text` writes. Use this package for all of them.
 """
 

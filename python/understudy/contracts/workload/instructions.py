@@ -33,7 +33,7 @@ from understudy.semantics.types import EVEN, Content, Stream, Workload
 Row: TypeAlias = dict[str, Any]
 
 SCHEMA = "understudy/workload/3"
-_HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
+HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
 
 
 def row_of(workload: Workload) -> Row:
@@ -42,7 +42,7 @@ def row_of(workload: Workload) -> Row:
     header = plain(workload)
     header["scaling"] = header["scaling"] or {"rule": "none", "from_ranks": workload.ranks}
     pairs = zip(program.threads, workload.streams, strict=True)
-    row: Row = {"schema": SCHEMA, **{key: header[key] for key in _HEADER}}
+    row: Row = {"schema": SCHEMA, **{key: header[key] for key in HEADER}}
     row["sets"] = [_set(files) for files in program.sets]
     row["streams"] = [_stream(thread, stream) for thread, stream in pairs]
     return row | _beside(workload) | {key: header[key] for key in ("source", "provenance")}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from understudy.contracts.workload.instructions import SCHEMA
+from understudy.contracts.workload.instructions import HEADER, SCHEMA
 from understudy.errors import UnderstudyError
 from understudy.semantics import types
 
@@ -23,19 +23,6 @@ _LAYOUTS = {
     "each row": "flood",
 }
 
-WORDS = ("begin", "remove", "rename", "spread", "sync", "close")
-VERBS = (
-    "open",
-    "write",
-    "read",
-    "operate",
-    "compute",
-    "wait",
-    "repeat",
-    "in_turn",
-    "each_file",
-)
-_HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
 # Keys of a set, an open and a move that have the values of a stream's keys.
 _OF_SET = ("own_directories", "files_per_directory")
 _OF_OPEN = ("direct", "write_through", "chunk_bytes", "fill")
@@ -46,7 +33,7 @@ def is_program(row: Any) -> bool:
     return isinstance(row, dict) and row.get("schema") == SCHEMA
 
 
-def raised(row: Row, where: str) -> Row:
+def keys_of(row: Row, where: str) -> Row:
     """The workload/2 of a program, or an `UnderstudyError` that names the key."""
     sets = {files["name"]: files for files in row["sets"]}
     made: dict[str, Row] = {}
@@ -59,7 +46,7 @@ def raised(row: Row, where: str) -> Row:
                 )
         one = _Stream(stream, sets, made, f"{where}: streams[{k}]")
         made[stream["name"]] = one.row(labels, overheads.get(stream["name"], []))
-    header = {key: row[key] for key in (*_HEADER, "source", "provenance")}
+    header = {key: row[key] for key in (*HEADER, "source", "provenance")}
     return {"schema": types.SCHEMA, **header, "streams": list(made.values())}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from understudy.contracts import strict
 from understudy.contracts.valid import TYPES, Check, explaining, validator
-from understudy.contracts.workload import instructions, migration, raising
+from understudy.contracts.workload import instructions, keys, migration
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.semantics import rules
@@ -57,11 +57,11 @@ def build(row: Any, where: str) -> Workload:
     if worst is not None:
         key, message = _fault(worst)
         raise UnderstudyError(f"{where}: {key}: {message}")
-    if not raising.is_program(row):
+    if not keys.is_program(row):
         return _checked(migration.migrated(row) if migration.is_old(row) else row, where)
     _check_instructions(row, where)
-    workload = _checked(raising.raised(row, where), where)
-    raising.check(row, instructions.row_of(workload), where)
+    workload = _checked(keys.keys_of(row, where), where)
+    keys.check(row, instructions.row_of(workload), where)
     return workload
 
 
@@ -72,9 +72,16 @@ def _checked(row: Any, where: str) -> Workload:
 
 
 def _version(row: Any) -> str:
-    if raising.is_program(row):
+    if keys.is_program(row):
         return instructions.SCHEMA
     return migration.OLD if migration.is_old(row) else SCHEMA
+
+
+@cache
+def _words() -> tuple[list[str], list[str]]:
+    """The instructions that are a word, and the keys that say which one an object is."""
+    words, *objects = program_schema()["$defs"]["instruction"]["anyOf"]
+    return words["enum"], [one["$ref"].rpartition("/")[2] for one in objects]
 
 
 def _check_instructions(row: Any, where: str) -> None:
@@ -85,19 +92,19 @@ def _check_instructions(row: Any, where: str) -> None:
 
 
 def _check_body(body: Any, at: str, where: str) -> None:
+    words, verbs = _words()
     for i, instruction in enumerate(body):
         here = f"{at}[{i}]"
         if isinstance(instruction, str):
-            if instruction not in raising.WORDS:
+            if instruction not in words:
                 raise UnderstudyError(
-                    f"{where}: {here}: expected one of {', '.join(raising.WORDS)}, "
-                    f"got {instruction!r}"
+                    f"{where}: {here}: expected one of {', '.join(words)}, got {instruction!r}"
                 )
             continue
-        verb = next((v for v in raising.VERBS if v in instruction), None)
+        verb = next((v for v in verbs if v in instruction), None)
         if verb is None:
             raise UnderstudyError(
-                f"{where}: {here}: expected an object with the key {' or '.join(raising.VERBS)}"
+                f"{where}: {here}: expected an object with the key {' or '.join(verbs)}"
             )
         worst = _worst(instruction, verb)
         if worst is not None:
