@@ -136,19 +136,26 @@ def _inline(root: ElementTree.Element, *, prefix: str, label: str) -> str:
         for child in list(parent):
             if child.tag == f"{_SVG}style" or child.tag.endswith("}metadata"):
                 parent.remove(child)
+    # matplotlib names what clips by a digest of positions, whose last bits vary
+    clips = {str(e.get("id")): f"clip-{k}" for k, e in enumerate(root.iter(f"{_SVG}clipPath"))}
     for element in root.iter():
         element.tag = element.tag.removeprefix(_SVG)
         if element.tag == "image":  # equal ones have one id, and nothing refers to it
             element.attrib.pop("id", None)
-        element.attrib = dict(_attributes(element, prefix))
+        element.attrib = dict(_attributes(element, prefix, clips))
     root.attrib |= {"role": "img", "aria-label": label}
     return ElementTree.tostring(root, encoding="unicode", method="html")
 
 
-def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[tuple[str, str]]:
+def _attributes(
+    element: ElementTree.Element, prefix: str, clips: dict[str, str]
+) -> Iterator[tuple[str, str]]:
     for name, value in element.attrib.items():
         if name == "id":
-            yield name, prefix + value
+            yield name, prefix + clips.get(value, value)
+        elif name == "clip-path":
+            clip = value.removeprefix("url(#").removesuffix(")")
+            yield name, f"url(#{prefix}{clips.get(clip, clip)})"
         elif name == f"{_XLINK}href":
             yield "href", value.replace("#", f"#{prefix}", 1)
         elif name in ("d", "x", "y"):
