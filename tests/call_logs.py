@@ -2,7 +2,6 @@
 
     python -m tests.call_logs                     # compares all with tests/golden/call_logs.json
     python -m tests.call_logs --keep FOLDER NAME  # keeps the logs of one for a look
-    python -m tests.call_logs --program           # compares those of their instructions
     python -m tests.call_logs --freeze            # writes them anew
 
 The program `calllog` is the player whose methods write their calls down in place of their I/O
@@ -24,7 +23,7 @@ from pathlib import Path
 from random import Random
 
 from tests.support.random_workloads import Limits, Row, can_be_played, playable, valid
-from understudy.contracts.workload import load, program_text
+from understudy.contracts.workload import build, load
 from understudy.model.scaling import scale
 from understudy.paths import ROOT
 from understudy.readers import darshan
@@ -55,9 +54,9 @@ def workload(name: str, folder: Path) -> tuple[Path, int]:
     kind, _, rest = name.partition("/")
     path = folder / "workload.json"
     if kind == "random":
-        row = random(int(rest))
-        path.write_text(json.dumps(row), encoding="utf-8")
-        return path, row["ranks"]
+        described = build(random(int(rest)), name)
+        path.write_text(described.to_text(), encoding="utf-8")
+        return path, described.ranks
     if kind == "traces":
         described = darshan.read(ROOT / "traces" / rest, partial=True)
         if described.ranks > FEW_RANKS:
@@ -68,14 +67,10 @@ def workload(name: str, folder: Path) -> tuple[Path, int]:
     return given, load(given).ranks
 
 
-def logs(name: str, folder: Path, program: bool = False) -> list[Path]:
+def logs(name: str, folder: Path) -> list[Path]:
     """One file for each rank that makes calls; none where the player refuses the workload or
-    fails, as it also does with I/O. `program`: it is given its instructions, not its keys."""
+    fails, as it also does with I/O."""
     made, ranks = workload(name, folder)
-    if program:
-        text = program_text(load(made))
-        made = folder / "program.json"
-        made.write_text(text, encoding="utf-8")
     return played(made, ranks, folder)
 
 
@@ -97,26 +92,24 @@ def played(made: Path, ranks: int, folder: Path) -> list[Path]:
     return [p for r in range(ranks) if (p := folder / "logs" / f"rank.{r}").exists()]
 
 
-def digest(name: str, program: bool = False) -> str:
+def digest(name: str) -> str:
     """Of the calls of all ranks, or "none"."""
     with tempfile.TemporaryDirectory() as folder:
-        found = logs(name, Path(folder), program)
+        found = logs(name, Path(folder))
         made = [f"{p.name}\n".encode() + p.read_bytes() for p in found]
     return hashlib.sha256(b"".join(made)).hexdigest()[:DIGITS] if made else "none"
 
 
-def digests(chosen: list[str], program: bool = False) -> dict[str, str]:
+def digests(chosen: list[str]) -> dict[str, str]:
     """Of workloads, two at a time."""
     with ThreadPoolExecutor(2) as pool:
-        of = partial(digest, program=program)
-        return dict(zip(chosen, pool.map(of, chosen), strict=True))
+        return dict(zip(chosen, pool.map(digest, chosen), strict=True))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--freeze", action="store_true")
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--program", action="store_true")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     chosen = given.names or list(names())
@@ -125,7 +118,7 @@ def main() -> int:
         for path in map(partial(logs, folder=given.keep), chosen):
             print(*path, sep="\n")
         return 0
-    found = digests(chosen, given.program)
+    found = digests(chosen)
     if given.freeze:
         GOLDEN.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
         return 0

@@ -305,7 +305,7 @@ def test_a_method_a_striping_and_a_run_option_are_a_few_files(tmp_path: Path) ->
     assert "--greeting TEXT                     text to print before each repetition\n" in helped
 
     dump = results.stream("dump", "output", [10_000], [0.0], method="posix")
-    (tmp_path / "w.json").write_text(results.workload("toy", [dump], ranks=2).to_text())
+    (tmp_path / "w.json").write_text(results.workload("toy", [dump], ranks=2).to_keys())
     prepare = '. "$0/setup-env.sh" 2>/dev/null; exec "$@"'
     done = run(
         "bash",

@@ -105,9 +105,9 @@ ALL: list[dict[str, Any]] = [
 @pytest.mark.parametrize("keys", ALL, ids=lambda k: "-".join(map(str, k)))
 def test_every_kind_survives_a_round_trip(keys: dict[str, Any]) -> None:
     first = made(stream(**keys))
-    again = json.loads(first.to_text())["streams"][0]
+    again = json.loads(first.to_keys())["streams"][0]
     assert {k: again[k] for k in keys} == keys
-    assert parse(first.to_text(), "again") == first
+    assert parse(first.to_keys(), "again") == first
 
 
 def test_what_is_the_default_is_not_written() -> None:
@@ -133,7 +133,7 @@ def test_what_is_the_default_is_not_written() -> None:
         ],
     }
     assert made(stream(**given)) == made(stream())
-    assert set(json.loads(made(stream(**given)).to_text())["streams"][0]) == set(stream())
+    assert set(json.loads(made(stream(**given)).to_keys())["streams"][0]) == set(stream())
 
 
 LOOKUPS = {"every_bytes": 700, "calls": 1.25, "transfer_bytes": 2000}
@@ -309,7 +309,7 @@ def test_what_is_read_and_written_in_turn_is_opened_and_stored_once() -> None:
     assert (opens_of(base, 4), opens_of(reader, 4, base)) == (8, 4)
     assert prepared_opens(reader, 4, base) == (0, 0)
     scaled = scale(made(BASE, stream(name="more", **READER)), 8, "weak")
-    assert parse(scaled.to_text(), "scaled").streams[1].reads == "base"
+    assert parse(scaled.to_keys(), "scaled").streams[1].reads == "base"
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_scaling_keeps_the_kinds(rule: str) -> None:
     stats = {"operation": "stat", "runs": [[1, 9], [3, 1]]}
     entry = dump(variables=[cyclic], operations=[stats], **EACH)
     new = scale(made(stream(files="rewrite", names=2, dumps=[entry])), 8, rule)
-    again = parse(new.to_text(), "scaled").streams[0]
+    again = parse(new.to_keys(), "scaled").streams[0]
     assert (again.files, again.names, again.dumps[0].repeat) == (
         "rewrite",
         2,
@@ -441,7 +441,7 @@ def test_show_folds_a_repeated_dump(tmp_path: Path) -> None:
 def test_an_old_descriptor_is_read_and_rewritten(path: Path, tmp_path: Path) -> None:
     old = json.loads(path.read_text())
     read = load(path)
-    new = json.loads(read.to_text())
+    new = json.loads(read.to_keys())
     assert new["schema"] == workload.SCHEMA != old["schema"]
     assert {k: v for k, v in new.items() if k not in ("schema", "provenance")} == {
         k: v for k, v in old.items() if k not in ("schema", "provenance")
@@ -456,7 +456,7 @@ def test_an_old_descriptor_is_read_and_rewritten(path: Path, tmp_path: Path) -> 
         done = CliRunner().invoke(main, ["migrate", str(copy)])
         assert done.exit_code == 0, done.output
         assert done.output.splitlines()[-1] == words
-        assert copy.read_text() == read.to_text()
+        assert copy.read_text() == read.to_keys()
 
 
 def test_old_descriptors_have_fixtures() -> None:

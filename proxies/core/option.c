@@ -227,7 +227,7 @@ static bool check(const struct und_options *options, struct und_error *error)
         return und_fail(error, "no workload given: expected -w FILE, see --help");
     if (!check_restart(options, error))
         return false;
-    if (!options->directory && !options->restart_from && !options->dry_run && !options->program)
+    if (!options->directory && !options->restart_from && !options->dry_run)
         return und_fail(error, "no directory given: expected -o DIR, see --help");
     for (int i = 0; i < ROWS; ++i)
         if (rows[i].kind == ON && is_set(options, &rows[i]) && is_set(options, opposite(&rows[i])))

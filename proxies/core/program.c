@@ -1,3 +1,7 @@
+/*
+ * A workload as a program, read as docs/reference/program.md defines it. What is refused here is what the grammar or the
+ * page of rules in that document excludes; no key changes the meaning of another.
+ */
 #include "core/program.h"
 
 #include <inttypes.h>
@@ -5,883 +9,727 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum layout { SHARED, FILE_PER_PROCESS, GROUPED, FLOOD };
-static const char *const layout_names[] = {"shared", "file-per-process", "grouped", "flood", NULL};
-enum files { FILES_NEW, APPEND, REWRITE, UPDATE };
-static const char *const files_names[] = {"new", "append", "rewrite", "update", NULL};
+enum { MOST_DEPTH = 8, MOST_SETS = 1 << 20 };
 
-/* What the keys of a stream say of its files. */
-struct keys {
-    const struct und_stream *stream;
-    enum files files;
-    enum layout layout;
-    int64_t names, groups, passes, files_per_directory;
-    bool reopen, removes, backup, own_directories, turns, steady;
-    bool *continues; /* of each entry */
-    int extends, reads, extended_by;
-    int files_of_dump; /* highest file index + 1 */
+/* Of all sets, which are noted under their names together with the stream that is the first to use them. */
+struct sets {
+    int64_t ranks;
+    struct und_file_set *all;
+    int *owners; /* -1: no stream has used it yet */
+    int count;
+    json_t *numbers; /* by name */
 };
 
-/* -- what contradicts each other --------------------------------------------------------------------------------- */
+/* A step is read instruction by instruction. */
+struct reader {
+    struct und_stream *stream;
+    const struct sets *sets;
+    const json_t *streams;      /* numbers by name, of those before */
+    int set;                    /* -1: no instruction has named it yet */
+    int64_t files_in_directory; /* of what operations make, where the set is another stream's; 0: none */
+    bool moves;                 /* an instruction that moves bytes has been read */
+    struct und_dump *dump;      /* of the step in hand */
+    bool begins;
+    int variables, operations; /* of it, read so far */
+    struct und_instruction *next;
+};
 
-static bool fault(struct und_strict *at, const char *key, const char *expected, const char *why)
+static bool read_index(struct und_strict *at, const json_t *value, struct und_file_set *set)
 {
-    und_strict_key(at, key);
-    return und_strict_fail(at, "expected %s, since %s", expected, why);
-}
-
-static bool check_turns(struct und_strict *at, const struct keys *keys)
-{
-    const char *why = keys->layout == FILE_PER_PROCESS ? "no ranks share a file in the layout file-per-process"
-                      : keys->layout == FLOOD          ? "no ranks share a file in the layout flood"
-                      : keys->files == APPEND          ? "the files are append and not new"
-                      : keys->files == REWRITE         ? "the files are rewrite and not new"
-                      : keys->files == UPDATE          ? "the files are update and not new"
-                      : keys->stream->collective       ? "collective calls are made by all ranks together"
-                                                       : NULL;
-    return !keys->turns || !why || fault(at, "turns", "false", why);
-}
-
-static bool check_flood(struct und_strict *at, const struct keys *keys)
-{
-    const bool reads = keys->stream->operation == UND_READS;
-    if (keys->layout != FLOOD)
+    const json_t *index = json_object_get(value, "index");
+    set->numbered = true;
+    if (!index || (json_is_string(index) && strcmp(json_string_value(index), "k") == 0))
         return true;
-    if (keys->files == APPEND || keys->files == REWRITE || (keys->files == UPDATE && !reads))
-        return fault(at, "files", reads ? "new or update" : "new", "the layout is flood");
-    return !keys->stream->collective || fault(at, "collective", "false", "no ranks share a file in the layout flood");
-}
-
-static bool check_stream(struct und_strict *at, const struct keys *keys)
-{
-    const struct und_stream *stream = keys->stream;
-    const bool reads = stream->operation == UND_READS, looks_up = stream->lookups.every_bytes > 0;
-    char are[64];
-    snprintf(are, sizeof are, "the files are %s", files_names[keys->files]);
-    const struct {
-        bool wrong;
-        const char *key, *expected, *why;
-    } rows[] = {
-        {reads && keys->files == REWRITE, "files", "new, append or update", "the operation is read"},
-        {keys->names > 1 && keys->files != REWRITE && keys->files != UPDATE, "names", "1", are},
-        {!keys->reopen && keys->files != UPDATE && keys->files != APPEND, "reopen", "true", are},
-        {keys->own_directories && keys->layout != FILE_PER_PROCESS && keys->layout != GROUPED, "own_directories",
-         "false", "the layout is neither file-per-process nor grouped"},
-        {keys->removes && keys->files != REWRITE, "removes", "false", are},
-        {keys->backup && !keys->removes, "backup", "false", "removes is false"},
-        {keys->passes > 1 && !reads, "passes", "1", "the operation is write"},
-        {stream->sync_bytes > 0 && reads, "sync_bytes", "null", "the operation is read"},
-        {stream->flush_bytes > 0 && (reads || stream->sync_bytes > 0), "flush_bytes", "null",
-         "the operation is read or sync_bytes is given"},
-        {stream->chunk_bytes > UINT32_MAX, "chunk_bytes", "at most 4294967295", "HDF5 has no larger chunks"},
-        {looks_up && (reads || keys->layout == FLOOD || stream->order.rule != UND_CONSECUTIVE), "lookups", "null",
-         "the operation is read, the layout flood or the order not consecutive"},
-        {stream->write_through && reads, "write_through", "false", "the operation is read"},
-        {stream->order.rule != UND_CONSECUTIVE && stream->collective, "order", "consecutive",
-         "ranks make collective calls together"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
-        if (rows[i].wrong)
-            return fault(at, rows[i].key, rows[i].expected, rows[i].why);
-    return check_turns(at, keys) && check_flood(at, keys);
-}
-
-static bool check_dump(struct und_strict *at, const struct keys *keys, const struct und_dump *dump)
-{
-    if ((keys->steady || keys->layout == FLOOD) && dump->compute_s > 0)
-        return fault(at, "compute_s", "0", keys->steady ? "the pace of the stream is steady" : "the layout is flood");
-    return !keys->steady || dump->duration_s > 0 ||
-           fault(at, "duration_s", "more than 0", "the pace of the stream is steady");
-}
-
-static bool check_variable(struct und_strict *at, const void *context, const struct und_variable *variable)
-{
-    const struct keys *keys = context;
-    if (variable->collective && keys->turns)
-        return fault(at, "collective", "false", "the ranks of the stream take turns");
-    if (variable->collective && keys->layout == FLOOD)
-        return fault(at, "collective", "false", "no ranks share a file in the layout flood");
-    if (variable->collective && keys->stream->order.rule != UND_CONSECUTIVE)
-        return fault(at, "collective", "false", "the order of the stream is not consecutive");
-    return variable->rule != UND_GRID || keys->layout != FLOOD ||
-           fault(at, "decomposition", "even, runs or cyclic", "the layout is flood");
-}
-
-static bool check_directories(struct und_strict *at, const struct keys *keys)
-{
-    bool needs = keys->files_per_directory == 0 || keys->layout == FLOOD;
-    for (int e = 0; e < keys->stream->entry_count; ++e)
-        needs = needs || keys->stream->entries[e].operation_count > 0;
-    return needs || fault(at, "files_per_directory", "null", "the layout is not flood and no dump has operations");
-}
-
-static const char *why_not_continue(const struct keys *keys, int entry)
-{
-    return entry == 0                             ? "there is no dump before the first"
-           : keys->stream->operation == UND_READS ? "the operation is read"
-           : keys->files == APPEND                ? "the files are append"
-           : !keys->reopen                        ? "the files stay open for all dumps"
-           : keys->layout == FLOOD                ? "the layout is flood"
-           : keys->turns                          ? "the ranks of the stream take turns"
-                                                  : NULL;
-}
-
-static bool check_continues(struct und_strict *at, const struct keys *keys)
-{
-    for (int e = 0; e < keys->stream->entry_count; ++e) {
-        const char *why = keys->continues[e] ? why_not_continue(keys, e) : NULL;
-        if (why) {
-            und_strict_key(at, "dumps");
-            und_strict_element(at, (size_t)e);
-            return fault(at, "continues", "false", why);
-        }
+    if (json_is_string(index) && strcmp(json_string_value(index), "none") == 0) {
+        set->numbered = false;
+        set->names = 1;
+        return true;
     }
-    return true;
+    return json_is_integer(index)
+               ? und_strict_integer(at, value, "index", 1, UND_MAX_NAMES, &set->names)
+               : (und_strict_key(at, "index"), und_strict_fail(at, "expected \"k\", \"none\", or n for k modulo n"));
 }
 
-static bool differs(struct und_strict *at, const char *key, const struct keys *base)
+static bool read_set(struct und_strict *at, const json_t *value, int64_t ranks, struct und_file_set *set)
 {
-    und_strict_key(at, key);
-    return und_strict_fail(at, "expected that of the stream %s that it extends", base->stream->name);
-}
-
-static bool any_continues(const struct keys *keys)
-{
-    bool any = false;
-    for (int e = 0; e < keys->stream->entry_count; ++e)
-        any = any || keys->continues[e];
-    return any;
-}
-
-/* A dump of a stream and the one behind it. */
-struct cursor {
-    int entry, number;
-};
-
-static double next_time(const struct und_stream *stream, struct cursor *at)
-{
-    const struct und_dump *dump = &stream->entries[at->entry];
-    const double time_s = dump->time_s + (double)at->number * dump->period_s;
-    if (++at->number == dump->count)
-        *at = (struct cursor){at->entry + 1, 0};
-    return time_s;
-}
-
-static bool check_times(struct und_strict *at, const struct und_stream *stream, const struct und_stream *base)
-{
-    struct cursor own = {0, 0}, other = {0, 0};
-    for (int d = 0; d < stream->dump_count; ++d) {
-        const double its_s = next_time(base, &other);
-        if (next_time(stream, &own) < its_s)
-            return und_strict_fail(at, "expected dump %d at %g or later, as that of the stream %s that it extends", d,
-                                   its_s, base->name);
-    }
-    return true;
-}
-
-static bool check_extension(struct und_strict *at, struct keys *keys, struct keys *base)
-{
-    const struct und_stream *stream = keys->stream;
-    if (base->extended_by >= 0)
-        return fault(at, "extends", "a stream that no other extends", "two would write to one place");
-    if (keys->files == APPEND || keys->files == UPDATE)
-        return fault(at, "files", "new or rewrite", "the stream extends another");
-    if (keys->layout == FLOOD)
-        return fault(at, "layout", "shared, file-per-process or grouped", "the stream extends another");
-    if (stream->operation != base->stream->operation)
-        return differs(at, "operation", base);
-    if (keys->files != base->files)
-        return differs(at, "files", base);
-    if (keys->names != base->names)
-        return differs(at, "names", base);
-    if (keys->layout != base->layout)
-        return differs(at, "layout", base);
-    if (keys->groups != base->groups)
-        return differs(at, "groups", base);
-    if (keys->turns)
-        return fault(at, "turns", "false", "the stream extends another");
-    if (base->turns)
-        return fault(at, "extends", "a stream without turns", "ranks that take turns fill their files");
-    if (any_continues(keys) || any_continues(base))
-        return fault(at, "extends", "streams whose dumps do not continue", "two would write to one place");
-    const size_t mark = und_strict_key(at, "dumps");
-    if (stream->dump_count != base->stream->dump_count)
-        return und_strict_fail(at, "expected %d, as the stream %s that it extends, found %d", base->stream->dump_count,
-                               base->stream->name, stream->dump_count);
-    if (keys->files_of_dump > base->files_of_dump)
-        return und_strict_fail(at, "expected file indices below %d, as those of the stream %s that it extends",
-                               base->files_of_dump, base->stream->name);
-    if (!check_times(at, stream, base->stream))
+    static const char *const keys[] = {"name", "of", NULL};
+    static const char *const optional[] = {"files",    "groups", "index", "own_directories", "files_per_directory",
+                                           "prepared", NULL};
+    static const char *const owners[] = {"all ranks", "each rank", "each group", "each row", NULL};
+    int owner;
+    int64_t files = 1;
+    if (!und_strict_object_with(at, value, keys, optional) || !und_strict_identifier(at, value, "name", &set->name) ||
+        !und_strict_choice(at, value, "of", owners, &owner) ||
+        !und_strict_integer_or_null(at, value, "files", 1, &files) || !read_index(at, value, set) ||
+        !und_strict_flag_or_null(at, value, "own_directories", &set->owner_directories) ||
+        !und_strict_flag_or_null(at, value, "prepared", &set->prepared) ||
+        !und_strict_integer_or_null(at, value, "files_per_directory", 1, &set->files_in_directory))
         return false;
-    und_strict_up(at, mark);
-    return true;
-}
-
-/* The last variable of that name among those before number `v` of the entry, and of the entries from `first` on. */
-static const struct und_variable *find_place(const struct und_stream *stream, int first, int entry, int v,
-                                             const char *name)
-{
-    for (int e = entry; e >= first; --e) {
-        const struct und_dump *here = &stream->entries[e];
-        for (int i = (e == entry ? v : here->variable_count) - 1; i >= 0; --i)
-            if (strcmp(here->variables[i].name, name) == 0)
-                return &here->variables[i];
+    set->owner = (enum und_owner)owner;
+    set->files = files <= UND_MAX_FILES ? (int)files : UND_MAX_FILES + 1;
+    set->groups = set->owner == UND_ALL_RANKS ? 1 : ranks;
+    if (set->files > UND_MAX_FILES) {
+        und_strict_key(at, "files");
+        return und_strict_fail(at, "expected at most %d, found %" PRId64, UND_MAX_FILES, files);
     }
-    return NULL;
-}
-
-/* The entry that the content of an entry began with. */
-static int first_of(const struct keys *keys, int entry)
-{
-    while (entry > 0 && keys->continues[entry])
-        --entry;
-    return entry;
-}
-
-/* The variable that the files have under a name: of one content, or where they are appended to of all that was
- * written before. `v`: of entry `of` those before it count, and with `again` those of its repetition before. */
-static const struct und_variable *place_of(const struct keys *base, int of, int v, bool again, const char *name)
-{
-    const struct und_stream *stream = base->stream;
-    const struct und_variable *place = find_place(stream, of, of, v, name);
-    return place ? place
-                 : find_place(stream, base->files == APPEND ? 0 : first_of(base, of), of,
-                              again ? stream->entries[of].variable_count : v, name);
-}
-
-/* Each variable with a place of another has one like it: in `base` up to its entry `of`, in itself before it. */
-static bool check_places(struct und_strict *at, const struct und_dump *dump, const struct keys *base, int of, bool own,
-                         bool again, bool *any)
-{
-    const struct und_stream *stream = base->stream;
-    const size_t mark = und_strict_key(at, "variables");
-    for (int v = 0; v < dump->variable_count; ++v) {
-        const struct und_variable *variable = &dump->variables[v];
-        if (!variable->place)
-            continue;
-        *any = true;
-        const int before = own ? v : stream->entries[of].variable_count;
-        const struct und_variable *place = place_of(base, of, before, again, variable->place);
-        const size_t here = und_strict_element(at, (size_t)v);
-        und_strict_key(at, "at");
-        if (!place)
-            return und_strict_fail(at, "expected a variable that the files of the stream %s have by then, found \"%s\"",
-                                   stream->name, variable->place);
-        if (!own && variable->file != place->file)
-            return und_strict_fail(at, "expected a variable of file %d, found \"%s\"", variable->file, variable->place);
-        if (own && !und_variables_are_alike(variable, place))
-            return und_strict_fail(at,
-                                   "expected a variable of the same count, type, shape, decomposition and file, found "
-                                   "\"%s\"",
-                                   variable->place);
-        und_strict_up(at, here);
-    }
-    und_strict_up(at, mark);
-    return true;
-}
-
-static bool check_own_places(struct und_strict *at, const struct keys *keys, struct und_stream *stream)
-{
-    const size_t mark = und_strict_key(at, "dumps");
-    for (int e = 0; e < stream->entry_count; ++e) {
-        const size_t here = und_strict_element(at, (size_t)e);
-        const struct und_dump *dump = &stream->entries[e];
-        const bool again = dump->count > 1 && (keys->continues[e] || keys->files == APPEND);
-        if (!check_places(at, dump, keys, e, true, false, &stream->notes_places) ||
-            (again && !check_places(at, dump, keys, e, true, true, &stream->notes_places)))
-            return false;
-        und_strict_up(at, here);
-    }
-    und_strict_up(at, mark);
-    if (stream->notes_places && (keys->layout == FLOOD || keys->turns || stream->operation == UND_READS))
-        return fault(at, "dumps", "no variable with the key \"at\"",
-                     keys->layout == FLOOD ? "the layout is flood"
-                     : keys->turns         ? "the ranks of the stream take turns"
-                                           : "the stream reads the files of no other");
-    return true;
-}
-
-/* Each dump of the stream begins when the base has files, and finds the places that it asks for. */
-static bool check_reading(struct und_strict *at, const struct und_stream *stream, const struct keys *base,
-                          struct und_stream *source)
-{
-    const size_t mark = und_strict_key(at, "dumps");
-    const double first_s = source->entries[0].time_s;
-    int of = 0; /* the last entry of the base that has begun */
-    for (int e = 0; e < stream->entry_count; ++e) {
-        const struct und_dump *dump = &stream->entries[e];
-        const size_t here = und_strict_element(at, (size_t)e);
-        if (dump->time_s < first_s)
-            return und_strict_fail(at, "expected time_s of at least %g, when the stream %s that it reads begins",
-                                   first_s, source->name);
-        for (int k = 0, checked = -1; k < dump->count; ++k) {
-            const double time_s = dump->time_s + (double)k * dump->period_s;
-            while (of + 1 < source->entry_count && source->entries[of + 1].time_s <= time_s)
-                ++of;
-            if (of > checked && !check_places(at, dump, base, of, false, false, &source->notes_places))
-                return false;
-            checked = of;
-        }
-        und_strict_up(at, here);
-    }
-    und_strict_up(at, mark);
-    return true;
-}
-
-static bool calls_together(const struct und_stream *stream)
-{
-    bool together = stream->collective;
-    for (int e = 0; e < stream->entry_count; ++e)
-        for (int v = 0; v < stream->entries[e].variable_count; ++v)
-            together = together || stream->entries[e].variables[v].collective;
-    return together;
-}
-
-static bool check_reader(struct und_strict *at, const struct keys *keys, const struct keys *base,
-                         struct und_stream *source)
-{
-    static const char why[] = "the stream reads the files of another";
-    const struct und_stream *stream = keys->stream;
-    if (stream->operation != UND_READS)
-        return fault(at, "reads", "null", "the operation is write");
-    if (keys->files != UPDATE)
-        return fault(at, "files", "update", why);
-    if (keys->names > 1)
-        return fault(at, "names", "1", why);
-    if (!keys->reopen)
-        return fault(at, "reopen", "true", why);
-    if (keys->own_directories)
-        return fault(at, "own_directories", "false", why);
-    if (calls_together(stream))
-        return fault(at, "collective", "false", why);
-    if (keys->layout == FLOOD)
-        return fault(at, "layout", "shared, file-per-process or grouped", why);
-    if (source->operation != UND_WRITES)
-        return fault(at, "reads", "a stream of the operation write", why);
-    if (base->turns)
-        return fault(at, "reads", "a stream without turns", why);
-    if (keys->layout != base->layout || keys->groups != base->groups)
-        return fault(at, "layout", "that of the stream that it reads", why);
-    if (strcmp(stream->method, source->method) != 0)
-        return fault(at, "method", "that of the stream that it reads", why);
-    if (keys->files_of_dump > base->files_of_dump)
-        return fault(at, "dumps", "no more files than the stream that it reads has", why);
-    return check_reading(at, stream, base, source);
-}
-
-/* -- the keys ---------------------------------------------------------------------------------------------------- */
-
-static bool read_groups(struct und_strict *at, const json_t *value, int64_t ranks, struct keys *keys)
-{
-    if (keys->layout == GROUPED)
-        return und_strict_integer(at, value, "groups", 1, ranks, &keys->groups);
-    keys->groups = keys->layout == SHARED ? 1 : ranks;
-    if (json_is_null(json_object_get(value, "groups")))
+    if (set->owner == UND_EACH_GROUP)
+        return und_strict_integer(at, value, "groups", 1, ranks, &set->groups);
+    if (!json_object_get(value, "groups"))
         return true;
     und_strict_key(at, "groups");
-    return und_strict_fail(at, "expected null, since the layout is not grouped");
+    return und_strict_fail(at, "expected none, since the files are not of each group");
 }
 
-/* The keys that a stream need not have; those that are not there keep their defaults. */
-static bool read_optional(struct und_strict *at, const json_t *value, struct und_stream *stream, struct keys *keys)
+static bool read_sets(struct und_strict *at, const json_t *root, struct sets *sets)
 {
-    static const char *const paces[] = {"burst", "steady", NULL};
-    int pace = 0;
-    keys->names = keys->passes = 1;
-    keys->reopen = keys->files != APPEND;
-    const struct {
-        const char *key;
-        int64_t most, *number;
-    } numbers[] = {{"names", UND_MAX_NAMES, &keys->names}, {"passes", UND_MAX_PASSES, &keys->passes}};
-    const struct {
-        const char *key;
-        bool *flag;
-    } flags[] = {{"reopen", &keys->reopen},
-                 {"direct", &stream->direct},
-                 {"write_through", &stream->write_through},
-                 {"fill", &stream->fill},
-                 {"removes", &keys->removes},
-                 {"backup", &keys->backup},
-                 {"own_directories", &keys->own_directories}};
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
-        if (json_object_get(value, numbers[i].key) &&
-            !und_strict_integer(at, value, numbers[i].key, 1, numbers[i].most, numbers[i].number))
-            return false;
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; ++i)
-        if (json_object_get(value, flags[i].key) && !und_strict_flag(at, value, flags[i].key, flags[i].flag))
-            return false;
-    if ((json_object_get(value, "pace") && !und_strict_choice(at, value, "pace", paces, &pace)) ||
-        !und_strict_integer_or_null(at, value, "sync_bytes", 1, &stream->sync_bytes) ||
-        !und_strict_integer_or_null(at, value, "flush_bytes", 1, &stream->flush_bytes) ||
-        !und_strict_integer_or_null(at, value, "chunk_bytes", 1, &stream->chunk_bytes) ||
-        !und_strict_integer_or_null(at, value, "files_per_directory", 1, &keys->files_per_directory))
+    const json_t *array;
+    if (!und_strict_array(at, root, "sets", 1, MOST_SETS, &array))
         return false;
-    keys->steady = pace == 1;
-    return und_order_read(at, value, &stream->order) && und_lookups_read(at, value, &stream->lookups);
-}
-
-/* What the entry says of one dump. */
-static bool read_dump(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
-                      const struct keys *keys, struct und_dump *dump, bool *continues)
-{
-    static const char *const names[] = {"time_s", "duration_s", "overhead_bytes", "variables", NULL};
-    static const char *const optional[] = {"repeat", "operations", "compute_s", "continues", "skew", NULL};
-    const json_t *array, *operations = json_object_get(value, "operations");
-    const struct und_variable_reading how = {.ranks = ranks,
-                                             .transfer_bytes = keys->stream->transfer_bytes,
-                                             .collective = keys->stream->collective,
-                                             .check = check_variable,
-                                             .context = keys};
-    int64_t ignored;
-    dump->duration_s = -1;
-    if (!und_strict_object_with(at, value, names, optional) ||
-        !und_strict_seconds(at, value, "time_s", &dump->time_s) ||
-        (!json_is_null(json_object_get(value, "duration_s")) &&
-         !und_strict_seconds(at, value, "duration_s", &dump->duration_s)) ||
-        (json_object_get(value, "compute_s") && !und_strict_seconds(at, value, "compute_s", &dump->compute_s)) ||
-        (json_object_get(value, "continues") && !und_strict_flag(at, value, "continues", continues)) ||
-        !und_strict_integer_or_null(at, value, "overhead_bytes", INT64_MIN, &ignored) ||
-        (operations && !und_strict_array(at, value, "operations", 0, SIZE_MAX, &operations)) ||
-        !und_strict_array(at, value, "variables", json_array_size(operations) > 0 ? 0 : 1, SIZE_MAX, &array))
-        return false;
-    /* Most dumps repeat the one before: they share its variables, so memory follows what differs. */
-    if (before && json_equal(array, json_object_get(before, "variables"))) {
-        dump->repeats = true;
-        dump->variables = dump[-1].variables;
-        dump->variable_count = dump[-1].variable_count;
-    } else if (json_array_size(array) > 0) {
-        const size_t mark = und_strict_key(at, "variables");
-        if (!und_variables_read(at, array, &how, &dump->variables, &dump->variable_count))
-            return false;
-        und_strict_up(at, mark);
-    }
-    if (!und_skew_read(at, value, "skew", ranks, &dump->skew))
-        return false;
-    const size_t mark = und_strict_key(at, "operations");
-    if (!und_operations_read(at, operations, ranks, &dump->operations, &dump->operation_count))
-        return false;
-    und_strict_up(at, mark);
-    dump->described_bytes = und_product(und_dump_bytes(dump), keys->passes);
-    if (dump->described_bytes < 0)
-        return und_strict_fail(at, "the dump has more than %" PRId64 " bytes", INT64_MAX);
-    return true;
-}
-
-static bool read_entry(struct und_strict *at, const json_t *value, const json_t *before, int64_t ranks,
-                       struct keys *keys, struct und_stream *stream, int64_t *bytes)
-{
-    int64_t count = 1;
-    double period_s = 0;
-    if (json_is_object(value) && !und_repeat_read(at, value, &count, &period_s))
-        return false;
-    const int e = stream->entry_count++;
-    struct und_dump *dump = &stream->entries[e];
-    dump->count = (int)count;
-    dump->period_s = period_s;
-    if (!read_dump(at, value, before, ranks, keys, dump, &keys->continues[e]) || !check_dump(at, keys, dump))
-        return false;
-    const double last_s = before ? dump[-1].time_s + (double)(dump[-1].count - 1) * dump[-1].period_s : 0;
-    if (before && dump->time_s < last_s)
-        return und_strict_fail(at, "time_s is %g, expected at least the %g of the dump before", dump->time_s, last_s);
-    if (dump->described_bytes > (INT64_MAX - *bytes) / count)
-        return und_strict_fail(at, "the dumps up to here have more than %" PRId64 " bytes", INT64_MAX);
-    *bytes += count * dump->described_bytes;
-    stream->dump_count += (int)count;
-    return isfinite(dump->time_s + (double)(count - 1) * period_s) ||
-           und_strict_fail(at, "the last repetition has no finite time");
-}
-
-static bool read_entries(struct und_strict *at, const json_t *array, int64_t ranks, struct keys *keys,
-                         struct und_stream *stream)
-{
-    const size_t mark = und_strict_key(at, "dumps");
-    const json_t *before = NULL;
-    int64_t bytes = 0;
-    stream->entries = calloc(json_array_size(array), sizeof *stream->entries);
-    keys->continues = calloc(json_array_size(array), sizeof *keys->continues);
-    if (!stream->entries || !keys->continues)
+    const size_t mark = und_strict_key(at, "sets");
+    sets->all = calloc(json_array_size(array), sizeof *sets->all);
+    sets->owners = calloc(json_array_size(array), sizeof *sets->owners);
+    sets->numbers = json_object();
+    if (!sets->all || !sets->owners || !sets->numbers)
         return und_strict_no_memory(at);
-    keys->files_of_dump = 1;
-    for (size_t i = 0; i < json_array_size(array); ++i) {
-        const json_t *value = json_array_get(array, i);
-        const size_t here = und_strict_element(at, i);
-        if (!read_entry(at, value, before, ranks, keys, stream, &bytes))
+    for (; sets->count < (int)json_array_size(array); ++sets->count) {
+        struct und_file_set *set = &sets->all[sets->count];
+        const size_t here = und_strict_element(at, (size_t)sets->count);
+        sets->owners[sets->count] = -1;
+        if (!read_set(at, json_array_get(array, (size_t)sets->count), sets->ranks, set))
             return false;
-        const struct und_dump *dump = &stream->entries[i];
-        for (int v = 0; v < dump->variable_count; ++v)
-            if (dump->variables[v].file >= keys->files_of_dump)
-                keys->files_of_dump = dump->variables[v].file + 1;
-        before = value;
+        if (json_object_get(sets->numbers, set->name))
+            return und_strict_fail(at, "the name %s is taken by a set before it", set->name);
+        if (json_object_set_new(sets->numbers, set->name, json_integer(sets->count)) != 0)
+            return und_strict_no_memory(at);
         und_strict_up(at, here);
     }
     und_strict_up(at, mark);
     return true;
 }
 
-static bool read_choices(struct und_strict *at, const json_t *value, struct und_stream *stream, struct keys *keys)
+/* The number that a key names among those before. */
+static bool read_named(struct und_strict *at, const json_t *value, const char *key, const json_t *numbers,
+                       const char *what, int *number)
 {
-    static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
-    static const char *const operations[] = {"write", "read", NULL};
-    int role, operation, files, layout;
-    if (!und_strict_choice(at, value, "role", roles, &role) ||
-        !und_strict_choice(at, value, "operation", operations, &operation) ||
-        !und_strict_choice(at, value, "files", files_names, &files) ||
-        !und_strict_choice(at, value, "layout", layout_names, &layout))
-        return false;
-    stream->role = (enum und_role)role;
-    stream->operation = (enum und_operation)operation;
-    keys->files = (enum files)files;
-    keys->layout = (enum layout)layout;
-    return true;
-}
-
-static bool read_stream(struct und_strict *at, const json_t *value, int64_t ranks, struct und_stream *stream,
-                        struct keys *keys)
-{
-    static const char *const names[] = {"name",   "label",  "role",    "operation",      "files",
-                                        "layout", "groups", "method",  "transfer_bytes", "collective",
-                                        "sync",   "turns",  "content", "dumps",          NULL};
-    static const char *const optional[] = {
-        "fill",    "lookups",         "chunk_bytes",   "reopen",      "backup", "reads", "files_per_directory",
-        "order",   "removes",         "passes",        "sync_bytes",  "pace",   "names", "direct",
-        "extends", "own_directories", "write_through", "flush_bytes", NULL};
-    const char *name, *label, *method;
-    const json_t *dumps;
-    if (!und_strict_object_with(at, value, names, optional) || !und_strict_identifier(at, value, "name", &name) ||
-        !und_strict_text(at, value, "label", &label) || !read_choices(at, value, stream, keys) ||
-        !und_strict_identifier(at, value, "method", &method) ||
-        !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &stream->transfer_bytes) ||
-        !und_strict_flag(at, value, "collective", &stream->collective) ||
-        !und_strict_flag(at, value, "sync", &stream->sync) || !und_strict_flag(at, value, "turns", &keys->turns) ||
-        !und_content_read(at, value, &stream->content) || !und_strict_array(at, value, "dumps", 1, SIZE_MAX, &dumps))
-        return false;
-    stream->name = und_text_copy(name);
-    stream->method = und_text_copy(method);
-    if (!stream->name || !stream->method)
-        return und_strict_no_memory(at);
-    keys->stream = stream;
-    return read_groups(at, value, ranks, keys) && read_optional(at, value, stream, keys) && check_stream(at, keys) &&
-           read_entries(at, dumps, ranks, keys, stream) && check_directories(at, keys) && check_continues(at, keys);
-}
-
-/* The stream before this one that a key names; -1: none. */
-static bool read_base(struct und_strict *at, const json_t *value, const char *key, const json_t *places, int s,
-                      int *base)
-{
-    const json_t *named = json_object_get(value, key);
-    *base = -1;
-    if (!named || json_is_null(named))
-        return true;
     const char *name;
     if (!und_strict_text(at, value, key, &name))
         return false;
-    const json_t *place = json_object_get(places, name);
-    if (place && json_integer_value(place) < s)
-        *base = (int)json_integer_value(place);
-    else
+    const json_t *found = json_object_get(numbers, name);
+    if (!found) {
         und_strict_key(at, key);
-    return *base >= 0 || und_strict_fail(at, "expected the name of a stream before it, found \"%.100s\"", name);
-}
-
-/* The streams into whose files this one writes, or whose files it reads. */
-static bool read_bases(struct und_strict *at, const json_t *value, const json_t *places, struct und_stream *streams,
-                       struct keys *keys, int s)
-{
-    struct keys *here = &keys[s];
-    here->extended_by = -1;
-    if (!read_base(at, value, "extends", places, s, &here->extends) ||
-        !read_base(at, value, "reads", places, s, &here->reads))
-        return false;
-    if (here->extends >= 0) {
-        if (!check_extension(at, here, &keys[here->extends]))
-            return false;
-        keys[here->extends].extended_by = s;
+        return und_strict_fail(at, "expected the name of %s, found \"%.100s\"", what, name);
     }
-    return here->reads >= 0 ? check_reader(at, here, &keys[here->reads], &streams[here->reads])
-                            : check_own_places(at, here, &streams[s]);
+    *number = (int)json_integer_value(found);
+    return true;
 }
 
-/* -- the program ------------------------------------------------------------------------------------------------- */
-
-static void describe_set(const struct keys *keys, struct und_stream *stream)
+/* A stream has one set of files. */
+static bool use_set(struct und_strict *at, const json_t *value, const char *key, struct reader *reader)
 {
-    static const enum und_owner owners[] = {UND_ALL_RANKS, UND_EACH_RANK, UND_EACH_GROUP, UND_EACH_ROW};
-    stream->own = (struct und_file_set){
-        .name = stream->name,
-        .owner = owners[keys->layout],
-        .groups = keys->groups,
-        .files = keys->files_of_dump,
-        .names = keys->files == FILES_NEW ? 0 : keys->names,
-        .numbered = keys->files != APPEND,
-        .owner_directories = keys->own_directories,
-        .files_in_directory = keys->files_per_directory,
-        .prepared = stream->operation == UND_READS && keys->reads < 0,
-    };
+    int set;
+    if (!read_named(at, value, key, reader->sets->numbers, "a set", &set))
+        return false;
+    if (reader->set >= 0 && set != reader->set) {
+        und_strict_key(at, key);
+        return und_strict_fail(at, "expected %s, the set that the stream has used before",
+                               reader->sets->all[reader->set].name);
+    }
+    reader->set = set;
+    return true;
 }
 
-static enum und_opening opening_of(const struct keys *keys)
+static struct und_instruction *put(struct reader *reader, enum und_code code)
 {
-    if (keys->stream->operation == UND_READS)
-        return UND_OPEN_READ;
-    if (keys->extends >= 0 || keys->files == APPEND || keys->files == UPDATE)
-        return UND_OPEN_KEEP;
-    return keys->files == REWRITE && !keys->removes ? UND_OPEN_TRUNCATE : UND_OPEN_NEW;
+    *reader->next = (struct und_instruction){.code = code};
+    return reader->next++;
 }
 
-static void describe_stream(struct und_stream *streams, struct keys *keys, int s)
+/* The stream behind whose bytes this one writes, or whose files it reads. */
+static bool read_base(struct und_strict *at, const json_t *value, struct reader *reader)
 {
-    struct und_stream *stream = &streams[s];
-    const struct keys *here = &keys[s];
-    const int base = here->extends >= 0 ? here->extends : here->reads;
-    describe_set(here, stream);
-    stream->set = base >= 0 ? streams[base].set : &stream->own;
-    stream->behind = here->extends;
-    stream->followed_by = -1;
-    stream->source = here->reads;
-    stream->opening = opening_of(here);
-    stream->has_backup = here->extends < 0 ? here->backup : streams[here->extends].has_backup;
-    stream->in_turn = here->turns;
-    stream->passes = here->passes;
-    stream->stays_open = !here->reopen && here->layout != FLOOD;
-    if (here->extends >= 0)
-        streams[here->extends].followed_by = s;
+    struct und_stream *stream = reader->stream;
+    return (!json_object_get(value, "behind") ||
+            read_named(at, value, "behind", reader->streams, "a stream before it", &stream->behind)) &&
+           (!json_object_get(value, "last") ||
+            read_named(at, value, "last", reader->streams, "a stream before it", &stream->source));
 }
 
-/* Instructions of a step are written one behind the other. */
-struct writer {
-    struct und_stream *stream;
-    const struct keys *keys;
-    struct und_instruction *next;
-    int content;          /* contents that have begun */
-    int first_of_content; /* dump that the last one began with */
+/* All opens of a stream are alike, as all moves are but for what they move. */
+static bool read_open(struct und_strict *at, const json_t *value, struct reader *reader)
+{
+    static const char *const keys[] = {"open", "mode", NULL};
+    static const char *const optional[] = {"behind", "last", "direct", "write_through", "chunk_bytes", "fill", NULL};
+    static const char *const modes[] = {"new", "truncate", "keep", "read", NULL};
+    struct und_stream *stream = reader->stream;
+    int mode;
+    if (!und_strict_object_with(at, value, keys, optional) || !use_set(at, value, "open", reader) ||
+        !und_strict_choice(at, value, "mode", modes, &mode) || !read_base(at, value, reader) ||
+        !und_strict_flag_or_null(at, value, "direct", &stream->direct) ||
+        !und_strict_flag_or_null(at, value, "write_through", &stream->write_through) ||
+        !und_strict_flag_or_null(at, value, "fill", &stream->fill) ||
+        !und_strict_integer_or_null(at, value, "chunk_bytes", 1, &stream->chunk_bytes))
+        return false;
+    stream->opening = (enum und_opening)mode;
+    put(reader, UND_DO_OPEN);
+    return true;
+}
+
+static bool read_operate(struct und_strict *at, const json_t *value, struct reader *reader)
+{
+    static const char *const keys[] = {"operate", "runs", NULL};
+    struct und_operations *made = &reader->dump->operations[reader->operations++];
+    int64_t sum;
+    int kind;
+    if (!und_strict_object(at, value, keys) || !und_strict_choice(at, value, "operate", und_bare_names, &kind) ||
+        !und_rows_read(at, value, "operations", reader->sets->ranks, INT64_MAX, &made->run_count, &made->runs, &sum))
+        return false;
+    made->operation = (enum und_bare)kind;
+    put(reader, UND_DO_OPERATE)->operations = made;
+    return true;
+}
+
+static bool has_rows(const struct reader *reader)
+{
+    return reader->set >= 0 && reader->sets->all[reader->set].owner == UND_EACH_ROW;
+}
+
+/* What all moves of a stream have in common. */
+static bool read_calls(struct und_strict *at, const json_t *value, bool writes, struct reader *reader)
+{
+    struct und_stream *stream = reader->stream;
+    struct und_stream here = {.operation = writes ? UND_WRITES : UND_READS};
+    bool to_system = false;
+    int64_t flush = 0;
+    if (!und_order_read(at, value, &here.order) || !und_lookups_read(at, value, &here.lookups) ||
+        !und_strict_integer_or_null(at, value, "flush_bytes", 1, &flush) ||
+        !und_strict_flag_or_null(at, value, "to_system", &to_system))
+        return false;
+    here.flush_bytes = to_system ? flush : 0;
+    here.sync_bytes = to_system ? 0 : flush;
+    if (!reader->moves) {
+        reader->moves = true;
+        stream->operation = here.operation;
+        stream->order = has_rows(reader) ? stream->order : here.order;
+        stream->lookups = here.lookups;
+        stream->flush_bytes = here.flush_bytes;
+        stream->sync_bytes = here.sync_bytes;
+    }
+    return (stream->operation == here.operation && stream->flush_bytes == here.flush_bytes &&
+            stream->sync_bytes == here.sync_bytes && stream->lookups.every_bytes == here.lookups.every_bytes) ||
+           und_strict_fail(at, "expected a %s that flushes and looks up as those before it in the stream",
+                           stream->operation == UND_WRITES ? "write" : "read");
+}
+
+static bool read_variable(struct und_strict *at, const json_t *value, const char *verb, int64_t ranks,
+                          struct und_variable *variable)
+{
+    const char *name, *place = NULL;
+    int64_t file = 0;
+    int type;
+    size_t ndims;
+    variable->count = 1;
+    if (!und_strict_identifier(at, value, verb, &name) ||
+        !und_strict_choice(at, value, "type", und_type_names, &type) ||
+        !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
+        !und_strict_integer_or_null(at, value, "count", 1, &variable->count) ||
+        !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &variable->transfer_bytes) ||
+        !und_strict_flag_or_null(at, value, "collective", &variable->collective) ||
+        (json_object_get(value, "file") && !und_strict_integer(at, value, "file", 0, UND_MAX_FILES - 1, &file)) ||
+        (json_object_get(value, "at") && !und_strict_identifier(at, value, "at", &place)))
+        return false;
+    variable->name = und_text_copy(name);
+    variable->place = place ? und_text_copy(place) : NULL;
+    variable->type = (enum und_type)type;
+    variable->ndims = (int)ndims;
+    variable->file = (int)file;
+    if (!variable->name || (place && !variable->place))
+        return und_strict_no_memory(at);
+    variable->rule = UND_EVEN;
+    return !json_object_get(value, "split") || und_split_read(at, value, "split", ranks, variable);
+}
+
+static bool read_move(struct und_strict *at, const json_t *value, const char *verb, struct reader *reader)
+{
+    static const char *const writes[] = {"write", "type", "shape", "transfer_bytes", NULL};
+    static const char *const reads[] = {"read", "type", "shape", "transfer_bytes", NULL};
+    static const char *const optional[] = {"split", "count",       "file",      "at",      "collective",
+                                           "order", "flush_bytes", "to_system", "lookups", NULL};
+    const bool is_write = strcmp(verb, "write") == 0;
+    struct und_variable *variable = &reader->dump->variables[reader->variables++];
+    if (!und_strict_object_with(at, value, is_write ? writes : reads, optional) ||
+        !read_calls(at, value, is_write, reader) ||
+        (!reader->dump->repeats && !read_variable(at, value, verb, reader->sets->ranks, variable)))
+        return false;
+    reader->stream->notes_places = reader->stream->notes_places || variable->place;
+    put(reader, UND_DO_MOVE)->variable = variable;
+    return true;
+}
+
+static bool read_body(struct und_strict *at, const json_t *array, struct reader *reader, int depth);
+
+static bool read_loop(struct und_strict *at, const json_t *value, const char *verb, enum und_code code,
+                      struct reader *reader, int depth)
+{
+    static const char *const repeat[] = {"repeat", "do", NULL}, *const turns[] = {"in_turn", NULL};
+    static const char *const files[] = {"each_file", "do", NULL}, *const order[] = {"order", NULL};
+    struct und_stream *stream = reader->stream;
+    struct und_instruction *loop = put(reader, code);
+    const json_t *body;
+    int64_t times = 1;
+    const bool right =
+        code == UND_DO_IN_TURN ? und_strict_object(at, value, turns)
+        : code == UND_DO_PASSES
+            ? und_strict_object(at, value, repeat) && und_strict_integer(at, value, "repeat", 1, UND_MAX_PASSES, &times)
+            : und_strict_object_with(at, value, files, order) && use_set(at, value, "each_file", reader) &&
+                  und_order_read(at, value, &stream->order);
+    if (!right || !und_strict_array(at, value, code == UND_DO_IN_TURN ? verb : "do", 1, SIZE_MAX, &body))
+        return false;
+    const size_t mark = und_strict_key(at, code == UND_DO_IN_TURN ? verb : "do");
+    stream->in_turn = stream->in_turn || code == UND_DO_IN_TURN;
+    stream->passes = times > stream->passes ? times : stream->passes;
+    loop->times = times;
+    if (!read_body(at, body, reader, depth + 1))
+        return false;
+    loop->body = (int)(reader->next - loop - 1);
+    und_strict_up(at, mark);
+    return true;
+}
+
+static bool read_word(struct und_strict *at, const char *word, struct reader *reader)
+{
+    static const struct {
+        const char *word;
+        enum und_code code;
+    } words[] = {{"begin", UND_DO_BEGIN},   {"remove", UND_DO_REMOVE}, {"rename", UND_DO_REMOVE},
+                 {"spread", UND_DO_SPREAD}, {"sync", UND_DO_SYNC},     {"close", UND_DO_CLOSE}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
+        if (strcmp(words[i].word, word) == 0) {
+            struct und_instruction *made = put(reader, words[i].code);
+            reader->begins = reader->begins || made->code == UND_DO_BEGIN;
+            if (made->code == UND_DO_REMOVE)
+                made->backup = strcmp(word, "rename") == 0;
+            if (made->code == UND_DO_SPREAD)
+                made->seconds = reader->dump->duration_s;
+            if (made->code == UND_DO_SYNC)
+                made->described = reader->stream->sync = true;
+            return made->code != UND_DO_SPREAD || made->seconds > 0 ||
+                   und_strict_fail(at, "expected a step with \"lasting\" of more than 0");
+        }
+    return und_strict_fail(at, "unknown instruction \"%.100s\"", word);
+}
+
+static bool read_instruction(struct und_strict *at, const json_t *value, struct reader *reader, int depth)
+{
+    static const char *const wait[] = {"wait", NULL}, *const compute[] = {"compute", NULL};
+    if (json_is_string(value))
+        return read_word(at, json_string_value(value), reader);
+    if (json_object_get(value, "open"))
+        return read_open(at, value, reader);
+    if (json_object_get(value, "write") || json_object_get(value, "read"))
+        return read_move(at, value, json_object_get(value, "write") ? "write" : "read", reader);
+    if (json_object_get(value, "operate"))
+        return read_operate(at, value, reader);
+    if (json_object_get(value, "repeat"))
+        return read_loop(at, value, "repeat", UND_DO_PASSES, reader, depth);
+    if (json_object_get(value, "in_turn"))
+        return read_loop(at, value, "in_turn", UND_DO_IN_TURN, reader, depth);
+    if (json_object_get(value, "each_file"))
+        return read_loop(at, value, "each_file", UND_DO_EACH_FILE, reader, depth);
+    if (json_object_get(value, "wait")) {
+        put(reader, UND_DO_SKEW)->skew = &reader->dump->skew;
+        return und_strict_object(at, value, wait) &&
+               und_skew_read(at, value, "wait", reader->sets->ranks, &reader->dump->skew);
+    }
+    if (!json_object_get(value, "compute"))
+        return und_strict_fail(at, "expected an instruction: a word, or an object with the key open, write, read, "
+                                   "operate, repeat, in_turn, each_file, wait or compute");
+    put(reader, UND_DO_COMPUTE);
+    return und_strict_object(at, value, compute) &&
+           und_strict_seconds(at, value, "compute", &reader->dump->compute_s) &&
+           (reader->next[-1].seconds = reader->dump->compute_s, true);
+}
+
+/* Behind writes there is a place to flush, as options or a method may ask for it. */
+static void put_place_to_sync(struct reader *reader, const json_t *next)
+{
+    const bool flushes = json_is_string(next) && strcmp(json_string_value(next), "sync") == 0;
+    if (reader->stream->operation == UND_WRITES && !flushes)
+        put(reader, UND_DO_SYNC);
+}
+
+static bool read_body(struct und_strict *at, const json_t *array, struct reader *reader, int depth)
+{
+    bool moved = false;
+    if (depth > MOST_DEPTH)
+        return und_strict_fail(at, "expected at most %d loops within each other", MOST_DEPTH);
+    for (size_t i = 0; i < json_array_size(array); ++i) {
+        const json_t *value = json_array_get(array, i);
+        const bool moves = json_object_get(value, "write") || json_object_get(value, "read");
+        const size_t here = und_strict_element(at, i);
+        if (moved && !moves)
+            put_place_to_sync(reader, value);
+        if (!read_instruction(at, value, reader, depth))
+            return false;
+        moved = moves;
+        und_strict_up(at, here);
+    }
+    if (moved)
+        put_place_to_sync(reader, NULL);
+    return true;
+}
+
+/* What a step has of each. */
+struct counts {
+    size_t instructions, operations, moves;
+    const json_t **list; /* of its moves; NULL: they are only counted */
 };
 
-static struct und_instruction *put(struct writer *writer, enum und_code code)
+static bool count_body(const json_t *array, struct counts *counts, int depth)
 {
-    *writer->next = (struct und_instruction){.code = code};
-    return writer->next++;
-}
-
-/* A loop whose body is what is written from here to und `end`. */
-static void end(const struct writer *writer, struct und_instruction *loop)
-{
-    if (loop)
-        loop->body = (int)(writer->next - loop - 1);
-}
-
-static void put_operations(struct writer *writer, const struct und_dump *dump)
-{
-    static const enum und_bare order[] = {UND_MKDIR, UND_CREATE_EMPTY, UND_OPEN,   UND_STAT,
-                                          UND_SEEK,  UND_SYNC,         UND_RENAME, UND_UNLINK};
-    for (size_t k = 0; k < sizeof order / sizeof order[0]; ++k)
-        for (int i = 0; i < dump->operation_count; ++i)
-            if (dump->operations[i].operation == order[k])
-                put(writer, UND_DO_OPERATE)->operations = &dump->operations[i];
-}
-
-static void put_pace(struct writer *writer, const struct und_dump *dump)
-{
-    if (writer->keys->steady)
-        put(writer, UND_DO_SPREAD)->seconds = dump->duration_s;
-    else if (dump->compute_s > 0)
-        put(writer, UND_DO_COMPUTE)->seconds = dump->compute_s;
-}
-
-static void put_moves(struct writer *writer, const struct und_dump *dump)
-{
-    for (int v = 0; v < dump->variable_count; ++v)
-        put(writer, UND_DO_MOVE)->variable = &dump->variables[v];
-}
-
-static struct und_instruction *put_passes(struct writer *writer)
-{
-    if (writer->keys->passes == 1)
-        return NULL;
-    struct und_instruction *loop = put(writer, UND_DO_PASSES);
-    loop->times = writer->keys->passes;
-    return loop;
-}
-
-static void put_sync(struct writer *writer, bool described)
-{
-    if (writer->stream->operation == UND_WRITES)
-        put(writer, UND_DO_SYNC)->described = described;
-}
-
-static void put_flood(struct writer *writer, const struct und_dump *dump, bool syncs)
-{
-    if (writer->stream->operation == UND_READS)
-        put_operations(writer, dump);
-    if (dump->variable_count > 0) {
-        put_pace(writer, dump);
-        struct und_instruction *passes = put_passes(writer), *files = put(writer, UND_DO_EACH_FILE);
-        put(writer, UND_DO_OPEN);
-        put_moves(writer, dump);
-        put_sync(writer, syncs);
-        put(writer, UND_DO_CLOSE);
-        end(writer, files);
-        end(writer, passes);
-    }
-    if (writer->stream->operation == UND_WRITES)
-        put_operations(writer, dump);
-}
-
-static void put_files(struct writer *writer, const struct und_dump *dump, bool opens, bool syncs, bool closes)
-{
-    struct und_instruction *turns = writer->keys->turns ? put(writer, UND_DO_IN_TURN) : NULL;
-    if (opens && writer->keys->removes && writer->keys->extends < 0)
-        put(writer, UND_DO_REMOVE)->backup = writer->keys->backup;
-    if (opens)
-        put(writer, UND_DO_OPEN);
-    put_operations(writer, dump);
-    if (dump->variable_count > 0) {
-        put_pace(writer, dump);
-        struct und_instruction *passes = put_passes(writer);
-        put_moves(writer, dump);
-        end(writer, passes);
-    }
-    if (dump->variable_count > 0 || (syncs && writer->stream->stays_open))
-        put_sync(writer, syncs);
-    if (closes)
-        put(writer, UND_DO_CLOSE);
-    end(writer, turns);
-}
-
-/* The step of dumps from … from+count-1 of entry e. */
-static void put_step(struct writer *writer, int e, int from, int count, bool opens, bool closes)
-{
-    struct und_stream *stream = writer->stream;
-    const struct keys *keys = writer->keys;
-    const struct und_dump *dump = &stream->entries[e];
-    const struct und_step *last = stream->step_count > 0 ? &stream->steps[stream->step_count - 1] : NULL;
-    struct und_step *step = &stream->steps[stream->step_count++];
-    const bool syncs = stream->sync && stream->operation == UND_WRITES;
-    step->dump = dump;
-    step->first = last ? last->first + last->count : 0;
-    step->from = from;
-    step->count = count;
-    step->begins = !keys->continues[e];
-    step->content = step->begins ? writer->content : writer->content - 1;
-    step->first_of_content = writer->first_of_content;
-    if (step->begins) {
-        writer->content += count;
-        writer->first_of_content = step->first + count - 1;
-    }
-    struct und_instruction *begin = writer->next;
-    if (step->begins && keys->files != APPEND)
-        put(writer, UND_DO_BEGIN);
-    if (dump->skew.count > 0)
-        put(writer, UND_DO_SKEW)->skew = &dump->skew;
-    if (keys->layout == FLOOD)
-        put_flood(writer, dump, syncs);
-    else
-        put_files(writer, dump, opens, syncs, closes);
-    step->instructions = begin;
-    step->instruction_count = (int)(writer->next - begin);
-}
-
-/* The contents that begin with entry `begin`, of which the last goes on up to `end`: open while dumps have data. */
-static void put_contents(struct writer *writer, int begin, int end)
-{
-    const struct und_dump *entries = writer->stream->entries;
-    const int alone = end > begin + 1 ? entries[begin].count - 1 : entries[begin].count;
-    int first = begin, last = end - 1;
-    while (first < end && entries[first].variable_count == 0)
-        ++first;
-    while (last >= begin && entries[last].variable_count == 0)
-        --last;
-    if (alone > 0)
-        put_step(writer, begin, 0, alone, first == begin, first == begin);
-    for (int e = end > begin + 1 ? begin : end; e < end; ++e) {
-        const int before = e == begin ? 0 : entries[e].count - 1; /* the last dump of an entry is a step of its own */
-        if (before > 0)
-            put_step(writer, e, 0, before, e == first, false);
-        put_step(writer, e, entries[e].count - 1, 1, e == first && before == 0, e == last);
-    }
-}
-
-static bool lower(struct und_strict *at, const struct keys *keys, struct und_stream *stream)
-{
-    size_t room = 0;
-    for (int e = 0; e < stream->entry_count; ++e)
-        room += 2 * (size_t)(stream->entries[e].variable_count + stream->entries[e].operation_count + 10);
-    stream->instructions = calloc(room, sizeof *stream->instructions);
-    stream->steps = calloc(2 * (size_t)stream->entry_count, sizeof *stream->steps);
-    if (!stream->instructions || !stream->steps)
-        return und_strict_no_memory(at);
-    struct writer writer = {.stream = stream, .keys = keys, .next = stream->instructions};
-    for (int e = 0, end; e < stream->entry_count; e = end) {
-        end = e + 1;
-        if (stream->stays_open) {
-            put_step(&writer, e, 0, stream->entries[e].count, true, false);
-            continue;
+    bool right = depth <= MOST_DEPTH + 1;
+    for (size_t i = 0; right && i < json_array_size(array); ++i) {
+        const json_t *value = json_array_get(array, i), *turns = json_object_get(value, "in_turn");
+        counts->instructions += 2;
+        counts->operations += json_object_get(value, "operate") != NULL;
+        if (json_object_get(value, "write") || json_object_get(value, "read")) {
+            if (counts->list)
+                counts->list[counts->moves] = value;
+            ++counts->moves;
         }
-        while (end < stream->entry_count && keys->continues[end])
-            ++end;
-        put_contents(&writer, e, end);
+        right = count_body(turns ? turns : json_object_get(value, "do"), counts, depth + 1);
     }
+    return right;
+}
+
+static bool list_moves(const json_t *body, struct counts *counts)
+{
+    *counts = (struct counts){0};
+    if (!count_body(body, counts, 0))
+        return false;
+    const json_t **list = calloc(1 + counts->moves, sizeof *list);
+    *counts = (struct counts){.list = list};
+    return list && count_body(body, counts, 0);
+}
+
+static bool same_moves(const struct counts *a, const struct counts *b)
+{
+    bool same = a->list && a->moves == b->moves;
+    for (size_t i = 0; same && i < b->moves; ++i)
+        same = json_equal(a->list[i], b->list[i]);
+    return same;
+}
+
+/* Room for what a step has, which shares its moves with the one before where these are the same. */
+static bool make_room_for(struct und_dump *dump, const struct counts *here, const struct counts *before)
+{
+    dump->variable_count = (int)here->moves;
+    dump->operation_count = (int)here->operations;
+    dump->repeats = same_moves(before, here);
+    dump->variables = dump->repeats ? dump[-1].variables : calloc(1 + here->moves, sizeof *dump->variables);
+    dump->operations = calloc(1 + here->operations, sizeof *dump->operations);
+    return dump->variables && dump->operations;
+}
+
+static bool make_room(struct und_strict *at, const json_t *steps, struct und_stream *stream)
+{
+    struct counts before = {0}, here;
+    const int count = (int)json_array_size(steps);
+    size_t instructions = 1;
+    stream->entries = calloc((size_t)count, sizeof *stream->entries);
+    stream->steps = calloc((size_t)count, sizeof *stream->steps);
+    bool right = stream->entries && stream->steps;
+    while (right && stream->entry_count < count) {
+        const json_t *step = json_array_get(steps, (size_t)stream->entry_count);
+        right = list_moves(json_object_get(step, "do"), &here) &&
+                make_room_for(&stream->entries[stream->entry_count], &here, &before);
+        ++stream->entry_count;
+        instructions += here.instructions + 1;
+        free(before.list);
+        before = here;
+    }
+    free(before.list);
+    stream->instructions = calloc(instructions, sizeof *stream->instructions);
+    return (right && stream->instructions) ||
+           und_strict_fail(at, "no memory to read it, or more than %d loops within each other", MOST_DEPTH);
+}
+
+static bool read_times(struct und_strict *at, const json_t *value, struct und_dump *dump)
+{
+    static const char *const keys[] = {"at", "do", NULL}, *const optional[] = {"repeat", "every", "lasting", NULL};
+    int64_t count = 1;
+    dump->duration_s = -1;
+    if (!und_strict_object_with(at, value, keys, optional) || !und_strict_seconds(at, value, "at", &dump->time_s) ||
+        (json_object_get(value, "repeat") && (!und_strict_integer(at, value, "repeat", 1, UND_MAX_DUMPS, &count) ||
+                                              !und_strict_seconds(at, value, "every", &dump->period_s))) ||
+        (json_object_get(value, "lasting") && !und_strict_seconds(at, value, "lasting", &dump->duration_s)))
+        return false;
+    dump->count = (int)count;
+    return isfinite(dump->time_s + (double)(count - 1) * dump->period_s) ||
+           und_strict_fail(at, "the last repetition has no finite time");
+}
+
+/* What the player needs to know of a step besides its instructions. */
+static bool end_step(struct und_strict *at, struct reader *reader, int s, int *contents, int64_t *bytes)
+{
+    struct und_stream *stream = reader->stream;
+    struct und_step *step = &stream->steps[s];
+    struct und_dump *dump = reader->dump;
+    const struct und_step *last = s > 0 ? step - 1 : NULL;
+    const int64_t all = und_product(dump->count, und_product(und_dump_bytes(dump), stream->passes));
+    step->dump = dump;
+    step->first = stream->dump_count;
+    step->count = dump->count;
+    step->begins = reader->begins || s == 0 || (reader->set >= 0 && !reader->sets->all[reader->set].numbered);
+    step->content = step->begins ? *contents : *contents - 1;
+    step->first_of_content = last ? (last->begins ? last->first + last->count - 1 : last->first_of_content) : 0;
+    *contents += step->begins ? dump->count : 0;
+    stream->dump_count += dump->count;
+    stream->step_count = s + 1;
+    dump->described_bytes = und_product(und_dump_bytes(dump), stream->passes);
+    if (all < 0 || all > INT64_MAX - *bytes)
+        return und_strict_fail(at, "the steps up to here have more than %" PRId64 " bytes", INT64_MAX);
+    *bytes += all;
+    if (last && dump->time_s < dump[-1].time_s + (double)(dump[-1].count - 1) * dump[-1].period_s)
+        return und_strict_fail(at, "at is %g, expected at least the time of the step before", dump->time_s);
+    return dump->repeats || und_variables_check_names(at, dump->variables, dump->variable_count);
+}
+
+static bool read_steps(struct und_strict *at, const json_t *value, struct reader *reader)
+{
+    const json_t *steps, *body;
+    struct und_stream *stream = reader->stream;
+    int contents = 0;
+    int64_t bytes = 0;
+    if (!und_strict_array(at, value, "steps", 1, UND_MAX_DUMPS, &steps))
+        return false;
+    const size_t mark = und_strict_key(at, "steps");
+    if (!make_room(at, steps, stream))
+        return false;
+    reader->next = stream->instructions;
+    for (int s = 0; s < (int)json_array_size(steps); ++s) {
+        const json_t *step = json_array_get(steps, (size_t)s);
+        const size_t here = und_strict_element(at, (size_t)s);
+        struct und_instruction *begin = reader->next;
+        reader->dump = &stream->entries[s];
+        reader->begins = false;
+        reader->variables = reader->operations = 0;
+        if (!read_times(at, step, reader->dump) || !und_strict_array(at, step, "do", 1, SIZE_MAX, &body))
+            return false;
+        const size_t within = und_strict_key(at, "do");
+        if (!read_body(at, body, reader, 0))
+            return false;
+        und_strict_up(at, within);
+        stream->steps[s].instructions = begin;
+        stream->steps[s].instruction_count = (int)(reader->next - begin);
+        if (!end_step(at, reader, s, &contents, &bytes))
+            return false;
+        und_strict_up(at, here);
+    }
+    und_strict_up(at, mark);
     return true;
+}
+
+/* -- the page of rules ------------------------------------------------------------------------------------------- */
+
+static bool check_moves(struct und_strict *at, const struct und_stream *stream)
+{
+    const bool rows = stream->own.owner == UND_EACH_ROW;
+    for (int e = 0; e < stream->entry_count; ++e)
+        for (int v = 0; v < stream->entries[e].variable_count; ++v) {
+            const struct und_variable *variable = &stream->entries[e].variables[v];
+            const char *why =
+                variable->file >= stream->set->files ? "file: expected one of the set"
+                : variable->collective && (rows || stream->in_turn)
+                    ? "collective: expected false, since no ranks call together"
+                : variable->collective && stream->order.rule != UND_CONSECUTIVE
+                    ? "collective: expected false, since the order is not consecutive"
+                : variable->place && (rows || stream->in_turn) ? "at: expected none, since each rank has its own bytes"
+                : variable->rule == UND_GRID && rows ? "split: expected even, runs or cyclic in files of each row"
+                                                     : NULL;
+            if (why)
+                return und_strict_fail(at, "the variable %s: %s", variable->name, why);
+        }
+    return true;
+}
+
+/* In each step: open before moves, close behind them, unless the stream closes its files behind their last use. */
+static bool check_order(struct und_strict *at, const struct und_stream *stream)
+{
+    bool is_open = false;
+    for (int s = 0; s < stream->step_count; ++s)
+        for (int i = 0; i < stream->steps[s].instruction_count; ++i) {
+            const struct und_instruction *here = &stream->steps[s].instructions[i];
+            const bool looks = here->code == UND_DO_MOVE || here->code == UND_DO_SYNC || here->code == UND_DO_CLOSE;
+            if (looks && !is_open && (here->code != UND_DO_SYNC || here->described))
+                return und_strict_fail(at, "steps[%d]: expected open before what moves, flushes or closes files", s);
+            if (here->code == UND_DO_BEGIN && is_open && !stream->stays_open)
+                return und_strict_fail(at, "steps[%d]: expected close before begin", s);
+            is_open = here->code == UND_DO_OPEN || (is_open && here->code != UND_DO_CLOSE);
+        }
+    return !is_open || stream->stays_open || und_strict_fail(at, "expected close, or close_last, behind open");
+}
+
+static bool check_rules(struct und_strict *at, const struct und_stream *stream)
+{
+    const bool rows = stream->own.owner == UND_EACH_ROW, reads = stream->operation == UND_READS;
+    const bool looks_up = stream->lookups.every_bytes > 0;
+    const struct {
+        bool wrong;
+        const char *what;
+    } rules[] = {
+        {stream->in_turn && (rows || stream->own.owner == UND_EACH_RANK || stream->own.names > 0),
+         "in_turn: expected a set of files of several ranks with the index k"},
+        {stream->passes > 1 && !reads, "repeat: expected reads"},
+        {looks_up && (reads || rows || stream->order.rule != UND_CONSECUTIVE),
+         "lookups: expected writes in the order of their bytes to files of ranks"},
+        {stream->flush_bytes + stream->sync_bytes > 0 && reads, "flush_bytes: expected writes"},
+        {reads != (stream->opening == UND_OPEN_READ) && und_dump_bytes(&stream->entries[0]) > 0,
+         "mode: expected read for reads, and another for writes"},
+        {rows && stream->stays_open, "close_last: expected false in files of each row"},
+        {stream->chunk_bytes > UINT32_MAX, "chunk_bytes: expected at most 4294967295, since HDF5 has no larger chunks"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i)
+        if (rules[i].wrong)
+            return und_strict_fail(at, "%s", rules[i].what);
+    return check_moves(at, stream) && check_order(at, stream);
 }
 
 /* -- streams ----------------------------------------------------------------------------------------------------- */
 
-/* Before any memory is taken for them. What is no valid count is found later. */
-static bool check_dump_count(struct und_strict *at, const json_t *streams)
+/* Those whose set another stream was the first to use: behind its bytes, or for what it wrote. */
+static bool join(struct und_strict *at, const struct reader *reader, struct und_stream *streams, int s)
 {
-    int64_t sum = 0;
-    for (size_t s = 0; s < json_array_size(streams); ++s) {
-        const json_t *dumps = json_object_get(json_array_get(streams, s), "dumps");
-        for (size_t d = 0; d < json_array_size(dumps); ++d) {
-            const json_t *repeat = json_object_get(json_array_get(dumps, d), "repeat");
-            const int64_t count = json_integer_value(json_object_get(repeat, "count"));
-            sum += count > 1 && count <= UND_MAX_DUMPS ? count : 1;
-        }
+    struct und_stream *stream = &streams[s];
+    const int base = stream->behind >= 0 ? stream->behind : stream->source;
+    if (base < 0 || streams[base].set != stream->set)
+        return und_strict_fail(at, "expected behind or last with a stream of the set %s, since others have used it",
+                               reader->sets->all[reader->set].name);
+    if (stream->source >= 0) {
+        stream->own.numbered = true;
+        stream->own.names = 1;
+        stream->own.prepared = false;
+        streams[base].notes_places = streams[base].notes_places || stream->notes_places;
+        stream->notes_places = false;
+        return und_dump_time(stream, 0) >= und_dump_time(&streams[base], 0) ||
+               und_strict_fail(at, "expected steps at %g or later, when the stream %s begins",
+                               und_dump_time(&streams[base], 0), streams[base].name);
     }
-    return sum <= UND_MAX_DUMPS ||
-           und_strict_fail(at, "expected at most %d dumps in all streams, found %" PRId64, UND_MAX_DUMPS, sum);
+    if (streams[base].followed_by >= 0)
+        return und_strict_fail(at, "expected behind with a stream that no other is behind");
+    streams[base].followed_by = s;
+    stream->has_backup = streams[base].has_backup;
+    return stream->dump_count == streams[base].dump_count ||
+           und_strict_fail(at, "expected %d dumps, as the stream %s that it is behind, found %d",
+                           streams[base].dump_count, streams[base].name, stream->dump_count);
 }
 
-/* `places` has the number of each stream by its name. */
-static bool read_all(struct und_strict *at, const json_t *array, int64_t ranks, json_t *places,
-                     struct und_stream *streams, struct keys *keys)
+/* As far as its moves use them. */
+static int files_of(const struct und_stream *stream)
 {
-    for (int s = 0; s < (int)json_array_size(array); ++s) {
-        const json_t *value = json_array_get(array, (size_t)s);
+    int files = 1;
+    for (int e = 0; e < stream->entry_count; ++e)
+        for (int v = 0; v < stream->entries[e].variable_count; ++v)
+            files = stream->entries[e].variables[v].file >= files ? stream->entries[e].variables[v].file + 1 : files;
+    return files;
+}
+
+static bool take_set(struct und_strict *at, struct reader *reader, struct und_stream *streams, int s)
+{
+    struct und_stream *stream = &streams[s];
+    if (reader->set < 0)
+        return und_strict_fail(at, "expected an open, or the key set");
+    int *owner = &reader->sets->owners[reader->set];
+    stream->own = reader->sets->all[reader->set];
+    stream->own.name = stream->set_name = und_text_copy(stream->own.name);
+    stream->set = &stream->own;
+    if (!stream->set_name)
+        return und_strict_no_memory(at);
+    if (*owner < 0) {
+        *owner = s;
+        if (stream->behind >= 0 || stream->source >= 0)
+            return und_strict_fail(at, "expected neither behind nor last, since no stream has used the set before");
+        return true;
+    }
+    stream->own.files = files_of(stream);
+    stream->own.files_in_directory = reader->files_in_directory;
+    stream->set = &streams[*owner].own;
+    return join(at, reader, streams, s);
+}
+
+static bool read_stream(struct und_strict *at, const json_t *value, struct reader *reader, struct und_stream *streams,
+                        int s)
+{
+    static const char *const keys[] = {"name", "role", "method", "steps", NULL};
+    static const char *const optional[] = {"content", "set", "behind", "last", "close_last", "files_per_directory",
+                                           NULL};
+    static const char *const roles[] = {"checkpoint", "visualization", "output", "restart", "input", NULL};
+    struct und_stream *stream = &streams[s];
+    const char *name, *method;
+    int role;
+    *stream = (struct und_stream){.behind = -1, .followed_by = -1, .source = -1, .passes = 1};
+    stream->order = (struct und_order){.rule = UND_CONSECUTIVE, .step = 1};
+    if (!und_strict_object_with(at, value, keys, optional) || !und_strict_identifier(at, value, "name", &name) ||
+        !und_strict_choice(at, value, "role", roles, &role) || !und_strict_identifier(at, value, "method", &method) ||
+        (json_object_get(value, "content") && !und_content_read(at, value, &stream->content)) ||
+        (json_object_get(value, "set") && !use_set(at, value, "set", reader)) || !read_base(at, value, reader) ||
+        !und_strict_flag_or_null(at, value, "close_last", &stream->stays_open) ||
+        !und_strict_integer_or_null(at, value, "files_per_directory", 1, &reader->files_in_directory))
+        return false;
+    stream->role = (enum und_role)role;
+    stream->name = und_text_copy(name);
+    stream->method = und_text_copy(method);
+    if (!stream->name || !stream->method)
+        return und_strict_no_memory(at);
+    if (!read_steps(at, value, reader) || !take_set(at, reader, streams, s))
+        return false;
+    for (const struct und_instruction *here = stream->instructions; here < reader->next; ++here)
+        stream->has_backup = stream->has_backup || (here->code == UND_DO_REMOVE && here->backup);
+    stream->transfer_bytes = 1;
+    for (int e = stream->entry_count - 1; e >= 0; --e)
+        if (stream->entries[e].variable_count > 0)
+            stream->transfer_bytes = stream->entries[e].variables[0].transfer_bytes;
+    return check_rules(at, stream);
+}
+
+static bool read_all(struct und_strict *at, const json_t *array, struct sets *sets, json_t *numbers,
+                     struct und_stream *streams, int *count)
+{
+    int64_t dumps = 0;
+    for (; *count < (int)json_array_size(array);) {
+        const int s = (*count)++;
+        struct reader reader = {.stream = &streams[s], .sets = sets, .streams = numbers, .set = -1};
         const size_t here = und_strict_element(at, (size_t)s);
-        if (!read_stream(at, value, ranks, &streams[s], &keys[s]))
+        if (!read_stream(at, json_array_get(array, (size_t)s), &reader, streams, s))
             return false;
-        const char *name = streams[s].name;
-        const json_t *taken = json_object_get(places, name);
-        if (taken)
-            return und_strict_fail(at, "the name %s is taken by streams[%d]", name, (int)json_integer_value(taken));
-        if (json_object_set_new(places, name, json_integer(s)) != 0)
+        if (json_object_get(numbers, streams[s].name))
+            return und_strict_fail(at, "the name %s is taken by a stream before it", streams[s].name);
+        if (json_object_set_new(numbers, streams[s].name, json_integer(s)) != 0)
             return und_strict_no_memory(at);
-        if (!read_bases(at, value, places, streams, keys, s))
-            return false;
-        describe_stream(streams, keys, s);
-        if (!lower(at, &keys[s], &streams[s]))
-            return false;
+        dumps += streams[s].dump_count;
+        if (dumps > UND_MAX_DUMPS)
+            return und_strict_fail(at, "expected at most %d dumps in all streams", UND_MAX_DUMPS);
         und_strict_up(at, here);
     }
     return true;
 }
 
-bool und_streams_read(struct und_strict *at, const json_t *array, int64_t ranks, struct und_stream **streams,
-                      int *count)
+bool und_program_read(struct und_strict *at, const json_t *root, int64_t ranks, struct und_stream **streams, int *count)
 {
+    struct sets sets = {.ranks = ranks};
+    const json_t *array;
+    json_t *numbers = json_object();
     *count = 0;
-    if (!check_dump_count(at, array))
-        return false;
-    *streams = calloc(json_array_size(array), sizeof **streams);
-    struct keys *keys = calloc(json_array_size(array), sizeof *keys);
-    json_t *places = json_object();
-    if (*streams)
-        *count = (int)json_array_size(array);
-    const bool right =
-        *streams && keys && places ? read_all(at, array, ranks, places, *streams, keys) : und_strict_no_memory(at);
-    for (int s = 0; keys && s < *count; ++s)
-        free(keys[s].continues);
-    free(keys);
-    json_decref(places);
+    bool right = numbers && read_sets(at, root, &sets) && und_strict_array(at, root, "streams", 1, SIZE_MAX, &array);
+    if (right) {
+        const size_t mark = und_strict_key(at, "streams");
+        *streams = calloc(json_array_size(array), sizeof **streams);
+        right = *streams ? read_all(at, array, &sets, numbers, *streams, count) : und_strict_no_memory(at);
+        if (right)
+            und_strict_up(at, mark);
+    }
+    json_decref(numbers);
+    json_decref(sets.numbers);
+    free(sets.all);
+    free(sets.owners);
     return right;
 }

@@ -45,26 +45,6 @@ bool und_order_read(struct und_strict *at, const json_t *stream, struct und_orde
     return true;
 }
 
-bool und_repeat_read(struct und_strict *at, const json_t *entry, int64_t *count, double *period_s)
-{
-    static const char *const keys[] = {"count", "period_s", NULL};
-    const json_t *repeat = json_object_get(entry, "repeat");
-    *count = 1;
-    *period_s = 0;
-    if (!repeat)
-        return true;
-    const size_t mark = und_strict_key(at, "repeat");
-    if (!und_strict_object(at, repeat, keys) || !und_strict_integer(at, repeat, "count", 2, UND_MAX_DUMPS, count) ||
-        !und_strict_seconds(at, repeat, "period_s", period_s))
-        return false;
-    if (*period_s <= 0) {
-        und_strict_key(at, "period_s");
-        return und_strict_fail(at, "expected more than 0");
-    }
-    und_strict_up(at, mark);
-    return true;
-}
-
 bool und_lookups_read(struct und_strict *at, const json_t *stream, struct und_lookups *lookups)
 {
     static const char *const keys[] = {"every_bytes", "calls", "transfer_bytes", NULL};

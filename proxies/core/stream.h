@@ -150,9 +150,6 @@ void und_streams_free(struct und_stream *streams, int count);
 bool und_content_read(struct und_strict *at, const json_t *stream, struct und_content *content);
 bool und_order_read(struct und_strict *at, const json_t *stream, struct und_order *order);
 
-/* The key repeat of an entry: how many dumps it stands for, and their period. */
-bool und_repeat_read(struct und_strict *at, const json_t *entry, int64_t *count, double *period_s);
-
 /* The key lookups; every_bytes is 0 where it is not there. */
 bool und_lookups_read(struct und_strict *at, const json_t *stream, struct und_lookups *lookups);
 

@@ -160,44 +160,6 @@ bool und_split_read(struct und_strict *at, const json_t *object, const char *key
     return right;
 }
 
-/* How the variable is moved: as the rest of the stream, or in its own way. */
-static bool read_calls(struct und_strict *at, const json_t *value, const struct und_variable_reading *how,
-                       struct und_variable *variable)
-{
-    variable->transfer_bytes = how->transfer_bytes;
-    variable->collective = how->collective;
-    return und_strict_integer_or_null(at, value, "transfer_bytes", 1, &variable->transfer_bytes) &&
-           und_strict_flag_or_null(at, value, "collective", &variable->collective);
-}
-
-static bool read_variable(struct und_strict *at, const json_t *value, const struct und_variable_reading *how,
-                          struct und_variable *variable)
-{
-    static const char *const keys[] = {"name", "label", "count", "type", "shape", "decomposition", "file", NULL};
-    static const char *const optional[] = {"transfer_bytes", "collective", "at", NULL};
-    const char *name, *label, *place = NULL;
-    int64_t file;
-    int type;
-    size_t ndims;
-    if (!und_strict_object_with(at, value, keys, optional) || !und_strict_identifier(at, value, "name", &name) ||
-        !und_strict_text(at, value, "label", &label) ||
-        !und_strict_integer(at, value, "count", 1, INT64_MAX, &variable->count) ||
-        !und_strict_choice(at, value, "type", und_type_names, &type) ||
-        !und_strict_integers(at, value, "shape", 1, UND_MAX_DIMS, variable->shape, &ndims) ||
-        !und_strict_integer(at, value, "file", 0, UND_MAX_FILES - 1, &file) || !read_calls(at, value, how, variable) ||
-        (json_object_get(value, "at") && !json_is_null(json_object_get(value, "at")) &&
-         !und_strict_identifier(at, value, "at", &place)))
-        return false;
-    variable->name = und_text_copy(name);
-    variable->place = place ? und_text_copy(place) : NULL;
-    if (!variable->name || (place && !variable->place))
-        return und_strict_no_memory(at);
-    variable->type = (enum und_type)type;
-    variable->ndims = (int)ndims;
-    variable->file = (int)file;
-    return und_split_read(at, value, "decomposition", how->ranks, variable) && how->check(at, how->context, variable);
-}
-
 bool und_variables_check_names(struct und_strict *at, const struct und_variable *variables, int all)
 {
     json_t *counts = json_object();
@@ -234,48 +196,6 @@ bool und_variables_check_names(struct und_strict *at, const struct und_variable 
     return right;
 }
 
-bool und_variables_read(struct und_strict *at, const json_t *array, const struct und_variable_reading *how,
-                        struct und_variable **variables, int *count)
-{
-    *variables = calloc(json_array_size(array), sizeof **variables);
-    if (!*variables)
-        return und_strict_no_memory(at);
-    *count = (int)json_array_size(array);
-    for (int v = 0; v < *count; ++v) {
-        const size_t here = und_strict_element(at, (size_t)v);
-        if (!read_variable(at, json_array_get(array, (size_t)v), how, &(*variables)[v]))
-            return false;
-        und_strict_up(at, here);
-    }
-    return und_variables_check_names(at, *variables, *count);
-}
-
-bool und_operations_read(struct und_strict *at, const json_t *array, int64_t ranks, struct und_operations **operations,
-                         int *count)
-{
-    static const char *const keys[] = {"operation", "runs", NULL};
-    if (json_array_size(array) == 0)
-        return true;
-    *operations = calloc(json_array_size(array), sizeof **operations);
-    if (!*operations)
-        return und_strict_no_memory(at);
-    *count = (int)json_array_size(array);
-    for (int i = 0; i < *count; ++i) {
-        struct und_operations *made = &(*operations)[i];
-        const json_t *value = json_array_get(array, (size_t)i);
-        const size_t here = und_strict_element(at, (size_t)i);
-        int operation;
-        int64_t sum;
-        if (!und_strict_object(at, value, keys) ||
-            !und_strict_choice(at, value, "operation", und_bare_names, &operation) ||
-            !und_rows_read(at, value, "operations", ranks, INT64_MAX, &made->run_count, &made->runs, &sum))
-            return false;
-        made->operation = (enum und_bare)operation;
-        und_strict_up(at, here);
-    }
-    return true;
-}
-
 void und_variables_free(struct und_variable *variables, int count)
 {
     for (int v = 0; v < count; ++v) {
@@ -291,21 +211,4 @@ void und_operations_free(struct und_operations *operations, int count)
     for (int i = 0; i < count; ++i)
         free(operations[i].runs);
     free(operations);
-}
-
-static bool same_rule(const struct und_variable *a, const struct und_variable *b)
-{
-    if (a->rule != b->rule || a->block != b->block || a->run_count != b->run_count ||
-        memcmp(a->grid, b->grid, sizeof a->grid) != 0)
-        return false;
-    for (int i = 0; i < a->run_count; ++i)
-        if (a->runs[i].ranks != b->runs[i].ranks || a->runs[i].rows != b->runs[i].rows)
-            return false;
-    return true;
-}
-
-bool und_variables_are_alike(const struct und_variable *a, const struct und_variable *b)
-{
-    return a->file == b->file && a->count == b->count && a->type == b->type && a->ndims == b->ndims &&
-           memcmp(a->shape, b->shape, sizeof a->shape) == 0 && same_rule(a, b);
 }

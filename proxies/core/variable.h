@@ -66,19 +66,6 @@ int64_t und_variable_bytes(const struct und_variable *variable);
 int64_t und_variables_bytes(const struct und_variable *variables, int count);
 int64_t und_variables_new_bytes(const struct und_variable *variables, int count);
 
-/* Reads a list of variables with the stream's size of a call and its kind, unless they have their own. `check` may
- * refuse one, with the message in place. */
-struct und_variable_reading {
-    int64_t ranks, transfer_bytes;
-    bool collective;
-    bool (*check)(struct und_strict *at, const void *context, const struct und_variable *variable);
-    const void *context;
-};
-bool und_variables_read(struct und_strict *at, const json_t *array, const struct und_variable_reading *how,
-                        struct und_variable **variables, int *count);
-bool und_operations_read(struct und_strict *at, const json_t *array, int64_t ranks, struct und_operations **operations,
-                         int *count);
-
 /* The key that says how a variable with a shape is divided over the ranks. */
 bool und_split_read(struct und_strict *at, const json_t *object, const char *key, int64_t ranks,
                     struct und_variable *variable);
@@ -93,8 +80,5 @@ bool und_variables_check_names(struct und_strict *at, const struct und_variable 
 
 void und_variables_free(struct und_variable *variables, int count);
 void und_operations_free(struct und_operations *operations, int count);
-
-/* Have they the same count, type, shape, decomposition and file? */
-bool und_variables_are_alike(const struct und_variable *a, const struct und_variable *b);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,40 +76,31 @@ static bool read_provenance(struct und_strict *at, const json_t *root)
     return true;
 }
 
-/* The version first: another version has other keys. *is_program: the sets and instructions are there, rather than keys
- * that stand for them. */
-static bool read_schema(struct und_strict *at, const json_t *root, bool *is_program)
+/* The version first: another version has other keys. */
+static bool read_schema(struct und_strict *at, const json_t *root)
 {
-    static const char *const schemas[] = {"understudy/workload/2", "understudy/workload/3", NULL};
-    int schema = 0;
+    static const char schema[] = "understudy/workload/3";
     const char *version = json_string_value(json_object_get(root, "schema"));
-    if (version && strcmp(version, "understudy/workload/1") == 0) {
-        und_strict_key(at, "schema");
-        return und_strict_fail(
-            at, "expected \"understudy/workload/2\", found \"%s\"; convert the file with: understudy migrate %s",
-            version, at->file);
-    }
-    if (json_is_object(root) && json_object_get(root, "schema") &&
-        !und_strict_choice(at, root, "schema", schemas, &schema))
-        return false;
-    *is_program = schema == 1;
-    return true;
+    int number;
+    if (!version || strcmp(version, schema) == 0)
+        return true;
+    und_strict_key(at, "schema");
+    if (sscanf(version, "understudy/workload/%d", &number) == 1 && number < 3)
+        return und_strict_fail(at, "expected \"%s\", found \"%s\"; convert the file with: understudy migrate %s", schema,
+                               version, at->file);
+    return und_strict_fail(at, "expected \"%s\", found \"%.100s\"", schema, version);
 }
 
 static bool read_root(struct und_strict *at, const json_t *root, struct und_workload *workload)
 {
-    static const char *const keys[] = {"schema",  "name",    "description", "ranks",      "scaling", "runtime_s",
-                                       "compute", "streams", "source",      "provenance", NULL};
-    static const char *const with_sets[] = {"schema",  "name", "description", "ranks",  "scaling",    "runtime_s",
+    static const char *const keys[] = {"schema",  "name", "description", "ranks",  "scaling",    "runtime_s",
                                             "compute", "sets", "streams",     "source", "provenance", NULL};
     static const char *const optional[] = {"labels", "overheads", NULL}; /* for people */
     static const char *const computes[] = {"sleep", "busy", "stencil", NULL};
     const char *name, *description;
     const json_t *streams;
-    bool is_program = false;
     int compute;
-    if (!read_schema(at, root, &is_program) ||
-        !(is_program ? und_strict_object_with(at, root, with_sets, optional) : und_strict_object(at, root, keys)) ||
+    if (!read_schema(at, root) || !und_strict_object_with(at, root, keys, optional) ||
         !und_strict_identifier(at, root, "name", &name) || !und_strict_text(at, root, "description", &description) ||
         !und_strict_integer(at, root, "ranks", 1, INT32_MAX, &workload->ranks) ||
         !read_scaling(at, root, workload->ranks, &workload->scaled) ||
@@ -121,10 +113,7 @@ static bool read_root(struct und_strict *at, const json_t *root, struct und_work
     workload->name = und_text_copy(name);
     if (!workload->name)
         return und_strict_no_memory(at);
-    if (is_program)
-        return und_program_read(at, root, workload->ranks, &workload->streams, &workload->stream_count);
-    und_strict_key(at, "streams");
-    return und_streams_read(at, streams, workload->ranks, &workload->streams, &workload->stream_count);
+    return und_program_read(at, root, workload->ranks, &workload->streams, &workload->stream_count);
 }
 
 struct und_workload *und_workload_read(const char *text, size_t bytes, const char *file, struct und_error *error)

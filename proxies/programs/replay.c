@@ -6,7 +6,6 @@
 #include "core/init.h"
 #include "core/launcher.h"
 #include "core/print.h"
-#include "core/program.h"
 #include "core/repetition.h"
 #include "core/setting.h"
 #include "core/stop.h"
@@ -427,11 +426,7 @@ static int with_options(const struct und_options *options, int rank, int ranks, 
     struct und_workload *workload = und_workload_read(text.data, text.bytes, options->workload, error);
     run.workload = workload;
     struct und_plan *plan = NULL;
-    if (workload && options->program) {
-        if (rank == 0)
-            und_program_print(workload->name, workload->ranks, workload->streams, workload->stream_count, stdout);
-        status = SUCCESS;
-    } else if (workload && scale(workload, options, rank, error))
+    if (workload && scale(workload, options, rank, error))
         plan = und_plan_new(workload, options, options->workload, error);
     run.plan = plan;
     if (plan && rank == 0)
@@ -501,7 +496,7 @@ int main(int argc, char **argv)
     if (error.text[0] && rank == 0)
         und_print(stderr, "understudy: %s", error.text);
     status = end_run(rank, status);
-    if (status == SUCCESS && rank == 0 && !options.dry_run && !options.program)
+    if (status == SUCCESS && rank == 0 && !options.dry_run)
         /* Without the prefix of messages, which say what is wrong. */
         und_print(stderr, "wrote %s: %" PRId64 " repetition%s of %s", options.output, options.repetitions,
                   options.repetitions == 1 ? "" : "s", options.workload);

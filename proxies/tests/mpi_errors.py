@@ -31,6 +31,7 @@ from mpi_support import (
     expect,
     finish,
     main,
+    program,
     ranks_below,
     sample,
     stops_in_order,
@@ -89,11 +90,12 @@ OPTIONS: dict[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
 }
 
 ANY = object()
+DO = ("streams", 0, "steps", 0, "do")
 DESCRIPTORS: dict[str, tuple[tuple[str | int, ...], Any, tuple[str, ...]]] = {
     "schema": (("schema",), "understudy/workload/1", ("schema", "understudy migrate")),
     "unknown-key": (("colour",), "red", ("colour",)),
-    "unknown-key-below": (("streams", 0, "dumps", 1, "size"), 1, ("streams[0].dumps[1]", "size")),
-    "missing-key": (("streams", 0, "sync"), ANY, ("streams[0]", "sync")),
+    "unknown-key-below": (("streams", 0, "steps", 1, "size"), 1, ("streams[0].steps[1]", "size")),
+    "missing-key": (("streams", 0, "role"), ANY, ("streams[0]", "role")),
     "missing-streams": (("streams",), ANY, ("streams",)),
     "no-streams": (("streams",), [], ("streams",)),
     "ranks-0": (("ranks",), 0, ("ranks", "0")),
@@ -101,84 +103,53 @@ DESCRIPTORS: dict[str, tuple[tuple[str | int, ...], Any, tuple[str, ...]]] = {
     "ranks-fraction": (("ranks",), 4.0, ("ranks", "integer")),
     "ranks-huge": (("ranks",), 2**40, ("ranks",)),
     "name-with-slash": (("streams", 0, "name"), "../x", ("streams[0].name",)),
-    "name-with-dot-first": (("streams", 0, "name"), ".x", ("streams[0].name",)),
+    "name-with-dot-first": (("sets", 0, "name"), ".x", ("sets[0].name",)),
     "name-empty": (("streams", 0, "name"), "", ("streams[0].name",)),
-    "name-long": (("streams", 0, "name"), "x" * 101, ("streams[0].name", "100")),
+    "name-long": (("sets", 0, "name"), "x" * 101, ("sets[0].name", "100")),
     "role": (("streams", 0, "role"), "backup", ("streams[0].role", "checkpoint")),
-    "operation": (("streams", 0, "operation"), "append", ("streams[0].operation", "write")),
-    "layout": (("streams", 0, "layout"), "N-1", ("streams[0].layout", "shared")),
-    "layout-null": (("streams", 0, "layout"), None, ("streams[0].layout", "shared")),
-    "groups-with-shared": (("streams", 0, "groups"), 2, ("streams[0].groups", "null")),
+    "instruction": ((*DO, 0), "append", ("steps[0].do[0]", "append")),
+    "no-instruction": ((*DO, 0), {"opens": 1}, ("steps[0].do[0]", "write")),
+    "no-instructions": (DO, [], ("steps[0].do",)),
+    "mode": ((*DO, 1, "mode"), "append", ("do[1].mode", "truncate")),
+    "other-set": ((*DO, 1, "open"), "data", ("do[1].open", "data")),
+    "not-open": ((*DO, 1), "sync", ("streams[0]", "expected open")),
+    "not-closed": ((*DO, 7), "sync", ("streams[0]", "close")),
+    "owner": (("sets", 0, "of"), "N-1", ("sets[0].of", "all ranks")),
+    "groups-of-all": (("sets", 0, "groups"), 2, ("sets[0].groups", "none")),
     "method-unknown": (("streams", 0, "method"), "floppy", ("floppy",)),
-    "transfer-0": (("streams", 0, "transfer_bytes"), 0, ("streams[0].transfer_bytes", "0")),
-    "transfer-text": (("streams", 0, "transfer_bytes"), "4MiB", ("streams[0].transfer_bytes",)),
-    "transfer-of-variable": (
-        ("streams", 0, "dumps", 0, "variables", 0, "transfer_bytes"),
-        1,
-        ("streams[0].dumps[0].variables[0].transfer_bytes", "element"),
-    ),
-    "collective-number": (("streams", 0, "collective"), 1, ("streams[0].collective", "true")),
-    "time-negative": (("streams", 0, "dumps", 0, "time_s"), -1, ("streams[0].dumps[0].time_s",)),
-    "time-text": (("streams", 0, "dumps", 0, "time_s"), "0", ("streams[0].dumps[0].time_s",)),
-    "time-backwards": (("streams", 0, "dumps", 0, "time_s"), 9, ("streams[0].dumps[1]", "time_s")),
-    "no-variables": (("streams", 0, "dumps", 0, "variables"), [], ("dumps[0].variables",)),
-    "type": (("streams", 0, "dumps", 0, "variables", 0, "type"), "f16", ("variables[0].type",)),
-    "count-0": (("streams", 0, "dumps", 0, "variables", 0, "count"), 0, ("variables[0].count",)),
-    "shape-0": (("streams", 0, "dumps", 0, "variables", 1, "shape"), [0], ("variables[1].shape",)),
-    "shape-empty": (("streams", 0, "dumps", 0, "variables", 1, "shape"), [], ("[1].shape",)),
-    "shape-of-9": (("streams", 0, "dumps", 0, "variables", 1, "shape"), [1] * 9, ("[1].shape",)),
-    "shape-fraction": (
-        ("streams", 0, "dumps", 0, "variables", 1, "shape"),
-        [1.5],
-        ("variables[1].shape",),
-    ),
-    "bytes-overflow": (
-        ("streams", 0, "dumps", 0, "variables", 1, "shape"),
-        [2**60, 2**60],
-        ("dumps[0]", "bytes"),
-    ),
-    "grid-product": (
-        ("streams", 0, "dumps", 0, "variables", 0, "decomposition", "grid"),
-        [2, 1, 1],
-        ("variables[0].decomposition", "2", "4"),
-    ),
-    "grid-dimensions": (
-        ("streams", 0, "dumps", 0, "variables", 0, "decomposition", "grid"),
-        [2, 2],
-        ("variables[0].decomposition", "2", "3"),
-    ),
+    "transfer-0": ((*DO, 2, "transfer_bytes"), 0, ("do[2].transfer_bytes", "0")),
+    "transfer-text": ((*DO, 2, "transfer_bytes"), "4MiB", ("do[2].transfer_bytes",)),
+    "transfer-small": ((*DO, 2, "transfer_bytes"), 1, ("streams[0]", "transfer_bytes", "element")),
+    "collective-number": ((*DO, 2, "collective"), 1, ("do[2].collective", "true")),
+    "time-negative": (("streams", 0, "steps", 0, "at"), -1, ("streams[0].steps[0].at",)),
+    "time-text": (("streams", 0, "steps", 0, "at"), "0", ("streams[0].steps[0].at",)),
+    "time-backwards": (("streams", 0, "steps", 0, "at"), 9, ("streams[0].steps[1]", "at is")),
+    "type": ((*DO, 2, "type"), "f16", ("do[2].type",)),
+    "count-0": ((*DO, 2, "count"), 0, ("do[2].count",)),
+    "shape-0": ((*DO, 3, "shape"), [0], ("do[3].shape",)),
+    "shape-empty": ((*DO, 3, "shape"), [], ("do[3].shape",)),
+    "shape-of-9": ((*DO, 3, "shape"), [1] * 9, ("do[3].shape",)),
+    "shape-fraction": ((*DO, 3, "shape"), [1.5], ("do[3].shape",)),
+    "bytes-overflow": ((*DO, 3, "shape"), [2**60, 2**60], ("steps[0]", "bytes")),
+    "grid-product": ((*DO, 2, "split", "grid"), [2, 1, 1], ("do[2].split", "2", "4")),
+    "grid-dimensions": ((*DO, 2, "split", "grid"), [2, 2], ("do[2].split", "2", "3")),
     "runs-ranks": (
-        ("streams", 0, "dumps", 0, "variables", 2, "decomposition", "runs"),
+        (*DO, 4, "split", "runs"),
         [[1, 4000], [1, 0], [1, 6000]],
-        ("variables[2].decomposition.runs", "3", "4"),
+        ("do[4].split.runs", "3", "4"),
     ),
     "runs-rows": (
-        ("streams", 0, "dumps", 0, "variables", 2, "decomposition", "runs"),
+        (*DO, 4, "split", "runs"),
         [[1, 4000], [2, 1], [1, 6000]],
-        ("variables[2].decomposition.runs", "10000"),
+        ("do[4].split.runs", "10000"),
     ),
-    "rule": (
-        ("streams", 0, "dumps", 0, "variables", 1, "decomposition", "rule"),
-        "odd",
-        ("variables[1].decomposition.rule", "even"),
-    ),
-    "rule-without-grid": (
-        ("streams", 0, "dumps", 0, "variables", 1, "decomposition", "rule"),
-        "grid",
-        ("variables[1].decomposition", "grid"),
-    ),
-    "file-1024": (("streams", 0, "dumps", 0, "variables", 0, "file"), 1024, ("[0].file", "1023")),
-    "file-negative": (("streams", 0, "dumps", 0, "variables", 0, "file"), -1, ("[0].file",)),
-    "same-variable-names": (
-        ("streams", 0, "dumps", 0, "variables", 1, "name"),
-        "rho",
-        ("variables[1]", "rho"),
-    ),
-    "same-counted-names": (
-        ("streams", 0, "dumps", 0, "variables", 0, "name"),
-        "ids_1",
-        ("ids_1", "ids"),
-    ),
+    "rule": ((*DO, 2, "split", "rule"), "odd", ("do[2].split.rule", "even")),
+    "rule-without-grid": ((*DO, 3, "split"), {"rule": "grid"}, ("do[3].split", "grid")),
+    "file-1024": ((*DO, 2, "file"), 1024, ("do[2].file", "1023")),
+    "file-negative": ((*DO, 2, "file"), -1, ("do[2].file",)),
+    "file-of-no-set": ((*DO, 2, "file"), 2, ("the variable rho", "file")),
+    "same-variable-names": ((*DO, 3, "write"), "rho", ("steps[0]", "rho")),
+    "same-counted-names": ((*DO, 2, "write"), "ids_1", ("ids_1", "ids")),
     "compute": (("compute",), "spin", ("compute", "sleep", "busy", "stencil")),
     "provenance-path": (("provenance", 0, "path"), "ranks", ("provenance[0]", "path")),
     "scaling": (("scaling", "from_ranks"), 8, ("scaling", "8", "4")),
@@ -212,7 +183,7 @@ def options(player: Player) -> None:
 
 def descriptors(player: Player) -> None:
     """Every error in a descriptor names the file and the place in it."""
-    workload = sample("shared")
+    workload = json.loads(SHARED.read_text())
 
     def one(player: Player, name: str) -> None:
         path, value, words = DESCRIPTORS[name]
@@ -234,7 +205,7 @@ def texts(player: Player) -> None:
         "text-behind": (good + "{}", ()),
         "a-list": ("[]", ("object",)),
         "duplicate-key": (good.replace('"ranks": 4,', '"ranks": 4, "ranks": 4,', 1), ("ranks",)),
-        "nan": (good.replace('"time_s": 0.0', '"time_s": NaN', 1), ()),
+        "nan": (good.replace('"at": 0.0', '"at": NaN', 1), ()),
         "latin-1": (good.replace("One file", "Ein gro\udcdfes", 1), ()),
         "nul": (good.replace("One file", "One\\u0000file", 1), ()),
         "deep": ("[" * 100_000, ()),
@@ -252,10 +223,10 @@ def texts(player: Player) -> None:
 
 def same_stream_names(player: Player) -> None:
     """Two streams of one name would write the same files."""
-    workload = sample("file-per-process")
+    workload = program(sample("file-per-process"))
     workload["streams"][1]["name"] = workload["streams"][0]["name"]
     path = player.describe(workload)
-    refused(player, 4, "-w", path, "-o", "data", words=("streams[1]", "restart"))
+    refused(player, 4, "-w", path, "-o", "data", words=("streams[1]", "is taken by a stream"))
 
 
 def collective_turns(player: Player) -> None:
@@ -557,12 +528,12 @@ def full_standard_output(player: Player) -> None:
     """What cannot be printed is an error, of every program of ours that prints."""
     programs = sorted(player.program.parent.glob("understudy-*"))
     prints: list[list[object]] = []
-    for program in programs:  # a kernel of a build without its library has nothing to print
-        asked = subprocess.run([program, "--help"], cwd=player.folder, capture_output=True)
-        prints += [[program, "--help"]] if asked.returncode == 0 else []
+    for path in programs:  # a kernel of a build without its library has nothing to print
+        asked = subprocess.run([path, "--help"], cwd=player.folder, capture_output=True)
+        prints += [[path, "--help"]] if asked.returncode == 0 else []
     expect([player.program, "--help"] in prints, f"{player.program}: --help fails")
     own: list[list[object]] = [["--version"], ["--list"], ["--list", "-v"]]
-    own += [["-w", SINGLE, "--program"], ["-w", SINGLE, "-o", "data", "--dry-run"]]
+    own += [["-w", SINGLE, "-o", "data", "--dry-run"]]
     prints += [[player.program, *arguments] for arguments in own]
     for command in prints:
         with Path("/dev/full").open("w") as full:

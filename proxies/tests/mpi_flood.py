@@ -28,6 +28,7 @@ from mpi_support import (
     need_direct_io,
     need_method,
     need_strace,
+    program,
     sample,
     stopped,
 )
@@ -417,14 +418,14 @@ def invalid_input(player: Player) -> None:
     other = player.folder / "other.json"
     epochs = [dump(FILES), dump(FILES[:2], 1.0)]
     wrong = FLOOD | {"operation": "read", "files": "update", "dumps": epochs}
-    other.write_text(json.dumps(workload_of(wrong)))
+    other.write_text(json.dumps(program(workload_of(wrong))))
     huge = player.folder / "huge.json"
     rows = variable("v", [1 << 20, 1 << 32], EVEN)
-    huge.write_text(json.dumps(workload_of(FLOOD | {"dumps": [dump([rows])]})))
+    huge.write_text(json.dumps(program(workload_of(FLOOD | {"dumps": [dump([rows])]}))))
     storm = player.folder / "storm.json"
     free = os.statvfs(player.folder).f_favail
     storm.write_text(
-        json.dumps(workload_of({"dumps": [dump([], operations={"create": [[3, free]]})]}))
+        json.dumps(program(workload_of({"dumps": [dump([], operations={"create": [[3, free]]})]})))
     )
     cases: list[tuple[tuple[object, ...], tuple[str, ...]]] = [
         ((path, "-c"), ("--collective", "flood")),

@@ -21,6 +21,7 @@ from mpi_support import (
     need_direct_io,
     need_method,
     need_program,
+    program,
     sample,
 )
 
@@ -736,8 +737,10 @@ def in_turn_refused(player: Player) -> None:
     for method in player.methods(["stdio", "hdf5", "adios"]):
         outcome = player.run(RANKS, "-w", path, "-o", "data", "-a", method)
         expect(f"the method {method} cannot" in outcome.message(), outcome.err)
-    beyond = copy.deepcopy(described)
-    beyond["streams"][1]["dumps"] = [dump(0.1, rows=60)]
+    beyond = program(described)
+    for move in beyond["streams"][1]["steps"][0]["do"]:
+        if isinstance(move, dict) and "read" in move:
+            move["shape"][0] *= 2
     outcome = player.run(RANKS, "-w", player.describe(beyond), "-o", "data", "--time-scale", 0)
     expect(outcome.status != 0, "a read beyond the end of the file is possible")
     expect("posix: cannot read" in outcome.message(), outcome.err)

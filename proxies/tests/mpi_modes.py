@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from mpi_errors import refused
 from mpi_play import METHODS
@@ -26,11 +27,13 @@ from mpi_support import (
     expect,
     files_below,
     in_time,
+    keys,
     main,
     need_direct_io,
     need_injection,
     need_method,
     need_strace,
+    program,
     sample,
     variable_of_rank,
 )
@@ -142,26 +145,29 @@ def turns_of_one_rank_at_a_time(player: Player) -> None:
 
 
 def refuses_turns(player: Player) -> None:
-    """Where nobody shares a file, or files stay open, or calls are collective."""
-    cases: dict[str, Json] = {
-        "file-per-process": LAYOUTS["file-per-process"],
-        "append and not new": {"files": "append"},
-        "collective": {"collective": True},
+    """Where nobody shares a file, or files stay, or calls are collective."""
+    turns = program(one_stream("shared", turns=True))
+    cases: dict[str, tuple[tuple[str | int, ...], Any]] = {
+        "several ranks": (("sets", 0, "of"), "each rank"),
+        "the index k": (("sets", 0, "index"), "none"),
+        "no ranks call together": (("streams", 0, "steps", 0, "do"), _collective),
     }
-    for words, changes in cases.items():
-        path = player.describe(one_stream("shared", turns=True) | {})
-        workload = json.loads(path.read_text())
-        workload["streams"][0] |= changes
-        path = player.describe(workload)
-        refused(
-            player,
-            4,
-            "-w",
-            path,
-            "-o",
-            "data",
-            words=("streams[0].turns", "expected false", words),
-        )
+    for words, (path, value) in cases.items():
+        workload = json.loads(json.dumps(turns))
+        *above, last = path
+        at: Any = workload
+        for key in above:
+            at = at[key]
+        at[last] = value(at[last]) if callable(value) else value
+        described = player.describe(workload)
+        refused(player, 4, "-w", described, "-o", "data", words=("streams[0]", words))
+
+
+def _collective(body: list[Any]) -> list[Any]:
+    """The instructions, with collective moves."""
+    text = json.dumps(body).replace('"transfer_bytes"', '"collective": true, "transfer_bytes"')
+    found: list[Any] = json.loads(text)
+    return found
 
 
 def contents(player: Player, layout: str) -> None:
@@ -517,8 +523,7 @@ def drops_cache(player: Player) -> None:
     """--drop-cache empties the page cache of the file, where it is not the storage itself."""
     need_strace()
     path = player.describe(one_stream("shared", dumps=1))
-    workload = json.loads(path.read_text())
-    path.write_text(json.dumps(for_ranks(workload, 1, [1, 1, 1])))
+    path.write_text(json.dumps(program(for_ranks(keys(path), 1, [1, 1, 1]))))
     trace = ["strace", "-f", "-e", "trace=openat,fsync,fadvise64,pread64", "-o", "trace"]
     command = [
         *trace,
@@ -617,12 +622,12 @@ def invalid_input(player: Player) -> None:
     path = player.describe(one_stream("shared"))
     other = player.folder / "turns.json"
     turned = for_ranks(one_stream("shared", turns=True), 2, [2, 1, 1])
-    other.write_text(json.dumps(turned))
+    other.write_text(json.dumps(program(turned)))
     own = player.folder / "own.json"
-    own.write_text(json.dumps(for_ranks(one_stream("file-per-process"), 2, [2, 1, 1])))
+    own.write_text(json.dumps(program(for_ranks(one_stream("file-per-process"), 2, [2, 1, 1]))))
     to = ("-o", "data")
     same = player.folder / "same.json"
-    same.write_text(json.dumps(one_stream("file-per-process")))
+    same.write_text(json.dumps(program(one_stream("file-per-process"))))
     of_kept = f"kept/{min((player.folder / 'kept').iterdir()).name}"
     cases: list[tuple[int, tuple[object, ...], tuple[str, ...]]] = [
         (4, (path, *to, "--restart-dump", 1), ("--restart-dump", "together with --restart")),

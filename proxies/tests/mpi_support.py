@@ -19,6 +19,12 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+
+from understudy.contracts.workload import build, load  # noqa: E402
+from understudy.errors import UnderstudyError  # noqa: E402
+from understudy.semantics.instructions import row_of  # noqa: E402
+
 SKIPPED = 77
 # Of the names of a method's files, by its own row.
 SUFFIXES = {
@@ -69,6 +75,21 @@ class Outcome:
             len(lines) == 1, f"one message was expected on stderr, found {lines} in\n{self.err}"
         )
         return lines[0]
+
+
+def program(workload: Json) -> Json:
+    """The instructions of a workload of keys, which the cases are made of; one that is none stays
+    as it is."""
+    try:
+        return row_of(build(workload, "workload"))
+    except UnderstudyError:
+        return workload
+
+
+def keys(path: Path) -> Json:
+    """A workload in a file, as keys."""
+    found: Json = json.loads(load(path).to_keys())
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +152,7 @@ class Player:
         if isinstance(workload, Path):
             return workload
         path = self.folder / "workload.json"
-        path.write_text(json.dumps(workload))
+        path.write_text(json.dumps(program(workload)))
         return path
 
     def data(self) -> dict[str, bytes]:
@@ -331,7 +352,7 @@ def together(player: Player, names: Iterable[str], attempt: Callable[[Player, st
 
 def sample(name: str) -> Json:
     """One of the sample workloads."""
-    found: Json = json.loads((HERE / "samples" / f"{name}.json").read_text())
+    found = keys(HERE / "samples" / f"{name}.json")
     return found
 
 

@@ -21,6 +21,7 @@ from mpi_support import (
     expect,
     main,
     need_method,
+    program,
     sample,
     together,
 )
@@ -53,7 +54,7 @@ def texts_in(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str
 
 def values_of_a_workload(player: Player) -> None:
     """Every text of a descriptor, and every key."""
-    workload = sample("shared")
+    workload = program(sample("shared"))
     where = {"-".join(map(str, path)): path for path in texts_in(workload)}
     expect(len(where) > 10, f"only {len(where)} texts")
 

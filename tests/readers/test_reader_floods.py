@@ -15,7 +15,7 @@ def test_epochs_of_a_loader(tmp_path: Path) -> None:
     """Each file is read once in each of three epochs, in another order, by another rank."""
     log = flood_log(tmp_path / "x", 4, 20_000, epochs=3, sizes=(150_000, 150_000, 90_000, 1000))
     workload = darshan.read(log)
-    stream = only(parse(workload.to_text(), "x"))
+    stream = only(parse(workload.to_keys(), "x"))
     assert (stream.operation, stream.files, stream.layout) == ("read", "update", "flood")
     assert (stream.order.rule, stream.role, stream.dump_count) == ("shuffled", "input", 3)
     assert sizes(stream) == [20_000 * 391_000 // 4]
@@ -30,7 +30,7 @@ def test_epochs_of_a_loader(tmp_path: Path) -> None:
     entry = provenance_of(workload, "/streams/0/order")
     assert entry is not None and entry.confidence == "likely"
     assert "100 % of the bytes, 100 % of the calls" in workload.source.notes[-1]
-    assert len(workload.to_text()) < 6000
+    assert len(workload.to_keys()) < 6000
 
 
 def test_files_of_which_a_part_is_read_twice_are_those_of_epochs(tmp_path: Path) -> None:

@@ -183,8 +183,8 @@ def test_a_regular_series_of_any_length_is_a_rule(trace: bool, tmp_path: Path) -
     assert (rule.count, rule.bytes, last.bytes) == (19_999, 8192, 8192)
     assert abs(rule.repeat.period_s - 4.0) < 1e-3
     assert abs(last.time_s - rule.last_s - 4.0) < 1e-3
-    assert len(workload.to_text()) < 20_000
-    assert parse(workload.to_text(), "x").streams == workload.streams
+    assert len(workload.to_keys()) < 20_000
+    assert parse(workload.to_keys(), "x").streams == workload.streams
 
 
 def test_irregular_time_steps_beyond_the_limit_are_noted(tmp_path: Path) -> None:

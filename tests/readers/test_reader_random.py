@@ -74,7 +74,7 @@ def random_run(draw: random.Random) -> tuple[Run, int, int]:
 def test_a_random_run_is_described(seed: int, tmp_path: Path) -> None:
     run, written, read = random_run(random.Random(seed))
     made = run.describe(tmp_path)
-    again = parse(made.to_text(), "random")
+    again = parse(made.to_keys(), "random")
     assert again.streams == made.streams
     sums = {
         way: sum(s.bytes for s in made.streams if s.operation == way) for way in ("write", "read")

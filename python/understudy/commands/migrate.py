@@ -21,18 +21,12 @@ from understudy.producers import MEASUREMENT_FILE
     is_flag=True,
     help="Replace each file by its record, which holds the measurement word for word.",
 )
-@click.option(
-    "--program",
-    is_flag=True,
-    help="Rewrite workloads as instructions (understudy/workload/3).",
-)
 @click.option("--system", help="System that the runs were made on: the files do not say it.")
 @click.option("--partition", help="Partition of that system.")
 @click.option("--campaign", help="Name for all these runs together.")
 def command(
     files: tuple[Path, ...],
     in_place: bool,
-    program: bool,
     system: str | None,
     partition: str | None,
     campaign: str | None,
@@ -40,8 +34,7 @@ def command(
     """Convert FILES to the formats of this version: workloads, measurements, run records, or
     folders with runs.
 
-    A workload is rewritten in place, by its keys or with --program by its instructions. Of a
-    measurement of any version, the run record is written.
+    A workload is rewritten in place. Of a measurement of any version, the run record is written.
 
     The record of result.json is run.json beside it, that of x.json is x.run.json; a record that is
     there already stays as it is. Files that are records of this version are left alone. Commands
@@ -55,7 +48,7 @@ def command(
     count = {"migrated": 0, "up to date": 0, "failed": 0}
     for path in producers.find(files):
         try:
-            done = _migrate(path, place, Identity(campaign=campaign), in_place, program)
+            done = _migrate(path, place, Identity(campaign=campaign), in_place)
         except UnderstudyError as error:
             print_error(error)
             count["failed"] += 1
@@ -70,16 +63,14 @@ def command(
         raise SystemExit(UNUSABLE)
 
 
-def _migrate(
-    path: Path, place: Place, identity: Identity, in_place: bool, program: bool
-) -> Path | None:
+def _migrate(path: Path, place: Place, identity: Identity, in_place: bool) -> Path | None:
     """The file that was written; None where there was nothing to do."""
     row = schema.read(path, "workload, measurement or run record")
     if schema.kind_of(row, str(path)) == "workload":
         described = workload.load(path)
-        if row["schema"] == (workload.PROGRAM if program else workload.SCHEMA):
+        if row["schema"] == workload.SCHEMA:
             return None
-        write_text(path, workload.program_text(described) if program else described.to_text())
+        write_text(path, described.to_text())
         return path
     if row.get("schema") == runs.SCHEMA:
         producers.load(path)  # a damaged one is no success

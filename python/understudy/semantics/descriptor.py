@@ -14,14 +14,14 @@ _ORDERS = {"strided": "step", "shuffled": "seed"}  # the one number that each ha
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON schema of workloads."""
-    return _schema("workload.schema.json")
+    """The JSON schema of workloads of keys, understudy/workload/2."""
+    return _schema("old/workload-2.schema.json")
 
 
 @cache
 def program_schema() -> dict[str, Any]:
-    """The schema of workloads of instructions, understudy/workload/3."""
-    return _schema("program.schema.json")
+    """The schema of workloads, which are instructions."""
+    return _schema("workload.schema.json")
 
 
 @cache

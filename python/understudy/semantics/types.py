@@ -13,7 +13,8 @@ from typing import Any
 
 from understudy.semantics.descriptor import as_text, plain
 
-SCHEMA = "understudy/workload/2"
+SCHEMA = "understudy/workload/3"
+KEYS = "understudy/workload/2"  # the version before, whose streams are keys
 MAX_RUNS = 4096
 MAX_DUMPS = 10_000_000  # of all streams, with repetitions
 CONFIDENCE = {
@@ -415,8 +416,14 @@ class Workload:
         return next(s for s in self.streams if s.name == name)
 
     def to_text(self) -> str:
-        """The descriptor as JSON text, one line per variable."""
-        row = {"schema": SCHEMA, **plain(self)}
+        """The descriptor as JSON text, one line per instruction."""
+        from understudy.semantics.instructions import program_text  # made of what is defined here
+
+        return program_text(self)
+
+    def to_keys(self) -> str:
+        """The same as keys (understudy/workload/2), one line per variable."""
+        row = {"schema": KEYS, **plain(self)}
         row["scaling"] = row["scaling"] or {"rule": "none", "from_ranks": self.ranks}
         return as_text(row)
 

@@ -1,14 +1,12 @@
 """The workload: what an application does to storage (contract: schemas/workload.schema.json).
 
 `types` holds the dataclasses, `reading` loads descriptors, `rules` checks what the schema cannot
-express, `migration` makes understudy/workload/1 this version, `instructions` and `keys` make
-workloads of instructions of it and back, `text` writes. Use this package for all of them.
+express, `migration` makes understudy/workload/1 the version of keys, `keys` makes instructions the
+keys that mean them, `text` writes. Use this package for all of them.
 """
 
 from pathlib import Path
 
-from understudy.contracts.workload.instructions import SCHEMA as PROGRAM
-from understudy.contracts.workload.instructions import program_text
 from understudy.contracts.workload.reading import build, is_current, load, parse
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
@@ -48,7 +46,6 @@ __all__ = [
     "EVEN",
     "MAX_DUMPS",
     "MAX_RUNS",
-    "PROGRAM",
     "SCHEMA",
     "TYPE_BYTES",
     "Content",
@@ -75,7 +72,6 @@ __all__ = [
     "numbers",
     "parse",
     "path_of",
-    "program_text",
     "provenance_of",
     "runs",
     "runs_at_most",

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from understudy.contracts.workload.instructions import HEADER, SCHEMA
 from understudy.errors import UnderstudyError
 from understudy.semantics import types
+from understudy.semantics.instructions import HEADER
 
 Row: TypeAlias = dict[str, Any]
 
@@ -30,7 +30,7 @@ _OF_OPEN = ("direct", "write_through", "chunk_bytes", "fill")
 
 def is_program(row: Any) -> bool:
     """Whether it says that it is a workload of instructions."""
-    return isinstance(row, dict) and row.get("schema") == SCHEMA
+    return isinstance(row, dict) and row.get("schema") == types.SCHEMA
 
 
 def keys_of(row: Row, where: str) -> Row:
@@ -47,7 +47,7 @@ def keys_of(row: Row, where: str) -> Row:
         one = _Stream(stream, sets, made, f"{where}: streams[{k}]")
         made[stream["name"]] = one.row(labels, overheads.get(stream["name"], []))
     header = {key: row[key] for key in (*HEADER, "source", "provenance")}
-    return {"schema": types.SCHEMA, **header, "streams": list(made.values())}
+    return {"schema": types.KEYS, **header, "streams": list(made.values())}
 
 
 def check(row: Row, again: Row, where: str) -> None:

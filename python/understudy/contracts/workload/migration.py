@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from understudy.semantics.types import CONFIDENCE, SCHEMA
+from understudy.semantics.types import CONFIDENCE, KEYS
 
 OLD = "understudy/workload/1"
 
@@ -24,4 +24,4 @@ def migrated(row: dict[str, Any]) -> dict[str, Any]:
         }
         for p in row["provenance"]
     ]
-    return row | {"schema": SCHEMA, "provenance": entries}
+    return row | {"schema": KEYS, "provenance": entries}

@@ -12,12 +12,13 @@ from typing import Any
 
 from understudy.contracts import strict
 from understudy.contracts.valid import TYPES, Check, explaining, validator
-from understudy.contracts.workload import instructions, keys, migration
+from understudy.contracts.workload import keys, migration
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
-from understudy.semantics import rules
+from understudy.semantics import instructions, rules
 from understudy.semantics.descriptor import old_schema, program_schema, schema
 from understudy.semantics.types import (
+    KEYS,
     SCHEMA,
     Content,
     Decomposition,
@@ -73,8 +74,8 @@ def _checked(row: Any, where: str) -> Workload:
 
 def _version(row: Any) -> str:
     if keys.is_program(row):
-        return instructions.SCHEMA
-    return migration.OLD if migration.is_old(row) else SCHEMA
+        return SCHEMA
+    return migration.OLD if migration.is_old(row) else KEYS
 
 
 @cache
@@ -125,18 +126,18 @@ def faults(row: Any) -> Iterator[rules.Fault]:
 
 
 def is_current(text: str) -> bool:
-    """Whether a valid descriptor states this version, and not the one before."""
-    return not migration.is_old(json.loads(text))
+    """Whether a valid descriptor states this version, and not one before."""
+    return keys.is_program(json.loads(text))
 
 
 @cache
 def _schema(name: str) -> Any:
     """The schema of a version, of which that of instructions leaves open what each of these is; or
     of an instruction."""
-    if name in (SCHEMA, migration.OLD):
-        return schema() if name == SCHEMA else old_schema()
+    if name in (KEYS, migration.OLD):
+        return schema() if name == KEYS else old_schema()
     parts = program_schema()["$defs"] | {"instruction": {"type": ["string", "object"]}}
-    return (program_schema() if name == instructions.SCHEMA else parts[name]) | {"$defs": parts}
+    return (program_schema() if name == SCHEMA else parts[name]) | {"$defs": parts}
 
 
 @cache

@@ -28,11 +28,10 @@ from understudy.semantics.program import (
     Thread,
     opening,
 )
-from understudy.semantics.types import EVEN, Content, Stream, Workload
+from understudy.semantics.types import EVEN, SCHEMA, Content, Stream, Workload
 
 Row: TypeAlias = dict[str, Any]
 
-SCHEMA = "understudy/workload/3"
 HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
 
 
