@@ -19,8 +19,8 @@ LAYERS = (
     ("option", "setting", "strict"),
     ("program", "skew", "stream", "variable", "workload"),
     ("fold", "layout", "operations", "pattern", "plan", "schedule", "stencil"),
-    ("run", "space", "storage", "watch"),
-    ("flood", "metadata", "numbered", "pace", "series", "striped"),
+    ("files", "run", "space", "storage", "watch"),
+    ("flood", "metadata", "pace", "series", "striped"),
     ("phase", "repetition"),
     ("totals",),
 )

@@ -201,7 +201,7 @@ int64_t und_fold_marks_memory(const struct und_stream *stream, int64_t ranks)
             files += sets_of(stream, &stream->steps[i]) * rows.count * und_layout_largest_block(&rows, ranks);
         }
     files += directories_of_flood(stream) / ranks;
-    return files < MANY ? files * (int64_t)sizeof(uint32_t) : MANY;
+    return files < MANY ? files * (int64_t)sizeof(uint64_t) : MANY;
 }
 
 int64_t und_fold_files(const struct und_stream *stream, int64_t ranks, const struct und_method *method,

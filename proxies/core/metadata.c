@@ -2,14 +2,12 @@
 
 #include "core/calls.h"
 #include "core/die.h"
-#include "core/numbered.h"
+#include "core/files.h"
 #include "core/operations.h"
-#include "core/stop.h"
 #include "core/storage.h"
 #include "core/striped.h"
 #include "core/watch.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,26 +16,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEM_BYTES = 160, NUMBER_BYTES = 64 };
-
-static const char renamed_mark[] = ".renamed";
-
-/* What this rank has created. */
-struct made {
-    struct und_storage_many many;
-    struct und_numbered *files, *directories;
-    struct und_progress progress;
-    int64_t creators, creator;
-    uint32_t *marks;  /* of file k the one k % capacity */
-    int64_t capacity; /* files that are there at once, at most */
-};
+enum { STEM_BYTES = 160 };
 
 struct und_metadata {
     const struct und_run *run;
     const struct und_stream *stream;
     const struct und_stream_plan *plan;
     int index;
-    struct made *made;
+    struct und_files *files, *directories; /* that this rank creates: file k is the one k % capacity */
+    struct und_progress progress;
+    int64_t capacity; /* files that are there at once, at most */
     int64_t prepared; /* files that the stream lacks */
     double asked_s;   /* that this run's own questions about files took, in the dump */
     int64_t counts[UND_BARE_KINDS];
@@ -46,61 +34,44 @@ struct und_metadata {
     int64_t ignored;
 };
 
-/* Of file k of this rank: names are used again once their files are removed. */
-static int64_t number_of(const struct made *made, int64_t k)
+/* Names are used again once their files are removed. */
+static int64_t place_of(const struct und_metadata *metadata, int64_t k)
 {
-    return k % made->capacity * made->creators + made->creator;
+    return k % metadata->capacity;
 }
 
-static const char *path_of(struct made *made, int64_t k)
+/* What is made in the stream's name. */
+static const char *stem_of(const struct und_stream *stream, const char *what, char stem[STEM_BYTES])
 {
-    return und_numbered_path(made->files, number_of(made, k), k < made->progress.renamed ? renamed_mark : "");
-}
-
-static void remove_made(struct und_storage_many *many, enum und_storage_part part)
-{
-    struct made *made = (struct made *)many;
-    const struct und_progress *progress = &made->progress;
-    if (part != UND_ITS_FILES) {
-        und_numbered_remove_directories(made->files, part == UND_ALL_DIRECTORIES);
-        return;
-    }
-    for (int64_t k = progress->first; k < progress->next; ++k)
-        und_numbered_remove(made->files, number_of(made, k), k < progress->renamed ? renamed_mark : "",
-                            made->marks[k % made->capacity]);
-    und_numbered_remove_directories(made->directories, false);
-}
-
-static void free_made(struct und_storage_many *many)
-{
-    struct made *made = (struct made *)many;
-    und_numbered_free(made->files);
-    und_numbered_free(made->directories);
-    free(made->marks);
-    free(made);
-}
-
-static struct und_numbered *name(const struct und_run *run, const struct und_stream *stream, const char *what,
-                                 int64_t per_directory)
-{
-    char stem[STEM_BYTES];
-    snprintf(stem, sizeof stem, "%s.%s", stream->name, what);
-    return und_numbered_new(run, stem, NULL, per_directory);
+    snprintf(stem, STEM_BYTES, "%s.%s", stream->name, what);
+    return stem;
 }
 
 /* Does the rank ever create or need a file? Their numbers are dense over the ranks that do. */
-static void number_creators(struct und_metadata *metadata)
+static void number_files(struct und_metadata *metadata)
 {
     const struct und_run *run = metadata->run;
-    struct made *made = metadata->made;
     int64_t creates = metadata->prepared > 0, before = 0, counts[UND_BARE_KINDS];
     for (int e = 0; e < metadata->stream->entry_count && !creates; ++e) {
         und_operations_count(&metadata->stream->entries[e], run->rank, counts);
         creates = counts[UND_CREATE_EMPTY] > 0;
     }
     UND_MPI(MPI_Exscan(&creates, &before, 1, MPI_INT64_T, MPI_SUM, run->comm), "cannot number the ranks");
-    UND_MPI(MPI_Allreduce(&creates, &made->creators, 1, MPI_INT64_T, MPI_SUM, run->comm), "cannot number the ranks");
-    made->creator = run->rank == 0 ? 0 : before;
+    UND_MPI(MPI_Allreduce(&creates, &metadata->files->step, 1, MPI_INT64_T, MPI_SUM, run->comm),
+            "cannot number the ranks");
+    metadata->files->first = run->rank == 0 ? 0 : before;
+}
+
+static void name_files(struct und_metadata *metadata)
+{
+    const struct und_stream *stream = metadata->stream;
+    char stem[STEM_BYTES];
+    metadata->directories = und_files_new_directories(metadata->run, stem_of(stream, "directories", stem));
+    metadata->files =
+        und_files_new_numbered(metadata->run, stem_of(stream, "made", stem), "", stream->own.files_in_directory);
+    metadata->files->other = ".renamed";
+    number_files(metadata);
+    und_files_note(metadata->files, metadata->capacity);
 }
 
 struct und_metadata *und_metadata_new(const struct und_run *run, int stream)
@@ -109,63 +80,54 @@ struct und_metadata *und_metadata_new(const struct und_run *run, int stream)
     if (!und_stream_operates(what))
         return NULL;
     struct und_metadata *metadata = calloc(1, sizeof *metadata);
-    struct made *made = calloc(1, sizeof *made);
-    UND_CHECK(metadata && made, "no memory for the operations of the stream %s", what->name);
+    UND_CHECK(metadata, "no memory for the operations of the stream %s", what->name);
     metadata->run = run;
     metadata->stream = what;
     metadata->plan = &run->plan->streams[stream];
     metadata->index = stream;
-    metadata->made = made;
-    metadata->prepared = und_operations_lacking(what, run->ranks, run->rank, &made->capacity);
-    made->marks = calloc((size_t)++made->capacity, sizeof *made->marks);
-    UND_CHECK(made->marks, "no memory to note the files of the stream %s", what->name);
-    made->many = (struct und_storage_many){.remove = remove_made, .free = free_made};
-    made->files = name(run, what, "made", what->own.files_in_directory);
-    made->directories = name(run, what, "directories", 1);
-    number_creators(metadata);
-    und_storage_note_many(&made->many);
+    metadata->prepared = und_operations_lacking(what, run->ranks, run->rank, &metadata->capacity);
+    ++metadata->capacity;
+    name_files(metadata);
     return metadata;
 }
 
 void und_metadata_free(struct und_metadata *metadata)
 {
+    if (!metadata)
+        return;
+    und_files_free(metadata->files);
+    und_files_free(metadata->directories);
     free(metadata);
 }
 
 /* The path of file k, in whose directory this process then works: what replaces that from here on is none of ours. */
-static const char *reach(struct made *made, int64_t k)
+static const char *reach(struct und_metadata *metadata, int64_t k)
 {
-    und_numbered_enter(made->files, number_of(made, k));
-    return path_of(made, k);
+    und_files_enter(metadata->files, place_of(metadata, k));
+    return und_files_path(metadata->files, place_of(metadata, k), k < metadata->progress.renamed);
 }
 
 static void create(struct und_metadata *metadata)
 {
-    struct made *made = metadata->made;
-    const int64_t k = made->progress.next;
-    const char *path = reach(made, k);
     struct und_error error;
     int created;
-    und_stop_hold();
-    if (!und_storage_create_unnoted(path, und_striped_request(metadata->run->striped), &created, &error))
+    if (!und_files_create(metadata->files, place_of(metadata, metadata->progress.next++),
+                          und_striped_request(metadata->run->striped), &created, &error))
         UND_DIE("metadata: %s", error.text);
-    made->marks[k % made->capacity] = und_storage_mark(created, "");
-    ++made->progress.next;
-    und_stop_release();
-    UND_CHECK(close(created) == 0, "metadata: cannot close %s", path);
+    UND_CHECK(close(created) == 0, "metadata: cannot close %s", metadata->files->path);
 }
 
 /* The directories of the tree that files up to the next of all ranks are in. */
 static void grow_tree(struct und_metadata *metadata, int64_t more)
 {
-    struct made *made = metadata->made;
-    int64_t end = made->creators > 0 ? made->progress.next + more : 0;
-    end = end < made->capacity ? end : made->capacity;
-    if (made->files->per_directory == 0)
+    const int64_t creators = metadata->files->step;
+    int64_t end = creators > 0 ? metadata->progress.next + more : 0;
+    end = end < metadata->capacity ? end : metadata->capacity;
+    if (!metadata->files->parents)
         return;
     UND_MPI(MPI_Allreduce(MPI_IN_PLACE, &end, 1, MPI_INT64_T, MPI_MAX, metadata->run->comm),
             "cannot agree on the directories of the stream %s", metadata->stream->name);
-    und_numbered_make_directories(made->files, end * made->creators);
+    und_files_make_directories(metadata->files, metadata->run, end * creators);
 }
 
 void und_metadata_prepare(struct und_metadata *metadata, int dump)
@@ -182,15 +144,15 @@ void und_metadata_prepare(struct und_metadata *metadata, int dump)
         und_watch_call(i);
         create(metadata);
     }
-    und_numbered_leave(metadata->made->files);
-    und_numbered_reserve(metadata->made->directories, metadata->counts[UND_MKDIR]);
+    und_files_leave(metadata->files);
+    und_files_note(metadata->directories, metadata->directories->count + metadata->counts[UND_MKDIR]);
 }
 
 static const char *next_target(struct und_metadata *metadata, const struct und_targets *targets)
 {
-    const struct und_progress *progress = &metadata->made->progress;
+    const struct und_progress *progress = &metadata->progress;
     const int64_t turn = metadata->turn++;
-    return targets->count == 0 ? reach(metadata->made, progress->first + turn % (progress->next - progress->first))
+    return targets->count == 0 ? reach(metadata, progress->first + turn % (progress->next - progress->first))
                                : targets->path(targets->context, turn % targets->count);
 }
 
@@ -259,60 +221,49 @@ static void act_on_files(struct und_metadata *metadata, const struct und_targets
 }
 
 /* Ends the run where the oldest file, that a dump is about to rename or to remove, is another by now. */
-static void check_file(struct und_metadata *metadata, int64_t k, const char *path)
+static void check_file(struct und_metadata *metadata, int64_t k, bool renames)
 {
+    struct und_error error;
+    und_files_enter(metadata->files, place_of(metadata, k));
     const double begin_s = und_clock();
-    if (und_storage_mark(AT_FDCWD, und_storage_name(path)) != metadata->made->marks[k % metadata->made->capacity])
-        UND_DIE("metadata: %s is no longer the file that this run created", path);
+    if (!und_files_may_go(metadata->files, place_of(metadata, k), k < metadata->progress.renamed, renames, &error))
+        UND_DIE("metadata: %s", error.text);
     metadata->asked_s += und_clock() - begin_s;
 }
 
-static void check_free(struct und_metadata *metadata, const char *path)
+static void take_away(struct und_metadata *metadata, int64_t k, bool renames)
 {
-    const double begin_s = und_clock();
-    if (und_storage_mark(AT_FDCWD, und_storage_name(path)) != 0)
-        UND_DIE("metadata: cannot rename a file to %s: %s", path, strerror(EEXIST));
-    metadata->asked_s += und_clock() - begin_s;
+    struct und_error error;
+    check_file(metadata, k, renames);
+    if (!und_files_take_away(metadata->files, place_of(metadata, k), k < metadata->progress.renamed, renames, &error))
+        UND_DIE("metadata: %s", error.text);
 }
 
 static void rename_oldest(struct und_metadata *metadata)
 {
-    struct made *made = metadata->made;
-    struct und_progress *progress = &made->progress;
-    char from[STEM_BYTES + NUMBER_BYTES];
+    struct und_progress *progress = &metadata->progress;
     progress->renamed = progress->renamed > progress->first ? progress->renamed : progress->first;
-    const char *path = reach(made, progress->renamed);
-    check_file(metadata, progress->renamed, path);
-    snprintf(from, sizeof from, "%s", und_storage_name(path));
-    const char *to = und_numbered_path(made->files, number_of(made, progress->renamed), renamed_mark);
-    check_free(metadata, to);
-    und_stop_hold();
-    UND_CHECK(rename(from, und_storage_name(to)) == 0, "metadata: cannot rename %s to %s", from, to);
+    take_away(metadata, progress->renamed, true);
     ++progress->renamed;
-    und_stop_release();
 }
 
-static void unlink_oldest(struct und_metadata *metadata)
+static void make_directory(struct und_metadata *metadata)
 {
-    struct und_progress *progress = &metadata->made->progress;
-    const char *path = reach(metadata->made, progress->first);
-    check_file(metadata, progress->first, path);
-    und_stop_hold();
-    UND_CHECK(unlink(und_storage_name(path)) == 0, "metadata: cannot remove %s", path);
-    ++progress->first;
-    und_stop_release();
+    struct und_error error;
+    if (!und_files_have_directory(metadata->directories, metadata->directories->count++, true, &error))
+        UND_DIE("metadata: %s", error.text);
 }
 
 /* One operation of a kind that acts on names. */
 static void operate(struct und_metadata *metadata, const struct und_targets *targets, enum und_bare operation)
 {
     switch (operation) {
-    case UND_MKDIR: und_numbered_make_directory(metadata->made->directories); break;
+    case UND_MKDIR: make_directory(metadata); break;
     case UND_CREATE_EMPTY: create(metadata); break;
     case UND_OPEN: open_again(metadata, next_target(metadata, targets)); break;
     case UND_STAT: look(next_target(metadata, targets)); break;
     case UND_RENAME: rename_oldest(metadata); break;
-    case UND_UNLINK: unlink_oldest(metadata); break;
+    case UND_UNLINK: take_away(metadata, metadata->progress.first++, false); break;
     case UND_SEEK:
     case UND_SYNC: break; /* act on what is open */
     }
@@ -333,7 +284,7 @@ int64_t und_metadata_operate(struct und_metadata *metadata, const struct und_ope
             und_watch_call(i);
             operate(metadata, targets, operation);
         }
-    und_numbered_leave(metadata->made->files);
+    und_files_leave(metadata->files);
     *asked_s += metadata->asked_s;
     return count;
 }

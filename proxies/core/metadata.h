@@ -5,7 +5,7 @@
  * Open, stat, seek and sync act on the data files of the dump in turn, or where the rank has none on the
  * files that it has created and not removed. Rename and unlink act on created files, the oldest first, and
  * each is renamed once. Files that a stream lacks, because it renames or removes more than it creates, are
- * made before time is taken. Nothing is kept per file: names are computed (numbered.h).
+ * made before time is taken. Names are computed (files.h).
  */
 #ifndef UND_METADATA_H
 #define UND_METADATA_H

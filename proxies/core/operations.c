@@ -135,5 +135,5 @@ int64_t und_operations_memory(const struct und_stream *stream, int64_t ranks)
             sums[made->operation] = smaller(sums[made->operation] + largest, INT64_MAX / 4);
         }
     const int64_t files = sums[UND_CREATE_EMPTY] + larger(sums[UND_RENAME], sums[UND_UNLINK]) + 1;
-    return smaller(smaller(files, all), INT64_MAX / 1024) * (int64_t)sizeof(uint32_t);
+    return smaller(smaller(files, all), INT64_MAX / 1024) * 2 * (int64_t)sizeof(uint64_t);
 }

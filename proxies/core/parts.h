@@ -7,28 +7,31 @@
 #define UND_PARTS_H
 
 #include "core/calls.h"
+#include "core/files.h"
 #include "core/layout.h"
 #include "core/pace.h"
 #include "core/series.h"
-#include "core/storage.h"
 #include "core/watch.h"
 
 enum { UND_NAME_BYTES = 160, UND_PATH_CAPACITY = 256 };
 
 /* A file of the dump, if this rank has bytes in it. */
 struct und_slot {
-    MPI_Comm comm;      /* the ranks with bytes in the file; MPI_COMM_NULL: not this one */
-    bool splits;        /* comm was made for this file alone */
-    bool stands_for_it; /* rank 0 of comm */
-    char *room;         /* for its path; NULL: with a flood, which names it */
+    MPI_Comm comm;           /* the ranks with bytes in the file; MPI_COMM_NULL: not this one */
+    bool splits;             /* comm was made for this file alone */
+    bool stands_for_it;      /* rank 0 of comm */
+    struct und_files *files; /* those of all dumps, or rows */
+    int64_t k;               /* which of them it is */
+    char *room;              /* for its path; NULL: with a flood, which names it */
     const char *path;
-    char *folder;                 /* of the subfiles; NULL: the method has none */
-    char *part;                   /* that holds this rank's bytes */
-    bool in_parts;                /* the file has subfiles */
-    bool makes;                   /* this rank makes `part` */
-    bool borrowed;                /* `file` is open for the stream that writes it */
-    struct und_identity identity; /* of the file, once it is there */
-    uint64_t contents;            /* what the file contains */
+    struct und_files *folder, *subfile; /* of the dump, with this rank's bytes; NULL: none */
+    int64_t part_number;
+    const char *part;       /* the path of the part; NULL: the method has none */
+    bool in_parts;          /* the file has subfiles */
+    bool makes;             /* this rank makes `part` */
+    bool borrowed;          /* `file` is open for the stream that writes it */
+    struct und_shared mark; /* of the file, once it is there */
+    uint64_t contents;      /* what the file contains */
     struct und_file *file;
     int64_t payload; /* bytes of all ranks up to the prepared dump */
     int64_t before;  /* bytes in it of the streams that this one extends */
@@ -83,7 +86,7 @@ struct und_series {
     enum und_mode mode;
     struct und_group group;
     MPI_Comm group_comm;
-    char *directory;                    /* that this rank's files lie in, once it is there; NULL: the run directory */
+    struct und_files *directories;      /* the one that this rank's files lie in; NULL: the run directory */
     struct und_metadata *metadata;      /* NULL: no operations without bytes */
     struct und_flood *flood;            /* names its files, one slot for one after the other; NULL: they are few */
     int dump;                           /* prepared */
@@ -106,8 +109,8 @@ struct und_series {
     int row_variable;  /* with a flood: whose row the file in hand is */
     struct und_lineage *lineages;
     int lineage_count, lineage_capacity;
-    int64_t *calls;                  /* room for one number per piece */
-    struct und_identity *identities; /* one per file, to tell other ranks */
+    int64_t *calls;           /* room for one number per piece */
+    struct und_shared *marks; /* one per file, to tell other ranks */
     int64_t bytes, operations;
     struct und_pace pace;
     struct und_verification *verification; /* of what is read while time is taken; NULL: that is not compared */
@@ -116,9 +119,24 @@ struct und_series {
 /* Characters of a path in the run directory, at most. */
 int64_t und_series_path_capacity(const struct und_series *series);
 
-/* Fills path: a file of the dump; and the slot's: its subfile, if the method has them. */
-void und_series_name_file(const struct und_series *series, int dump, int file, char *path);
+/* The path of a file of the dump, valid up to the next call; names the slot's subfile, if the method has them. */
+const char *und_series_path(const struct und_series *series, int dump, int file);
 void und_series_name_part(const struct und_series *series, struct und_slot *slot);
+
+/* The directory of this rank's files, if they have one; the files that a slot has one after the other. */
+struct und_files *und_series_new_directories(const struct und_series *series);
+struct und_files *und_series_new_files(const struct und_series *series, int file);
+
+/* A library that replaces the files which it is given has those of a slot from their open until it has written them:
+ * und_files_lend or und_files_take_back. */
+void und_series_hand(const struct und_series *series, const struct und_slot *slot,
+                     void (*hand)(struct und_files *files, int64_t k));
+
+/* Which of these the dump has. */
+int64_t und_series_number(const struct und_series *series, int dump);
+
+/* The slot of one of und_series_rows. */
+struct und_slot *und_series_slot(struct und_series *series, int64_t index);
 
 /* The files of the prepared dump are open: later dumps with this set find them. */
 void und_series_note_opening(struct und_series *series);

@@ -2,6 +2,7 @@
 
 #include "core/agree.h"
 #include "core/die.h"
+#include "core/files.h"
 #include "core/pace.h"
 #include "core/phase.h"
 #include "core/print.h"
@@ -305,11 +306,14 @@ static bool drop_files(const struct und_run *run, bool keep, struct und_error *e
     und_watch_apart(NULL, NULL, files);
     UND_MPI(MPI_Barrier(run->comm), failed);
     und_watch_enter(doing, run->plan->directory, true);
-    und_storage_drop_many(!keep);
+    if (!keep)
+        und_files_remove(UND_ITS_FILES);
     und_watch_leave();
     UND_MPI(MPI_Barrier(run->comm), failed);
     und_watch_enter(doing, run->plan->directory, true);
-    und_storage_drop_data(!keep);
+    if (!keep)
+        und_files_remove(UND_ITS_DIRECTORIES);
+    und_files_forget();
     und_watch_leave();
     return und_storage_all_removed(run->comm, error);
 }

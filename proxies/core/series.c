@@ -77,7 +77,7 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     series->pieces = allocate(pieces, sizeof *series->pieces, what);
     series->first_pieces = allocate(pieces + 1, sizeof *series->first_pieces, what);
     if (what->own.owner == UND_EACH_ROW) {
-        series->flood = und_flood_new(run, stream, as, mode);
+        series->flood = und_flood_new(run, stream, as);
         series->files = series->sets = 1;
         series->all_slots = series->slots = allocate(1, sizeof *series->slots, what);
         series->slots->comm = MPI_COMM_SELF;
@@ -91,7 +91,8 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     series->all_slots = series->slots = allocate(slots, sizeof *series->slots, what);
     series->is_open = allocate(series->sets, sizeof *series->is_open, what);
     series->calls = allocate(pieces, sizeof *series->calls, what);
-    series->identities = allocate(series->files + 1, sizeof *series->identities, what);
+    series->marks = allocate(series->files + 1, sizeof *series->marks, what);
+    series->directories = und_series_new_directories(series);
     if (what->own.names > 0)
         series->made = allocate(what->own.names, sizeof *series->made, what);
     if (what->lookups.every_bytes > 0)
@@ -102,11 +103,9 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
     }
     for (int s = 0; s < slots; ++s) {
         series->slots[s].comm = MPI_COMM_NULL;
+        series->slots[s].files =
+            s < series->files ? und_series_new_files(series, s) : series->slots[s % series->files].files;
         series->slots[s].path = series->slots[s].room = allocate(und_series_path_capacity(series), 1, what);
-        if (series->plan->method->part) {
-            series->slots[s].folder = allocate(und_series_path_capacity(series), 1, what);
-            series->slots[s].part = allocate(2 * und_series_path_capacity(series), 1, what);
-        }
     }
     if (what->own.groups < run->ranks)
         UND_MPI(MPI_Comm_split(run->comm, (int)series->group.index, (int)as, &series->group_comm),
@@ -129,10 +128,13 @@ void und_series_free(struct und_series *series)
     if (series->flood)
         und_flood_free(series->flood);
     for (int s = 0; s < series->sets * series->files && !series->flood; ++s) {
-        drop_comm(&series->all_slots[s]);
-        free(series->all_slots[s].room);
-        free(series->all_slots[s].folder);
-        free(series->all_slots[s].part);
+        struct und_slot *slot = &series->all_slots[s];
+        drop_comm(slot);
+        if (s < series->files)
+            und_files_free(slot->files);
+        und_files_free(slot->subfile);
+        und_files_free(slot->folder);
+        free(slot->room);
     }
     if (series->group_comm != MPI_COMM_SELF)
         MPI_Comm_free(&series->group_comm);
@@ -142,9 +144,9 @@ void und_series_free(struct und_series *series)
     free(series->is_open);
     free(series->places);
     free(series->lineages);
-    free(series->directory);
+    und_files_free(series->directories);
     free(series->calls);
-    free(series->identities);
+    free(series->marks);
     free(series->made);
     free(series->looked_up);
     free(series);
@@ -152,7 +154,7 @@ void und_series_free(struct und_series *series)
 
 int64_t und_series_rows(const struct und_series *series)
 {
-    return und_flood_count(series->flood);
+    return series->flood ? und_flood_count(series->flood) : series->files;
 }
 
 void und_series_go_to_row(struct und_series *series, int64_t index)
@@ -160,15 +162,28 @@ void und_series_go_to_row(struct und_series *series, int64_t index)
     const struct und_item item = und_flood_item(series->flood, index);
     struct und_slot *slot = series->slots;
     und_watch_call(index);
-    und_flood_enter(series->flood, item.number);
+    slot->files = und_flood_files(series->flood);
+    slot->k = index;
     slot->path = item.path;
+    slot->payload = item.bytes;
+    slot->stored = 0;
     slot->contents = item.contents;
     series->row_variable = item.variable;
+    und_files_enter(slot->files, index);
 }
 
 void und_series_leave_rows(struct und_series *series)
 {
-    und_flood_leave(series->flood);
+    if (series->flood)
+        und_files_leave(und_flood_files(series->flood));
+}
+
+struct und_slot *und_series_slot(struct und_series *series, int64_t index)
+{
+    if (!series->flood)
+        return &series->slots[index];
+    und_series_go_to_row(series, index);
+    return series->slots;
 }
 
 void und_series_take_operations(struct und_series *series)
@@ -198,7 +213,7 @@ static const struct und_slot *slot_at(const struct und_series *series, int64_t i
 static const char *target_path(void *context, int64_t index)
 {
     const struct und_series *series = context;
-    return series->flood ? und_flood_path(series->flood, index) : slot_at(series, index)->path;
+    return series->flood ? und_flood_item(series->flood, index).path : slot_at(series, index)->path;
 }
 
 static struct und_file *target_file(void *context, int64_t index)
@@ -356,6 +371,14 @@ static void find_bytes_before(struct und_series *series, int dump, int s)
     }
 }
 
+/* The files of the stream that this one extends, as far as this rank creates them. */
+static void share_files(struct und_series *series, int file)
+{
+    struct und_files *files = und_files_noted(series->all_slots[file].files);
+    for (int s = file; s < series->sets * series->files; s += series->files)
+        series->all_slots[s].files = files;
+}
+
 static void begin_files(struct und_series *series, int dump)
 {
     und_series_make_directory(series);
@@ -364,21 +387,24 @@ static void begin_files(struct und_series *series, int dump)
         find_bytes_before(series, dump, s);
         slot->payload = slot->before;
         slot->stored = slot->stands_for_it ? slot->before : 0;
+        if (series->stream->behind >= 0)
+            share_files(series, s);
         slot->unsynced = slot->unread = slot->lookups = 0;
         slot->opened = false;
-        memset(&slot->identity, 0, sizeof slot->identity);
-        und_series_name_file(series, dump, s, slot->room);
+        slot->mark = (struct und_shared){0, 0};
+        slot->k = und_series_number(series, dump);
+        snprintf(slot->room, (size_t)und_series_path_capacity(series), "%s", und_series_path(series, dump, s));
         und_series_name_part(series, slot);
         if (series->mode != UND_CREATE || !series->plan->method->has_files || slot->exists)
             continue;
-        if (!series->makes_files)
-            continue;
-        const struct und_store *store = series->plan->method->store;
-        if (slot->stands_for_it)
-            und_storage_reserve(slot->path, UND_DATA_FILE, store);
+        if (slot->stands_for_it) {
+            und_files_note(slot->files, slot->k + 1);
+            und_files_enter(slot->files, slot->k); /* their directory is open before time is taken */
+            und_files_leave(slot->files);
+        }
         if (slot->makes) {
-            und_storage_reserve(slot->folder, UND_DATA_DIRECTORY, store);
-            und_storage_reserve(slot->part, UND_DATA_FILE, store);
+            und_files_note(slot->folder, 1);
+            und_files_note(slot->subfile, 1);
         }
     }
     series->lineage_count = 0;
@@ -694,7 +720,7 @@ static void add_row(struct und_series *series, const struct und_variable *variab
 
 static void prepare_rows(struct und_series *series, const struct und_dump *what)
 {
-    und_flood_prepare(series->flood, series->dump);
+    und_flood_prepare(series->flood, series->dump, series->mode == UND_CREATE && series->plan->method->has_files);
     for (int v = 0; v < what->variable_count; ++v) {
         series->first_pieces[v] = v;
         add_row(series, &what->variables[v]);
@@ -722,21 +748,19 @@ void und_series_prepare(struct und_series *series, int dump)
 
 void und_series_drop_cache(struct und_series *series, int dump)
 {
-    if (series->flood) {
-        und_flood_drop_cache(series->flood, dump);
-        return;
-    }
-    if (series->plan->method->part)
+    const struct und_method *method = series->plan->method;
+    if (series->flood)
+        und_flood_prepare(series->flood, dump, false);
+    else if (method->part)
         choose_comms(series, dump);
-    for (int s = 0; s < series->files && series->plan->method->has_files; ++s) {
-        struct und_slot slot = series->slots[s];
-        slot.path = slot.room = allocate(und_series_path_capacity(series), 1, series->stream);
-        und_series_name_file(series, dump, s, slot.room);
-        und_storage_drop_cache(series->plan->method->name, slot.path);
-        und_series_name_part(series, &slot);
-        if (slot.in_parts)
-            und_storage_drop_cache(series->plan->method->name, slot.part);
-        free(slot.room);
+    for (int64_t i = 0; i < und_series_rows(series) && method->has_files; ++i)
+        und_storage_drop_cache(method->name, series->flood ? und_flood_item(series->flood, i).path
+                                                           : und_series_path(series, dump, (int)i));
+    for (int s = 0; s < series->files && method->part && !series->flood; ++s) {
+        series->slots[s].k = und_series_number(series, dump);
+        und_series_name_part(series, &series->slots[s]);
+        if (series->slots[s].in_parts)
+            und_storage_drop_cache(method->name, series->slots[s].part);
     }
 }
 

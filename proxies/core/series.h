@@ -17,8 +17,8 @@ struct und_series;
 struct und_series *und_series_new(const struct und_run *run, int stream, int64_t as, enum und_mode mode);
 void und_series_free(struct und_series *series);
 
-/* Where every row is a file: how many this rank has in the prepared dump. What is opened, moved and closed from here on
- * is one of them, in its directory until the rank leaves it. */
+/* Files of the prepared dump: those of all slots or, where every row is a file, as many as this rank has. Such is what
+ * is opened, moved and closed from here on, in its directory until the rank leaves it. */
 int64_t und_series_rows(const struct und_series *series);
 void und_series_go_to_row(struct und_series *series, int64_t index);
 void und_series_leave_rows(struct und_series *series);
@@ -76,7 +76,7 @@ void und_series_drop_cache(struct und_series *series, int dump);
 
 /* Are the files of the prepared dump there, as large as this workload would have made them? False with
  * an error message. For each file, the rank that stands for it looks. */
-bool und_series_find(const struct und_series *series, struct und_error *error);
+bool und_series_find(struct und_series *series, struct und_error *error);
 
 /* A series that reads the files of another, as they are when a dump is played. */
 void und_series_read_from(struct und_series *series, struct und_series *base);
@@ -102,7 +102,7 @@ void und_series_look(struct und_series *series, int64_t *files, int64_t *file_by
 bool und_series_note_hints(const struct und_series *series);
 
 /* Notes the layouts of the files of the prepared dump, complete and closed, that this rank has created. */
-void und_series_note_layouts(const struct und_series *series);
+void und_series_note_layouts(struct und_series *series);
 
 /* Bytes that a variable of a dump takes in the player's memory. */
 int64_t und_series_piece_memory(void);

@@ -9,30 +9,39 @@
 #include "core/watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Rows are left once all are done. */
+static void leave(const struct und_series *series, struct und_files *files)
+{
+    if (!series->flood)
+        und_files_leave(files);
+}
+
 static void create_part(const struct und_series *series, const struct und_slot *slot)
 {
     struct und_error error;
     int created;
-    if (!und_storage_share(slot->folder, &error) ||
-        !und_storage_create(slot->part, und_striped_request(series->run->striped), &created, &error))
+    if (!und_files_have_directory(slot->folder, 0, false, &error) ||
+        !und_files_create(slot->subfile, 0, und_striped_request(series->run->striped), &created, &error))
         UND_DIE("%s: %s", series->plan->method->name, error.text);
+    leave(series, slot->subfile);
     UND_CHECK(created < 0 || close(created) == 0, "%s: cannot create %s", series->plan->method->name, slot->part);
 }
 
 /* From the rank that created the file to all that open it. */
-static void share_identity(const struct und_series *series, struct und_slot *slot)
+static void share_mark(const struct und_series *series, struct und_slot *slot)
 {
     int size;
     if (slot->stands_for_it)
-        und_storage_find(slot->path, &slot->identity);
+        slot->mark = und_files_share(slot->files, slot->k);
     MPI_Comm_size(slot->comm, &size);
     if (size > 1 && !series->stream->in_turn)
-        UND_MPI(MPI_Bcast(&slot->identity, sizeof slot->identity, MPI_BYTE, 0, slot->comm),
+        UND_MPI(MPI_Bcast(&slot->mark, sizeof slot->mark, MPI_BYTE, 0, slot->comm),
                 "cannot agree on the creation of %s", slot->path);
 }
 
@@ -42,16 +51,15 @@ static int create_file(const struct und_series *series, struct und_slot *slot)
 {
     int created = -1;
     struct und_error error;
-    if (series->flood)
-        return und_flood_create(series->flood, slot->path);
     if (slot->stands_for_it && !series->makes_files && series->stream->opening != UND_OPEN_NEW) {
-        if (!und_storage_truncate(slot->path, &created, &error))
+        if (!und_files_truncate(slot->files, slot->k, &created, &error))
             UND_DIE("%s: %s", series->plan->method->name, error.text);
     } else if (slot->stands_for_it &&
-               (!und_storage_create(slot->path, und_striped_request(series->run->striped), &created, &error) ||
-                (slot->in_parts && !und_storage_create_directory(slot->folder, &error))))
+               (!und_files_create(slot->files, slot->k, und_striped_request(series->run->striped), &created, &error) ||
+                (slot->in_parts && !und_files_have_directory(slot->folder, 0, true, &error))))
         UND_DIE("%s: %s", series->plan->method->name, error.text);
-    share_identity(series, slot);
+    leave(series, slot->files);
+    share_mark(series, slot);
     if (slot->makes)
         create_part(series, slot);
     return created;
@@ -68,14 +76,14 @@ static int64_t bytes_in_slot(const struct und_series *series, int s)
     return bytes;
 }
 
-/* The baton is a message along the ranks of the group: the identities of the files that are there. */
+/* The baton is a message along the ranks of the group: the marks of the files that are there. */
 static int begin_baton(const struct und_series *series, int *rank, int *size)
 {
     MPI_Comm_rank(series->group_comm, rank);
     MPI_Comm_size(series->group_comm, size);
     for (int s = 0; s < series->files; ++s)
-        series->identities[s] = series->slots[s].identity;
-    return series->files * (int)sizeof *series->identities;
+        series->marks[s] = series->slots[s].mark;
+    return series->files * (int)sizeof *series->marks;
 }
 
 void und_series_take_turn(struct und_series *series)
@@ -85,10 +93,10 @@ void und_series_take_turn(struct und_series *series)
         return;
     const int bytes = begin_baton(series, &rank, &size);
     if (rank > 0)
-        UND_MPI(MPI_Recv(series->identities, bytes, MPI_BYTE, rank - 1, 0, series->group_comm, MPI_STATUS_IGNORE),
+        UND_MPI(MPI_Recv(series->marks, bytes, MPI_BYTE, rank - 1, 0, series->group_comm, MPI_STATUS_IGNORE),
                 "cannot wait for the turn of this rank in the stream %s", series->stream->name);
     for (int s = 0; s < series->files; ++s)
-        series->slots[s].identity = series->identities[s];
+        series->slots[s].mark = series->marks[s];
 }
 
 void und_series_pass_turn(struct und_series *series)
@@ -98,7 +106,7 @@ void und_series_pass_turn(struct und_series *series)
         return;
     const int bytes = begin_baton(series, &rank, &size);
     if (rank < size - 1)
-        UND_MPI(MPI_Send(series->identities, bytes, MPI_BYTE, rank + 1, 0, series->group_comm),
+        UND_MPI(MPI_Send(series->marks, bytes, MPI_BYTE, rank + 1, 0, series->group_comm),
                 "cannot pass the turn to the next rank in the stream %s", series->stream->name);
 }
 
@@ -112,43 +120,38 @@ static _Noreturn void die_of_another(const struct und_series *series, const stru
 /* Files that are there: the rank that has created one looks whether it still is, and tells the others. */
 void und_series_check(struct und_series *series, bool opens)
 {
-    const bool made = !series->flood && !series->makes_files;
+    const bool made = !series->makes_files;
     bool any = made;
-    if (series->flood)
+    if (series->flood && series->plan->method->has_files)
         und_flood_check_directories(series->flood);
-    for (int s = 0; s < series->files && !series->flood; ++s)
+    for (int s = 0; s < series->files; ++s)
         any = any || series->slots[s].exists;
-    if (series->flood || !opens || !any || series->mode != UND_CREATE || !series->plan->method->has_files)
+    if (!opens || !any || series->mode != UND_CREATE || !series->plan->method->has_files)
         return;
     for (int s = 0; s < series->files; ++s) {
         const struct und_slot *slot = &series->slots[s];
-        memset(&series->identities[s], 0, sizeof series->identities[s]);
-        if ((made || slot->exists) && und_storage_find(slot->path, &series->identities[s]) &&
-            !und_storage_is_it(-1, slot->path, &series->identities[s]))
+        series->marks[s] = (struct und_shared){0, 0};
+        if (made || slot->exists)
+            series->marks[s] = und_files_share(slot->files, slot->k);
+        if (!und_storage_is_it(AT_FDCWD, und_storage_name(slot->path), und_storage_shared(series->marks[s])))
             die_of_another(series, slot);
     }
     /* Those that have not created it have zeros. */
-    const int words = (int)(sizeof *series->identities / sizeof(uint64_t));
-    UND_MPI(MPI_Allreduce(MPI_IN_PLACE, series->identities, series->files * words, MPI_UINT64_T, MPI_MAX,
-                          series->group_comm),
-            "cannot agree on the files of the stream %s", series->stream->name);
+    const int words = (int)(sizeof *series->marks / sizeof(uint64_t));
+    UND_MPI(
+        MPI_Allreduce(MPI_IN_PLACE, series->marks, series->files * words, MPI_UINT64_T, MPI_MAX, series->group_comm),
+        "cannot agree on the files of the stream %s", series->stream->name);
     for (int s = 0; s < series->files; ++s)
-        series->slots[s].identity = series->identities[s];
+        series->slots[s].mark = series->marks[s];
 }
 
 /* An interface that opens a file by its name may find another by now. */
 static void check_file(const struct und_series *series, const struct und_slot *slot, int descriptor)
 {
     const struct und_method *method = series->plan->method;
-    if (series->flood) {
-        errno = 0;
-        if (series->mode == UND_CREATE && method->has_files &&
-            !und_flood_is_last(series->flood, descriptor, slot->path))
-            die_of_another(series, slot);
-        return;
-    }
+    const char *name = descriptor < 0 ? und_storage_name(slot->path) : "";
     if (series->mode == UND_CREATE && method->has_files && !method->store && !method->replaces &&
-        !und_storage_is_it(descriptor, slot->path, &slot->identity))
+        !und_storage_is_it(descriptor < 0 ? AT_FDCWD : descriptor, name, und_storage_shared(slot->mark)))
         die_of_another(series, slot);
 }
 
@@ -167,26 +170,32 @@ static bool adopts(const struct und_slot *slot, const struct und_open *how)
     return how->creates && slot->stands_for_it;
 }
 
+void und_series_hand(const struct und_series *series, const struct und_slot *slot,
+                     void (*hand)(struct und_files *files, int64_t k))
+{
+    if (!series->plan->method->replaces || series->mode != UND_CREATE || slot->exists)
+        return;
+    if (slot->stands_for_it)
+        hand(slot->files, slot->k);
+    if (slot->makes)
+        hand(slot->subfile, 0);
+}
+
 static void open_by_method(const struct und_series *series, struct und_slot *slot, const struct und_open *how)
 {
     const struct und_method *method = series->plan->method;
     if (adopts(slot, how))
         und_stop_hold();
-    else if (!method->descriptor && !series->flood)
+    else if (!method->descriptor)
         check_file(series, slot, -1);
-    if (series->directory)
-        und_storage_enter_parent(slot->path);
+    und_series_hand(series, slot, und_files_lend);
+    und_files_enter(slot->files, slot->k);
     slot->file = method->open(how);
-    if (series->directory)
-        und_storage_leave_parent(slot->path);
     if (adopts(slot, how)) {
-        const int descriptor = method->descriptor ? method->descriptor(slot->file) : -1;
-        if (series->flood)
-            und_flood_adopt(series->flood, descriptor, slot->path);
-        else
-            und_storage_adopt(slot->path, descriptor);
+        und_files_adopt(slot->files, slot->k, method->descriptor ? method->descriptor(slot->file) : -1);
         und_stop_release();
     }
+    leave(series, slot->files);
 }
 
 /* Does an open of the file make it, or empty it? */
@@ -214,8 +223,10 @@ void und_series_take_away(struct und_series *series, bool backup, bool shared)
             !creates(series, slot) || (shared && !has_several(series, slot)))
             continue;
         und_watch_enter("remove", slot->path, false);
-        if (!und_storage_take_away(slot->path, backup, &error))
+        if (!und_files_may_go(slot->files, slot->k, false, backup, &error) ||
+            !und_files_take_away(slot->files, slot->k, false, backup, &error))
             UND_DIE("%s: %s", series->plan->method->name, error.text);
+        leave(series, slot->files);
         und_watch_leave();
     }
 }
@@ -277,9 +288,9 @@ static void open_slot(struct und_series *series, int s)
         .operations = &series->operations,
     };
     open_by_method(series, slot, &how);
-    if (by_method && !series->flood)
-        share_identity(series, slot);
-    if (!adopts(slot, &how) && (!series->flood || created >= 0))
+    if (by_method)
+        share_mark(series, slot);
+    if (!adopts(slot, &how))
         check_file(series, slot, method->descriptor ? method->descriptor(slot->file) : -1);
     slot->opened = true;
     if (created >= 0)
@@ -304,15 +315,13 @@ void und_series_open(struct und_series *series)
     und_series_leave();
 }
 
-bool und_series_find(const struct und_series *series, struct und_error *error)
+bool und_series_find(struct und_series *series, struct und_error *error)
 {
-    if (series->flood)
-        return und_flood_find(series->flood, error);
     const struct und_stream *stream = series->stream;
     const bool exact = !series->plan->method->suffix;
     const bool may_have_more = und_stream_updates(stream) || stream->followed_by >= 0;
-    for (int s = 0; s < series->files && series->plan->method->has_files; ++s) {
-        const struct und_slot *slot = &series->slots[s];
+    for (int64_t i = 0; i < und_series_rows(series) && series->plan->method->has_files; ++i) {
+        const struct und_slot *slot = und_series_slot(series, i);
         struct stat status;
         if (slot->comm == MPI_COMM_NULL || !slot->stands_for_it)
             continue;
@@ -335,6 +344,7 @@ void und_series_close(struct und_series *series)
             und_series_enter(series, "close", series->slots[s].path, true);
             if (!series->slots[s].borrowed)
                 series->plan->method->close(series->slots[s].file);
+            und_series_hand(series, &series->slots[s], und_files_take_back);
             series->slots[s].file = NULL;
         }
     series->is_open[und_series_set(series)] = false;
@@ -344,7 +354,8 @@ void und_series_close(struct und_series *series)
 }
 
 /* Size of a file that this rank has made; once it is closed, it must be whole. */
-static int64_t look_at(const struct und_series *series, const char *path, bool closed)
+static int64_t look_at(const struct und_series *series, const struct und_slot *slot, struct und_files *files, int64_t k,
+                       const char *path)
 {
     const struct und_method *method = series->plan->method;
     struct und_error error;
@@ -352,9 +363,10 @@ static int64_t look_at(const struct und_series *series, const char *path, bool c
     struct stat status;
     if (series->stream->behind >= 0 && stat(und_storage_name(path), &status) == 0)
         bytes = (int64_t)status.st_size; /* a rank of another stream has created it */
-    else if (!und_storage_look(path, &bytes, &error))
+    else if (!und_files_look(files, k, &bytes, &error))
         UND_DIE("%s: %s", method->name, error.text);
-    if (closed && method->whole && !method->whole(path, &error)) {
+    leave(series, files);
+    if (!slot->file && method->whole && !method->whole(path, &error)) {
         const int refusal = und_space_refusal(path, UND_FULL_BYTES);
         UND_DIE("%s: cannot write all of %s: %s", method->name, path, refusal ? strerror(refusal) : error.text);
     }
@@ -363,14 +375,10 @@ static int64_t look_at(const struct und_series *series, const char *path, bool c
 
 void und_series_look(struct und_series *series, int64_t *files, int64_t *file_bytes)
 {
-    if (series->flood) {
-        und_flood_look(series->flood, files, file_bytes);
-        return;
-    }
     *files = 0;
     *file_bytes = 0;
-    for (int s = 0; s < series->files && series->plan->method->has_files; ++s) {
-        struct und_slot *slot = &series->slots[s];
+    for (int64_t i = 0; i < und_series_rows(series) && series->plan->method->has_files; ++i) {
+        struct und_slot *slot = und_series_slot(series, i);
         int64_t stored = 0, all = 0;
         if (slot->comm == MPI_COMM_NULL || (series->mode == UND_CREATE && !slot->opened))
             continue;
@@ -380,9 +388,9 @@ void und_series_look(struct und_series *series, int64_t *files, int64_t *file_by
         /* Not every method's close waits for the other ranks. */
         UND_MPI(MPI_Barrier(slot->comm), "cannot wait for the ranks of %s", slot->path);
         if (slot->stands_for_it)
-            stored += look_at(series, slot->path, !slot->file);
+            stored += look_at(series, slot, slot->files, slot->k, slot->path);
         if (slot->makes)
-            stored += look_at(series, slot->part, !slot->file);
+            stored += look_at(series, slot, slot->subfile, 0, slot->part);
         *file_bytes += stored - slot->stored;
         all = slot->stored = stored;
         if (slot->in_parts)
@@ -393,6 +401,7 @@ void und_series_look(struct und_series *series, int64_t *files, int64_t *file_by
             UND_DIE("%s: %s has %" PRId64 " bytes on storage, less than the %" PRId64 " written to it",
                     series->plan->method->name, slot->path, all, slot->payload);
     }
+    und_series_leave_rows(series);
 }
 
 bool und_series_note_hints(const struct und_series *series)
@@ -406,23 +415,24 @@ bool und_series_note_hints(const struct und_series *series)
     return false;
 }
 
-void und_series_note_layouts(const struct und_series *series)
+void und_series_note_layouts(struct und_series *series)
 {
-    if (series->flood) {
-        und_flood_note_layouts(series->flood);
-        return;
-    }
     struct und_striped *striped = series->run->striped;
     /* Files that stay open are closed by another dump than the one that made them. */
     if (!series->stream->stays_open && !series->makes_files)
         return;
-    for (int s = 0; s < series->files && series->mode == UND_CREATE && series->plan->method->has_files; ++s) {
-        const struct und_slot *slot = &series->slots[s];
+    if (series->mode != UND_CREATE || !series->plan->method->has_files)
+        return;
+    for (int64_t i = 0; i < und_series_rows(series); ++i) {
+        const struct und_slot *slot = und_series_slot(series, i);
         if (slot->comm == MPI_COMM_NULL || slot->file || slot->exists)
             continue;
         if (slot->stands_for_it)
             und_striped_note_layout(striped, series->index, slot->path);
         if (slot->makes)
             und_striped_note_layout(striped, series->index, slot->part);
+        if (series->flood) /* all are created in the same way: one of each rank tells */
+            break;
     }
+    und_series_leave_rows(series);
 }

@@ -1,11 +1,9 @@
 /* Names of the files of a series, and the directories that they lie in. */
 #include "core/die.h"
 #include "core/parts.h"
-#include "core/storage.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int64_t und_series_path_capacity(const struct und_series *series)
@@ -30,35 +28,79 @@ static bool has_directory(const struct und_series *series)
            !method->store;
 }
 
-/* DIR/<stream>.d<rank or group> */
-static int name_directory(const struct und_series *series, char *path)
+/* <stream>.d<rank or group> */
+struct und_files *und_series_new_directories(const struct und_series *series)
 {
-    return snprintf(path, (size_t)und_series_path_capacity(series), "%s/%s.d%" PRId64, series->run->plan->directory,
-                    series->stream->set->name, series->group.index);
+    char tail[UND_NAME_BYTES];
+    if (!has_directory(series))
+        return NULL;
+    snprintf(tail, sizeof tail, ".d%" PRId64, series->group.index);
+    struct und_files *directories = und_files_new(
+        series->run->plan->directory, &(struct und_names){.stem = series->stream->set->name, .tail = tail}, NULL, 0);
+    directories->are_directories = directories->stays_open = true;
+    return directories;
 }
 
-/* DIR/[<directory>/]<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
-void und_series_name_file(const struct und_series *series, int dump, int file, char *path)
+/* [<directory>/]<stream>[.<dump or set>][.f<file>][.<rank> or .g<group>][<suffix of the method>] */
+struct und_files *und_series_new_files(const struct und_series *series, int file)
 {
-    if (series->base) {
-        und_series_name_file(series->base, series->base->dump, file, path);
-        return;
-    }
     const struct und_stream *stream = root_of(series);
-    const size_t capacity = (size_t)und_series_path_capacity(series);
-    int length = has_directory(series) ? name_directory(series, path)
-                                       : snprintf(path, capacity, "%s", series->run->plan->directory);
-    length += snprintf(path + length, capacity - (size_t)length, "/%s", stream->set->name);
-    if (!und_stream_grows(stream))
-        length += snprintf(path + length, capacity - (size_t)length, ".%06d", und_stream_set(stream, dump));
+    const char *suffix = series->plan->method->suffix;
+    char number[UND_NAME_BYTES] = "", owner[UND_NAME_BYTES] = "", tail[UND_PATH_CAPACITY];
     if (stream->own.files > 1)
-        length += snprintf(path + length, capacity - (size_t)length, ".f%d", file);
+        snprintf(number, sizeof number, ".f%d", file);
     if (stream->own.owner == UND_EACH_RANK)
-        length += snprintf(path + length, capacity - (size_t)length, ".%08" PRId64, series->as);
+        snprintf(owner, sizeof owner, ".%08" PRId64, series->as);
     else if (stream->own.owner == UND_EACH_GROUP)
-        length += snprintf(path + length, capacity - (size_t)length, ".g%" PRId64, series->group.index);
-    if (series->plan->method->suffix)
-        snprintf(path + length, capacity - (size_t)length, "%s", series->plan->method->suffix);
+        snprintf(owner, sizeof owner, ".g%" PRId64, series->group.index);
+    snprintf(tail, sizeof tail, "%.40s%.40s%.40s", number, owner, suffix ? suffix : "");
+    const struct und_names names = {
+        .stem = stream->set->name, .separator = ".", .digits = und_stream_grows(stream) ? 0 : 6, .tail = tail};
+    struct und_files *files = und_files_new(series->run->plan->directory, &names, series->directories, INT64_MAX);
+    files->store = series->plan->method->store;
+    files->other = series->stream->has_backup ? ".backup" : NULL;
+    return files;
+}
+
+int64_t und_series_number(const struct und_series *series, int dump)
+{
+    const struct und_stream *stream = root_of(series);
+    if (series->base)
+        return und_series_number(series->base, series->base->dump);
+    return und_stream_grows(stream) ? 0 : und_stream_set(stream, dump);
+}
+
+/* Files of another stream are called as that one calls them. */
+static struct und_files *names_of(const struct und_series *series, int64_t file)
+{
+    return series->base ? series->base->slots[file].files : series->slots[file].files;
+}
+
+const char *und_series_path(const struct und_series *series, int dump, int file)
+{
+    return und_files_path(names_of(series, file), und_series_number(series, dump), false);
+}
+
+/* The directory of the dump's subfiles, which stays open, and the one of this rank's bytes. */
+static void choose_part(const struct und_series *series, struct und_slot *slot, int64_t part)
+{
+    const char *directory = series->run->plan->directory;
+    struct und_names names = names_of(series, slot - series->slots)->names;
+    const char *end = names.tail;
+    char tail[UND_PATH_CAPACITY];
+    if (slot->subfile && slot->part_number == part && slot->subfile->first == slot->k)
+        return;
+    und_files_free(slot->subfile);
+    und_files_free(slot->folder);
+    names.tail = tail;
+    snprintf(tail, sizeof tail, "%.120s.dir", end);
+    slot->folder = und_files_new(directory, &names, NULL, 0);
+    slot->folder->are_directories = slot->folder->stays_open = true;
+    snprintf(tail, sizeof tail, "%.120s.%" PRId64, end, part);
+    slot->subfile = und_files_new(directory, &names, slot->folder, 1);
+    slot->subfile->store = series->plan->method->store;
+    slot->folder->first = slot->subfile->first = slot->k;
+    slot->part_number = part;
 }
 
 /* <path>.dir/<name of the file>.<k>, where the method keeps the bytes of the slot's ranks in subfiles. */
@@ -66,7 +108,6 @@ void und_series_name_part(const struct und_series *series, struct und_slot *slot
 {
     const struct und_method *method = series->plan->method;
     const int64_t *values = series->plan->settings;
-    const size_t capacity = (size_t)und_series_path_capacity(series);
     int rank = 0, size = 1;
     slot->in_parts = slot->makes = false;
     if (!method->part || slot->comm == MPI_COMM_NULL)
@@ -81,24 +122,20 @@ void und_series_name_part(const struct und_series *series, struct und_slot *slot
     slot->in_parts = true;
     slot->makes =
         series->stream->in_turn ? slot->stands_for_it : rank == 0 || method->part(values, rank - 1, size) != part;
-    snprintf(slot->folder, capacity, "%s.dir", slot->path);
-    snprintf(slot->part, 2 * capacity, "%s/%s.%" PRId64, slot->folder, strrchr(slot->path, '/') + 1, part);
+    choose_part(series, slot, part);
+    slot->part = und_files_path(slot->subfile, 0, false);
 }
 
 /* The first rank of the group makes it, and the others wait. */
 void und_series_make_directory(struct und_series *series)
 {
+    struct und_files *directories = series->directories;
     struct und_error error;
-    if (series->directory || series->mode != UND_CREATE || !has_directory(series) || series->stream->behind >= 0)
+    if (!directories || directories->is_noted || series->mode != UND_CREATE || series->stream->behind >= 0)
         return;
-    series->directory = malloc((size_t)und_series_path_capacity(series));
-    UND_CHECK(series->directory, "no memory for the directory of the stream %s", series->stream->name);
-    name_directory(series, series->directory);
-    und_storage_reserve(series->directory, UND_DATA_DIRECTORY, NULL);
-    bool made = true;
-    if (series->as == series->group.first)
-        made = und_storage_create_directory(series->directory, &error);
-    UND_MPI(MPI_Barrier(series->group_comm), "cannot wait for the directory %s", series->directory);
-    if (!made || !und_storage_share(series->directory, &error))
+    und_files_note(directories, 1);
+    const bool made = series->as != series->group.first || und_files_have_directory(directories, 0, true, &error);
+    UND_MPI(MPI_Barrier(series->group_comm), "cannot wait for the directory %s", directories->path);
+    if (!made || !und_files_have_directory(directories, 0, false, &error))
         UND_DIE("%s: %s", series->plan->method->name, error.text);
 }

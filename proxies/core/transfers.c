@@ -165,6 +165,7 @@ void und_series_sync(struct und_series *series)
         if (series->slots[s].file) {
             und_series_enter(series, "flush", series->slots[s].path, true);
             series->plan->method->sync(series->slots[s].file);
+            und_series_hand(series, &series->slots[s], und_files_take_back);
         }
     und_series_leave();
 }

@@ -94,7 +94,6 @@ struct und_file {
     ADIOS_VARINFO *found; /* the variable that `define` named last */
     int read_step;        /* of that variable */
     bool append;
-    bool replaces;          /* the first step of a new file is not complete */
     int rank, ranks;        /* of comm */
     int64_t bytes;          /* of a step of this rank, at most; of one to come, as the one before */
     int64_t reserved;       /* that the step has room for */
@@ -331,21 +330,6 @@ static void begin_step(struct und_file *file, const char *mode)
     ++*file->operations;
 }
 
-/* ADIOS removes a file before it writes it anew. */
-static void lend_files(const struct und_file *file)
-{
-    und_storage_lend(file->path);
-    if (file->part)
-        und_storage_lend(file->part);
-}
-
-static void adopt_files(const struct und_file *file)
-{
-    und_storage_adopt(file->path, -1);
-    if (file->part)
-        und_storage_adopt(file->part, -1);
-}
-
 static void end_step(struct und_file *file)
 {
     const int64_t step = file->step;
@@ -354,9 +338,6 @@ static void end_step(struct und_file *file)
     check_io(file, "write ");
     check(code, file, "write ", NULL);
     check(adios_delete_vardefs(file->group), file, "forget the variables of ", NULL);
-    if (file->replaces)
-        adopt_files(file);
-    file->replaces = false;
 }
 
 static void open_to_read(struct und_file *file)
@@ -392,9 +373,6 @@ static struct und_file *open_file(const struct und_open *how)
     if (how->mode == UND_READ) {
         open_to_read(file);
     } else {
-        file->replaces = how->mode == UND_CREATE;
-        if (file->replaces)
-            lend_files(file);
         make_group(file);
         begin_step(file, how->mode == UND_CREATE ? "w" : "u");
     }

@@ -3,6 +3,7 @@
  * the option `direct`, whole pages of a run bypass the page cache and the rest goes through it.
  */
 #include "core/die.h"
+#include "core/files.h"
 #include "core/method.h"
 #include "core/storage.h"
 
@@ -51,22 +52,21 @@ static int64_t posix_memory(const int64_t *values, const struct und_load *load)
 
 static bool posix_probe(const char *directory, const int64_t *values, struct und_error *error)
 {
-    char path[4096];
     if (values[DIRECT] == DIRECT_NO)
         return true;
-    const int length = snprintf(path, sizeof path, "%s/.direct", directory);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return und_fail(error, "%s: the name is too long", directory);
     int made;
-    und_storage_reserve(path, UND_DATA_FILE, NULL);
-    if (!und_storage_create(path, NULL, &made, error))
+    struct und_files *files = und_files_new(directory, &(struct und_names){.stem = ".direct", .tail = ""}, NULL, 0);
+    und_files_note(files, 1);
+    if (!und_files_create(files, 0, NULL, &made, error))
         return false;
     close(made);
-    const int direct = open(und_storage_name(path), O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
+    const int direct =
+        open(und_storage_name(und_files_path(files, 0, false)), O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
     const int code = errno;
     if (direct >= 0)
         close(direct);
-    und_storage_drop_data(true);
+    und_files_remove(UND_ITS_FILES);
+    und_files_forget();
     return direct >= 0 ||
            und_fail(error, "--method-option posix.direct=%s: the file system of %s cannot bypass the cache: %s",
                     direct_choices[values[DIRECT]], directory, strerror(code));

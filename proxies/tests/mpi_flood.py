@@ -441,7 +441,7 @@ def invalid_input(player: Player) -> None:
 
 
 def memory_does_not_grow(player: Player) -> None:
-    """A rank takes four bytes for each of its files."""
+    """A rank takes eight bytes for each of its files."""
     found = []
     for files in (10, 1_000_000):
         made = workload_of(FLOOD | {"dumps": [dump([variable("v", [files, 100], EVEN)])]})
@@ -450,7 +450,7 @@ def memory_does_not_grow(player: Player) -> None:
         found += map(int, re.findall(r"memory per rank +(\d+)", outcome.out))
     expect(len(found) == 2, f"{found} bytes")
     more = -(-1_000_000 // RANKS) - -(-10 // RANKS)
-    expect(found[1] - found[0] == 4 * more, f"{found} bytes, expected {4 * more} more")
+    expect(found[1] - found[0] == 8 * more, f"{found} bytes, expected {8 * more} more")
 
 
 CASES: dict[str, Callable[[Player], None]] = {
