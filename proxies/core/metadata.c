@@ -220,22 +220,17 @@ static void act_on_files(struct und_metadata *metadata, const struct und_targets
     }
 }
 
-/* Ends the run where the oldest file, that a dump is about to rename or to remove, is another by now. */
-static void check_file(struct und_metadata *metadata, int64_t k, bool renames)
-{
-    struct und_error error;
-    und_files_enter(metadata->files, place_of(metadata, k));
-    const double begin_s = und_clock();
-    if (!und_files_may_go(metadata->files, place_of(metadata, k), k < metadata->progress.renamed, renames, &error))
-        UND_DIE("metadata: %s", error.text);
-    metadata->asked_s += und_clock() - begin_s;
-}
-
+/* Renames or removes file k, the oldest. Ends the run where it, or what has its new name, is another by now. */
 static void take_away(struct und_metadata *metadata, int64_t k, bool renames)
 {
+    const int64_t place = place_of(metadata, k);
+    const bool is_renamed = k < metadata->progress.renamed;
     struct und_error error;
-    check_file(metadata, k, renames);
-    if (!und_files_take_away(metadata->files, place_of(metadata, k), k < metadata->progress.renamed, renames, &error))
+    und_files_enter(metadata->files, place);
+    const double begin_s = und_clock();
+    const bool may_go = und_files_may_go(metadata->files, place, is_renamed, renames, &error);
+    metadata->asked_s += und_clock() - begin_s;
+    if (!may_go || !und_files_take_away(metadata->files, place, is_renamed, renames, &error))
         UND_DIE("metadata: %s", error.text);
 }
 
