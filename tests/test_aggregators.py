@@ -93,7 +93,7 @@ def of_runs(pairs: Pairs, *more: Pairs, groups: int | None = None) -> Workload:
 def of_scaled(workload: Workload, ranks: int, rule: str) -> list[Pairs]:
     """Runs of rows of each variable, and then of the opens, on so many ranks."""
     made = scale(workload, ranks, rule)
-    parse(made.to_keys(), "scaled")
+    parse(made.to_text(), "scaled")
     (dump,) = made.streams[0].dumps
     opens = list(dump.operations[0].runs)
     return [[*v.decomposition.runs] for v in dump.variables] + [opens]

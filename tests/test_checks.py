@@ -264,13 +264,13 @@ def faults_of(row: dict[str, Any], text: str, folder: Path) -> list[str]:
 
 
 def test_a_complete_result_proves_the_work(tmp_path: Path) -> None:
-    text = sample().to_keys()
+    text = sample().to_text()
     assert faults_of(played(text, "posix", 0.1, "tmpfs"), text, tmp_path) == []
 
 
 @pytest.mark.parametrize("spoil", FAULTS, ids=lambda f: f.__name__)
 def test_each_fault_is_seen(spoil: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
-    text = sample().to_keys()
+    text = sample().to_text()
     row = played(text, "posix", 0.1, "tmpfs")
     spoil(row)
     found = faults_of(row, text, tmp_path)
@@ -288,7 +288,7 @@ def test_each_fault_is_seen(spoil: Callable[[dict[str, Any]], None], tmp_path: P
 def test_an_open_file_may_grow_early_but_not_late(
     growth: list[int], good: bool, tmp_path: Path
 ) -> None:
-    text = sample().to_keys()
+    text = sample().to_text()
     row = played(text, "posix", 0.1, "tmpfs")
     for dump, file_bytes in zip(row["repetitions"][0]["streams"][1]["dumps"], growth, strict=True):
         dump["file_bytes"] = file_bytes
@@ -317,7 +317,7 @@ def test_a_dump_must_grow_files_only_by_what_is_new(files: str, lost: int, tmp_p
     if files == "append":  # has one content
         dumps = tuple(replace(dump, continues=False) for dump in described.streams[0].dumps)
         described = replace(described, streams=(replace(described.streams[0], dumps=dumps),))
-    text = described.to_keys()
+    text = described.to_text()
     row = played(text, "posix", 0.1, "tmpfs")
     played_dumps = row["repetitions"][0]["streams"][0]["dumps"]
     p, third = 16 * 4 * 256 * 8, 16 * 6 * 256 * 8
@@ -341,7 +341,7 @@ def test_a_dump_must_grow_files_only_by_what_is_new(files: str, lost: int, tmp_p
 def test_file_system_is_the_one_of_the_partition(
     type_: str, on: str, good: bool, tmp_path: Path
 ) -> None:
-    text = sample().to_keys()
+    text = sample().to_text()
     path = tmp_path / "result.json"
     path.write_text(json.dumps(played(text, "posix", 0.1, on)))
     found = list(evidence.faults(measurements.read(path), replace(asked(text), file_system=type_)))
@@ -349,7 +349,7 @@ def test_file_system_is_the_one_of_the_partition(
 
 
 def test_verdict_states_the_exact_error(tmp_path: Path) -> None:
-    row = played(sample().to_keys(), "posix", 0.1, "tmpfs")
+    row = played(sample().to_text(), "posix", 0.1, "tmpfs")
     the_dump(row)["bytes"] -= 8653  # of 884,736
     path = tmp_path / "result.json"
     path.write_text(json.dumps(row))
@@ -400,7 +400,7 @@ class Session:
         self.folder = folder
         self.bin = folder / "bin"
         self.bin.mkdir()
-        self.text = described.to_keys()
+        self.text = described.to_text()
         workloads = folder / "workloads"
         workloads.mkdir()
         (workloads / f"{described.name}.json").write_text(self.text)

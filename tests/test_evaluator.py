@@ -20,7 +20,7 @@ from tests.support import call_lines
 from tests.support.random_workloads import Row
 from tests.support.shrinking import shrunk
 from understudy.contracts import workload
-from understudy.contracts.workload import Workload
+from understudy.contracts.workload import Workload, load
 from understudy.paths import where
 from understudy.semantics.evaluator import evaluate
 from understudy.semantics.lowering import lower
@@ -109,7 +109,7 @@ def test_a_workload_shrinks_to_what_fails() -> None:
 
 
 def test_it_takes_no_longer_for_many_dumps_and_ranks() -> None:
-    shown = json.loads((where("workloads") / "n-n.json").read_text(encoding="utf-8"))
+    shown = json.loads(load(where("workloads") / "n-n.json").to_keys())
     shown["ranks"] = shown["scaling"]["from_ranks"] = 1_000_000
     for stream in shown["streams"]:
         stream["dumps"] = [stream["dumps"][0] | {"repeat": {"count": 1_000_000, "period_s": 1}}]

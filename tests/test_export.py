@@ -94,7 +94,7 @@ def test_nothing_of_this_machine_is_in_it() -> None:
 
 def test_a_label_is_refused_by_its_key(tmp_path: Path) -> None:
     path = tmp_path / "named.json"
-    path.write_text(labelled("secret_field").to_keys())
+    path.write_text(labelled("secret_field").to_text())
     status, out, wrong = run(str(path), "-o", str(tmp_path / "a"))
     assert status == 2 and out == "" and not (tmp_path / "a").exists()
     assert wrong == (
@@ -110,7 +110,7 @@ def test_a_person_sees_every_string_that_leaves(tmp_path: Path) -> None:
     made = workload.get("n-1")
     provenance = replace(made.provenance[0], how="as user jane on /lustre/[bold]x")
     path = tmp_path / "n.json"
-    path.write_text(replace(made, provenance=(provenance, *made.provenance[1:])).to_keys())
+    path.write_text(replace(made, provenance=(provenance, *made.provenance[1:])).to_text())
     status, out, _ = run(str(path), "-o", str(tmp_path / "a"))
     assert status == 0
     assert "provenance.how" in out and "as user jane on /lustre/[bold]x" in out

@@ -364,7 +364,7 @@ def test_a_log_is_what_its_descriptor_says(path: Path, tmp_path: Path) -> None:
         with pytest.raises(UnderstudyError, match="is incomplete"):
             observe(path)
         return
-    text = darshan.read(path, name="w").to_keys()
+    text = darshan.read(path, name="w").to_text()
     (tmp_path / "w.json").write_text(text)
     made = compare(observe(path), observe(tmp_path / "w.json"))
     assert not made.missing and not made.extra
@@ -583,7 +583,7 @@ def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
 ) -> None:
     made = scalable()
     first = tmp_path / "app.json"
-    first.write_text(made.to_keys())
+    first.write_text(made.to_text())
     if original == "log":
         run_ = Run(nprocs=2)
         for rank in range(2):
@@ -620,8 +620,8 @@ def test_a_scaled_replica_is_compared_with_the_original_as_scaled(
 
 def test_scaled_workloads_are_compared_as_scaled(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
-    first.write_text(sample().to_keys())
-    second.write_text(scaling.scale(sample(), 8, "weak").to_keys())
+    first.write_text(sample().to_text())
+    second.write_text(scaling.scale(sample(), 8, "weak").to_text())
     status, out, _ = run(first, second, "--json", tmp_path / "c.json")
     assert status == 0, out
     notes = json.loads((tmp_path / "c.json").read_text())["notes"]
@@ -662,8 +662,8 @@ def run(*arguments: str | Path) -> tuple[int, str, str]:
 
 def test_the_command_passes_and_fails(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.json"
-    first.write_text(sample().to_keys())
-    second.write_text(grow(sample(), 0.2).to_keys())
+    first.write_text(sample().to_text())
+    second.write_text(grow(sample(), 0.2).to_text())
     status, out, wrong = run(first, first)
     assert (status, wrong) == (0, "")
     assert out.splitlines()[-1] == (
@@ -813,7 +813,7 @@ def test_darshan_sees_of_the_replica_what_was_described(
     if "hdf5" in {s.method for s in made.streams}:
         need("Darshan's HDF5 module")
     descriptor, data, log = scratch / "w.json", scratch / "data", scratch / observer.LOG
-    descriptor.write_text(made.to_keys())
+    descriptor.write_text(made.to_text())
     (scratch / observer.SETTINGS).write_text("\n".join(observer.settings(str(data))) + "\n")
     length_s = (2 if path in STATED else 1) * SCHEDULE_S
     scale = min(1.0, length_s / max(d.time_s for s in made.streams for d in s.dumps))

@@ -14,6 +14,7 @@ from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
 from understudy.contracts import schema
+from understudy.contracts.workload import load
 from understudy.errors import UnderstudyError, printable
 from understudy.paths import ROOT, where
 from understudy.reframe import recording
@@ -162,7 +163,7 @@ def test_commands_escape_the_texts_of_a_workload(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile = "\x1b]0;owned\x07\x1b[31m\x9b31m\u202e"
-    row = json.loads((ROOT / "proxies/tests/samples/shared.json").read_text(encoding="utf-8"))
+    row = json.loads(load(ROOT / "proxies/tests/samples/shared.json").to_keys())
     row |= {"description": hostile, "source": row["source"] | {"notes": [hostile]}}
     for one in row["provenance"]:
         one["how"] = hostile

@@ -90,7 +90,7 @@ def test_a_byte_is_wrong(release: str, compression: str, tmp_path: Path) -> None
 
 def described(path: Path, **more: Any) -> Workload:
     workload = darshan.read(write_log(path, **more))
-    return parse(workload.to_keys(), "described")
+    return parse(workload.to_text(), "described")
 
 
 @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ def test_a_module_beside_sound_counters_is_left_out_where_it_is_damaged(
     assert workload.source.notes[-1] == sound.source.notes[-1]
     (note,) = (note for note in workload.source.notes if "is damaged" in note)
     assert note.startswith(f"Module {module} was left out: it is damaged: at byte ")
-    assert str(tmp_path) not in workload.to_keys()
+    assert str(tmp_path) not in workload.to_text()
 
 
 def test_a_trace_is_left_out_of_joined_logs_where_one_is_damaged(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_a_replica_without_the_flushes_of_a_descriptor_fails(tmp_path: Path) -> 
         run = Run(nprocs=made.ranks)
         run.write("/s/a", MIB, 1.0, rank=0, FSYNCS=flushes)
         path = tmp_path / f"{flushes}.json"
-        path.write_text(replace(made, streams=(stream,)).to_keys())
+        path.write_text(replace(made, streams=(stream,)).to_text())
         both = observe(path), observe(run.log(tmp_path / "replica.darshan"))
         return errors(compare(*both)).get(("POSIX", "flushes"))
 

@@ -408,7 +408,7 @@ def test_containers_of_states_that_grow_stay_small(tmp_path: Path) -> None:
     player.needs("hdf5")
     b = described("b")
     only = replace(b, streams=b.streams[1:], provenance=())
-    (tmp_path / "w.json").write_text(scaling.scale(only, 4, "strong").to_keys())
+    (tmp_path / "w.json").write_text(scaling.scale(only, 4, "strong").to_text())
     played = player.play(tmp_path / "w.json", 4, tmp_path / "data", "--time-scale=0", "--verify")
     [states] = played.repetitions[0].streams
     found = [d.file_bytes for d in states.dumps if d.file_bytes is not None]

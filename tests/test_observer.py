@@ -131,7 +131,7 @@ def operations(result: Played, stream: int, dump: int, phase: str) -> int:
 def test_the_kernel_saw_what_the_player_says(method: str, tmp_path: Path) -> None:
     player.needs(method)
     descriptor = tmp_path / "small.json"
-    descriptor.write_text(small(method).to_keys())
+    descriptor.write_text(small(method).to_text())
     before = [
         player.strace(),
         "-ff",
@@ -180,7 +180,7 @@ def test_time_steps_reach_storage_only_where_it_is_asked_for(method: str, tmp_pa
         for name, sync in (("kept", False), ("lasting", True))
     )
     descriptor = tmp_path / "small.json"
-    descriptor.write_text(replace(made, streams=streams).to_keys())
+    descriptor.write_text(replace(made, streams=streams).to_text())
     trace = ["-ff", "-y", "-qq", "-s0", f"-etrace={CALLS}", "-o", str(tmp_path / "trace")]
     player.play(
         descriptor, RANKS, tmp_path / "data", "--time-scale=0", before=[player.strace(), *trace]

@@ -19,7 +19,7 @@ from tests.support.needs import need, needs
 from tests.support.random_workloads import Limits, Row, can_be_played, playable, valid
 from understudy.cli import main
 from understudy.contracts import workload
-from understudy.contracts.workload import Workload
+from understudy.contracts.workload import Workload, load
 from understudy.errors import UnderstudyError
 from understudy.paths import where
 from understudy.semantics.calls import calls_of
@@ -62,12 +62,14 @@ def differences(shown: Workload, path: Path, folder: Path) -> list[tuple[Any, ..
 def written(row: Row, folder: Path) -> tuple[Workload, Path]:
     path = folder / "app.json"
     path.write_text(json.dumps(row), encoding="utf-8")
-    return workload.load(path), path
+    read = workload.load(path)
+    path.write_text(read.to_text(), encoding="utf-8")
+    return read, path
 
 
 def small(name: str) -> Row:
     """A workload of ours on 4 ranks, a thousandth of the larger ones."""
-    row: Row = json.loads((where("workloads") / f"{name}.json").read_text(encoding="utf-8"))
+    row: Row = json.loads(load(where("workloads") / f"{name}.json").to_keys())
     if row["ranks"] > 4:
         row["ranks"] = row["scaling"]["from_ranks"] = 4
         row["scaling"]["rule"] = "none"

@@ -89,7 +89,7 @@ def observer() -> str:
 def test_the_replica_moves_the_bytes_in_as_many_calls_and_opens(tmp_path: Path) -> None:
     prefix, player = observer(), program()
     descriptor, data, replica = (tmp_path / n for n in ("w.json", "data", "replica.darshan"))
-    descriptor.write_text(described(LOGS).to_keys())
+    descriptor.write_text(described(LOGS).to_text())
     data.mkdir()
     (tmp_path / SETTINGS).write_text("\n".join([*settings(str(data)), ""]))
     environment = {

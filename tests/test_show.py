@@ -21,7 +21,7 @@ PLAYER = Path(__file__).parent / "golden" / "measurements" / "player.json"
 
 def shown(workload: Workload, folder: Path, *options: str) -> list[str]:
     path = folder / "w.json"
-    path.write_text(workload.to_keys())
+    path.write_text(workload.to_text())
     done = CliRunner().invoke(main, ["show", str(path), *options])
     assert done.exit_code == 0, done.output
     return done.stdout.splitlines()
@@ -80,7 +80,7 @@ def test_dumps_of_one_period_take_one_line(
 
 def test_a_file_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = tmp_path / "w.json"
-    workload.write_text(of(station(0)).to_keys())
+    workload.write_text(of(station(0)).to_text())
     plain, seen = strict.decode, []
 
     def counted(text: str, where: str, *others: Any, **options: Any) -> object:

@@ -143,7 +143,7 @@ def calibration() -> Sizing:
 
 
 def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / "sizing.json").write_text(calibration().to_keys())
+    (tmp_path / "sizing.json").write_text(calibration().to_text())
     assert strict.load(Sizing, tmp_path / "sizing.json") == calibration()
 
 
@@ -165,7 +165,7 @@ def test_a_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_wrong_calibration_is_one_message(
     old: str, new: str, message: str, tmp_path: Path
 ) -> None:
-    text = calibration().to_keys()
+    text = calibration().to_text()
     assert old in text
     path = tmp_path / "sizing.json"
     path.write_text(text.replace(old, new, 1))

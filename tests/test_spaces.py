@@ -139,7 +139,7 @@ def test_the_space_of_a_partition_takes_the_place_of_the_defaults() -> None:
 def test_a_workload_gets_another_layout() -> None:
     one = sample(ranks=4)
     for layout, files in (("shared", None), ("grouped", 2), ("file-per-process", None)):
-        made = workload.parse(with_layout(one, layout, 2).to_keys(), "made")
+        made = workload.parse(with_layout(one, layout, 2).to_text(), "made")
         assert {(s.layout, s.groups) for s in made.streams} == {(layout, files)}
         assert made.bytes == one.bytes
     [first, *rest] = one.streams
@@ -393,7 +393,7 @@ def layout_faults(row: dict[str, Any], text: str, folder: Path) -> list[str]:
 
 
 def test_a_layout_that_was_given_is_no_fault(tmp_path: Path) -> None:
-    text = sample().to_keys()
+    text = sample().to_text()
     assert layout_faults(striped(played(text, "posix", 0.1, "tmpfs")), text, tmp_path) == []
 
 
@@ -401,14 +401,14 @@ def test_a_layout_that_was_given_is_no_fault(tmp_path: Path) -> None:
 def test_a_lie_about_the_layout_fails(
     lie: Callable[[dict[str, Any]], None], tmp_path: Path
 ) -> None:
-    text = sample().to_keys()
+    text = sample().to_text()
     row = striped(played(text, "posix", 0.1, "tmpfs"))
     lie(row)
     assert LIES[lie] in layout_faults(row, text, tmp_path)
 
 
 def test_hints_that_no_stream_took_are_a_fault(tmp_path: Path) -> None:
-    text = sample().to_keys()
+    text = sample().to_text()
     row = striped(played(text, "posix", 0.1, "tmpfs"))
     for entry in row["striping"]:
         entry["asked"]["hints"] = {}

@@ -305,7 +305,7 @@ def test_a_method_a_striping_and_a_run_option_are_a_few_files(tmp_path: Path) ->
     assert "--greeting TEXT                     text to print before each repetition\n" in helped
 
     dump = results.stream("dump", "output", [10_000], [0.0], method="posix")
-    (tmp_path / "w.json").write_text(results.workload("toy", [dump], ranks=2).to_keys())
+    (tmp_path / "w.json").write_text(results.workload("toy", [dump], ranks=2).to_text())
     prepare = '. "$0/setup-env.sh" 2>/dev/null; exec "$@"'
     done = run(
         "bash",
@@ -449,8 +449,8 @@ def test_a_reader_is_one_file(tmp_path: Path) -> None:
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
     def size(row: dict[str, Any]) -> int:
-        [stream] = row["streams"]
-        return int(stream["dumps"][0]["variables"][0]["shape"][0])
+        moves = [i for i in row["streams"][0]["steps"][0]["do"] if "write" in i]
+        return int(moves[0]["shape"][0])
 
     status, row, said = describe("a.toy", "--repeat", "3")
     assert (status, size(row), said) == (0, 1000, "3 dumps of a toy.\n")
@@ -467,7 +467,8 @@ def test_a_reader_is_one_file(tmp_path: Path) -> None:
         (
             ("e.data",),
             "e.data: it starts with b'\\xff\\xfe\\x00', expected a plain text (.plain) "
-            "or a toy (.toy) or an ADIOS descriptor (.xml) or a Darshan log (.darshan)",
+            "or a toy (.toy) or an ADIOS descriptor (.xml) or a Darshan log (.darshan) "
+            "or a trace of strace (.strace)",
         ),
         (("f.toy",), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),
         (("f.toy", "-o", "out.json"), "f.toy: not a toy: no text at byte 7 (invalid start byte)"),

@@ -445,7 +445,7 @@ def test_many_ranks_stay_a_small_file(tmp_path: Path) -> None:
     """65,536 ranks of three kinds, whose calls are of three sizes."""
     sizes = [[96] * 3 + [70_000], [96] * 3 + [70_000, 70_000], [70_008]]
     made = own_files(tmp_path / "a.darshan", 65_536, sizes)
-    text = made.to_keys()
+    text = made.to_text()
     assert len(text) < 300_000
     [stream] = made.streams
     wanted = [n for rank in range(65_536) for n in sizes[rank % 3]]

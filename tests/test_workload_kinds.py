@@ -9,16 +9,16 @@ from click.testing import CliRunner
 
 from tests.support.folds import calls_of, open_at, opens_of, prepared_opens, stored_bytes
 from understudy.cli import main
-from understudy.contracts import workload
 from understudy.contracts.workload import Repeat, Stream, Workload, load, parse, provenance_of
 from understudy.errors import UnderstudyError
 from understudy.export import expected
 from understudy.model.scaling import scale
 from understudy.paths import ROOT, where
 from understudy.semantics.rules import check
+from understudy.semantics.types import KEYS
 
 FIXTURES = sorted((where("schemas") / "old" / "fixtures" / "workload-1").glob("*.json"))
-PLAIN = json.loads((ROOT / "proxies" / "tests" / "samples" / "single.json").read_text())
+PLAIN = json.loads(load(ROOT / "proxies" / "tests" / "samples" / "single.json").to_keys())
 VARIABLE = {
     "name": "v",
     "label": "",
@@ -442,7 +442,7 @@ def test_an_old_descriptor_is_read_and_rewritten(path: Path, tmp_path: Path) -> 
     old = json.loads(path.read_text())
     read = load(path)
     new = json.loads(read.to_keys())
-    assert new["schema"] == workload.SCHEMA != old["schema"]
+    assert new["schema"] == KEYS != old["schema"]
     assert {k: v for k, v in new.items() if k not in ("schema", "provenance")} == {
         k: v for k, v in old.items() if k not in ("schema", "provenance")
     }
@@ -456,7 +456,7 @@ def test_an_old_descriptor_is_read_and_rewritten(path: Path, tmp_path: Path) -> 
         done = CliRunner().invoke(main, ["migrate", str(copy)])
         assert done.exit_code == 0, done.output
         assert done.output.splitlines()[-1] == words
-        assert copy.read_text() == read.to_keys()
+        assert copy.read_text() == read.to_text()
 
 
 def test_old_descriptors_have_fixtures() -> None:

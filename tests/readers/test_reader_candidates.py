@@ -140,7 +140,7 @@ def test_show_why_tells_what_else_fits(tmp_path: Path) -> None:
     _rewritten(run)
     described = run.describe(tmp_path)
     path, name = tmp_path / "app.json", only(described).name
-    path.write_text(described.to_keys(), encoding="utf-8")
+    path.write_text(described.to_text(), encoding="utf-8")
     told = CliRunner().invoke(cli.main, ["show", str(path), "--why", name])
     assert told.exit_code == 0, told.output
     files = told.output.partition("\nfiles: ")[2].partition("\n\n")[0]
@@ -157,7 +157,7 @@ def test_show_why_escapes_what_it_prints(tmp_path: Path) -> None:
     hostile = Provenance(path="/streams/0/a\x1b[2J\u202e\n", origin="read", how="x " * 10_000_000)
     path = tmp_path / "app.json"
     entries = (*described.provenance, hostile)
-    path.write_text(replace(described, provenance=entries).to_keys(), encoding="utf-8")
+    path.write_text(replace(described, provenance=entries).to_text(), encoding="utf-8")
     told = CliRunner().invoke(cli.main, ["show", str(path), "--why", only(described).name])
     assert told.exit_code == 0 and "\x1b" not in told.output and "\u202e" not in told.output
     assert "a\\x1b[2J\\u202e\\n: read" in told.output and "(20,000,000 characters)" in told.output

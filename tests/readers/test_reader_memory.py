@@ -61,7 +61,7 @@ def test_a_workload_of_many_unequal_ranks_is_a_small_file(tmp_path: Path) -> Non
     log, out = tmp_path / "x.darshan", tmp_path / "x.json"
     per_process_log(log, ranks, 2, spread=100_000)
     workload = darshan.read(log)
-    out.write_text(workload.to_keys())
+    out.write_text(workload.to_text())
     assert out.stat().st_size < 200_000
     stream = only(load(out))
     true = [MIB + (rank * 7919) % 100_001 for rank in range(ranks)]

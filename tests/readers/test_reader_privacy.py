@@ -58,7 +58,7 @@ def test_no_string_of_the_log_stands_in_the_descriptor(path: Path) -> None:
         secrets = strings(log)
         numbers = {str(log.job.uid), str(log.job.jobid)} - {"0"}
         start = str(int(log.job.start_s))
-    text = darshan.read(path, partial=True).to_keys()
+    text = darshan.read(path, partial=True).to_text()
     assert len(secrets) > 3, "something to be found"
     leaked = {s for s in secrets if s in text}
     assert leaked == set()
@@ -71,7 +71,7 @@ def test_the_strings_of_a_log_are_found_in_a_descriptor_with_names() -> None:
     path = TRACES / "lammps_growth.darshan"
     with open_log(path) as log:
         secrets = strings(log)
-    text = darshan.read(path, keep_names=True).to_keys()
+    text = darshan.read(path, keep_names=True).to_text()
     assert {s for s in secrets if s in text} >= {"scratch", "viz.lammpstrj.mpiio"}
 
 
@@ -107,8 +107,8 @@ def test_a_log_of_secrets(tmp_path: Path) -> None:
             },
         )
     run.add("LUSTRE", {"id": file, "stripe_size_bytes": 1 << 20, "ost_ids": [3, 4]})
-    text = run.describe(tmp_path).to_keys()
+    text = run.describe(tmp_path).to_text()
     assert "xenon" not in text
     assert not any(number in text for number in ("4242424", "7654321", "1700000000"))
     assert "1 with stripe count 2 and stripe size 1048576 B" in text
-    assert "/xenon*/xenon*/xenon*.*" in run.describe(tmp_path, keep_names=True).to_keys()
+    assert "/xenon*/xenon*/xenon*.*" in run.describe(tmp_path, keep_names=True).to_text()

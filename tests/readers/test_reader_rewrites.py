@@ -326,7 +326,7 @@ def test_more_dumps_than_a_workload_may_have(top: int, tmp_path: Path) -> None:
         MAX_BYTE_WRITTEN=top,
         F_WRITE_TIME=0.1,
     )
-    workload = parse(run.describe(tmp_path).to_keys(), "x")
+    workload = parse(run.describe(tmp_path).to_text(), "x")
     assert (only(workload).dump_count, only(workload).bytes) == (10_000_000, 1 << 50)
     assert "put together" in notes(workload) or "is a guess" in notes(workload)
 

@@ -740,7 +740,7 @@ def test_trap_more_states_than_bytes(tmp_path: Path) -> None:
         INDEP_WRITES=40,
         COLL_WRITES=0,
     )
-    stream = only(parse(run.describe(tmp_path).to_keys(), "x"))
+    stream = only(parse(run.describe(tmp_path).to_text(), "x"))
     assert sizes(stream) == [1] * 7
 
 
@@ -753,4 +753,4 @@ def test_trap_traces_of_nothing(tmp_path: Path) -> None:
             "DXT_POSIX",
             {"id": file, "rank": 0, "write_segments": [(0, 0, 1.0, 1.1), (0, length, 50.0, 50.1)]},
         )
-        assert sum(sizes(only(parse(run.describe(tmp_path).to_keys(), "x")))) == 8 * MIB
+        assert sum(sizes(only(parse(run.describe(tmp_path).to_text(), "x")))) == 8 * MIB

@@ -30,7 +30,7 @@ def play(log: Path, case: Case, runtime: str) -> dict[str, Any]:
     data.mkdir(parents=True)
     described, replica = folder / "described.json", folder / "replica.darshan"
     try:
-        write_text(described, read(log, name=case.name).to_keys())
+        write_text(described, read(log, name=case.name).to_text())
     except UnderstudyError as error:
         return {"reason": f"not described: {str(error).partition(': ')[2]}"}
     (folder / SETTINGS).write_text("\n".join([*settings(str(data)), ""]))
