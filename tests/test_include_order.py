@@ -17,10 +17,10 @@ LAYERS = (
     ("agree", "die", "environment", "stop", "timing"),
     ("calls", "method", "mount", "mount_json", "stripes", "striping"),
     ("option", "setting", "strict"),
-    ("program", "skew", "stream", "variable", "workload"),
+    ("program", "skew", "stream", "syscalls", "variable", "workload"),
     ("fold", "layout", "operations", "pattern", "plan", "schedule", "stencil"),
-    ("files", "run", "space", "storage", "watch"),
-    ("flood", "metadata", "pace", "series", "striped"),
+    ("files", "run", "space", "storage", "tree", "watch"),
+    ("caller", "flood", "metadata", "pace", "series", "striped"),
     ("phase", "repetition"),
     ("totals",),
 )
@@ -28,8 +28,6 @@ RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
 # Files that are pieces of one module.
 PIECES = {
     **dict.fromkeys(("parts", "series_files", "series_names", "transfers"), "series"),
-    "program_json": "program",
-    "program_text": "program",
 }
 
 

@@ -357,7 +357,7 @@ bool und_files_have_directory(struct und_files *directories, int64_t k, bool cre
     uint64_t *mark = &directories->marks[k];
     und_stop_hold();
     if (creates || *mark == 0)
-        *mark = und_storage_have_directory(path + directories->root, creates);
+        *mark = und_storage_have_directory(path + directories->root, creates ? 0777 : 0);
     und_stop_release();
     return *mark != 0 ||
            und_fail(error, "cannot %s the directory %s: %s", creates ? "create" : "find", path, strerror(errno));

@@ -209,6 +209,8 @@ int64_t und_fold_files(const struct und_stream *stream, int64_t ranks, const str
 {
     if (!method->has_files || stream->source >= 0 || stream->behind >= 0)
         return 0;
+    if (stream->own.tree)
+        return und_tree_files(stream->own.tree);
     const int64_t files =
         stream->own.owner == UND_EACH_ROW ? files_of_flood(stream) : files_of_series(stream, method, settings, ranks);
     return (1 + stream->has_backup) * files;
@@ -216,6 +218,8 @@ int64_t und_fold_files(const struct und_stream *stream, int64_t ranks, const str
 
 int64_t und_fold_other_inodes(const struct und_stream *stream, int64_t ranks)
 {
+    if (stream->own.tree)
+        return 1 + stream->own.tree->count - und_tree_files(stream->own.tree);
     return und_operations_files(stream, ranks) + (stream->own.owner == UND_EACH_ROW ? directories_of_flood(stream) : 0);
 }
 
@@ -227,6 +231,8 @@ int64_t und_fold_lookups_memory(const struct und_stream *stream)
 
 int64_t und_fold_stored_bytes(const struct und_stream *stream)
 {
+    if (stream->own.tree)
+        return stream->own.tree->stored_bytes;
     return stream->own.owner == UND_EACH_ROW ? stored_by_flood(stream)
                                              : (1 + stream->has_backup) * stored_by_series(stream);
 }
@@ -254,4 +260,5 @@ void und_fold_needs(const struct und_workload *workload, const struct und_stream
     needs[UND_FLOOD] = stream->own.owner == UND_EACH_ROW;
     needs[UND_WRITE_THROUGH] = stream->write_through;
     needs[UND_LOOKS_UP] = stream->lookups.every_bytes > 0;
+    needs[UND_MAKES_CALLS] = stream->own.tree != NULL;
 }

@@ -68,4 +68,5 @@ const struct und_need und_needs[UND_NEEDS] = {
     [UND_FLOOD] = {"flood", UND_CAN_EACH_FILE, "play the layout flood"},
     [UND_WRITE_THROUGH] = {"write_through", UND_CAN_WRITE_THROUGH, "write through to storage"},
     [UND_LOOKS_UP] = {"lookups", UND_CAN_LOOK_UP, "read files between writes"},
+    [UND_MAKES_CALLS] = {"calls", UND_CAN_CALL, "make calls of the system"},
 };

@@ -119,7 +119,8 @@ enum und_ability {
     UND_CAN_READ_BACK = 1 << 3, /* go on with files that are open, and read what was written to them */
     UND_CAN_EACH_FILE = 1 << 4, /* the loop over files, each opened by one rank */
     UND_CAN_WRITE_THROUGH = 1 << 5,
-    UND_CAN_LOOK_UP = 1 << 6 /* read what was just written, between two writes */
+    UND_CAN_LOOK_UP = 1 << 6, /* read what was just written, between two writes */
+    UND_CAN_CALL = 1 << 7     /* make the calls of the system that a program makes */
 };
 
 struct und_store;
@@ -251,6 +252,7 @@ enum und_need_of {
     UND_FLOOD,
     UND_WRITE_THROUGH,
     UND_LOOKS_UP,
+    UND_MAKES_CALLS,
     UND_NEEDS
 };
 extern const struct und_need und_needs[UND_NEEDS];

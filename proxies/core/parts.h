@@ -89,6 +89,7 @@ struct und_series {
     struct und_files *directories;      /* the one that this rank's files lie in; NULL: the run directory */
     struct und_metadata *metadata;      /* NULL: no operations without bytes */
     struct und_flood *flood;            /* names its files, one slot for one after the other; NULL: they are few */
+    struct und_caller *caller;          /* makes calls of the system on files of its own; NULL: there are none */
     int dump;                           /* prepared */
     bool makes_files;                   /* the prepared dump, rather than go on with those of one before it */
     bool *made;                         /* which sets that several dumps use have been opened; NULL: there are none */

@@ -119,7 +119,8 @@ static int64_t calls_of(const struct playing *playing, const struct und_instruct
 static void keep_pace(struct playing *playing, const struct und_instruction *instruction, int left)
 {
     const double seconds = instruction->seconds * playing->run->plan->time_scale;
-    const int64_t calls = calls_of(playing, instruction + 1, left);
+    const struct und_call_list *list = &playing->step->dump->calls;
+    const int64_t calls = calls_of(playing, instruction + 1, left) + und_calls_moves_of(list, playing->run->rank);
     if (instruction->code == UND_DO_SPREAD)
         und_pace_spread(und_series_pace(playing->series), seconds, calls);
     else if (playing->doing == UND_PLAY)
@@ -155,6 +156,21 @@ static void complete(struct playing *playing, enum und_phase phase)
     if (!record->took_place)
         record->start_s = record->end_s = und_clock() - playing->zero;
     record->took_place = true;
+}
+
+static void note_call(void *context, enum und_phase phase)
+{
+    take(context, phase);
+}
+
+static void call(struct playing *playing)
+{
+    bool phases[UND_PHASES] = {false};
+    und_series_call(playing->series, note_call, playing);
+    und_caller_phases(&playing->step->dump->calls, phases);
+    for (int p = 0; p < UND_PHASES; ++p)
+        if (phases[p])
+            complete(playing, (enum und_phase)p);
 }
 
 static void carry_out(struct playing *playing, const struct und_instruction *body, int count);
@@ -219,6 +235,7 @@ static void carry_out(struct playing *playing, const struct und_instruction *bod
             break;
         case UND_DO_SYNC: sync_files(playing); break;
         case UND_DO_CLOSE: close_files(playing); break;
+        case UND_DO_CALLS: call(playing); break;
         case UND_DO_PASSES:
             for (int64_t pass = 0; pass < (playing->doing == UND_PLAY ? here->times : 1); ++pass)
                 carry_out(playing, here + 1, here->body);

@@ -53,9 +53,10 @@ static bool read_index(struct und_strict *at, const json_t *value, struct und_fi
 static bool read_set(struct und_strict *at, const json_t *value, int64_t ranks, struct und_file_set *set)
 {
     static const char *const keys[] = {"name", "of", NULL};
-    static const char *const optional[] = {"files",    "groups", "index", "own_directories", "files_per_directory",
-                                           "prepared", NULL};
-    static const char *const owners[] = {"all ranks", "each rank", "each group", "each row", NULL};
+    static const char *const optional[] = {
+        "files",   "groups",       "index", "own_directories", "files_per_directory", "prepared",
+        "entries", "stored_bytes", NULL};
+    static const char *const owners[] = {"all ranks", "each rank", "each group", "each row", "callers", NULL};
     int owner;
     int64_t files = 1;
     if (!und_strict_object_with(at, value, keys, optional) || !und_strict_identifier(at, value, "name", &set->name) ||
@@ -71,6 +72,11 @@ static bool read_set(struct und_strict *at, const json_t *value, int64_t ranks, 
     if (set->files > UND_MAX_FILES) {
         und_strict_key(at, "files");
         return und_strict_fail(at, "expected at most %d, found %" PRId64, UND_MAX_FILES, files);
+    }
+    if (set->owner == UND_CALLERS) {
+        set->files = 0;
+        set->tree = calloc(1, sizeof *set->tree);
+        return set->tree ? und_tree_read(at, value, set->tree) : und_strict_no_memory(at);
     }
     if (set->owner == UND_EACH_GROUP)
         return und_strict_integer(at, value, "groups", 1, ranks, &set->groups);
@@ -91,15 +97,16 @@ static bool read_sets(struct und_strict *at, const json_t *root, struct sets *se
     sets->numbers = json_object();
     if (!sets->all || !sets->owners || !sets->numbers)
         return und_strict_no_memory(at);
-    for (; sets->count < (int)json_array_size(array); ++sets->count) {
-        struct und_file_set *set = &sets->all[sets->count];
-        const size_t here = und_strict_element(at, (size_t)sets->count);
-        sets->owners[sets->count] = -1;
-        if (!read_set(at, json_array_get(array, (size_t)sets->count), sets->ranks, set))
+    while (sets->count < (int)json_array_size(array)) {
+        const int s = sets->count++;
+        struct und_file_set *set = &sets->all[s];
+        const size_t here = und_strict_element(at, (size_t)s);
+        sets->owners[s] = -1;
+        if (!read_set(at, json_array_get(array, (size_t)s), sets->ranks, set))
             return false;
         if (json_object_get(sets->numbers, set->name))
             return und_strict_fail(at, "the name %s is taken by a set before it", set->name);
-        if (json_object_set_new(sets->numbers, set->name, json_integer(sets->count)) != 0)
+        if (json_object_set_new(sets->numbers, set->name, json_integer(s)) != 0)
             return und_strict_no_memory(at);
         und_strict_up(at, here);
     }
@@ -318,6 +325,20 @@ static bool read_word(struct und_strict *at, const char *word, struct reader *re
     return und_strict_fail(at, "unknown instruction \"%.100s\"", word);
 }
 
+/* The calls of a step are all that it has, but for the time that it computes. */
+static bool read_calls_of(struct und_strict *at, const json_t *value, struct reader *reader)
+{
+    static const char *const keys[] = {"calls", "do", NULL};
+    struct und_call_list *list = &reader->dump->calls;
+    if (!und_strict_object(at, value, keys) || !use_set(at, value, "calls", reader))
+        return false;
+    const struct und_tree *tree = reader->sets->all[reader->set].tree;
+    if (!tree || list->count > 0)
+        return und_strict_fail(at, "expected one such instruction in a step, with a set of callers");
+    put(reader, UND_DO_CALLS);
+    return und_calls_read(at, value, "do", tree, reader->sets->ranks, list);
+}
+
 static bool read_instruction(struct und_strict *at, const json_t *value, struct reader *reader, int depth)
 {
     static const char *const wait[] = {"wait", NULL}, *const compute[] = {"compute", NULL};
@@ -329,6 +350,8 @@ static bool read_instruction(struct und_strict *at, const json_t *value, struct 
         return read_move(at, value, json_object_get(value, "write") ? "write" : "read", reader);
     if (json_object_get(value, "operate"))
         return read_operate(at, value, reader);
+    if (json_object_get(value, "calls"))
+        return read_calls_of(at, value, reader);
     if (json_object_get(value, "repeat"))
         return read_loop(at, value, "repeat", UND_DO_PASSES, reader, depth);
     if (json_object_get(value, "in_turn"))
@@ -342,7 +365,7 @@ static bool read_instruction(struct und_strict *at, const json_t *value, struct 
     }
     if (!json_object_get(value, "compute"))
         return und_strict_fail(at, "expected an instruction: a word, or an object with the key open, write, read, "
-                                   "operate, repeat, in_turn, each_file, wait or compute");
+                                   "operate, repeat, in_turn, each_file, calls, wait or compute");
     put(reader, UND_DO_COMPUTE);
     return und_strict_object(at, value, compute) &&
            und_strict_seconds(at, value, "compute", &reader->dump->compute_s) &&
@@ -569,6 +592,17 @@ static bool check_order(struct und_strict *at, const struct und_stream *stream)
     return !is_open || stream->stays_open || und_strict_fail(at, "expected close, or close_last, behind open");
 }
 
+static bool has_other_than_calls(const struct und_stream *stream)
+{
+    bool other = stream->behind >= 0 || stream->source >= 0 || stream->stays_open;
+    for (int s = 0; s < stream->step_count; ++s)
+        for (int i = 0; i < stream->steps[s].instruction_count; ++i) {
+            const enum und_code code = stream->steps[s].instructions[i].code;
+            other = other || (code != UND_DO_CALLS && code != UND_DO_COMPUTE);
+        }
+    return other;
+}
+
 static bool check_rules(struct und_strict *at, const struct und_stream *stream)
 {
     const bool rows = stream->own.owner == UND_EACH_ROW, reads = stream->operation == UND_READS;
@@ -586,6 +620,7 @@ static bool check_rules(struct und_strict *at, const struct und_stream *stream)
         {reads != (stream->opening == UND_OPEN_READ) && und_dump_bytes(&stream->entries[0]) > 0,
          "mode: expected read for reads, and another for writes"},
         {rows && stream->stays_open, "close_last: expected false in files of each row"},
+        {stream->own.tree && has_other_than_calls(stream), "expected calls and compute alone with a set of callers"},
         {stream->chunk_bytes > UINT32_MAX, "chunk_bytes: expected at most 4294967295, since HDF5 has no larger chunks"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i)
@@ -640,6 +675,7 @@ static bool take_set(struct und_strict *at, struct reader *reader, struct und_st
         return und_strict_fail(at, "expected an open, or the key set");
     int *owner = &reader->sets->owners[reader->set];
     stream->own = reader->sets->all[reader->set];
+    reader->sets->all[reader->set].tree = NULL; /* it is the stream's */
     stream->own.name = stream->set_name = und_text_copy(stream->own.name);
     stream->set = &stream->own;
     if (!stream->set_name)
@@ -654,6 +690,13 @@ static bool take_set(struct und_strict *at, struct reader *reader, struct und_st
     stream->own.files_in_directory = reader->files_in_directory;
     stream->set = &streams[*owner].own;
     return join(at, reader, streams, s);
+}
+
+/* A call may ask for nothing. */
+static int64_t largest_of(const struct und_call_list *calls)
+{
+    const int64_t largest = und_calls_largest(calls);
+    return largest > 0 ? largest : 1;
 }
 
 static bool read_stream(struct und_strict *at, const json_t *value, struct reader *reader, struct und_stream *streams,
@@ -682,11 +725,18 @@ static bool read_stream(struct und_strict *at, const json_t *value, struct reade
         return und_strict_no_memory(at);
     if (!read_steps(at, value, reader) || !take_set(at, reader, streams, s))
         return false;
+    /* One that moves nothing is known by its files. */
+    const bool read =
+        stream->opening == UND_OPEN_READ || stream->source >= 0 || reader->sets->all[reader->set].prepared;
+    if (!reader->moves && read)
+        stream->operation = UND_READS;
     for (const struct und_instruction *here = stream->instructions; here < reader->next; ++here)
         stream->has_backup = stream->has_backup || (here->code == UND_DO_REMOVE && here->backup);
     stream->transfer_bytes = 1;
     for (int e = stream->entry_count - 1; e >= 0; --e)
-        if (stream->entries[e].variable_count > 0)
+        if (stream->entries[e].calls.count > 0)
+            stream->transfer_bytes = largest_of(&stream->entries[e].calls);
+        else if (stream->entries[e].variable_count > 0)
             stream->transfer_bytes = stream->entries[e].variables[0].transfer_bytes;
     return check_rules(at, stream);
 }
@@ -729,6 +779,9 @@ bool und_program_read(struct und_strict *at, const json_t *root, int64_t ranks, 
     }
     json_decref(numbers);
     json_decref(sets.numbers);
+    for (int i = 0; i < sets.count; ++i)
+        if (sets.all[i].tree)
+            und_tree_free(sets.all[i].tree);
     free(sets.all);
     free(sets.owners);
     return right;

@@ -1,6 +1,7 @@
 #include "core/repetition.h"
 
 #include "core/agree.h"
+#include "core/caller.h"
 #include "core/die.h"
 #include "core/files.h"
 #include "core/pace.h"
@@ -8,6 +9,7 @@
 #include "core/print.h"
 #include "core/series.h"
 #include "core/storage.h"
+#include "core/tree.h"
 #include "core/watch.h"
 
 #include <inttypes.h>
@@ -98,7 +100,9 @@ static void verify(const struct und_run *run, struct und_verification *here)
     if (run->plan->only_restarts)
         verify_restarts(run, as, here);
     for (int s = 0; !run->plan->only_restarts && s < run->workload->stream_count; ++s)
-        if (run->workload->streams[s].source < 0)
+        if (run->workload->streams[s].own.tree)
+            und_caller_check(run, s, as, here);
+        else if (run->workload->streams[s].source < 0)
             pass_over(run, s, as, UND_CHECK, here);
 }
 
@@ -262,7 +266,7 @@ static void play(const struct und_run *run, struct und_record *records, struct s
 static bool knows_growth(const struct und_run *run, const struct und_event *event)
 {
     const struct und_stream *stream = &run->workload->streams[event->stream];
-    return !event->restart && stream->operation == UND_WRITES && !und_stream_updates(stream) &&
+    return !event->restart && stream->operation == UND_WRITES && !stream->own.tree && !und_stream_updates(stream) &&
            run->plan->streams[event->stream].method->has_files;
 }
 
@@ -307,13 +311,14 @@ static bool drop_files(const struct und_run *run, bool keep, struct und_error *e
     UND_MPI(MPI_Barrier(run->comm), failed);
     und_watch_enter(doing, run->plan->directory, true);
     if (!keep)
-        und_files_remove(UND_ITS_FILES);
+        und_storage_remove_made(UND_ITS_FILES);
     und_watch_leave();
     UND_MPI(MPI_Barrier(run->comm), failed);
     und_watch_enter(doing, run->plan->directory, true);
     if (!keep)
-        und_files_remove(UND_ITS_DIRECTORIES);
+        und_storage_remove_made(UND_ITS_DIRECTORIES);
     und_files_forget();
+    und_tree_forget();
     und_watch_leave();
     return und_storage_all_removed(run->comm, error);
 }

@@ -1,5 +1,6 @@
 #include "core/series.h"
 
+#include "core/caller.h"
 #include "core/die.h"
 #include "core/flood.h"
 #include "core/fold.h"
@@ -85,6 +86,12 @@ struct und_series *und_series_new(const struct und_run *run, int stream, int64_t
         series->is_open = allocate(1, sizeof *series->is_open, what);
         return series;
     }
+    if (what->own.tree) {
+        series->caller = und_caller_new(run, stream, as, true);
+        series->sets = 1;
+        series->is_open = allocate(1, sizeof *series->is_open, what);
+        return series;
+    }
     series->files = what->own.files;
     series->sets = und_stream_updates(what) && what->stays_open ? smaller((int)what->own.names, what->dump_count) : 1;
     const int slots = series->sets * series->files;
@@ -127,6 +134,8 @@ void und_series_free(struct und_series *series)
         und_metadata_free(series->metadata);
     if (series->flood)
         und_flood_free(series->flood);
+    if (series->caller)
+        und_caller_free(series->caller);
     for (int s = 0; s < series->sets * series->files && !series->flood; ++s) {
         struct und_slot *slot = &series->all_slots[s];
         drop_comm(slot);
@@ -736,6 +745,8 @@ void und_series_prepare(struct und_series *series, int dump)
     const bool goes_on = und_stream_first(series->stream, dump) < dump;
     series->dump = dump;
     series->piece_count = 0;
+    if (series->caller)
+        return;
     if (series->flood) {
         prepare_rows(series, what);
     } else {
@@ -764,8 +775,15 @@ void und_series_drop_cache(struct und_series *series, int dump)
     }
 }
 
+void und_series_call(struct und_series *series, und_note_call *note, void *context)
+{
+    und_caller_play(series->caller, &und_dump_of(series->stream, series->dump)->calls, &series->pace, note, context);
+}
+
 void und_series_count(struct und_series *series, int64_t *bytes, int64_t *operations, double *waited_s)
 {
+    if (series->caller)
+        und_caller_count(series->caller, &series->bytes, &series->operations);
     /* Calls through an open of another stream are counted there. */
     if (series->base) {
         series->operations += series->base->operations;

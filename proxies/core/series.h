@@ -7,6 +7,7 @@
 #ifndef UND_SERIES_H
 #define UND_SERIES_H
 
+#include "core/caller.h"
 #include "core/pace.h"
 #include "core/run.h"
 
@@ -89,6 +90,9 @@ struct und_series *und_series_returns(const struct und_series *series);
 
 /* From here on what is read is compared, too, in time that is not counted. */
 void und_series_verify(struct und_series *series, struct und_verification *verification);
+
+/* Makes the calls of the system of the prepared dump. */
+void und_series_call(struct und_series *series, und_note_call *note, void *context);
 
 /* Bytes moved, operations made and seconds waited on purpose since the last call of this function, on this
  * rank. */

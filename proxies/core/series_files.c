@@ -375,7 +375,7 @@ static int64_t look_at(const struct und_series *series, const struct und_slot *s
 
 void und_series_look(struct und_series *series, int64_t *files, int64_t *file_bytes)
 {
-    *files = 0;
+    *files = series->caller ? und_caller_files(series->caller) : 0;
     *file_bytes = 0;
     for (int64_t i = 0; i < und_series_rows(series) && series->plan->method->has_files; ++i) {
         struct und_slot *slot = und_series_slot(series, i);

@@ -43,8 +43,8 @@ static size_t root;         /* characters of a path before its name in the worki
 static uint64_t host;
 static char *run_path;
 static const struct und_striping *stripe_by;
-static int64_t removals; /* names that were tried to remove */
-static void (*_Atomic remove_made)(enum und_storage_part part);
+static int64_t removals;                                        /* names that were tried to remove */
+static void (*_Atomic removers[3])(enum und_storage_part part); /* ending with NULL */
 
 /* What could not be removed. */
 static struct {
@@ -277,9 +277,9 @@ bool und_storage_create(const char *path, const struct und_striping_request *req
     return *descriptor >= 0;
 }
 
-uint64_t und_storage_have_directory(const char *name, bool creates)
+uint64_t und_storage_have_directory(const char *name, unsigned mode)
 {
-    return creates && mkdirat(run_descriptor, name, 0777) != 0 ? 0 : und_storage_mark(run_descriptor, name);
+    return mode && mkdirat(run_descriptor, name, (mode_t)mode) != 0 ? 0 : und_storage_mark(run_descriptor, name);
 }
 
 int und_storage_open_directory(const char *name, uint64_t mark)
@@ -319,6 +319,13 @@ void und_storage_remove_name(int directory, const char *name, uint64_t mark, boo
     remove_it(slash ? directory : run_descriptor, end, mark, flags, run_path, name);
     if (opened >= 0)
         close(opened);
+}
+
+void und_storage_remove_at(int directory, const char *name, bool is_directory)
+{
+    const int flags = is_directory ? AT_REMOVEDIR : 0;
+    if (unlinkat(directory, name, flags) != 0 && errno != EISDIR)
+        note_kept(run_path, name, flags);
 }
 
 /* The kernel forgets pages only when they are clean. */
@@ -455,21 +462,23 @@ static void remove_place(const struct place *place, int flags, const char *path)
 
 void und_storage_remove_by(void (*remove)(enum und_storage_part part))
 {
-    remove_made = remove;
+    int k = 0;
+    while (removers[k] && removers[k] != remove)
+        ++k;
+    removers[k] = remove;
 }
 
-static void remove_part(enum und_storage_part part)
+void und_storage_remove_made(enum und_storage_part part)
 {
-    void (*const remove)(enum und_storage_part) = remove_made;
-    if (remove)
-        remove(part);
+    for (int k = 0; removers[k]; ++k)
+        removers[k](part);
 }
 
 /* What takes no time first: a launcher does not wait long for ranks to end. */
 static void remove_files(void)
 {
     remove_place(&result_part, 0, result_part.name);
-    remove_part(UND_ITS_FILES);
+    und_storage_remove_made(UND_ITS_FILES);
 }
 
 static void remove_claim(bool is_last)
@@ -523,7 +532,7 @@ bool und_storage_all_removed(MPI_Comm comm, struct und_error *error)
 void und_storage_remove(void)
 {
     remove_files();
-    remove_part(UND_ALL_DIRECTORIES);
+    und_storage_remove_made(UND_ALL_DIRECTORIES);
     remove_claim(only_claim_is_left());
 }
 
@@ -537,14 +546,14 @@ int64_t und_storage_fail(void)
 {
     remove_files();
     close_files();
-    remove_part(UND_ALL_DIRECTORIES);
+    und_storage_remove_made(UND_ALL_DIRECTORIES);
     remove_claim(only_claim_is_left());
     return atomic_exchange(&kept.count, 0);
 }
 
 int64_t und_storage_end_failure(void)
 {
-    remove_part(UND_ALL_DIRECTORIES);
+    und_storage_remove_made(UND_ALL_DIRECTORIES);
     und_storage_disclaim();
     return atomic_exchange(&kept.count, 0);
 }

@@ -81,8 +81,8 @@ bool und_storage_is_it(int directory, const char *name, uint64_t mark);
 bool und_storage_create(const char *path, const struct und_striping_request *request, int *descriptor,
                         struct und_error *error);
 
-/* Creates, or finds, a directory of that name in the run directory: its mark, or 0 with errno. */
-uint64_t und_storage_have_directory(const char *name, bool creates);
+/* Creates, or with mode 0 finds, a directory of that name in the run directory: its mark, or 0 with errno. */
+uint64_t und_storage_have_directory(const char *name, unsigned mode);
 
 /* A descriptor of it: -1 with errno where it is a link, or has another mark or, with mark 0, is on another device or
  * somebody else's. */
@@ -97,11 +97,16 @@ bool und_storage_leave(void);
  * open (-1: it is not). Safe in a signal handler. */
 void und_storage_remove_name(int directory, const char *name, uint64_t mark, bool is_directory);
 
+/* Removes a name in a directory that this run has made and that is closed to others, if it is a file or, as asked, an
+ * empty directory. Safe in a signal handler. */
+void und_storage_remove_at(int directory, const char *name, bool is_directory);
+
 /* Who removes what this rank has created, safely in a signal handler: the files first and, once all ranks have removed
  * theirs, the directories; in a run that fails, every directory that may be empty at once. */
 enum und_storage_part { UND_ITS_FILES, UND_ITS_DIRECTORIES, UND_ALL_DIRECTORIES };
 
 void und_storage_remove_by(void (*remove)(enum und_storage_part part));
+void und_storage_remove_made(enum und_storage_part part);
 
 /* Flushes a file, if it is there, and lets go of what the node's memory has of it; `method` is for messages. */
 void und_storage_drop_cache(const char *method, const char *path);

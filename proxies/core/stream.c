@@ -141,7 +141,8 @@ int und_stream_set(const struct und_stream *stream, int dump)
 
 int64_t und_dump_bytes(const struct und_dump *dump)
 {
-    return und_variables_bytes(dump->variables, dump->variable_count);
+    return dump->calls.count > 0 ? und_calls_bytes(&dump->calls)
+                                 : und_variables_bytes(dump->variables, dump->variable_count);
 }
 
 int64_t und_dump_new_bytes(const struct und_dump *dump)
@@ -158,7 +159,10 @@ void und_streams_free(struct und_stream *streams, int count)
                 und_variables_free(stream->entries[e].variables, stream->entries[e].variable_count);
             und_operations_free(stream->entries[e].operations, stream->entries[e].operation_count);
             und_skew_free(&stream->entries[e].skew);
+            und_calls_free(&stream->entries[e].calls);
         }
+        if (stream->own.tree)
+            und_tree_free(stream->own.tree);
         free(stream->entries);
         free(stream->steps);
         free(stream->instructions);

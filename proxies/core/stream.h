@@ -9,6 +9,7 @@
 #include "core/order.h"
 #include "core/skew.h"
 #include "core/strict.h"
+#include "core/syscalls.h"
 #include "core/variable.h"
 
 #include <stdbool.h>
@@ -27,7 +28,7 @@ struct und_content {
 };
 
 /* Whose a file is. */
-enum und_owner { UND_ALL_RANKS, UND_EACH_RANK, UND_EACH_GROUP, UND_EACH_ROW };
+enum und_owner { UND_ALL_RANKS, UND_EACH_RANK, UND_EACH_GROUP, UND_EACH_ROW, UND_CALLERS };
 
 /* Files of a stream: for each content of it `files` of each owner. */
 struct und_file_set {
@@ -40,6 +41,7 @@ struct und_file_set {
     bool owner_directories;
     int64_t files_in_directory; /* 0: no directories */
     bool prepared;              /* the run makes them before it takes time */
+    struct und_tree *tree;      /* of calls of the system; NULL: the files have computed names */
 };
 
 /* How files are opened. */
@@ -56,9 +58,10 @@ enum und_code {
     UND_DO_MOVE,
     UND_DO_SYNC,
     UND_DO_CLOSE,
-    UND_DO_PASSES,   /* the body so many times */
-    UND_DO_IN_TURN,  /* the body by the ranks of a file one after the other */
-    UND_DO_EACH_FILE /* the body for each file of the layout flood */
+    UND_DO_PASSES,    /* the body so many times */
+    UND_DO_IN_TURN,   /* the body by the ranks of a file one after the other */
+    UND_DO_EACH_FILE, /* the body for each file of the layout flood */
+    UND_DO_CALLS      /* of the system, on the files of a tree */
 };
 
 struct und_instruction {
@@ -85,7 +88,8 @@ struct und_dump {
     int64_t described_bytes; /* of the descriptor and all passes, before any scale */
     int variable_count;
     struct und_variable *variables;
-    bool repeats; /* the variables are those of the entry before, and shared with it */
+    struct und_call_list calls; /* of the system; none: variables and operations */
+    bool repeats;               /* the variables are those of the entry before, and shared with it */
     int operation_count;
     struct und_operations *operations;
 };

@@ -1,5 +1,6 @@
 #include "core/totals.h"
 
+#include "core/caller.h"
 #include "core/flood.h"
 #include "core/fold.h"
 #include "core/layout.h"
@@ -15,6 +16,8 @@ static unsigned types_of(const struct und_stream *stream)
     for (int e = 0; e < stream->entry_count; ++e)
         for (int v = 0; !stream->entries[e].repeats && v < stream->entries[e].variable_count; ++v)
             types |= 1U << und_content_type(&stream->content, stream->entries[e].variables[v].type);
+    if (stream->own.tree)
+        types |= 1U << und_content_type(&stream->content, UND_BYTE);
     return types;
 }
 
@@ -106,6 +109,12 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
             }
             pieces = larger(pieces, here);
             load.step_bytes = larger(load.step_bytes, step);
+        }
+        for (int e = 0; e < stream->entry_count; ++e)
+            largest = larger(largest, und_calls_largest(&stream->entries[e].calls));
+        if (stream->own.tree) { /* files that are there before are written in larger calls */
+            totals.memory_per_rank += und_caller_memory(stream);
+            largest = larger(largest, UND_PERIOD);
         }
         if (stream->own.owner == UND_EACH_ROW && plans[s].stored_bytes > 0)
             totals.largest_file_bytes = larger(totals.largest_file_bytes, load.step_bytes);

@@ -86,15 +86,15 @@ static bool read_schema(struct und_strict *at, const json_t *root)
         return true;
     und_strict_key(at, "schema");
     if (sscanf(version, "understudy/workload/%d", &number) == 1 && number < 3)
-        return und_strict_fail(at, "expected \"%s\", found \"%s\"; convert the file with: understudy migrate %s", schema,
-                               version, at->file);
+        return und_strict_fail(at, "expected \"%s\", found \"%s\"; convert the file with: understudy migrate %s",
+                               schema, version, at->file);
     return und_strict_fail(at, "expected \"%s\", found \"%.100s\"", schema, version);
 }
 
 static bool read_root(struct und_strict *at, const json_t *root, struct und_workload *workload)
 {
     static const char *const keys[] = {"schema",  "name", "description", "ranks",  "scaling",    "runtime_s",
-                                            "compute", "sets", "streams",     "source", "provenance", NULL};
+                                       "compute", "sets", "streams",     "source", "provenance", NULL};
     static const char *const optional[] = {"labels", "overheads", NULL}; /* for people */
     static const char *const computes[] = {"sleep", "busy", "stencil", NULL};
     const char *name, *description;

@@ -239,7 +239,7 @@ const struct und_method und_method_posix = {
     .memory = posix_memory,
     .probe = posix_probe,
     .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_READ_BACK | UND_CAN_EACH_FILE |
-           UND_CAN_WRITE_THROUGH | UND_CAN_LOOK_UP,
+           UND_CAN_WRITE_THROUGH | UND_CAN_LOOK_UP | UND_CAN_CALL,
     .open = posix_open,
     .descriptor = posix_descriptor,
     .write = posix_write,

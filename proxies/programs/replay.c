@@ -111,7 +111,8 @@ static void list_methods(bool settings)
 
 static void print_plan(const struct und_run *run, const struct und_totals *totals)
 {
-    static const char *const layouts[] = {"shared", "file per process", "grouped", "a file per row"};
+    static const char *const layouts[] = {"shared", "file per process", "grouped", "a file per row",
+                                          "calls of the system"};
     const struct und_workload *workload = run->workload;
     und_print(stdout, "Workload %s for %" PRId64 " ranks, would %s %s", workload->name, workload->ranks,
               run->plan->only_restarts ? "only restart from" : "write to",
@@ -121,7 +122,8 @@ static void print_plan(const struct und_run *run, const struct und_totals *total
         const struct und_stream_plan *plan = &run->plan->streams[s];
         und_print(stdout, "  stream %s: %s, %s, %s%s", stream->name,
                   stream->operation == UND_WRITES ? "writes" : "reads", layouts[stream->own.owner], plan->method->name,
-                  plan->all_collective    ? ", collective"
+                  stream->own.tree        ? ""
+                  : plan->all_collective  ? ", collective"
                   : plan->some_collective ? ", collective and independent"
                   : stream->in_turn       ? ", in turns"
                                           : "");

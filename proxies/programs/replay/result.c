@@ -171,7 +171,7 @@ static json_t *dump_of(const struct und_run *run, const struct und_event *event,
     for (int p = 0; p < UND_PHASES; ++p) {
         if (!outcome->took_place[p])
             continue;
-        if (start_s < 0)
+        if (start_s < 0 || outcome->phases[p].first_start_s < start_s)
             start_s = outcome->phases[p].first_start_s;
         if (outcome->phases[p].last_end_s > *elapsed_s)
             *elapsed_s = outcome->phases[p].last_end_s;

@@ -44,6 +44,11 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
     """
     if rule not in RULES:
         raise UnderstudyError(f"scaling rule {rule!r}: expected strong or weak")
+    if any(stream.tree for stream in workload.streams):
+        raise UnderstudyError(
+            f"{workload.name}: expected no calls of the system, which are those of "
+            f"{workload.ranks} ranks; trace a run of {ranks}"
+        )
     if not 1 <= ranks < 1 << 31:
         raise UnderstudyError(f"ranks {ranks}: expected 1 to {(1 << 31) - 1}")
     old = workload.ranks

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from understudy.semantics.counters import BINS, bin_of
 from understudy.semantics.evaluator import walk_of
-from understudy.semantics.program import Thread
+from understudy.semantics.program import Thread, calls_of_system
 from understudy.semantics.runs import Moved, Rows
 
 # Methods of the player that make a call for each run of consecutive bytes, and none collectively.
@@ -43,6 +43,9 @@ def calls_of(thread: Thread, ranks: int) -> Calls:
     sizes: Counter[int] = Counter()
     collective = 0
     by_runs = thread.method in BY_RUNS
+    for called, times in calls_of_system(thread):
+        for size, number in (called.sizes("read") + called.sizes("write")).items():
+            sizes[bin_of(size)] += times * number
     walk = walk_of(thread, ranks)
     for dumps in walk.dumps:
         for call in dumps.calls:

@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 from understudy.semantics.descriptor import laid_out, plain
 from understudy.semantics.lowering import lower
 from understudy.semantics.program import (
+    CALLERS,
     CONSECUTIVE,
     EACH_GROUP,
     Begin,
+    Calls,
     Close,
     Compute,
     Files,
@@ -28,14 +30,15 @@ from understudy.semantics.program import (
     Thread,
     opening,
 )
-from understudy.semantics.types import EVEN, SCHEMA, Content, Stream, Workload
+from understudy.semantics.syscalls import entry_row
+from understudy.semantics.types import EVEN, SCHEMA, Content, Described, Stream
 
 Row: TypeAlias = dict[str, Any]
 
 HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
 
 
-def row_of(workload: Workload) -> Row:
+def row_of(workload: Described) -> Row:
     """The workload as JSON of its program."""
     program = lower(workload)
     header = plain(workload)
@@ -47,7 +50,7 @@ def row_of(workload: Workload) -> Row:
     return row | _beside(workload) | {key: header[key] for key in ("source", "provenance")}
 
 
-def _beside(workload: Workload) -> Row:
+def _beside(workload: Described) -> Row:
     """What only people and the predictions of containers need."""
     labels: Row = {}
     overheads: Row = {}
@@ -60,7 +63,7 @@ def _beside(workload: Workload) -> Row:
     return _given(labels=labels or None, overheads=overheads or None)
 
 
-def program_text(workload: Workload) -> str:
+def program_text(workload: Described) -> str:
     """The same as text, one line per instruction."""
     return laid_out(row_of(workload))
 
@@ -72,6 +75,9 @@ def _given(**keys: Any) -> Row:
 
 def _set(files: FileSet) -> Row:
     row: Row = {"name": files.name, "of": files.owner}
+    if files.tree is not None:
+        entries = [entry_row(entry) for entry in files.tree.entries]
+        return row | {"entries": entries, "stored_bytes": files.tree.stored_bytes}
     if files.owner == EACH_GROUP:
         row["groups"] = files.groups
     if files.files > 1:
@@ -91,7 +97,7 @@ def _stream(thread: Thread, stream: Stream) -> Row:
     row: Row = {"name": thread.name, "role": stream.role, "method": thread.method}
     if thread.content != Content():
         row["content"] = plain(thread.content)
-    if next(opening(thread), None) is None:
+    if next(opening(thread), None) is None and thread.set.owner != CALLERS:
         row |= {"set": thread.set.name, **_given(behind=stream.extends, last=stream.reads)}
     row |= _given(close_last=thread.closes)
     if stream.base is not None:
@@ -131,6 +137,8 @@ def _instruction(instruction: Instruction, stream: Stream) -> Row | str:
             return "sync"
         case Close():
             return "close"
+        case Calls():
+            return {"calls": instruction.set.name, "do": list(instruction.list.rows)}
         case _:
             return _loop(instruction, stream)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from understudy.semantics.program import (
     ALL_RANKS,
+    CALLERS,
     CONSECUTIVE,
     EACH_GROUP,
     EACH_RANK,
@@ -20,6 +21,7 @@ from understudy.semantics.program import (
     TRUNCATE,
     Begin,
     Body,
+    Calls,
     Close,
     Compute,
     Files,
@@ -38,17 +40,18 @@ from understudy.semantics.program import (
     Sync,
     Thread,
 )
-from understudy.semantics.types import Dump, Stream, Variable, Workload
+from understudy.semantics.types import Described, Dump, Stream, Variable
 
 _OWNERS = {
     "shared": ALL_RANKS,
     "file-per-process": EACH_RANK,
     "grouped": EACH_GROUP,
     "flood": EACH_ROW,
+    "callers": CALLERS,
 }
 
 
-def lower(workload: Workload) -> Program:
+def lower(workload: Described) -> Program:
     """The program of a valid workload."""
     threads = threads_of(workload.streams, workload.ranks)
     return Program(name=workload.name, ranks=workload.ranks, threads=threads)
@@ -97,6 +100,7 @@ def _file_set(stream: Stream, ranks: int) -> FileSet:
         own_directories=stream.own_directories,
         files_per_directory=stream.files_per_directory,
         prepared=stream.operation == "read" and stream.reads is None,
+        tree=stream.tree,
     )
 
 
@@ -166,6 +170,9 @@ class _Lowering:
 
     def _body(self, part: _Part) -> Iterator[Instruction]:
         dump, stream = part.dump, self._stream
+        if dump.calls is not None:
+            yield from (*self._pace(dump), Calls(self._files, dump.calls))
+            return
         if not dump.continues and stream.files != "append":
             yield Begin()
         if dump.skew:

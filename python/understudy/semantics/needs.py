@@ -46,6 +46,8 @@ def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
         yield "continues"
     if thread.set.owner == EACH_ROW:
         yield "flood"
+    if thread.set.tree is not None:
+        yield "calls"
     if any(o.write_through for o in opens):
         yield "write_through"
     if any(isinstance(i, Move) and i.lookups for i in instructions(thread)):
@@ -57,7 +59,9 @@ def contents(thread: Thread) -> int:
     return sum(
         s.count
         for s in thread.steps
-        if not thread.set.numbered or any(isinstance(i, Begin) for i in s.body)
+        if thread.set.tree is not None
+        or not thread.set.numbered
+        or any(isinstance(i, Begin) for i in s.body)
     )
 
 

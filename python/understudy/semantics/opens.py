@@ -10,7 +10,7 @@ from understudy.semantics.evaluator import walk_of
 from understudy.semantics.needs import borrows
 from understudy.semantics.operations import lacking
 from understudy.semantics.preparation import preparing
-from understudy.semantics.program import Operate, Thread, flat, instructions
+from understudy.semantics.program import Operate, Thread, calls_of_system, flat, instructions
 from understudy.semantics.runs import Opened, Rows
 from understudy.semantics.segments import Segments, masks_of, segments_of
 from understudy.semantics.types import Variable
@@ -48,6 +48,8 @@ def files_of(thread: Thread, ranks: int) -> int:
     of another stream, 0."""
     if thread.set.name != thread.name:
         return 0
+    if thread.set.tree is not None:
+        return thread.set.tree.files
     walk, found = walk_of(thread, ranks), 0
     for dumps in walk.dumps:
         for call in dumps.calls:
@@ -72,6 +74,7 @@ def opens_of(thread: Thread, ranks: int, writer: Thread | None = None) -> int:
                 found += dumps.count * int(each.sum())
             elif isinstance(call, Rows):
                 found += dumps.count * call.times * call.number
+    found += sum(dumps * calls.opens for calls, dumps in calls_of_system(thread))
     made = [(s, i) for s in thread.steps for i in flat(s.body) if isinstance(i, Operate)]
     return found + sum(s.count * i.count for s, i in made if i.kind in ("open", "create"))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.semantics.counter_sums import Counting
-from understudy.semantics.counters import PLAYED, RECORDS, Counters, Tally, total
+from understudy.semantics.counters import BINS, PLAYED, RECORDS, Counters, Tally, bin_of, total
 from understudy.semantics.evaluator import evaluate_set
 from understudy.semantics.operations import lacking
 from understudy.semantics.program import (
@@ -22,6 +22,7 @@ from understudy.semantics.program import (
     Open,
     Program,
     Thread,
+    calls_of_system,
     flat,
     variables_of,
 )
@@ -97,6 +98,7 @@ class _Set:
                 switches += _records(self.plays[-1])
             else:
                 own.add("POSIX_OPENS", lacking(thread, walk.segments))
+                _note_calls(thread, self.calls[thread.method])
         self._note_switches(switches)
         if len(threads) > 1 and any(_stays_open(t) for t in threads):
             self._decline("CONSEC_", "SEQ_")
@@ -129,6 +131,24 @@ class _Set:
             first_s=min(t.steps[0].time_s for t in self._threads),
             last_s=max(t.steps[-1].start_s(t.steps[-1].count - 1) for t in self._threads),
         )
+
+
+# Counters of Darshan, by the kind of the calls of the system that they count.
+_COUNTED = {"read": "READS", "write": "WRITES", "seek": "SEEKS", "stat": "STATS", "sync": "FSYNCS"}
+
+
+def _note_calls(thread: Thread, tally: Tally) -> None:
+    """Calls of the system. Of those that fail, Darshan counts the looks at a name. Where bytes
+    are in the file and in which order, is not followed."""
+    for calls, dumps in calls_of_system(thread):
+        tally.add("POSIX_OPENS", dumps * calls.opens)
+        for kind, counter in _COUNTED.items():
+            tally.add(f"POSIX_{counter}", dumps * calls.kinds[kind])
+        for kind, moved in (("read", "READ"), ("write", "WRITTEN")):
+            for size, number in calls.sizes(kind).items():
+                tally.add(f"POSIX_BYTES_{moved}", dumps * number * size)
+                tally.add(f"POSIX_SIZE_{kind.upper()}_{BINS[bin_of(size)]}", dumps * number)
+        tally.decline("CONSEC_", "SEQ_", "RW_SWITCHES", "MAX_BYTE", "FSYNCS")
 
 
 def _records(counting: Counting) -> int:

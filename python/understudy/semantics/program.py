@@ -8,11 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from understudy.semantics.syscalls import CallList, Tree
 from understudy.semantics.types import Content, Lookups, Order, Variable
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
 
 ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW = "all ranks", "each rank", "each group", "each row"
+CALLERS = "callers"
 NEW, TRUNCATE, KEEP, READ = "new", "truncate", "keep", "read"
 CONSECUTIVE = Order()
 # Bytes that a call of a library can move: HDF5's driver of MPI-IO counts them in an int.
@@ -31,7 +33,7 @@ class FileSet:
     """
 
     name: str
-    owner: str  # ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW
+    owner: str  # ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW, CALLERS
     groups: int  # owners; of rows: ranks
     files: int = 1
     names: int | None = None  # None: each content has a set of its own
@@ -39,6 +41,7 @@ class FileSet:
     own_directories: bool = False  # each owner's files are in one
     files_per_directory: int | None = None
     prepared: bool = False  # the run makes them before it takes time
+    tree: Tree | None = None  # of CALLERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,14 @@ class Files:
     body: "Body"
 
 
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of the system, on the files of a tree: all that a step does, but for computing."""
+
+    set: FileSet
+    list: CallList
+
+
 Instruction: TypeAlias = (
     Begin
     | Skew
@@ -179,6 +190,7 @@ Instruction: TypeAlias = (
     | Passes
     | InTurn
     | Files
+    | Calls
 )
 Body: TypeAlias = tuple[Instruction, ...]
 
@@ -248,6 +260,12 @@ def begins_content(step: Step) -> int:
 def variables_of(bodies: Iterable[Body]) -> list[Variable]:
     """The variables that they move."""
     return [i.variable for body in bodies for i in flat(body) if isinstance(i, Move)]
+
+
+def calls_of_system(thread: Thread) -> Iterator[tuple[CallList, int]]:
+    """Those of a thread, and in how many dumps it makes them."""
+    for step in thread.steps:
+        yield from ((i.list, step.count) for i in step.body if isinstance(i, Calls))
 
 
 def writes(thread: Thread) -> bool:

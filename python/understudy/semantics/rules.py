@@ -10,26 +10,27 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from understudy.errors import UnderstudyError
+from understudy.semantics import syscalls
 from understudy.semantics.types import (
     MAX_DUMPS,
+    Described,
     Dump,
     Operation,
     Stream,
     Variable,
-    Workload,
 )
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,18}")
 Fault = tuple[str, str]  # the key below that of the object, and the message
 
 
-def check(workload: Workload, where: str) -> None:
+def check(workload: Described, where: str) -> None:
     """An `UnderstudyError` with the first fault; `where` names the file."""
     for key, message in faults(workload):
         raise UnderstudyError(f"{where}: {key}: {message}")
 
 
-def faults(workload: Workload) -> Iterator[Fault]:
+def faults(workload: Described) -> Iterator[Fault]:
     """The key and the message of every fault."""
     rule, made_from = "none", workload.ranks
     if workload.scaling is not None:
@@ -45,12 +46,38 @@ def faults(workload: Workload) -> Iterator[Fault]:
     if dumps > MAX_DUMPS:
         yield "streams", f"expected at most {MAX_DUMPS} dumps in all streams, got {dumps}"
     for i, stream in enumerate(workload.streams):
+        if stream.tree is not None:
+            for key, message in _syscall_faults(stream, workload.ranks):
+                yield f"streams[{i}].{key}", message
+            continue
         for key, message in _stream_faults(stream, workload.ranks):
             yield f"streams[{i}].{key}", message
         for key, message in _extension_faults(workload.streams, i):
             yield f"streams[{i}].{key}", message
         for key, message in _place_faults(workload.streams, i):
             yield f"streams[{i}].{key}", message
+
+
+def _syscall_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
+    """Of a stream of calls of the system."""
+    tree = stream.tree
+    for j, dump in enumerate(stream.dumps):
+        if tree is not None and dump.calls is not None:
+            for key, message in syscalls.faults(tree, dump.calls, ranks):
+                yield f"steps[{j}].{key}", message
+    yield from _time_faults(stream)
+
+
+def _time_faults(stream: Stream) -> Iterator[Fault]:
+    for j, (before, dump) in enumerate(pairwise(stream.dumps), 1):
+        if dump.time_s < before.last_s:
+            yield (
+                f"dumps[{j}].time_s",
+                f"expected at least {before.last_s}, the time of the "
+                f"dump before, got {dump.time_s}",
+            )
+    if stream.bytes >= 1 << 63:
+        yield "dumps", f"expected less than 2^63 bytes in all, got {stream.bytes}"
 
 
 def _stream_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
@@ -72,18 +99,10 @@ def _stream_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
             f"expected 0, since the kind is {stream.content.kind} and not random",
         )
     yield from _kind_faults(stream)
-    for j, (before, dump) in enumerate(pairwise(stream.dumps), 1):
-        if dump.time_s < before.last_s:
-            yield (
-                f"dumps[{j}].time_s",
-                f"expected at least {before.last_s}, the time of the "
-                f"dump before, got {dump.time_s}",
-            )
     for j, dump in enumerate(stream.dumps):
         for key, message in _dump_faults(stream, dump, ranks):
             yield f"dumps[{j}].{key}", message
-    if stream.bytes >= 1 << 63:
-        yield "dumps", f"expected less than 2^63 bytes in all, got {stream.bytes}"
+    yield from _time_faults(stream)
 
 
 def _kind_faults(stream: Stream) -> Iterator[Fault]:

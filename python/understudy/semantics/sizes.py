@@ -7,6 +7,7 @@ from understudy.semantics.program import (
     KEEP,
     Begin,
     Body,
+    Calls,
     Program,
     Remove,
     Step,
@@ -24,7 +25,8 @@ PLAIN = ("posix", "stdio", "mpiio")
 
 def moved_bytes(body: Body) -> int:
     """Bytes that one dump moves over all ranks, every pass counted."""
-    return sum(times * move.variable.bytes for move, times in moves(body))
+    called = sum(i.list.bytes for i in body if isinstance(i, Calls))
+    return called + sum(times * move.variable.bytes for move, times in moves(body))
 
 
 def bytes_of(thread: Thread) -> int:
@@ -43,6 +45,8 @@ def stored_by(thread: Thread) -> int:
     is written again holds its largest content."""
     if borrows(thread):
         return 0
+    if thread.set.tree is not None:
+        return thread.set.tree.stored_bytes
     if thread.set.names is None or not thread.set.numbered:
         return sum(step.count * _new_bytes(step) for step in thread.steps)
     names = thread.set.names
@@ -66,7 +70,8 @@ def growth(thread: Thread) -> Iterator[tuple[bool, int]]:
     larger behind it at least: bytes in the place of others, such as those of an `at`, add none.
     Nothing of files that are kept from one content to the next."""
     again = thread.set.numbered and thread.set.names is not None
-    if not writes(thread) or (again and any(o.mode == KEEP for o in opening(thread))):
+    kept = again and any(o.mode == KEEP for o in opening(thread))
+    if thread.set.tree is not None or not writes(thread) or kept:
         return
     for step in thread.steps:
         begins = any(isinstance(i, Begin) for i in step.body)

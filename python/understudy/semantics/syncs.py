@@ -1,7 +1,16 @@
 """How often the ranks of a stream flush its files, by the stream's own method."""
 
 from understudy.semantics.evaluator import walk_of
-from understudy.semantics.program import EACH_ROW, Step, Sync, Thread, flat, moves, variables_of
+from understudy.semantics.program import (
+    EACH_ROW,
+    Step,
+    Sync,
+    Thread,
+    calls_of_system,
+    flat,
+    moves,
+    variables_of,
+)
 from understudy.semantics.runs import Rows, Synced
 from understudy.semantics.sizes import moved_bytes
 
@@ -9,7 +18,8 @@ from understudy.semantics.sizes import moved_bytes
 def syncs_of(thread: Thread, ranks: int) -> int:
     """Flushes of all ranks. Those after so many bytes are counted as if one rank had all bytes of
     a dump."""
-    walk, found = walk_of(thread, ranks), 0
+    walk = walk_of(thread, ranks)
+    found = sum(dumps * calls.kinds["sync"] for calls, dumps in calls_of_system(thread))
     for dumps in walk.dumps if walk.writes else ():
         step = dumps.step
         if every := _every(thread, step):
@@ -25,7 +35,8 @@ def syncs_of(thread: Thread, ranks: int) -> int:
 def surely_synced(thread: Thread, ranks: int) -> int:
     """Dumps that have a flush for sure. The player counts the bytes of each rank in each file
     up to those after which it flushes, but calls where the method is collective."""
-    return sum(step.count for step in thread.steps if _is_synced(thread, step, ranks))
+    called = sum(dumps for calls, dumps in calls_of_system(thread) if calls.kinds["sync"])
+    return called + sum(s.count for s in thread.steps if _is_synced(thread, s, ranks))
 
 
 def syncs(step: Step) -> bool:

@@ -1,11 +1,13 @@
 """The text of a program (docs/reference/program.md). The player prints the same with --program."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from understudy.semantics.program import (
     EACH_GROUP,
     Begin,
     Body,
+    Calls,
     Close,
     Compute,
     Files,
@@ -24,6 +26,7 @@ from understudy.semantics.program import (
     Sync,
     Thread,
 )
+from understudy.semantics.syscalls import Row
 from understudy.semantics.types import Content, Decomposition, Order
 
 
@@ -46,6 +49,12 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _facts(file_set: FileSet) -> Iterator[str]:
+    if file_set.tree is not None:
+        there = sum(e.count for e in file_set.tree.entries if e.directory or e.bytes is not None)
+        yield f"{_counted(file_set.tree.files, 'file')} of calls"
+        yield f"{there} of {file_set.tree.count} entries are there before"
+        yield f"at most {_counted(file_set.tree.stored_bytes, 'byte')}"
+        return
     owner = f"each of {_counted(file_set.groups, 'group')}"
     owner = owner if file_set.owner == EACH_GROUP else file_set.owner
     yield f"{_counted(file_set.files, 'file')} of {owner}"
@@ -92,7 +101,9 @@ def _number(value: float) -> str:
 def _body(body: Body, indent: str) -> Iterator[str]:
     for instruction in body:
         yield indent + " ".join(_words(instruction))
-        if isinstance(instruction, Passes | InTurn | Files):
+        if isinstance(instruction, Calls):
+            yield from _calls(instruction.list.rows, f"{indent}  ")
+        elif isinstance(instruction, Passes | InTurn | Files):
             yield from _body(instruction.body, f"{indent}  ")
 
 
@@ -124,6 +135,8 @@ def _words(instruction: Instruction) -> Iterator[str]:
             yield "sync"
         case Close():
             yield "close"
+        case Calls():
+            yield f"calls {instruction.set.name}"
         case Passes():
             yield f"passes {instruction.count}"
         case InTurn():
@@ -131,6 +144,24 @@ def _words(instruction: Instruction) -> Iterator[str]:
         case Files():
             yield "files"
             yield from _order(instruction.order)
+
+
+def _calls(rows: Sequence[Row], indent: str) -> Iterator[str]:
+    """Calls of the system: the kind, and each key with its value."""
+    for row in rows:
+        if "call" in row:
+            words = (f"{k} {_linear(v)}" for k, v in row.items() if k != "call" and v is not False)
+            yield " ".join((f"{indent}{row['call']}", *words))
+        else:
+            name = "repeat" if "repeat" in row else "ranks"
+            yield f"{indent}{name} {_linear(row[name])}"
+            yield from _calls(row["do"], f"{indent}  ")
+
+
+def _linear(value: Any) -> str:
+    if value is True:
+        return "yes"
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
 def _flags(**flags: bool) -> Iterator[str]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from understudy.semantics.descriptor import as_text, plain
+from understudy.semantics.descriptor import plain
+from understudy.semantics.syscalls import CallList, Tree
 
 SCHEMA = "understudy/workload/3"
 KEYS = "understudy/workload/2"  # the version before, whose streams are keys
@@ -180,10 +181,13 @@ class Dump:
     operations: tuple[Operation, ...] = ()
     skew: tuple[tuple[int, float], ...] = ()  # (ranks, seconds behind time_s); empty: none
     continues: bool = False
+    calls: CallList | None = None  # of the system, in place of variables
 
     @property
     def bytes(self) -> int:
         """Contents of one dump over all ranks."""
+        if self.calls is not None:
+            return self.calls.bytes
         return sum(v.bytes for v in self.variables)
 
     @property
@@ -289,6 +293,7 @@ class Stream:
     own_directories: bool = False
     files_per_directory: int | None = None
     reads: str | None = None
+    tree: Tree | None = None  # the files of its calls of the system
 
     def __post_init__(self) -> None:
         if self.reopen == (self.files != "append"):
@@ -392,7 +397,9 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Described:
+    """What a workload says; `semantics.workload` has the workload itself."""
+
     name: str
     description: str
     ranks: int
@@ -403,7 +410,7 @@ class Workload:
     compute: str = "sleep"
     scaling: Scaling | None = None
 
-    def __deepcopy__(self, _: object) -> "Workload":
+    def __deepcopy__(self, _: object) -> "Described":
         """Itself, of which nothing changes: ReFrame copies each check for each case."""
         return self
 
@@ -415,20 +422,8 @@ class Workload:
     def stream(self, name: str) -> Stream:
         return next(s for s in self.streams if s.name == name)
 
-    def to_text(self) -> str:
-        """The descriptor as JSON text, one line per instruction."""
-        from understudy.semantics.instructions import program_text  # made of what is defined here
 
-        return program_text(self)
-
-    def to_keys(self) -> str:
-        """The same as keys (understudy/workload/2), one line per variable."""
-        row = {"schema": KEYS, **plain(self)}
-        row["scaling"] = row["scaling"] or {"rule": "none", "from_ranks": self.ranks}
-        return as_text(row)
-
-
-def provenance_of(workload: Workload, pointer: str) -> Provenance | None:
+def provenance_of(workload: Described, pointer: str) -> Provenance | None:
     """The entry for the value at a JSON pointer; the last match wins."""
     steps = pointer.split("/")
     for entry in reversed(workload.provenance):
@@ -440,7 +435,7 @@ def provenance_of(workload: Workload, pointer: str) -> Provenance | None:
     return None
 
 
-def numbers(workload: Workload) -> Iterator[str]:
+def numbers(workload: Described) -> Iterator[str]:
     """JSON pointers of all numbers that need a provenance entry."""
 
     def walk(value: Any, pointer: str) -> Iterator[str]:
@@ -458,7 +453,7 @@ def numbers(workload: Workload) -> Iterator[str]:
         yield from walk(row[key], f"/{key}")
 
 
-def structures(workload: Workload) -> Iterator[str]:
+def structures(workload: Described) -> Iterator[str]:
     """JSON pointers of what a reader infers besides numbers; it needs a provenance entry too."""
     for k, stream in enumerate(plain(workload)["streams"]):
         keys = (*STRUCTURES, *(key for key in STATED if key in stream))

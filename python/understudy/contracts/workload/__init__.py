@@ -31,7 +31,6 @@ from understudy.semantics.types import (
     Source,
     Stream,
     Variable,
-    Workload,
     equal_ranks,
     identifier,
     numbers,
@@ -40,6 +39,7 @@ from understudy.semantics.types import (
     runs_at_most,
     structures,
 )
+from understudy.semantics.workload import Workload
 
 __all__ = [
     "CONFIDENCE",

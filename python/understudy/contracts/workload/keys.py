@@ -21,6 +21,7 @@ _LAYOUTS = {
     "each rank": "file-per-process",
     "each group": "grouped",
     "each row": "flood",
+    "callers": "callers",
 }
 
 # Keys of a set, an open and a move that have the values of a stream's keys.
@@ -44,6 +45,11 @@ def keys_of(row: Row, where: str) -> Row:
                 raise UnderstudyError(
                     f"{where}: streams[{k}].steps[{j}].every: expected seconds, got nothing"
                 )
+        if stream["name"] in made:
+            raise UnderstudyError(
+                f"{where}: streams[{k}].name: expected a name of its own, "
+                f"got {stream['name']!r} again"
+            )
         one = _Stream(stream, sets, made, f"{where}: streams[{k}]")
         made[stream["name"]] = one.row(labels, overheads.get(stream["name"], []))
     header = {key: row[key] for key in (*HEADER, "source", "provenance")}
@@ -90,7 +96,7 @@ def _plain(value: Any) -> Any:
     """Without the keys that have their defaults."""
     if isinstance(value, list):
         return [_plain(v) for v in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or "calls" in value:
         return value
     kept = {k: v for k, v in value.items() if v is not False and _DEFAULTS.get(k) != v}
     if kept.get("repeat") == 1 and "at" in kept:
@@ -135,7 +141,9 @@ def flat(body: list[Any]) -> Iterator[Any]:
     for instruction in body:
         yield instruction
         if isinstance(instruction, dict):
-            yield from flat(instruction.get("in_turn") or instruction.get("do") or [])
+            calls = "calls" in instruction  # whose rows are no instructions
+            body = [] if calls else instruction.get("in_turn") or instruction.get("do") or []
+            yield from flat(body)
 
 
 class _Stream:
@@ -143,6 +151,7 @@ class _Stream:
 
     def __init__(self, stream: Row, sets: dict[str, Row], before: dict[str, Row], where: str):
         self._stream = stream
+        self._where = where
         self._steps = stream["steps"]
         every = [i for step in self._steps for i in flat(step["do"])]
         self._words = {i for i in every if isinstance(i, str)}
@@ -152,9 +161,13 @@ class _Stream:
         )  # which says as much where nothing is opened
         self._moves = [i for i in self._rows if "write" in i or "read" in i]
         name = self._open.get("open", self._open.get("set"))
+        called = self._first("calls")
+        name = called["calls"] if called else name
         if name not in sets:
             raise UnderstudyError(f"{where}: expected an open of a set, or the key set of one")
         self._set = sets[name]
+        if bool(called) != (self._set["of"] == "callers"):
+            raise UnderstudyError(f"{where}: expected calls with a set of callers, and no other")
         base = self._open.get("behind", self._open.get("last"))
         if base is not None and base not in before:
             raise UnderstudyError(f"{where}: expected a stream before it, got {base!r}")
@@ -183,6 +196,8 @@ class _Stream:
             "content": self._stream.get("content", {"kind": "random", "compressibility": 0}),
         }
         row |= self._optional(files, move)
+        if self._set["of"] == "callers":
+            row |= {"tree": self._set, "transfer_bytes": 1, "files": "new"}
         pairs = zip(self._steps, _overheads(self._steps, overheads), strict=True)
         row["dumps"] = [self._dump(step, row, labels, bytes_) for step, bytes_ in pairs]
         return row
@@ -239,6 +254,14 @@ class _Stream:
     def _dump(self, step: Row, stream: Row, labels: Row, overhead: int | None) -> Row:
         rows = [i for i in flat(step["do"]) if isinstance(i, dict)]
         moves = [i for i in rows if "write" in i or "read" in i]
+        called = [i for i in step["do"] if isinstance(i, dict) and "calls" in i]
+        rest = [i for i in step["do"] if not isinstance(i, dict) or "calls" not in i]
+        if stream["layout"] == "callers" and (
+            len(called) != 1 or any("compute" not in i for i in rest)
+        ):
+            raise UnderstudyError(
+                f"{self._where}.steps: expected calls once in each, and beside them compute alone"
+            )
         row: Row = {
             "time_s": step["at"],
             "duration_s": step.get("lasting"),
@@ -252,10 +275,12 @@ class _Stream:
         ]
         if operations:
             row["operations"] = operations
+        if called:
+            row["calls"] = called[0]["do"]
         for i in rows:
             row |= {"compute_s": i["compute"]} if "compute" in i else {}
             row |= {"skew": i["wait"]} if "wait" in i else {}
-        if stream["files"] != "append" and "begin" not in step["do"]:
+        if stream["files"] != "append" and "begin" not in step["do"] and not called:
             row["continues"] = True
         return row
 

@@ -15,7 +15,7 @@ from understudy.contracts.valid import TYPES, Check, explaining, validator
 from understudy.contracts.workload import keys, migration
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
-from understudy.semantics import instructions, rules
+from understudy.semantics import instructions, rules, syscalls
 from understudy.semantics.descriptor import old_schema, program_schema, schema
 from understudy.semantics.types import (
     KEYS,
@@ -32,8 +32,8 @@ from understudy.semantics.types import (
     Source,
     Stream,
     Variable,
-    Workload,
 )
+from understudy.semantics.workload import Workload
 
 
 def load(path: Path) -> Workload:
@@ -54,6 +54,10 @@ def parse(text: str, where: str) -> Workload:
 
 def build(row: Any, where: str) -> Workload:
     """A workload from a JSON value; `where` names it in messages."""
+    said = row.get("schema") if isinstance(row, dict) else None
+    if isinstance(said, str) and said not in (SCHEMA, KEYS, migration.OLD):
+        got = json.dumps(said, ensure_ascii=False)
+        raise UnderstudyError(f"{where}: schema: expected {SCHEMA!r}, got {got}")
     worst = _worst(row, _version(row))
     if worst is not None:
         key, message = _fault(worst)
@@ -111,8 +115,33 @@ def _check_body(body: Any, at: str, where: str) -> None:
         if worst is not None:
             key, message = _fault(worst)
             raise UnderstudyError(f"{where}: {here}.{key}: {message}")
+        if verb == "calls":
+            _check_calls(instruction["do"], f"{here}.do", where)
+            continue
         inner = "in_turn" if verb == "in_turn" else "do"
         _check_body(instruction.get(inner, []), f"{here}.{inner}", where)
+
+
+def _check_calls(rows: Any, at: str, where: str) -> None:
+    """Each by the schema of its kind."""
+    for i, row in enumerate(rows):
+        here = f"{at}[{i}]"
+        kind = next((k for k in ("repeat", "ranks") if isinstance(row, dict) and k in row), "call")
+        if kind == "call" and isinstance(row, dict) and "call" in row:
+            kind = f"call_{row['call']}"
+            if not isinstance(row["call"], str) or kind not in program_schema()["$defs"]:
+                known = [k[5:] for k in program_schema()["$defs"] if k.startswith("call_")]
+                expected = f"expected one of {', '.join(known)}"
+                raise UnderstudyError(f"{where}: {here}.call: {expected}, got {row['call']!r}")
+        elif kind == "call":
+            expected = "expected an object with call, repeat or ranks"
+            raise UnderstudyError(f"{where}: {here}: {expected}")
+        worst = _worst(row, kind if kind.startswith("call_") else f"calls_{kind}")
+        if worst is not None:
+            key, message = _fault(worst)
+            raise UnderstudyError(f"{where}: {here}.{key}: {message}")
+        if not kind.startswith("call_"):
+            _check_calls(row["do"], f"{here}.do", where)
 
 
 def faults(row: Any) -> Iterator[rules.Fault]:
@@ -137,6 +166,7 @@ def _schema(name: str) -> Any:
     if name in (KEYS, migration.OLD):
         return schema() if name == KEYS else old_schema()
     parts = program_schema()["$defs"] | {"instruction": {"type": ["string", "object"]}}
+    parts |= {"call": {"type": "object"}}
     return (program_schema() if name == SCHEMA else parts[name]) | {"$defs": parts}
 
 
@@ -257,6 +287,9 @@ def _build(row: dict[str, Any]) -> Workload:
 
 def _build_stream(row: dict[str, Any]) -> Stream:
     made = row | {"dumps": tuple(map(_build_dump, row["dumps"]))}
+    if "tree" in row:
+        largest = max(d.calls.largest for d in made["dumps"] if d.calls is not None)
+        made |= {"tree": syscalls.tree_of(row["tree"]), "transfer_bytes": max(1, largest)}
     if "order" in row:
         made["order"] = Order(**row["order"])
     if row.get("lookups"):
@@ -272,6 +305,8 @@ def _build_dump(row: dict[str, Any]) -> Dump:
         made["operations"] = tuple(
             Operation(operation=o["operation"], runs=_pairs(o["runs"])) for o in row["operations"]
         )
+    if "calls" in row:
+        made["calls"] = syscalls.CallList(row["calls"])
     if "skew" in row:
         made["skew"] = tuple((ranks, late_s) for ranks, late_s in row["skew"])
     return Dump(**made)

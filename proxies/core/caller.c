@@ -1,0 +1,583 @@
+#include "core/caller.h"
+
+#include "core/die.h"
+#include "core/tree.h"
+#include "core/watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* An open file, shared by the handles that are copies of each other. */
+struct opened {
+    int64_t entry; /* whose file it is, by its first name */
+    int64_t place; /* where it stands */
+    int flags;
+    int handles;
+};
+
+struct handle {
+    int descriptor; /* -1: none, or what is compared */
+    struct opened *opened;
+};
+
+struct und_caller {
+    const struct und_run *run;
+    const struct und_stream *stream;
+    int index;
+    int64_t as;
+    struct und_grown *tree;
+    struct und_base *base;
+    struct handle *handles; /* [UND_MAX_HANDLES] */
+    int64_t *files;         /* of each entry: the entry by whose name its file came to be */
+    int64_t *ends;          /* of the file of that entry: behind its last byte, as far as this rank knows */
+    bool *seen;             /* has the rank opened it? */
+    int64_t *epochs;        /* of the file of that entry: how often it was cut or removed */
+    int64_t *last_epochs;   /* once all calls are made; NULL: they are made */
+    int64_t *names;         /* of the file of that entry: the entry by whose name it is found then; -1: none */
+    unsigned char *room;    /* for what is read */
+    int64_t file_count, stored;
+    int64_t passes[UND_MAX_LOOPS];
+    int depth;
+    int64_t bytes, operations, made;
+    /* of the calls that are made or compared */
+    struct und_pace *pace;
+    und_note_call *note;
+    void *context;
+    struct und_verification *verification; /* NULL: nothing is compared */
+};
+
+static void *allocate(int64_t count, size_t size, const struct und_stream *stream)
+{
+    void *memory = calloc((size_t)count, size);
+    UND_CHECK(memory, "no memory for the calls of the stream %s", stream->name);
+    return memory;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t und_caller_memory(const struct und_stream *stream)
+{
+    enum { PATH = 64 };
+    const int64_t entry = 3 * (int64_t)sizeof(int64_t) + sizeof(bool) + 1 + PATH + sizeof(char *);
+    int64_t largest = 0;
+    for (int s = 0; s < stream->step_count; ++s)
+        largest = larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
+    return stream->own.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest;
+}
+
+/* Everything is as before the first call. */
+static void begin(struct und_caller *caller)
+{
+    const struct und_tree *tree = caller->stream->own.tree;
+    caller->stored = 0;
+    for (int64_t i = 0; i < tree->count; ++i) {
+        caller->files[i] = i;
+        caller->ends[i] = tree->entries[i].bytes;
+        caller->epochs[i] = 0;
+        caller->stored += tree->entries[i].bytes;
+    }
+}
+
+struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool grows)
+{
+    const struct und_stream *what = &run->workload->streams[stream];
+    const struct und_tree *tree = what->own.tree;
+    struct und_caller *caller = allocate(1, sizeof *caller, what);
+    caller->run = run;
+    caller->stream = what;
+    caller->index = stream;
+    caller->as = as;
+    caller->tree = grows ? und_tree_grow(run, stream) : und_tree_enter(run, stream);
+    caller->base = und_pattern_base(run->pattern, &what->content, UND_BYTE);
+    UND_CHECK(caller->base, "no memory for transfers of %" PRId64 " bytes", run->pattern->capacity);
+    caller->handles = allocate(UND_MAX_HANDLES, sizeof *caller->handles, what);
+    caller->files = allocate(tree->count, sizeof *caller->files, what);
+    caller->ends = allocate(tree->count, sizeof *caller->ends, what);
+    caller->seen = allocate(tree->count, sizeof *caller->seen, what);
+    caller->epochs = allocate(tree->count, sizeof *caller->epochs, what);
+    caller->room = allocate(1 + run->pattern->capacity, 1, what);
+    begin(caller);
+    return caller;
+}
+static void drop(struct handle *handle)
+{
+    if (handle->opened && --handle->opened->handles == 0)
+        free(handle->opened);
+    handle->opened = NULL;
+}
+
+static void close_all(struct und_caller *caller)
+{
+    for (int h = 0; h < UND_MAX_HANDLES; ++h)
+        if (caller->handles[h].opened) {
+            if (caller->handles[h].descriptor >= 0)
+                close(caller->handles[h].descriptor);
+            drop(&caller->handles[h]);
+        }
+}
+
+void und_caller_free(struct und_caller *caller)
+{
+    close_all(caller);
+    und_tree_leave(caller->tree);
+    free(caller->handles);
+    free(caller->files);
+    free(caller->ends);
+    free(caller->seen);
+    free(caller->epochs);
+    free(caller->last_epochs);
+    free(caller->names);
+    free(caller->room);
+    free(caller);
+}
+
+void und_caller_count(struct und_caller *caller, int64_t *bytes, int64_t *operations)
+{
+    *bytes = caller->bytes;
+    *operations = caller->operations;
+    caller->bytes = caller->operations = 0;
+}
+
+int64_t und_caller_files(const struct und_caller *caller)
+{
+    return caller->file_count;
+}
+
+/* -- names and places ---------------------------------------------------------------------------------------------- */
+
+static struct handle *handle_of(struct und_caller *caller, const struct und_call *call)
+{
+    struct handle *handle = &caller->handles[call->handle];
+    if (!handle->opened)
+        UND_DIE("posix: call %" PRId64 " of the stream %s is on the handle %" PRId64 ", which is not open",
+                caller->made, caller->stream->name, call->handle);
+    return handle;
+}
+
+static const char *path_at(struct und_caller *caller, const struct und_linear *linear, int64_t *entry)
+{
+    *entry = und_linear_at(linear, caller->passes);
+    return und_tree_path(caller->tree, *entry);
+}
+
+/* What is behind the end is gone. */
+static void cut(struct und_caller *caller, int64_t entry, int64_t end)
+{
+    caller->epochs[entry] += end < caller->ends[entry];
+    caller->stored += end - caller->ends[entry];
+    caller->ends[entry] = end;
+}
+
+/* What the workload says of its size binds it. */
+static void reach(struct und_caller *caller, int64_t entry, int64_t end)
+{
+    if (end <= caller->ends[entry])
+        return;
+    caller->stored += end - caller->ends[entry];
+    caller->ends[entry] = end;
+    if (caller->stored > caller->stream->own.tree->stored_bytes)
+        UND_DIE("posix: the files of the stream %s take more than the %" PRId64 " bytes that it states",
+                caller->stream->name, caller->stream->own.tree->stored_bytes);
+}
+
+/* Where a call that moves bytes does so. */
+static int64_t place_of(struct und_caller *caller, const struct und_call *call, const struct opened *opened)
+{
+    if (opened->flags & UND_FLAG_APPEND && call->kind == UND_CALL_WRITE)
+        return caller->ends[opened->entry];
+    return call->has_place ? und_linear_at(&call->place, caller->passes) : opened->place;
+}
+
+/* -- what each call changes, whether it is made or compared -------------------------------------------------------- */
+
+static void note_open(struct und_caller *caller, const struct und_call *call, int descriptor)
+{
+    const int64_t name = und_linear_at(&call->path, caller->passes);
+    struct handle *handle = &caller->handles[call->other];
+    if (handle->opened)
+        UND_DIE("posix: call %" PRId64 " of the stream %s opens the handle %" PRId64 ", which is open", caller->made,
+                caller->stream->name, call->other);
+    handle->descriptor = descriptor;
+    handle->opened = allocate(1, sizeof *handle->opened, caller->stream);
+    *handle->opened = (struct opened){.entry = caller->files[name], .flags = call->flags, .handles = 1};
+    caller->file_count += !caller->seen[name];
+    caller->seen[name] = true;
+    if (call->flags & UND_FLAG_TRUNCATE)
+        cut(caller, caller->files[name], 0);
+}
+
+static void note_move(struct und_caller *caller, const struct und_call *call, struct opened *opened, int64_t place,
+                      int64_t moved)
+{
+    if (!call->has_place)
+        opened->place = place + moved;
+    if (call->kind == UND_CALL_WRITE)
+        reach(caller, opened->entry, place + moved);
+}
+
+static void note_names(struct und_caller *caller, const struct und_call *call)
+{
+    const int64_t name = und_linear_at(&call->path, caller->passes);
+    if (call->kind == UND_CALL_UNLINK) {
+        cut(caller, caller->files[name], 0);
+        caller->files[name] = name;
+    } else if (call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK) {
+        caller->files[und_linear_at(&call->to, caller->passes)] = caller->files[name];
+        if (call->kind == UND_CALL_RENAME)
+            caller->files[name] = name;
+    }
+}
+
+static void note_seek(struct und_caller *caller, const struct und_call *call, struct opened *opened)
+{
+    const int64_t place = und_linear_at(&call->place, caller->passes);
+    opened->place = call->from_end ? caller->ends[opened->entry] + place : place;
+}
+
+static void note_dup(struct und_caller *caller, const struct und_call *call, int descriptor)
+{
+    struct handle *handle = &caller->handles[call->other];
+    if (handle->opened)
+        UND_DIE("posix: call %" PRId64 " of the stream %s copies to the handle %" PRId64 ", which is open",
+                caller->made, caller->stream->name, call->other);
+    *handle = (struct handle){.descriptor = descriptor, .opened = handle_of(caller, call)->opened};
+    ++handle->opened->handles;
+}
+
+/* -- making them --------------------------------------------------------------------------------------------------- */
+
+static int flags_of(const struct und_call *call)
+{
+    const int both = UND_FLAG_READ | UND_FLAG_WRITE, access = call->flags & both;
+    int flags = O_CLOEXEC | (access == both ? O_RDWR : access == UND_FLAG_WRITE ? O_WRONLY : O_RDONLY);
+    flags |= call->flags & UND_FLAG_CREATE ? O_CREAT : 0;
+    flags |= call->flags & UND_FLAG_EXCLUSIVE ? O_EXCL : 0;
+    flags |= call->flags & UND_FLAG_TRUNCATE ? O_TRUNC : 0;
+    flags |= call->flags & UND_FLAG_APPEND ? O_APPEND : 0;
+    flags |= call->flags & UND_FLAG_SYNC ? O_DSYNC : 0;
+    return flags | (call->flags & UND_FLAG_DIRECTORY ? O_DIRECTORY : 0);
+}
+
+static bool make_open(struct und_caller *caller, const struct und_call *call)
+{
+    int64_t entry;
+    const char *path = path_at(caller, &call->path, &entry);
+    if (call->flags & UND_FLAG_CREATE)
+        und_tree_touch(caller->tree, entry);
+    const int descriptor = openat(und_tree_directory(caller->tree), path, flags_of(call), 0666);
+    if (descriptor >= 0 && call->fails)
+        close(descriptor);
+    else if (descriptor >= 0)
+        note_open(caller, call, descriptor);
+    return descriptor >= 0;
+}
+
+static bool make_move(struct und_caller *caller, const struct und_call *call)
+{
+    const struct handle *handle = handle_of(caller, call);
+    const bool writes = call->kind == UND_CALL_WRITE;
+    const int64_t place = place_of(caller, call, handle->opened);
+    const size_t bytes = (size_t)call->bytes;
+    ssize_t moved;
+    if (writes) {
+        const uint64_t contents = und_tree_contents(caller->run, caller->index, handle->opened->entry);
+        const void *data = und_base_consecutive(caller->base, contents, place, call->bytes);
+        moved = call->has_place ? pwrite(handle->descriptor, data, bytes, (off_t)place)
+                                : write(handle->descriptor, data, bytes);
+    } else {
+        moved = call->has_place ? pread(handle->descriptor, caller->room, bytes, (off_t)place)
+                                : read(handle->descriptor, caller->room, bytes);
+    }
+    if (moved < 0)
+        return false;
+    if (moved != call->moved)
+        UND_DIE("posix: call %" PRId64 " of the stream %s %s %zd bytes at %" PRId64 " of %s, expected %" PRId64,
+                caller->made, caller->stream->name, writes ? "wrote" : "read", moved, place,
+                und_tree_path(caller->tree, handle->opened->entry), call->moved);
+    note_move(caller, call, handle->opened, place, moved);
+    caller->bytes += moved;
+    return true;
+}
+
+static bool make_seek(struct und_caller *caller, const struct und_call *call)
+{
+    const struct handle *handle = handle_of(caller, call);
+    const off_t to = (off_t)und_linear_at(&call->place, caller->passes);
+    note_seek(caller, call, handle->opened);
+    const off_t found = lseek(handle->descriptor, to, call->from_end ? SEEK_END : SEEK_SET);
+    if (found >= 0)
+        handle->opened->place = found;
+    return found >= 0;
+}
+
+static bool make_close(struct und_caller *caller, const struct und_call *call)
+{
+    struct handle *handle = handle_of(caller, call);
+    const bool closed = close(handle->descriptor) == 0;
+    drop(handle);
+    return closed;
+}
+
+/* Of those that change a handle. */
+static bool make_on_handle(struct und_caller *caller, const struct und_call *call)
+{
+    struct stat status;
+    const struct handle *handle = handle_of(caller, call);
+    switch (call->kind) {
+    case UND_CALL_STAT: return fstat(handle->descriptor, &status) == 0;
+    case UND_CALL_ATTRIBUTE: return futimens(handle->descriptor, NULL) == 0;
+    case UND_CALL_SYNC: return (call->data_only ? fdatasync(handle->descriptor) : fsync(handle->descriptor)) == 0;
+    case UND_CALL_TRUNCATE:
+        cut(caller, handle->opened->entry, und_linear_at(&call->place, caller->passes));
+        return ftruncate(handle->descriptor, (off_t)und_linear_at(&call->place, caller->passes)) == 0;
+    case UND_CALL_LIST: return getdents64(handle->descriptor, caller->room, (size_t)call->bytes) >= 0;
+    default: {
+        const int copy = dup(handle->descriptor);
+        if (copy >= 0)
+            note_dup(caller, call, copy);
+        return copy >= 0;
+    }
+    }
+}
+
+/* To another name of the tree, or to one that is not there. */
+static bool make_symlink(struct und_caller *caller, const struct und_call *call)
+{
+    char target[PATH_MAX] = "none";
+    int64_t entry, other;
+    const char *path = path_at(caller, &call->path, &entry);
+    if (call->has_other) {
+        size_t length = 0;
+        for (const char *c = path; *c && length + 4 < sizeof target; ++c)
+            if (*c == '/')
+                length += (size_t)snprintf(target + length, sizeof target - length, "../");
+        snprintf(target + length, sizeof target - length, "%s", path_at(caller, &call->to, &other));
+    }
+    und_tree_touch(caller->tree, entry);
+    return symlinkat(target, und_tree_directory(caller->tree), path) == 0;
+}
+
+static bool make_on_path(struct und_caller *caller, const struct und_call *call)
+{
+    const int directory = und_tree_directory(caller->tree);
+    int64_t entry, other = 0;
+    struct stat status;
+    const char *path = path_at(caller, &call->path, &entry), *to = NULL;
+    bool right = false;
+    if (call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK) {
+        to = path_at(caller, &call->to, &other);
+        und_tree_touch(caller->tree, other);
+    }
+    switch (call->kind) {
+    case UND_CALL_STAT: right = fstatat(directory, path, &status, call->itself ? AT_SYMLINK_NOFOLLOW : 0) == 0; break;
+    case UND_CALL_TRUNCATE: {
+        const int file = openat(directory, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+        right = file >= 0 && ftruncate(file, (off_t)und_linear_at(&call->place, caller->passes)) == 0;
+        if (file >= 0)
+            close(file);
+        if (right)
+            cut(caller, caller->files[entry], und_linear_at(&call->place, caller->passes));
+        break;
+    }
+    case UND_CALL_UNLINK: right = unlinkat(directory, path, 0) == 0; break;
+    case UND_CALL_RENAME: right = renameat(directory, path, directory, to) == 0; break;
+    case UND_CALL_SYMLINK: right = make_symlink(caller, call); break;
+    case UND_CALL_ATTRIBUTE: right = utimensat(directory, path, NULL, 0) == 0; break;
+    case UND_CALL_LINK: right = linkat(directory, path, directory, to, 0) == 0; break;
+    case UND_CALL_MKDIR:
+        und_tree_touch(caller->tree, entry);
+        right = mkdirat(directory, path, 0777) == 0;
+        break;
+    default: right = unlinkat(directory, path, AT_REMOVEDIR) == 0; break;
+    }
+    if (right && !call->fails)
+        note_names(caller, call);
+    return right;
+}
+
+/* Of the calls that are no operations on metadata. */
+static enum und_phase phase_of(enum und_syscall kind)
+{
+    return kind == UND_CALL_OPEN    ? UND_OPENING
+           : kind == UND_CALL_READ  ? UND_READING
+           : kind == UND_CALL_WRITE ? UND_WRITING
+           : kind == UND_CALL_SYNC  ? UND_SYNCING
+           : kind == UND_CALL_CLOSE ? UND_CLOSING
+                                    : UND_METADATA;
+}
+
+void und_caller_phases(const struct und_call_list *list, bool phases[UND_PHASES])
+{
+    for (int64_t i = 0; i < list->count; ++i)
+        if (list->calls[i].kind < UND_CALLS)
+            phases[phase_of(list->calls[i].kind)] = true;
+}
+
+static _Noreturn void die_of(struct und_caller *caller, const struct und_call *call)
+{
+    int64_t entry = call->handle >= 0 ? caller->handles[call->handle].opened->entry : -1;
+    const char *path = call->has_path ? path_at(caller, &call->path, &entry) : und_tree_path(caller->tree, entry);
+    const char *what = call->fails ? "succeeded, expected that it fails" : "failed";
+    UND_CHECK(call->fails, "posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->made, caller->stream->name,
+              und_syscall_names[call->kind], path, what);
+    UND_DIE("posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->made, caller->stream->name,
+            und_syscall_names[call->kind], path, what);
+}
+
+static void make(struct und_caller *caller, const struct und_call *call)
+{
+    bool right;
+    und_watch_call(caller->made);
+    errno = 0;
+    switch (call->kind) {
+    case UND_CALL_OPEN: right = make_open(caller, call); break;
+    case UND_CALL_CLOSE: right = make_close(caller, call); break;
+    case UND_CALL_READ:
+    case UND_CALL_WRITE:
+        if (caller->pace->is_kept)
+            und_pace_keep(caller->pace, caller->run);
+        right = make_move(caller, call);
+        break;
+    case UND_CALL_SEEK: right = make_seek(caller, call); break;
+    default: right = call->has_path ? make_on_path(caller, call) : make_on_handle(caller, call); break;
+    }
+    if (right == call->fails)
+        die_of(caller, call);
+    ++caller->operations;
+    caller->note(caller->context, phase_of(call->kind));
+}
+
+/* -- comparing what they have made --------------------------------------------------------------------------------- */
+
+/* Only what was written since the file was cut last: what is behind a cut may be a hole by now. */
+static void compare(struct und_caller *caller, const struct opened *opened, int64_t place, int64_t bytes)
+{
+    const int64_t name = caller->names[opened->entry];
+    if (name < 0 || caller->epochs[opened->entry] != caller->last_epochs[opened->entry])
+        return;
+    const char *path = und_tree_path(caller->tree, name);
+    const int file = openat(und_tree_directory(caller->tree), path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const uint64_t contents = und_tree_contents(caller->run, caller->index, opened->entry);
+    int64_t wrong;
+    if (file < 0 && errno == ENOENT)
+        return; /* another rank has removed it */
+    const ssize_t found = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);
+    UND_CHECK(found >= 0, "posix: cannot read %s", path);
+    close(file);
+    const int64_t differing = und_base_compare(caller->base, contents, place, found, caller->room, &wrong);
+    if (differing > 0 && caller->verification->wrong_bytes == 0) {
+        unsigned char right;
+        und_base_copy(caller->base, contents, wrong, 1, &right);
+        snprintf(caller->verification->first, sizeof caller->verification->first,
+                 "%s.tree/%s: byte %" PRId64 " is %u instead of %u", caller->stream->set->name, path, wrong,
+                 caller->room[wrong - place], right);
+    }
+    caller->verification->wrong_bytes += differing;
+    caller->verification->bytes += found;
+}
+
+static void look_at(struct und_caller *caller, const struct und_call *call)
+{
+    struct opened *opened = call->handle >= 0 ? handle_of(caller, call)->opened : NULL;
+    if (call->fails)
+        return;
+    switch (call->kind) {
+    case UND_CALL_OPEN: note_open(caller, call, -1); break;
+    case UND_CALL_CLOSE: drop(&caller->handles[call->handle]); break;
+    case UND_CALL_READ:
+    case UND_CALL_WRITE: {
+        const int64_t place = place_of(caller, call, opened);
+        note_move(caller, call, opened, place, call->moved);
+        if (call->kind == UND_CALL_WRITE && caller->verification)
+            compare(caller, opened, place, call->moved);
+        break;
+    }
+    case UND_CALL_SEEK: note_seek(caller, call, opened); break;
+    case UND_CALL_TRUNCATE:
+        cut(caller, opened ? opened->entry : caller->files[und_linear_at(&call->path, caller->passes)],
+            und_linear_at(&call->place, caller->passes));
+        break;
+    case UND_CALL_DUP: note_dup(caller, call, -1); break;
+    default:
+        if (call->has_path)
+            note_names(caller, call);
+    }
+}
+
+/* -- loops --------------------------------------------------------------------------------------------------------- */
+
+static void carry_out(struct und_caller *caller, const struct und_call *calls, int64_t count, bool mine)
+{
+    for (int64_t i = 0; i < count; i += 1 + calls[i].body) {
+        const struct und_call *here = &calls[i];
+        if (here->kind == UND_CALL_RANKS) {
+            caller->passes[caller->depth++] = caller->as - here->first;
+            if (caller->as >= here->first && caller->as < here->first + here->times)
+                carry_out(caller, here + 1, here->body, true);
+            --caller->depth;
+        } else if (!mine) {
+            continue;
+        } else if (here->kind == UND_CALL_REPEAT) {
+            int64_t *pass = &caller->passes[caller->depth++];
+            for (*pass = 0; *pass < here->times; ++*pass)
+                carry_out(caller, here + 1, here->body, true);
+            --caller->depth;
+        } else {
+            ++caller->made;
+            if (caller->note)
+                make(caller, here);
+            else
+                look_at(caller, here);
+        }
+    }
+}
+
+void und_caller_play(struct und_caller *caller, const struct und_call_list *list, struct und_pace *pace,
+                     und_note_call *note, void *context)
+{
+    caller->pace = pace;
+    caller->note = note;
+    caller->context = context;
+    und_base_continue(caller->base);
+    und_watch_enter("calls", NULL, false);
+    carry_out(caller, list->calls, list->count, caller->as == 0);
+    und_watch_leave();
+}
+
+static void look_at_all(struct und_caller *caller)
+{
+    begin(caller);
+    for (int s = 0; s < caller->stream->step_count; ++s)
+        for (int k = 0; k < caller->stream->steps[s].count; ++k)
+            carry_out(caller, caller->stream->steps[s].dump->calls.calls, caller->stream->steps[s].dump->calls.count,
+                      caller->as == 0);
+    close_all(caller);
+}
+
+/* First how everything ends, then what of it each write has left. */
+void und_caller_check(const struct und_run *run, int stream, int64_t as, struct und_verification *verification)
+{
+    struct und_caller *caller = und_caller_new(run, stream, as, false);
+    const int64_t count = caller->stream->own.tree->count;
+    caller->last_epochs = allocate(count, sizeof *caller->last_epochs, caller->stream);
+    caller->names = allocate(count, sizeof *caller->names, caller->stream);
+    look_at_all(caller);
+    memset(caller->names, 0xff, (size_t)count * sizeof *caller->names);
+    memcpy(caller->last_epochs, caller->epochs, (size_t)count * sizeof *caller->epochs);
+    for (int64_t i = count - 1; i >= 0; --i)
+        caller->names[caller->files[i]] = i;
+    caller->verification = verification;
+    look_at_all(caller);
+    und_caller_free(caller);
+}
