@@ -25,10 +25,13 @@ CLONE = (
     "traces",
 )
 BLOCK = re.compile(r"^( *)```sh\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+PROGRAM = "dd if=/dev/zero of=block bs=4096 count=10"
 ONE_CASE = "-n Replay%workload=n-1%method=posix -P stripe_count=default"
 # (part of a command, what stands for it): names, sizes and waits of a site.
 REPLACED = [
     ("make run ARGS=", "understudy run --no-open --system localhost:disk "),  # which make starts
+    ("run -- mpirun -n 4 ./app", f"run --no-open --system localhost:disk -- {PROGRAM}"),
+    ("mpirun -n 4 ./app", PROGRAM),
     ("/scratch/try", "$SCRATCH/try"),
     ("/projects/storage/records", "$SCRATCH/records"),
     ("'/lustre/$USER'", "$SCRATCH"),
@@ -41,7 +44,7 @@ REPLACED = [
     ("6 * 3600", "0"),
     ("-r --system mine ", f"-r --system mine {ONE_CASE} "),
     ("-t nightly", f"-t nightly {ONE_CASE}"),
-    ("before/ after/", "$(ls -d reports/out/records/*/)"),
+    ("before/ after/", "$(ls -dtr reports/out/records/*/ | tail -2)"),
 ]
 # Beginnings of commands that are left out, and why.
 LEFT_OUT = {
@@ -55,6 +58,7 @@ LEFT_OUT = {
 FINE = {"understudy accept": (0, 3), "understudy compare": (0, 3)}
 DOCUMENTS = {
     "README.md": "accept contract.yaml",
+    "docs/how-to/record-a-program.md": "--below data",
     "docs/tutorial/first-log.md": "understudy show lammps.json",
     "docs/tutorial/accept-in-a-weekend.md": "--pdf acceptance.pdf",
     "docs/tutorial/nightly.md": "trend --system mycluster -o",

@@ -19,7 +19,7 @@ LAYERS = (
     ("semantics",),
     ("contracts",),
     ("darshanlog",),
-    ("inference", "model"),
+    ("inference", "model", "tracing"),
     ("skel",),
     ("readers",),
     ("producers",),

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from understudy import paths, samples
+from understudy import paths, readers, samples
 from understudy.cli import FAILED
 from understudy.commands import _reframe, report
 from understudy.commands._live import LIVE, follow
@@ -26,11 +26,28 @@ from understudy.units import parse_size, size
 
 DESK_BYTES = 4 << 30  # what is larger is scaled, or left to `reframe`
 MOST = "max_bytes"  # the variable of the checks
+PROGRAM = f"{__name__}.program"  # in the context: the words behind --
 FEW = 4  # ranks that a trace is scaled to
 MORE = {"accept": ("-S", "require_reference=0")}  # by mode: a first run has no references
 
 
-@click.command()
+class Command(click.Command):
+    """Takes the words behind -- as a command to run."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, without these words."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[PROGRAM] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """As click does, with these words."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND]"]
+
+
+@click.command(cls=Command)
 @click.argument("traces", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--system", default="localhost", show_default=True, help="ReFrame's system.")
 @click.option(
@@ -85,19 +102,24 @@ def command(
 ) -> None:
     """Describe TRACES, play them with every method on every file system, check and show them.
 
+    COMMAND behind -- is run and traced (see understudy record), and its calls are played.
+
+    Example: understudy run -- mpirun -n 4 ./app
+
     Without TRACES: the logs of a MACSio run (from the PyPI package darshan), LAMMPS, Meep and
     OpenFOAM, and all small workloads of the suite. Workloads, results and the page go to the
     directory that UNDERSTUDY_OUTPUT names; by default to reports/out of a checkout, else to
     understudy-out in the working directory.
     """
-    from understudy.readers import darshan
-
     follow(live_file)
     out = paths.made_output(".")
     made = []  # before anything is written, since a trace may be refused
     most = _most_bytes(variables, mode)
+    program = click.get_current_context().meta.get(PROGRAM)
+    if program is not None:
+        traces = (*traces, _recorded(program, out))
     for name, trace in _named(traces, names) if traces else samples.traces(out / "downloads"):
-        described = darshan.read(trace, name=name, partial=partial)
+        described = _described(trace, name, partial)
         _say(f"described {trace.name} as {described.name}: {len(described.streams)} streams")
         made.append(_fitted(described, ranks, most))
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("run-%Y%m%dT%H%M%S-"), dir=out))
@@ -115,6 +137,32 @@ def command(
     if shown and (_has_display() if opens is None else opens):
         click.launch(page.resolve().as_uri())
     _summary(status, session, page if shown else None)
+
+
+def _recorded(program: tuple[str, ...], out: Path) -> Path:
+    """The trace of a command, which must succeed."""
+    from understudy.tracing.recorder import record
+
+    if not program:
+        raise UnderstudyError("run: expected a command behind --")
+    folder = Path(tempfile.mkdtemp(prefix=time.strftime("trace-%Y%m%dT%H%M%S-"), dir=out))
+    named = next((word for word in program if Path(word).is_file()), program[0])
+    trace = folder / f"{identifier(Path(named).stem)}.strace"
+    status = record(program, trace)
+    if status != 0:
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        raise UnderstudyError(
+            f"{program[0]} {how}; nothing is played. Its calls are in {trace}: "
+            f"understudy run {trace}"
+        )
+    return trace
+
+
+def _described(trace: Path, name: str, partial: bool) -> Workload:
+    reader = readers.reader_of(trace)
+    options = {"partial": True} if partial and readers.takes(reader, "partial") else {}
+    made: Workload = readers.asked(reader, "read", trace, trace, name=name, **options)
+    return made
 
 
 def _has_display() -> bool:
@@ -140,8 +188,6 @@ def _show(records: Path, page: Path, session_report: Path | None = None) -> bool
 
 def _named(traces: tuple[Path, ...], names: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Each trace with a name that no other workload has."""
-    from understudy.readers import darshan
-
     if names and len(names) != len(traces):
         raise UnderstudyError(f"--name: expected one for each of {len(traces)} traces")
     for name in names:
@@ -152,13 +198,20 @@ def _named(traces: tuple[Path, ...], names: tuple[str, ...]) -> Iterator[tuple[s
             )
     taken = set(workload.names())
     for k, trace in enumerate(traces):
-        wanted = names[k] if names else identifier(darshan.public_name(trace) or "log")
+        wanted = names[k] if names else identifier(_public_name(trace) or "log")
         if names and wanted in taken:
             raise UnderstudyError(f"--name {wanted}: another workload has this name")
         free = (wanted, *(f"{wanted[:90]}-{n}" for n in range(2, len(taken) + 3)))
         name = next(name for name in free if name not in taken)
         taken.add(name)
         yield name, trace
+
+
+def _public_name(trace: Path) -> str:
+    """What the reader calls a trace without words that tell of a user; else the file's name."""
+    name = getattr(readers.reader_of(trace), "public_name", lambda trace: trace.stem)
+    found: str = name(trace)
+    return found
 
 
 def _most_bytes(variables: tuple[str, ...], mode: str) -> int:
@@ -173,6 +226,10 @@ def _most_bytes(variables: tuple[str, ...], mode: str) -> int:
 def _fitted(described: Workload, ranks: int, most: int) -> Workload:
     """The workload, scaled where it has too many bytes or ranks; one that cannot be is skipped."""
     name = described.name
+    if any(stream.tree for stream in described.streams):  # which cannot be scaled
+        if described.ranks > ranks:
+            _say(f"{name} has {described.ranks} ranks, more than --ranks {ranks}")
+        return described
     if described.bytes > most:
         for few in range(min(FEW, ranks, described.ranks - 1), 0, -1):
             with suppress(UnderstudyError):

@@ -1,0 +1,75 @@
+"""Traces of strace: every call of the system that a program made on its files."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from understudy.contracts.workload import Workload
+from understudy.errors import UnderstudyError
+from understudy.semantics import rules
+from understudy.semantics.types import identifier
+from understudy.tracing.lines import parse
+from understudy.tracing.processes import Processes
+from understudy.tracing.program import workload_of
+from understudy.units import size
+
+KIND = "a trace of strace"
+SUFFIXES = (".strace",)
+OPTIONS = (
+    click.option(
+        "--below",
+        multiple=True,
+        metavar="DIRECTORY",
+        help="strace: take the files below this directory; may be given several times.  "
+        "[default: the directory in which the program was started]",
+    ),
+)
+SHOWN = 3  # of what is elsewhere
+
+
+def read(
+    path: Path,
+    *,
+    name: str | None = None,
+    keep_names: bool = False,
+    tick: Callable[[float], None] = lambda _: None,
+    below: tuple[str, ...] = (),
+) -> Workload:
+    """The workload of what `strace -f -ttt -T -y -o FILE COMMAND` has written."""
+    traced = Processes(below)
+    try:
+        total = max(1, path.stat().st_size)
+        with path.open(encoding="utf-8", errors="surrogateescape") as file:
+            traced.follow(parse(_ticked(file, tick, total)))
+    except OSError as error:
+        raise UnderstudyError(f"{path}: cannot be read: {error.strerror}") from None
+    if not traced.calls:
+        raise UnderstudyError(
+            f"{path}: no calls of the system; expected the output of strace -f -ttt -T -y"
+        )
+    named = name or (path.stem if keep_names else "traced")
+    made = workload_of(identifier(named), traced, "", tuple(_notes(traced)), str(path))
+    rules.check(made, str(path))
+    return made
+
+
+def _ticked(lines: Iterator[str], tick: Callable[[float], None], total: int) -> Iterator[str]:
+    done = 0
+    for k, line in enumerate(lines):
+        done += len(line)
+        if k % 10_000 == 0:
+            tick(done / total)
+        yield line
+
+
+def _notes(traced: Processes) -> Iterator[str]:
+    for what, count in traced.left_out.most_common():
+        how = "Played" if " as " in what else "Not played"
+        yield f"{how}: {what} ({count:,} times)."
+    if traced.elsewhere:
+        read_bytes = sum(traced.elsewhere.values())
+        yield (
+            f"Not played: {len(traced.elsewhere):,} files below other directories, of which "
+            f"{size(read_bytes)} were read; --below DIRECTORY takes them."
+        )

@@ -1,0 +1,5 @@
+"""From a trace of the calls of the system that a program made to calls that can be made again.
+
+`lines` reads what strace writes, `processes` follows descriptors, names and sizes, `folding` finds
+loops, `program` makes a workload.
+"""

@@ -1,0 +1,123 @@
+"""Lines of strace: `strace -f -ttt -T -y`, one call each, or two where others come between."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_LINE = re.compile(r"(?:\[pid +)?(\d{1,9})?\]? *(\d{1,12}\.\d{1,9}) (.*)", re.S)
+_RESULT = r"(-?(?:0|[1-9]\d{0,18})|0x[0-9a-f]{1,16}|\?)"
+_CALL = re.compile(rf"(\w+)\((.*)\) += {_RESULT}(?:<(.*?)>)?(?: (E[A-Z0-9]+) \(.*?\))?.*", re.S)
+_SECONDS = re.compile(r" <(\d+\.\d+)>$")
+_UNFINISHED = " <unfinished ...>"
+_RESUMED = re.compile(r"<\.\.\. (\w+) resumed>(.*)", re.S)
+_EXITED = re.compile(r"\+\+\+ (?:exited with|killed by)")
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|x[0-9a-f]{2}|.)", re.S)
+_CODES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
+
+
+@dataclass(slots=True)
+class Line:
+    """A call that has returned, or the end of a process (`name` is empty)."""
+
+    pid: int
+    begin_s: float
+    name: str
+    text: str  # of all arguments
+    result: int | None
+    error: str
+    path: str | None  # of the descriptor that it returns
+    seconds: float
+
+    @property
+    def arguments(self) -> list[str]:
+        """The text of each argument."""
+        return split(self.text)
+
+
+def parse(lines: Iterable[str]) -> Iterator[Line]:
+    """The calls in the order in which they returned; lines that are none are left out."""
+    halves: dict[int, tuple[float, str]] = {}
+    for row in lines:
+        found = _LINE.match(row.rstrip("\n"))
+        if not found:
+            continue
+        pid, begin, text = int(found[1] or 0), float(found[2]), found[3]
+        if text.startswith("+++"):
+            if _EXITED.match(text):
+                yield Line(pid, begin, "", "", None, "", None, 0)
+            continue
+        if text.endswith(_UNFINISHED):
+            halves[pid] = begin, text.removesuffix(_UNFINISHED)
+            continue
+        if resumed := _RESUMED.match(text):
+            begin, first = halves.pop(pid, (begin, f"{resumed[1]}("))
+            text = first + resumed[2]
+        if (made := _made(pid, begin, text)) is not None:
+            yield made
+
+
+def _made(pid: int, begin: float, text: str) -> Line | None:
+    seconds = 0.0
+    if timed := _SECONDS.search(text):
+        seconds, text = float(timed[1]), text[: timed.start()]
+    found = _CALL.fullmatch(text)
+    if not found:
+        return None
+    result = None if found[3] == "?" else int(found[3], 0)
+    return Line(pid, begin, found[1], found[2], result, found[5] or "", found[4], seconds)
+
+
+def split(text: str) -> list[str]:
+    """Arguments: what commas divide outside of strings and brackets."""
+    if '"' not in text and "{" not in text and "[" not in text and "<" not in text:
+        return text.split(", ")
+    parts, depth, start, quoted, k = [], 0, 0, False, 0
+    while k < len(text):
+        c = text[k]
+        if quoted:
+            if c == "\\":
+                k += 1
+            elif c == '"':
+                quoted = False
+        elif c == '"':
+            quoted = True
+        elif c in "[{(<":
+            depth += 1
+        elif c in "]})>":
+            depth -= 1
+        elif c == "," and depth <= 0:
+            parts.append(text[start:k].strip())
+            start = k + 1
+        k += 1
+    return [*parts, text[start:].strip()]
+
+
+def unquoted(text: str) -> str:
+    """A string of C, as strace writes it, without what stands around it."""
+    first, last = text.find('"'), text.rfind('"')
+    raw = text[first + 1 : last].encode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(_byte, raw).decode("utf-8", "surrogateescape")
+
+
+def _byte(found: "re.Match[bytes]") -> bytes:
+    code = found[1]
+    if code[:1].isdigit():
+        return bytes([int(code, 8) & 255])
+    if code[:1] == b"x" and len(code) == 3:
+        return bytes([int(code[1:], 16)])
+    return _CODES.get(code, code)
+
+
+def number(text: str) -> int:
+    """A number, in C's notations; that of a descriptor with its path."""
+    plain = text.split("<", 1)[0].strip()
+    try:
+        return int(plain, 8) if re.fullmatch(r"0[0-7]+", plain) else int(plain, 0)
+    except ValueError:
+        return 0
+
+
+def path_of(text: str) -> str | None:
+    """The path that stands behind a descriptor."""
+    found = re.match(r"(?:-?\d+|AT_FDCWD)<(.*)>(?:\(deleted\))?$", text, re.S)
+    return found[1] if found else None

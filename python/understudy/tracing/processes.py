@@ -1,0 +1,572 @@
+"""What the processes of a program do to files: handles, names and sizes of all its calls.
+
+The processes and threads of a rank become one list of calls in the order of time. Descriptors that
+a process inherits are copies (dup), and what is open when it ends is closed, as the kernel does.
+"""
+
+import posixpath
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from understudy.tracing.files import Descriptor, File, Made, Opened, Path, Process
+from understudy.tracing.lines import Line, number, path_of, split, unquoted
+
+Row = dict[str, Any]
+
+# What the kernel makes up, and what a program is, rather than its data: Darshan leaves these out.
+SYSTEM = (
+    "/etc",
+    "/dev",
+    "/usr",
+    "/bin",
+    "/boot",
+    "/lib",
+    "/opt",
+    "/sbin",
+    "/sys",
+    "/proc",
+    "/var",
+)
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK")
+# Errors that come back where files are as they were.
+_AGAIN = ("ENOENT", "EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR")
+_AT = (
+    "open openat2 newfstat faccess faccessat2 readlink unlink mkdir rename renameat2 link symlink"
+)
+_WITH_AT = frozenset(
+    name if name.endswith("2") else f"{name}at" for name in f"{_AT} fchmod fchown utimens".split()
+) | {"statx", "utimensat"}
+_ATTRIBUTES = ("chmod", "fchmod", "chown", "lchown", "fchown", "utimens")
+_CREAT = ("O_WRONLY", "O_CREAT", "O_TRUNC")
+_FLAGS = {
+    "O_CREAT": "create",
+    "O_EXCL": "exclusive",
+    "O_TRUNC": "truncate",
+    "O_APPEND": "append",
+    "O_DIRECT": "direct",
+    "O_SYNC": "sync",
+    "O_DSYNC": "sync",
+    "O_DIRECTORY": "directory",
+}
+
+
+class Processes:
+    """All processes of a trace, one call after the other. `roots`: directories whose files count;
+    none: that in which the program was started."""
+
+    def __init__(self, roots: Iterable[str] = ()) -> None:
+        self.roots = tuple(roots)
+        self.paths: dict[str, Path] = {}
+        self.made: list[Made] = []
+        self.left_out: Counter[str] = Counter()
+        self.elsewhere: Counter[str] = Counter()  # bytes read, by the path of the file
+        self.calls: Counter[int] = Counter()  # of each rank, those that do not count included
+        self._placed = False
+        self._processes: dict[int, Process] = {}
+        self._free: dict[int, list[int]] = {}  # handles of a rank
+        self._used: Counter[int] = Counter()
+
+    def follow(self, lines: Iterable[Line]) -> None:
+        """Take the calls of a trace."""
+        for line in lines:
+            if line.name == "":
+                self._exit(line)
+                continue
+            if line.pid not in self._processes:
+                self._begin(line)
+            self.calls[self._processes[line.pid].rank] += 1
+            taker = _TAKERS.get(line.name)
+            if taker is None:
+                continue
+            try:
+                taker(self, self._processes[line.pid], line, line.arguments)
+            except (IndexError, ValueError):
+                self.left_out["lines that are damaged"] += 1
+
+    # -- processes --------------------------------------------------------------------------------
+
+    def _begin(self, line: Line) -> None:
+        cwd = next((p for a in line.arguments if (p := _cwd(a))), "")
+        self._processes[line.pid] = Process(0, cwd)
+
+    def _exit(self, line: Line) -> None:
+        process = self._processes.pop(line.pid, None)
+        if process is None:
+            return
+        process.tasks -= 1
+        for fd in sorted(process.table) if process.tasks == 0 else ():
+            self._close(process, line, fd)
+
+    def _clone(self, process: Process, line: Line, arguments: list[str]) -> None:
+        if line.result is None or line.result <= 0:
+            return
+        if line.name == "vfork" or "CLONE_FILES" not in line.text:
+            known = self._processes.get(line.result)  # it may have made calls already
+            child = Process(process.rank, process.cwd)
+            for fd, one in process.table.items():
+                child.table[fd] = self._copied(process, line, one, one.closes)
+            if known is not None:
+                child.table |= known.table
+            self._processes[line.result] = child
+        else:
+            process.tasks += 1
+            self._processes[line.result] = process
+
+    def _exec(self, process: Process, line: Line, arguments: list[str]) -> None:
+        if line.result != 0:
+            return
+        for text in split(arguments[-1].strip("[]")) if len(arguments) > 2 else ():
+            name, _, value = unquoted(text).partition("=")
+            if name in RANKS and value.isdigit():
+                process.rank = int(value)
+        for fd in [fd for fd, one in process.table.items() if one.closes]:
+            self._close(process, line, fd)
+
+    def _chdir(self, process: Process, line: Line, arguments: list[str]) -> None:
+        if line.result == 0:
+            if line.name == "fchdir":
+                process.cwd = path_of(arguments[0]) or process.cwd
+            else:
+                process.cwd = self._full(process, unquoted(arguments[0]))
+
+    # -- names ------------------------------------------------------------------------------------
+
+    def _full(self, process: Process, name: str, at: str | None = None) -> str:
+        return posixpath.normpath(posixpath.join(at or process.cwd or "/", name))
+
+    def _counts(self, process: Process, path: str) -> bool:
+        if not self._placed and process.cwd:  # of the first process that says where it is
+            self._placed = True
+            self.roots = tuple(self._full(process, root) for root in self.roots or (".",))
+        return any(path == r or path.startswith(r.rstrip("/") + "/") for r in self.roots)
+
+    def _name(self, process: Process, line: Line, arguments: list[str], k: int) -> str | None:
+        """The path of an argument, if its file counts; behind a directory for calls with `at`."""
+        at = None
+        if line.name in _WITH_AT:
+            at = path_of(arguments[k - 1])
+            if arguments[k - 1].endswith("(deleted)"):
+                self.left_out[f"{line.name} in a directory that is removed"] += 1
+                return None
+            if at and arguments[k - 1].startswith("AT_FDCWD") and not process.cwd:
+                process.cwd = at
+        path = self._full(process, unquoted(arguments[k]), at)
+        if not self._counts(process, path):
+            return None
+        return path
+
+    def _path(self, name: str) -> Path:
+        if name not in self.paths:
+            self.paths[name] = Path()
+            parent = posixpath.dirname(name)
+            if name in self.roots:
+                self.paths[name] = Path(directory=True, before=True)
+            elif parent not in self.roots:
+                above = self._path(parent)
+                if above.before is None and above.file is None and not above.made:
+                    over = self.paths.get(posixpath.dirname(parent))
+                    above.before = over is None or over.before is not False
+                    above.directory = above.assumed = True
+        return self.paths[name]
+
+    def _there(self, name: str, directory: bool = False) -> Path:
+        """A name that a call has found."""
+        path = self._path(name)
+        if path.before is None and not path.made:
+            path.before = True
+            path.directory = directory
+            path.file = None if directory else File(prepared=path)
+        above = posixpath.dirname(name)
+        while above in self.paths and self.paths[above].assumed:
+            self.paths[above].assumed = False
+            above = posixpath.dirname(above)
+        return path
+
+    def _absent(self, name: str) -> Path:
+        path = self._path(name)
+        path.before = bool(path.before)
+        return path
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def _add(self, process: Process, line: Line, row: Row, **more: Any) -> None:
+        self.made.append(Made(process.rank, line.begin_s, line.seconds, row, **more))
+
+    def _handle(self, rank: int) -> int:
+        free = self._free.setdefault(rank, [])
+        if free:
+            lowest = min(free)
+            free.remove(lowest)
+            return lowest
+        self._used[rank] += 1
+        return self._used[rank] - 1
+
+    def _copied(self, process: Process, line: Line, one: Descriptor, closes: bool) -> Descriptor:
+        handle = self._handle(process.rank)
+        self._add(process, line, {"call": "dup", "of": one.handle, "as": handle})
+        self.made[-1].seconds = 0
+        return Descriptor(handle, one.opened, closes)
+
+    def _close(self, process: Process, line: Line, fd: int) -> None:
+        one = process.table.pop(fd, None)
+        if one is None:
+            return
+        self._add(process, line, {"call": "close", "of": one.handle}, file=one.opened.file)
+        self._free.setdefault(process.rank, []).append(one.handle)
+
+    def _open(self, process: Process, line: Line, arguments: list[str]) -> None:
+        k = int(line.name in _WITH_AT)
+        name = self._name(process, line, arguments, k)
+        if name is None:
+            if line.path and not line.error and not line.path.startswith(SYSTEM):
+                self.elsewhere[line.path] += 0
+            return
+        words = set(_CREAT if line.name == "creat" else _words(arguments[k + 1]))
+        access = ["read"] if "O_RDONLY" in words else ["write"]
+        flags = ["read", "write"] if "O_RDWR" in words else access
+        flags += dict.fromkeys(word for o, word in _FLAGS.items() if o in words)
+        if "O_PATH" in words or "O_TMPFILE" in words:
+            self.left_out["open with O_PATH or O_TMPFILE"] += 1
+            return
+        if line.error:
+            if self._fails(line, name):
+                row = {"call": "open", "flags": flags, "fails": True}
+                self._add(process, line, row, path=name)
+            return
+        assert line.result is not None
+        path = self._path(name)
+        if path.file is None and path.before is None and "create" in flags:
+            path.made = True  # unless a size says that it was there
+            if {"exclusive", "truncate"} & set(flags):
+                path.before = False
+            else:
+                path.file = File(prepared=path)
+        if "directory" not in flags and path.file is None and not path.directory:
+            if path.before is None and not path.made:
+                self._there(name)
+            else:
+                path.file = File()
+        elif path.before is None:
+            self._there(name, directory=True)
+        opened = Opened(path.file or File(), name, append="append" in flags)
+        if "truncate" in flags:
+            opened.file.size, opened.file.prepared = 0, None
+        handle = self._handle(process.rank)
+        row = {"call": "open", "flags": flags, "as": handle}
+        self._close(process, line, line.result)
+        process.table[line.result] = Descriptor(handle, opened, "O_CLOEXEC" in words)
+        changes = bool({"create", "truncate"} & set(flags))
+        self._add(process, line, row, path=name, file=opened.file, changes=changes)
+
+    def _fails(self, line: Line, name: str) -> bool:
+        """Whether a call fails again, once files are as they were."""
+        if line.error not in _AGAIN:
+            self.left_out[f"{line.name}: {line.error}"] += 1
+            return False
+        if line.error == "ENOENT":
+            self._absent(name)
+        elif line.error == "EEXIST":
+            self._there(name, directory=line.name.startswith("mkdir"))
+        else:
+            self._path(name)
+        return True
+
+    def _of(self, process: Process, arguments: list[str], k: int = 0) -> Descriptor | None:
+        return process.table.get(number(arguments[k]))
+
+    def _move(self, process: Process, line: Line, arguments: list[str]) -> None:
+        one = self._of(process, arguments)
+        reads = "read" in line.name
+        if one is None or line.result is None or line.result < 0:
+            if one is not None:
+                self.left_out[f"{line.name}: {line.error}"] += 1
+            elif reads and line.result and (where := _data(arguments[0])):
+                self.elsewhere[where] += line.result
+            return
+        plain = line.name in ("read", "pread64", "pread")
+        asked = number(arguments[2]) if plain else line.result
+        at = number(arguments[3]) if line.name.startswith("p") and len(arguments) > 3 else None
+        self._moved(process, line, one, reads, asked, line.result, at)
+
+    def _moved(
+        self,
+        process: Process,
+        line: Line,
+        one: Descriptor,
+        reads: bool,
+        asked: int,
+        moved: int,
+        at: int | None,
+    ) -> None:
+        opened, file = one.opened, one.opened.file
+        place = file.size if opened.append and not reads else opened.place if at is None else at
+        row: Row = {"call": "read" if reads else "write", "of": one.handle, "bytes": asked}
+        if at is not None:
+            row["at"] = at
+        if reads:
+            end = place + moved
+            if end > file.size and moved and file.prepared is not None:
+                file.was(end)
+            row["bytes"] = asked if moved == asked or file.size <= end else moved
+            if moved < row["bytes"]:
+                row["moved"] = moved
+        else:
+            file.size = max(file.size, place + moved)
+        if at is None:
+            opened.place = place + moved
+        self._add(process, line, row, file=file, changes=not reads)
+
+    def _transfer(self, process: Process, line: Line, arguments: list[str]) -> None:
+        """sendfile and copy_file_range: a read and a write."""
+        into, of = (0, 1) if line.name == "sendfile" else (2, 0)
+        if not line.result or line.result < 0:
+            return
+        for k, reads in ((of, True), (into, False)):
+            if (one := self._of(process, arguments, k)) is not None:
+                self.left_out[f"{line.name}, as reads and writes"] += reads
+                self._moved(process, line, one, reads, line.result, line.result, None)
+
+    def _seek(self, process: Process, line: Line, arguments: list[str]) -> None:
+        one = self._of(process, arguments)
+        if one is None or line.result is None or line.result < 0:
+            return
+        if arguments[2] not in ("SEEK_SET", "SEEK_CUR", "SEEK_END"):
+            self.left_out[f"lseek with {arguments[2]}"] += 1
+            return
+        row: Row = {"call": "seek", "of": one.handle, "at": line.result}
+        if arguments[2] == "SEEK_END":
+            behind = number(arguments[1])
+            file = one.opened.file
+            if file.prepared is not None:
+                file.was(line.result - behind)
+            if behind >= 0 and file.size == line.result - behind:
+                row |= {"at": behind, "from_end": True}
+        one.opened.place = line.result
+        self._add(process, line, row, file=one.opened.file)
+
+    def _stat(self, process: Process, line: Line, arguments: list[str]) -> None:
+        k = int(line.name in _WITH_AT)
+        on_handle = line.name in ("fstat", "fstatfs") or (
+            k and unquoted(arguments[1]) == "" and '"' in arguments[1]
+        )
+        if on_handle:
+            one = self._of(process, arguments)
+            if one is not None and not line.error:
+                self._sized(one.opened.file, line)
+                row = {"call": "stat", "of": one.handle}
+                self._add(process, line, row, file=one.opened.file)
+            return
+        name = self._name(process, line, arguments, k)
+        if name is None:
+            return
+        row = {"call": "stat"}
+        if "AT_SYMLINK_NOFOLLOW" in line.text or line.name in ("lstat", "readlink", "readlinkat"):
+            row["itself"] = True
+        if line.error == "EINVAL" and line.name.startswith("readlink"):
+            self._there(name)  # it is no link
+        elif line.error:
+            if not self._fails(line, name):
+                return
+            row["fails"] = True
+        else:
+            path = self._there(name, directory="S_IFDIR" in line.text)
+            if path.file is not None:
+                self._sized(path.file, line)
+        self._add(process, line, row, path=name)
+
+    def _sized(self, file: File, line: Line) -> None:
+        """What the call says of the size, of a file whose size is not known otherwise."""
+        _, found, text = line.text.partition("st_size=")
+        if not found:
+            _, found, text = line.text.partition("stx_size=")
+        digits = text.split(",", 1)[0].split("}", 1)[0]
+        if found and digits.isdigit() and file.prepared is not None:
+            file.was(int(digits))
+
+    def _on_handle(self, process: Process, line: Line, arguments: list[str]) -> None:
+        one = self._of(process, arguments)
+        if one is None or line.error:
+            if line.name == "utimensat" and one is None and '"' in line.text:
+                self._on_path(process, line, arguments)
+            return
+        row: Row = {"of": one.handle}
+        if line.name in ("fchmod", "fchown", "utimensat"):
+            self.left_out["changes of attributes, as changes of times"] += 1
+            row["call"] = "attribute"
+            self._add(process, line, row, file=one.opened.file)
+            return
+        if line.name == "ftruncate":
+            row |= {"call": "truncate", "at": number(arguments[1])}
+            one.opened.file.size, one.opened.file.prepared = row["at"], None
+        elif line.name == "getdents64":
+            row |= {"call": "list", "bytes": min(number(arguments[2]), 1 << 30)}
+        else:
+            row |= {"call": "sync"} | ({"data_only": True} if line.name == "fdatasync" else {})
+        self._add(process, line, row, file=one.opened.file, changes=line.name == "ftruncate")
+
+    def _on_path(self, process: Process, line: Line, arguments: list[str]) -> None:
+        kind = line.name.removesuffix("2").removesuffix("at")
+        k = int(line.name in _WITH_AT)
+        name = self._name(process, line, arguments, k)
+        if name is None:
+            return
+        kind = "rmdir" if kind == "unlink" and "AT_REMOVEDIR" in line.text else kind
+        row: Row = {"call": kind}
+        if kind == "truncate":
+            row["at"] = number(arguments[k + 1])
+        if kind in _ATTRIBUTES:
+            row["call"] = "attribute"
+            self.left_out["changes of attributes, as changes of times"] += 1
+        if line.error:
+            if self._fails(line, name):
+                self._add(process, line, row | {"fails": True}, path=name)
+            return
+        if kind == "mkdir":
+            path = self._absent(name)
+            path.before = path.before and not path.assumed
+            path.directory = path.directory or bool(path.before)
+            path.made, path.file = True, None
+        else:
+            path = self._there(name, directory=kind == "rmdir")
+            if kind == "unlink":
+                path.made, path.file = True, None
+            elif kind == "truncate" and path.file is not None:
+                path.file.size, path.file.prepared = row["at"], None
+        self._add(process, line, row, path=name, changes=True)
+
+    def _symlink(self, process: Process, line: Line, arguments: list[str]) -> None:
+        k = 2 if line.name in _WITH_AT else 1
+        name = self._name(process, line, arguments, k)
+        if name is None:
+            return
+        row: Row = {"call": "symlink"}
+        if line.error:
+            if self._fails(line, name):
+                self._add(process, line, row | {"fails": True}, path=name)
+            return
+        target = self._full(process, unquoted(arguments[0]), posixpath.dirname(name))
+        path = self._absent(name)
+        path.made, path.file = True, None
+        known = self.paths.get(target)
+        if known is not None:
+            path.file = known.file
+        to = target if known is not None else None
+        self._add(process, line, row, path=name, to=to, changes=True)
+
+    def _on_two(self, process: Process, line: Line, arguments: list[str]) -> None:
+        with_at = line.name in _WITH_AT
+        one = self._name(process, line, arguments, 1 if with_at else 0)
+        other = self._name(process, line, arguments, 3 if with_at else 1)
+        kind = "rename" if line.name.startswith("rename") else "link"
+        if one is None or other is None:
+            if one or other:
+                self.left_out[f"{line.name} from or to a file elsewhere"] += 1
+            return
+        if line.error:
+            if self._fails(line, one if line.error == "ENOENT" else other):
+                self._path(one), self._path(other)
+                row = {"call": kind, "fails": True}
+                self._add(process, line, row, path=one, to=other)
+            return
+        source = self._there(one)
+        target = self._path(other)
+        target.before = bool(target.before)
+        target.file = source.file
+        moves = {p for p in self.paths if p.startswith(one + "/")} if kind == "rename" else set()
+        for below in moves:  # a directory
+            renamed = self._path(other + below[len(one) :])
+            renamed.before, renamed.file = bool(renamed.before), self.paths[below].file
+            self.paths[below].file = None
+        if kind == "rename":
+            source.file = None
+        self._add(process, line, {"call": kind}, path=one, to=other, changes=True)
+
+    def _dup(self, process: Process, line: Line, arguments: list[str]) -> None:
+        one = self._of(process, arguments)
+        if line.name == "fcntl" and not arguments[1].startswith("F_DUPFD"):
+            if one is not None and arguments[1] == "F_SETFD":
+                one.closes = "FD_CLOEXEC" in arguments[2]
+            elif one is not None and "SETLK" in arguments[1]:
+                self.left_out["locks of files"] += 1
+            return
+        if line.result is None or line.result < 0:
+            return
+        if one is None or process.table.get(line.result) is one:
+            if one is None and line.name in ("dup2", "dup3"):
+                self._close(process, line, line.result)
+            return
+        self._close(process, line, line.result)
+        closes = "CLOEXEC" in line.text
+        process.table[line.result] = self._copied(process, line, one, closes)
+
+    def _closed(self, process: Process, line: Line, arguments: list[str]) -> None:
+        if line.name == "close":
+            self._close(process, line, number(arguments[0]))
+            return
+        first, last = number(arguments[0]), number(arguments[1])
+        if "CLOEXEC" not in line.text:
+            for fd in [fd for fd in process.table if first <= fd <= (last or 1 << 32)]:
+                self._close(process, line, fd)
+
+    def _unmade(self, process: Process, line: Line, arguments: list[str]) -> None:
+        """Calls that change files and are not made again: they are named."""
+        if line.error or not arguments:
+            return
+        k = 4 if line.name == "mmap" else 0
+        if len(arguments) <= k:
+            return
+        if self._of(process, arguments, k) is not None:
+            self.left_out[line.name] += 1
+        elif '"' in line.text and line.name != "mmap":
+            at = int(line.name in _WITH_AT and len(arguments) > 1)
+            if '"' in arguments[at] and self._counts(
+                process, self._full(process, unquoted(arguments[at]), path_of(arguments[0]))
+            ):
+                self.left_out[line.name] += 1
+
+
+def _data(descriptor: str) -> str | None:
+    """The path of a descriptor that is none of the system's."""
+    path = path_of(descriptor) or ""
+    return path if path.startswith("/") and not path.startswith(SYSTEM) else None
+
+
+def _words(flags: str) -> list[str]:
+    return flags.strip("{}").removeprefix("flags=").split("|")
+
+
+def _cwd(text: str) -> str | None:
+    return path_of(text) if text.startswith("AT_FDCWD") else None
+
+
+_Taker = Callable[[Processes, Process, Line, list[str]], None]
+
+
+def _takers() -> Iterator[tuple[str, _Taker]]:
+    by: dict[str, _Taker] = {
+        "clone clone3 fork vfork": Processes._clone,
+        "execve": Processes._exec,
+        "chdir fchdir": Processes._chdir,
+        "open openat openat2 creat": Processes._open,
+        "read pread64 pread readv preadv preadv2": Processes._move,
+        "write pwrite64 pwrite writev pwritev pwritev2": Processes._move,
+        "sendfile copy_file_range": Processes._transfer,
+        "lseek": Processes._seek,
+        "stat lstat fstat newfstatat statx access faccessat faccessat2": Processes._stat,
+        "readlink readlinkat": Processes._stat,
+        "fsync fdatasync ftruncate getdents64": Processes._on_handle,
+        "fchmod fchown utimensat": Processes._on_handle,
+        "truncate unlink unlinkat rmdir mkdir mkdirat": Processes._on_path,
+        "chmod fchmodat chown lchown fchownat": Processes._on_path,
+        "symlink symlinkat": Processes._symlink,
+        "rename renameat renameat2 link linkat": Processes._on_two,
+        "dup dup2 dup3 fcntl": Processes._dup,
+        "close close_range": Processes._closed,
+        "fallocate mmap flock setxattr fsetxattr sync_file_range io_submit": Processes._unmade,
+    }
+    for names, taker in by.items():
+        yield from ((name, taker) for name in names.split())
+
+
+_TAKERS = dict(_takers())

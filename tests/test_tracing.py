@@ -1,0 +1,314 @@
+"""Traces of calls: what strace writes becomes calls that the player makes again."""
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.support.needs import need
+from understudy.cli import main
+from understudy.contracts.workload import Workload, build, load
+from understudy.errors import UnderstudyError
+from understudy.paths import ROOT
+from understudy.readers import strace
+from understudy.semantics.instructions import row_of
+from understudy.tracing.folding import fold, item_of
+from understudy.tracing.folding import row_of as folded_row
+from understudy.tracing.lines import parse, split, unquoted
+from understudy.tracing.processes import Processes
+from understudy.tracing.recorder import without_contents
+
+Row = dict[str, Any]
+
+
+def traced(text: str, *below: str) -> Processes:
+    found = Processes(below or ("/d",))
+    found.follow(parse(text.splitlines()))
+    return found
+
+
+def kinds(found: Processes) -> list[str]:
+    return [f"{made.row['call']}{' fails' * bool(made.row.get('fails'))}" for made in found.made]
+
+
+# -- lines ----------------------------------------------------------------------------------------
+
+
+def test_a_call_that_others_interrupt_is_one() -> None:
+    text = """7 1.5 read(3</d/a>,  <unfinished ...>
+8 1.6 close(4</d/b>) = 0 <0.000002>
+7 1.5 <... read resumed>""..., 4096) = 12 <0.000300>
+"""
+    other, read = parse(text.splitlines())
+    assert (other.pid, other.name, other.result) == (8, "close", 0)
+    assert (read.pid, read.begin_s, read.name, read.result) == (7, 1.5, "read", 12)
+    assert read.arguments == ["3</d/a>", '""...', "4096"] and read.seconds == 0.0003
+
+
+def test_names_are_read_as_they_are() -> None:
+    text = r"""7 1.0 openat(AT_FDCWD</d>, "a, \"b\"\n\303\244", O_RDONLY) = 3</d/x> <0.000002>"""
+    (line,) = parse([text])
+    assert line.arguments[0] == "AT_FDCWD</d>"
+    assert unquoted(line.arguments[1]) == 'a, "b"\nä'
+    assert line.path == "/d/x"
+
+
+def test_arguments_are_divided_outside_of_brackets() -> None:
+    assert split('3, [{iov_base="a,b", iov_len=2}], 1') == [
+        "3",
+        '[{iov_base="a,b", iov_len=2}]',
+        "1",
+    ]
+
+
+def test_lines_that_are_no_calls_are_left_out() -> None:
+    assert list(parse(["", "garbage", "7 1.0 --- SIGCHLD ---", "7 1.0 open("])) == []
+
+
+def test_contents_and_arguments_are_not_kept() -> None:
+    rows = [
+        '7 1.0 execve("/bin/app", ["app", "secret"], ["A=1", "PMI_RANK=3"]) = 0 <0.1>\n',
+        '7 1.0 write(3</d/a>, "secret", 6) = 6 <0.1>\n',
+        '7 1.0 <... pread64 resumed>"secret"..., 6, 0) = 6 <0.1>\n',
+        '7 1.0 openat(AT_FDCWD</d>, "name", O_RDONLY) = 3</d/name> <0.1>\n',
+    ]
+    kept = "".join(without_contents(rows))
+    assert "secret" not in kept and "A=1" not in kept
+    assert '"PMI_RANK=3"' in kept and '"name"' in kept
+
+
+# -- what processes do ----------------------------------------------------------------------------
+
+OPEN = '7 1.0 openat(AT_FDCWD</d>, "{}", {}, 0666) = {}</d/{}> <0.000001>\n'
+
+
+def opened(name: str, flags: str, fd: int = 3) -> str:
+    return OPEN.format(name, flags, fd, name)
+
+
+def test_what_a_file_held_before_is_what_the_calls_found() -> None:
+    text = opened("a", "O_RDWR|O_CREAT")
+    text += '7 1.1 pread64(3</d/a>, ""..., 100, 400) = 50 <0.000001>\n'
+    text += '7 1.2 write(3</d/a>, ""..., 10) = 10 <0.000001>\n'
+    found = traced(text)
+    assert found.paths["/d/a"].before and found.paths["/d/a"].bytes == 450
+    assert found.made[1].row == {"call": "read", "of": 0, "bytes": 100, "at": 400, "moved": 50}
+
+
+def test_a_file_that_the_program_makes_was_not_there() -> None:
+    for flags in ("O_WRONLY|O_CREAT|O_TRUNC", "O_WRONLY|O_CREAT|O_EXCL", "O_WRONLY|O_CREAT"):
+        text = opened("a", flags) + '7 1.1 write(3</d/a>, ""..., 10) = 10 <0.000001>\n'
+        text += '7 1.2 newfstatat(AT_FDCWD</d>, "a", {st_mode=S_IFREG|0644, st_size=10}, 0) = 0\n'
+        assert not traced(text).paths["/d/a"].before, flags
+
+
+def test_what_is_open_when_a_process_ends_is_closed() -> None:
+    text = opened("a", "O_RDONLY") + opened("b", "O_RDONLY|O_CLOEXEC", 4)
+    text += "7 1.1 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000001>\n"
+    text += '8 1.2 execve("/bin/x", [], []) = 0 <0.000001>\n'
+    text += "8 1.3 +++ exited with 0 +++\n7 1.4 +++ exited with 0 +++\n"
+    assert kinds(traced(text)) == ["open", "open", "dup", "dup", *4 * ["close"]]
+
+
+def test_threads_share_descriptors() -> None:
+    text = opened("a", "O_RDONLY")
+    text += "7 1.1 clone(child_stack=1, flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 8 <0.000001>\n"
+    text += "8 1.2 close(3</d/a>) = 0 <0.000001>\n8 1.3 +++ exited with 0 +++\n"
+    assert kinds(traced(text + "7 1.4 +++ exited with 0 +++\n")) == ["open", "close"]
+
+
+def test_handles_are_used_again() -> None:
+    text = "".join(opened(n, "O_RDONLY") + f"7 1.1 close(3</d/{n}>) = 0 <0.1>\n" for n in "abc")
+    assert {made.row.get("as", made.row.get("of")) for made in traced(text).made} == {0}
+
+
+def test_only_files_below_the_directory_count() -> None:
+    text = opened("a", "O_RDONLY")
+    text += '7 1.1 openat(AT_FDCWD</d>, "/e/b", O_RDONLY) = 4</e/b> <0.000001>\n'
+    text += '7 1.1 read(4</e/b>, ""..., 10) = 10 <0.000001>\n'
+    assert kinds(traced(text)) == ["open"]
+    assert traced(text).elsewhere == {"/e/b": 10}
+    assert kinds(traced(text, "/d", "/e")) == ["open", "open", "read"]
+
+
+def test_errors_that_come_back_are_calls_and_others_are_named() -> None:
+    text = '7 1.0 unlink("/d/a") = -1 ENOENT (No such file or directory) <0.000001>\n'
+    text += '7 1.0 mkdir("/d/b", 0777) = -1 EACCES (Permission denied) <0.000001>\n'
+    found = traced(text)
+    assert kinds(found) == ["unlink fails"]
+    assert found.left_out == {"mkdir: EACCES": 1}
+
+
+# -- loops ----------------------------------------------------------------------------------------
+
+
+def expanded(rows: list[Row], *passes: int) -> Iterator[Row]:
+    """The calls of loops, one by one."""
+    for row in rows:
+        if "repeat" in row:
+            for k in range(row["repeat"]):
+                yield from expanded(row["do"], *passes, k)
+            continue
+        made = dict(row)
+        for key in ("path", "to", "at"):
+            if isinstance(made.get(key), list):
+                base, *factors = made[key]
+                made[key] = base + sum(f * k for f, k in zip(factors, passes, strict=False))
+        yield made
+
+
+def body(rng: Random, depth: int) -> list[Row]:
+    """Calls with loops."""
+    rows: list[Row] = []
+    for _ in range(rng.randint(1, 4)):
+        if depth and rng.random() < 0.5:
+            inner, passes = body(rng, depth - 1), rng.randint(2, 5)
+            step = rng.choice([0, 1, 7, 4096])
+            for k in range(passes):
+                for row in inner:
+                    rows.append(row | ({"at": row["at"] + k * step} if "at" in row else {}))
+        else:
+            row: Row = {"call": rng.choice(["read", "write"]), "of": 0, "bytes": rng.randint(1, 3)}
+            rows.append(row | ({"at": rng.randint(0, 9)} if rng.random() < 0.7 else {}))
+    return rows
+
+
+def test_loops_stand_for_the_same_calls() -> None:
+    shorter = 0
+    for seed in range(1000):
+        rows = body(Random(f"loops {seed}"), 3)
+        folded = [folded_row(item) for item in fold([item_of(row) for row in rows])]
+        assert list(expanded(folded)) == rows
+        shorter += len(folded) < len(rows)
+    assert shorter > 300
+
+
+def test_many_calls_of_two_loops_are_a_few_lines() -> None:
+    rows = [
+        {"call": kind, "of": 0, "bytes": 8192} for _ in range(27_000) for kind in ("read", "write")
+    ]
+    (loop,) = (folded_row(item) for item in fold([item_of(row) for row in rows]))
+    assert loop["repeat"] == 27_000 and len(loop["do"]) == 2
+
+
+# -- the whole way --------------------------------------------------------------------------------
+
+PROGRAMS = {
+    "shell": "mkdir d && for i in 1 2 3; do echo $i > d/$i; cat d/$i >> all; done; mv all d/all",
+    "tar": "mkdir d e && head -c 30000 /dev/zero > d/x && tar cf t.tar d && tar xf t.tar -C e",
+    "python": "python3 -c \"import os; f=open('a','wb'); [f.write(b'x'*5000) for _ in range(9)]; "
+    "f.close(); f=open('a','r+b'); f.seek(100); f.write(b'y'); f.truncate(777); f.close(); "
+    "os.rename('a','b'); print(os.stat('b').st_size, os.path.exists('a'), os.listdir('.'))\"",
+    "dd": "dd if=/dev/zero of=a bs=4096 count=20 conv=fsync; dd if=a of=b bs=1000 seek=3",
+}
+NAMES = {"ftruncate": "truncate", "getdents64": "list", "lseek": "seek", "fdatasync": "sync"}
+NAMES |= {"fsync": "sync", "openat": "open", "pread64": "read", "pwrite64": "write"}
+NAMES |= {"fstat": "stat", "newfstatat": "stat", "utimensat": "attribute", "unlinkat": "unlink"}
+NAMES |= {"mkdirat": "mkdir", "renameat": "rename", "linkat": "link", "symlinkat": "symlink"}
+
+
+def made_by(trace: Path, tree: str) -> Counter[tuple[str, int | None]]:
+    """The calls below a directory: kind, and bytes that were moved."""
+    found: Counter[tuple[str, int | None]] = Counter()
+    for line in parse(trace.read_text(errors="surrogateescape").splitlines()):
+        if line.name and line.arguments[0].find(f"<{tree}") > 0:
+            kind = NAMES.get(line.name, line.name)
+            kind = "rmdir" if "AT_REMOVEDIR" in line.text else kind
+            found[kind, line.result if kind in ("read", "write") else None] += 1
+    return found
+
+
+def described(workload: Workload) -> Counter[tuple[str, int | None]]:
+    found: Counter[tuple[str, int | None]] = Counter()
+    for dump in workload.streams[0].dumps:
+        assert dump.calls is not None
+        for call, times in dump.calls.each():
+            kind = call["call"]
+            moved = call.get("moved", call.get("bytes")) if kind in ("read", "write") else None
+            found[kind, moved] += times
+    return found
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_player_makes_the_calls_of_the_program(program: str, tmp_path: Path) -> None:
+    need("strace", "ptrace")
+    folder = tmp_path / "app"
+    folder.mkdir()
+    trace, made = tmp_path / "app.strace", tmp_path / "app.json"
+    command = ["record", "-o", str(trace), "--", "sh", "-c", PROGRAMS[program]]
+    recorded = subprocess.run(
+        ["understudy", *command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert recorded.returncode == 0, recorded.stderr
+    done = CliRunner().invoke(main, ["describe", str(trace), "-o", str(made)])
+    assert done.exit_code == 0, done.output
+    workload = load(made)
+    assert json.loads(workload.to_text()) == json.loads(made.read_text(encoding="utf-8"))
+    player = ROOT / "build" / "bin" / "understudy-replay"
+    again = tmp_path / "again.strace"
+    start = f'. "{ROOT}/setup-env.sh" 2>/dev/null; exec "$@"'
+    tracing = ["strace", "-f", "-ttt", "-T", "-y", "-s", "0", "-o", str(again)]
+    played = subprocess.run(
+        ["bash", "-c", start, "-", *tracing, player, "-w", made, "-o", "data", "-k"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert played.returncode == 0, played.stderr
+    calls = made_by(again, f"{tmp_path}/data/{workload.streams[0].name}.tree")
+    assert calls == described(workload) + prepared(workload)
+
+
+def prepared(workload: Workload) -> Counter[tuple[str, int | None]]:
+    """What the player does before the first call, and when it leaves the directory."""
+    found: Counter[tuple[str, int | None]] = Counter({("close", None): 1, ("statx", None): 2})
+    tree = workload.streams[0].tree
+    for entry in tree.entries if tree else ():
+        if entry.directory:
+            found["mkdir", None] += entry.count
+        elif entry.bytes is not None:
+            found.update({(kind, None): entry.count for kind in ("open", "sync", "close")})
+            found["write", entry.bytes] += entry.count if entry.bytes else 0
+    return found
+
+
+def test_a_trace_of_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.strace"
+    path.write_text("no calls\n")
+    with pytest.raises(UnderstudyError, match="expected the output of strace"):
+        strace.read(path)
+    path.write_text('7 1.0 openat(AT_FDCWD</d>, "/e/b", O_RDONLY) = 4</e/b> <0.000001>\n')
+    with pytest.raises(UnderstudyError, match="other directories by --below"):
+        strace.read(path)
+
+
+def test_damaged_traces_are_read_or_refused(tmp_path: Path) -> None:
+    rng = Random("damaged traces")
+    text = opened("a", "O_RDWR|O_CREAT") + '7 1.1 write(3</d/a>, ""..., 10) = 10 <0.000001>\n'
+    text += "7 1.1 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.000001>\n"
+    text += (
+        '7 1.2 lseek(3</d/a>, 0, SEEK_END) = 10 <0.1>\n8 1.3 rename("/d/a", "/d/b") = 0 <0.1>\n'
+    )
+    text += '7 1.4 newfstatat(3</d/a>, "", {st_mode=S_IFREG, st_size=10}, AT_EMPTY_PATH) = 0\n'
+    path = tmp_path / "a.strace"
+    for _ in range(2000):
+        damaged = list(text)
+        for _ in range(rng.randint(1, 8)):
+            at = rng.randrange(len(damaged))
+            damaged[at : at + rng.choice([0, 1, 9])] = rng.choice(
+                ["", "9", "<", '"', "\n", "-", ","]
+            )
+        path.write_text("".join(damaged), encoding="utf-8")
+        try:
+            made = strace.read(path, below=("/d",))
+        except UnderstudyError:
+            continue
+        again = build(json.loads(made.to_text()), "again")
+        assert row_of(again) == row_of(made)
