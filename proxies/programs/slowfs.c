@@ -13,6 +13,7 @@
 #include <fuse.h>
 #include <getopt.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,17 @@ static struct {
     int backing;
     unsigned short state[3];
     pthread_mutex_t locks[KINDS], state_lock;
+    const char *requests; /* the file for their counts; NULL: none */
 } slow;
+
+/* Of the requests since they were counted last. */
+static struct {
+    pthread_mutex_t lock;
+    int64_t requests[KINDS], bytes[KINDS];
+    int64_t unaligned;      /* writes that begin or end within a page */
+    double waited_s[KINDS]; /* of all requests together */
+    int64_t now, most;      /* at once */
+} counted = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static double random_share(void)
 {
@@ -48,8 +59,15 @@ static double random_share(void)
     return share;
 }
 
+static double clock_s(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 /* Time that is not used is lost: a kind that was idle is no faster afterwards. */
-static void wait_for(enum kind kind, size_t bytes)
+static void wait_as_told(enum kind kind, size_t bytes)
 {
     double seconds = slow.wait_s[kind];
     if (slow.bytes_per_s[kind] > 0)
@@ -65,6 +83,60 @@ static void wait_for(enum kind kind, size_t bytes)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
     if (slow.serial[kind])
         pthread_mutex_unlock(&slow.locks[kind]);
+}
+
+static void wait_for(enum kind kind, size_t bytes)
+{
+    if (!slow.requests) {
+        wait_as_told(kind, bytes);
+        return;
+    }
+    const double begin_s = clock_s();
+    pthread_mutex_lock(&counted.lock);
+    ++counted.requests[kind];
+    counted.bytes[kind] += (int64_t)bytes;
+    counted.most = ++counted.now > counted.most ? counted.now : counted.most;
+    pthread_mutex_unlock(&counted.lock);
+    wait_as_told(kind, bytes);
+    pthread_mutex_lock(&counted.lock);
+    counted.waited_s[kind] += clock_s() - begin_s;
+    --counted.now;
+    pthread_mutex_unlock(&counted.lock);
+}
+
+/* Writes the counts as JSON, in place of those before, and begins to count anew. */
+static bool tell_requests(void)
+{
+    enum { PAGE = 4096 };
+    char path[PAGE];
+    snprintf(path, sizeof path, "%s.part", slow.requests);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return false;
+    pthread_mutex_lock(&counted.lock);
+    fprintf(file, "{\"schema\": \"understudy/requests/1\", \"at_once\": %lld, \"unaligned_writes\": %lld",
+            (long long)counted.most, (long long)counted.unaligned);
+    for (int kind = 0; kind < KINDS; ++kind)
+        fprintf(file, ",\n \"%s\": {\"requests\": %lld, \"bytes\": %lld, \"waited_s\": %.6f}", names[kind],
+                (long long)counted.requests[kind], (long long)counted.bytes[kind], counted.waited_s[kind]);
+    fputs("}\n", file);
+    memset(counted.requests, 0, sizeof counted.requests);
+    memset(counted.bytes, 0, sizeof counted.bytes);
+    memset(counted.waited_s, 0, sizeof counted.waited_s);
+    counted.unaligned = 0;
+    counted.most = counted.now;
+    pthread_mutex_unlock(&counted.lock);
+    const bool written = ferror(file) == 0;
+    return fclose(file) == 0 && written && rename(path, slow.requests) == 0;
+}
+
+static void *tell_when_asked(void *context)
+{
+    sigset_t *asked = context;
+    for (int number; sigwait(asked, &number) == 0;)
+        if (!tell_requests())
+            und_print(stderr, "understudy: cannot write %s: %s", slow.requests, strerror(errno));
+    return NULL;
 }
 
 static int result_of(long status)
@@ -118,7 +190,13 @@ static int slow_read(const char *path, char *buffer, size_t bytes, off_t offset,
 
 static int slow_write(const char *path, const char *buffer, size_t bytes, off_t offset, struct fuse_file_info *file)
 {
+    enum { PAGE = 4096 };
     (void)path;
+    if (slow.requests && ((size_t)offset % PAGE != 0 || ((size_t)offset + bytes) % PAGE != 0)) {
+        pthread_mutex_lock(&counted.lock);
+        ++counted.unaligned;
+        pthread_mutex_unlock(&counted.lock);
+    }
     wait_for(WRITE, bytes);
     const ssize_t moved = pwrite((int)file->fh, buffer, bytes, offset);
     return moved < 0 ? -errno : (int)moved;
@@ -296,6 +374,8 @@ static void print_help(void)
           "                              kind one after the other\n"
           "       --serial-metadata      other requests of a kind wait one after the other; default: at the same\n"
           "                              time\n"
+          "       --requests FILE        counts requests by kind, their bytes and waits, and the most at once; writes\n"
+          "                              them as JSON when it ends, and at each SIGUSR1, which begins anew\n"
           "       --direct               no cache of the kernel: every read and write is a request, and\n"
           "                              files cannot be mapped into memory to share them\n"
           "   -h, --help                 print this help\n"
@@ -322,7 +402,18 @@ static double read_time(const char *text)
     return -1;
 }
 
-enum code { READ_RATE = KINDS, WRITE_RATE, JITTER, SEED, PARALLEL_DATA, SERIAL_METADATA, DIRECT, HELP, VERSION };
+enum code {
+    READ_RATE = KINDS,
+    WRITE_RATE,
+    JITTER,
+    SEED,
+    PARALLEL_DATA,
+    SERIAL_METADATA,
+    DIRECT,
+    REQUESTS,
+    HELP,
+    VERSION
+};
 
 static bool read_value(int code, const char *text, struct und_error *error)
 {
@@ -357,6 +448,9 @@ static bool read_value(int code, const char *text, struct und_error *error)
         for (int kind = 0; kind < KINDS; ++kind)
             slow.serial[kind] = data[kind] == (code == PARALLEL_DATA) ? code == SERIAL_METADATA : slow.serial[kind];
         return true;
+    case REQUESTS:
+        slow.requests = text;
+        return strlen(text) < 4000 || und_fail(error, "--requests: the name is too long");
     default: slow.direct = true; return true;
     }
 }
@@ -371,6 +465,7 @@ static bool read_arguments(int argc, char **argv, bool *help, bool *version, str
         [PARALLEL_DATA] = {"parallel-data", no_argument, NULL, PARALLEL_DATA},
         [SERIAL_METADATA] = {"serial-metadata", no_argument, NULL, SERIAL_METADATA},
         [DIRECT] = {"direct", no_argument, NULL, DIRECT},
+        [REQUESTS] = {"requests", required_argument, NULL, REQUESTS},
         [HELP] = {"help", no_argument, NULL, HELP},
         [VERSION] = {"version", no_argument, NULL, VERSION},
     };
@@ -455,6 +550,29 @@ static int serve(char *program, const char *mount)
     return status;
 }
 
+/* Signals that ask for the counts are for one thread alone. */
+static int count_and_serve(char *program, const char *mount)
+{
+    static sigset_t asked;
+    pthread_t thread;
+    if (!slow.requests)
+        return serve(program, mount);
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &asked, NULL);
+    if (pthread_create(&thread, NULL, tell_when_asked, &asked) != 0) {
+        und_print(stderr, "understudy: cannot start a thread to count requests");
+        return FAILURE;
+    }
+    const int status = serve(program, mount);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    if (tell_requests())
+        return status;
+    und_print(stderr, "understudy: cannot write %s: %s", slow.requests, strerror(errno));
+    return FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     struct und_error error;
@@ -477,5 +595,5 @@ int main(int argc, char **argv)
             und_print(stdout, "understudy-slowfs %s", UND_VERSION);
         return und_print_end(SUCCESS);
     }
-    return serve(argv[0], argv[optind + 1]);
+    return count_and_serve(argv[0], argv[optind + 1]);
 }
