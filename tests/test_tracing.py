@@ -210,6 +210,7 @@ PROGRAMS = {
 NAMES = {"ftruncate": "truncate", "getdents64": "list", "lseek": "seek", "fdatasync": "sync"}
 NAMES |= {"fsync": "sync", "openat": "open", "pread64": "read", "pwrite64": "write"}
 NAMES |= {"fstat": "stat", "newfstatat": "stat", "utimensat": "attribute", "unlinkat": "unlink"}
+NAMES |= {"fadvise64": "advise"}
 NAMES |= {"mkdirat": "mkdir", "renameat": "rename", "linkat": "link", "symlinkat": "symlink"}
 
 

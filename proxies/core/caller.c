@@ -329,6 +329,9 @@ static bool make_close(struct und_caller *caller, const struct und_call *call)
     return closed;
 }
 
+static const int advices[] = {POSIX_FADV_NORMAL,  POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
+                              POSIX_FADV_NOREUSE, POSIX_FADV_WILLNEED,   POSIX_FADV_DONTNEED};
+
 /* Of those that change a handle. */
 static bool make_on_handle(struct und_caller *caller, const struct und_call *call)
 {
@@ -336,6 +339,7 @@ static bool make_on_handle(struct und_caller *caller, const struct und_call *cal
     const struct handle *handle = handle_of(caller, call);
     switch (call->kind) {
     case UND_CALL_STAT: return fstat(handle->descriptor, &status) == 0;
+    case UND_CALL_ADVISE: errno = posix_fadvise(handle->descriptor, 0, 0, advices[call->advice]); return errno == 0;
     case UND_CALL_ATTRIBUTE: return futimens(handle->descriptor, NULL) == 0;
     case UND_CALL_SYNC: return (call->data_only ? fdatasync(handle->descriptor) : fsync(handle->descriptor)) == 0;
     case UND_CALL_TRUNCATE:

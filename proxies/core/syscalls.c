@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const und_syscall_names[] = {"open",  "close",    "read",   "write",   "seek",      "stat",
-                                         "sync",  "truncate", "unlink", "rename",  "link",      "mkdir",
-                                         "rmdir", "list",     "dup",    "symlink", "attribute", NULL};
+const char *const und_syscall_names[] = {"open",     "close",   "read",      "write",  "seek",  "stat",  "sync",
+                                         "truncate", "unlink",  "rename",    "link",   "mkdir", "rmdir", "list",
+                                         "dup",      "symlink", "attribute", "advise", NULL};
 
 /* Keys that a call needs besides `call`, and may have. */
 static const char *const needed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"call", "path", "flags", NULL},
@@ -27,7 +27,8 @@ static const char *const needed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"call", "pat
                                                  [UND_CALL_LIST] = {"call", "of", "bytes", NULL},
                                                  [UND_CALL_DUP] = {"call", "of", "as", NULL},
                                                  [UND_CALL_SYMLINK] = {"call", "path", NULL},
-                                                 [UND_CALL_ATTRIBUTE] = {"call", NULL}};
+                                                 [UND_CALL_ATTRIBUTE] = {"call", NULL},
+                                                 [UND_CALL_ADVISE] = {"call", "of", "advice", NULL}};
 static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fails", NULL},
                                                   [UND_CALL_CLOSE] = {NULL},
                                                   [UND_CALL_READ] = {"at", "moved", NULL},
@@ -44,7 +45,8 @@ static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fail
                                                   [UND_CALL_LIST] = {NULL},
                                                   [UND_CALL_DUP] = {NULL},
                                                   [UND_CALL_SYMLINK] = {"to", "fails", NULL},
-                                                  [UND_CALL_ATTRIBUTE] = {"path", "of", "fails", NULL}};
+                                                  [UND_CALL_ATTRIBUTE] = {"path", "of", "fails", NULL},
+                                                  [UND_CALL_ADVISE] = {NULL}};
 
 /* -- trees ------------------------------------------------------------------------------------------------------- */
 
@@ -213,6 +215,8 @@ static bool read_arguments(struct und_strict *at, const json_t *value, const str
            und_strict_flag_or_null(at, value, "itself", &call->itself);
 }
 
+static const char *const advices[] = {"normal", "sequential", "random", "noreuse", "willneed", "dontneed", NULL};
+
 static bool read_call(struct und_strict *at, const json_t *value, const struct loops *loops, struct und_call *call)
 {
     int kind;
@@ -222,7 +226,8 @@ static bool read_call(struct und_strict *at, const json_t *value, const struct l
     memcpy(optional, allowed[kind], sizeof allowed[kind]);
     call->kind = (enum und_syscall)kind;
     if (!und_strict_object_with(at, value, needed[kind], optional) || !read_arguments(at, value, loops, call) ||
-        (call->kind == UND_CALL_OPEN && !read_flags(at, value, call)))
+        (call->kind == UND_CALL_OPEN && !read_flags(at, value, call)) ||
+        (call->kind == UND_CALL_ADVISE && !und_strict_choice(at, value, "advice", advices, &call->advice)))
         return false;
     const bool by_either =
         call->kind == UND_CALL_STAT || call->kind == UND_CALL_TRUNCATE || call->kind == UND_CALL_ATTRIBUTE;

@@ -45,6 +45,7 @@ enum und_syscall {
     UND_CALL_DUP,
     UND_CALL_SYMLINK,
     UND_CALL_ATTRIBUTE,
+    UND_CALL_ADVISE,
     UND_CALLS,
     UND_CALL_REPEAT = UND_CALLS, /* its body so many times */
     UND_CALL_RANKS               /* its body by some ranks */
@@ -76,7 +77,8 @@ struct und_call {
     bool fails;                          /* as it did for the program */
     bool has_path, has_other, has_place; /* else: by its handle, where that stands */
     bool from_end, data_only, itself;    /* seek; sync; stat: of a link */
-    int flags;
+    int flags;                           /* open */
+    int advice;                          /* advise: its place in the list of the contract */
     int64_t body, times, first; /* of a loop: calls behind it that are in it, its passes, or ranks and the first one */
     int64_t handle, other;      /* open and dup: the one that is given */
     struct und_linear path, to, place;

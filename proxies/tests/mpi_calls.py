@@ -42,6 +42,7 @@ CLOSE = {"call": "close", "of": 0}
 EVERY = workload(
     {"call": "stat", "path": 3, "fails": True},
     opened(1, 0, "read"),
+    {"call": "advise", "of": 0, "advice": "sequential"},
     {"call": "read", "of": 0, "bytes": 4096, "moved": 1000},
     {"call": "read", "of": 0, "bytes": 4096, "moved": 0},
     CLOSE,

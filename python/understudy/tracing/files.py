@@ -24,13 +24,24 @@ class File:
 
     size: int = 0
     prepared: Path | None = None  # whose bytes may be more than is known
+    most: int = 0  # the largest size that it had
 
     def was(self, size: int) -> None:
         """A call has found it of this size, which no other call has given it."""
         if self.prepared is not None and size > self.size:
             self.prepared.bytes = size
             self.prepared.before = True
-            self.size = size
+            self.grow(size)
+
+    def grow(self, end: int) -> None:
+        """Bytes up to there are written."""
+        self.size = max(self.size, end)
+        self.most = max(self.most, self.size)
+
+    def cut(self, size: int) -> None:
+        """It gets this size."""
+        self.size, self.prepared = size, None
+        self.most = max(self.most, size)
 
 
 @dataclass(slots=True)

@@ -38,6 +38,7 @@ _WITH_AT = frozenset(
     name if name.endswith("2") else f"{name}at" for name in f"{_AT} fchmod fchown utimens".split()
 ) | {"statx", "utimensat"}
 _ATTRIBUTES = ("chmod", "fchmod", "chown", "lchown", "fchown", "utimens")
+ADVICE = ("normal", "sequential", "random", "noreuse", "willneed", "dontneed")
 _CREAT = ("O_WRONLY", "O_CREAT", "O_TRUNC")
 _FLAGS = {
     "O_CREAT": "create",
@@ -59,6 +60,7 @@ class Processes:
         self.roots = tuple(roots)
         self.paths: dict[str, Path] = {}
         self.made: list[Made] = []
+        self.files: list[File] = []
         self.left_out: Counter[str] = Counter()
         self.elsewhere: Counter[str] = Counter()  # bytes read, by the path of the file
         self.calls: Counter[int] = Counter()  # of each rank, those that do not count included
@@ -170,13 +172,17 @@ class Processes:
                     above.directory = above.assumed = True
         return self.paths[name]
 
+    def _file(self, prepared: Path | None = None) -> File:
+        self.files.append(File(prepared=prepared))
+        return self.files[-1]
+
     def _there(self, name: str, directory: bool = False) -> Path:
         """A name that a call has found."""
         path = self._path(name)
         if path.before is None and not path.made:
             path.before = True
             path.directory = directory
-            path.file = None if directory else File(prepared=path)
+            path.file = None if directory else self._file(path)
         above = posixpath.dirname(name)
         while above in self.paths and self.paths[above].assumed:
             self.paths[above].assumed = False
@@ -241,17 +247,17 @@ class Processes:
             if {"exclusive", "truncate"} & set(flags):
                 path.before = False
             else:
-                path.file = File(prepared=path)
+                path.file = self._file(path)
         if "directory" not in flags and path.file is None and not path.directory:
             if path.before is None and not path.made:
                 self._there(name)
             else:
-                path.file = File()
+                path.file = self._file()
         elif path.before is None:
             self._there(name, directory=True)
-        opened = Opened(path.file or File(), name, append="append" in flags)
+        opened = Opened(path.file or self._file(), name, append="append" in flags)
         if "truncate" in flags:
-            opened.file.size, opened.file.prepared = 0, None
+            opened.file.cut(0)
         handle = self._handle(process.rank)
         row = {"call": "open", "flags": flags, "as": handle}
         self._close(process, line, line.result)
@@ -312,7 +318,7 @@ class Processes:
             if moved < row["bytes"]:
                 row["moved"] = moved
         else:
-            file.size = max(file.size, place + moved)
+            file.grow(place + moved)
         if at is None:
             opened.place = place + moved
         self._add(process, line, row, file=file, changes=not reads)
@@ -398,7 +404,12 @@ class Processes:
             return
         if line.name == "ftruncate":
             row |= {"call": "truncate", "at": number(arguments[1])}
-            one.opened.file.size, one.opened.file.prepared = row["at"], None
+            one.opened.file.cut(row["at"])
+        elif line.name == "fadvise64":
+            advice = arguments[3].removeprefix("POSIX_FADV_").lower()
+            if advice not in ADVICE:
+                return
+            row |= {"call": "advise", "advice": advice}
         elif line.name == "getdents64":
             row |= {"call": "list", "bytes": min(number(arguments[2]), 1 << 30)}
         else:
@@ -432,7 +443,7 @@ class Processes:
             if kind == "unlink":
                 path.made, path.file = True, None
             elif kind == "truncate" and path.file is not None:
-                path.file.size, path.file.prepared = row["at"], None
+                path.file.cut(row["at"])
         self._add(process, line, row, path=name, changes=True)
 
     def _symlink(self, process: Process, line: Line, arguments: list[str]) -> None:
@@ -555,7 +566,7 @@ def _takers() -> Iterator[tuple[str, _Taker]]:
         "lseek": Processes._seek,
         "stat lstat fstat newfstatat statx access faccessat faccessat2": Processes._stat,
         "readlink readlinkat": Processes._stat,
-        "fsync fdatasync ftruncate getdents64": Processes._on_handle,
+        "fsync fdatasync ftruncate getdents64 fadvise64": Processes._on_handle,
         "fchmod fchown utimensat": Processes._on_handle,
         "truncate unlink unlinkat rmdir mkdir mkdirat": Processes._on_path,
         "chmod fchmodat chown lchown fchownat": Processes._on_path,

@@ -50,7 +50,7 @@ def workload_of(
         method="posix",
         transfer_bytes=max(1, *(d.calls.largest for d in dumps if d.calls)),
         dumps=dumps,
-        tree=_tree(traced, made, numbers),
+        tree=_tree(traced, numbers),
     )
     how = "Calls of the system, as strace saw them."
     return Workload(
@@ -99,7 +99,7 @@ def _number(
     numbers.setdefault(name, len(numbers))
 
 
-def _tree(traced: Processes, made: Sequence[Made], numbers: dict[str, int]) -> Tree:
+def _tree(traced: Processes, numbers: dict[str, int]) -> Tree:
     entries: list[Entry] = []
     for name in numbers:
         path = traced.paths[name]
@@ -117,17 +117,7 @@ def _tree(traced: Processes, made: Sequence[Made], numbers: dict[str, int]) -> T
             entries[-1] = replace(last, count=last.count + 1)
         else:
             entries.append(entry)
-    before = sum(p.bytes for p in traced.paths.values() if p.before and not p.directory)
-    return Tree(entries=tuple(entries), stored_bytes=before + _written(made))
-
-
-def _written(made: Sequence[Made]) -> int:
-    """Bytes by which the calls make files larger, at most."""
-    rows = (m.row for m in made)
-    return sum(
-        r["bytes"] if r["call"] == "write" else r["at"] if r["call"] == "truncate" else 0
-        for r in rows
-    ) + max((int(m.row.get("at", 0)) for m in made if m.row["call"] == "write"), default=0)
+    return Tree(entries=tuple(entries), stored_bytes=sum(f.most for f in traced.files))
 
 
 # -- steps ---------------------------------------------------------------------------------------
