@@ -33,7 +33,7 @@ struct und_caller {
     const struct und_stream *stream;
     int index;
     int64_t as;
-    struct und_grown *tree;
+    struct und_run_tree *tree;
     struct und_base *base;
     struct handle *handles; /* [UND_MAX_HANDLES] */
     int64_t *files;         /* of each entry: the entry by whose name its file came to be */
@@ -42,6 +42,7 @@ struct und_caller {
     int64_t *epochs;        /* of the file of that entry: how often it was cut or removed */
     int64_t *last_epochs;   /* once all calls are made; NULL: they are made */
     int64_t *names;         /* of the file of that entry: the entry by whose name it is found then; -1: none */
+    bool *changes;          /* may a call change the file of that name? */
     unsigned char *room;    /* for what is read */
     int64_t file_count, stored;
     int64_t passes[UND_MAX_LOOPS];
@@ -52,6 +53,7 @@ struct und_caller {
     und_note_call *note;
     void *context;
     struct und_verification *verification; /* NULL: nothing is compared */
+    struct und_verification *of_reads;     /* of files that no call changes; NULL: these are not compared */
 };
 
 static void *allocate(int64_t count, size_t size, const struct und_stream *stream)
@@ -69,7 +71,7 @@ static int64_t larger(int64_t a, int64_t b)
 int64_t und_caller_memory(const struct und_stream *stream)
 {
     enum { PATH = 64 };
-    const int64_t entry = 3 * (int64_t)sizeof(int64_t) + sizeof(bool) + 1 + PATH + sizeof(char *);
+    const int64_t entry = 3 * (int64_t)sizeof(int64_t) + 2 * (int64_t)sizeof(bool) + 1 + PATH + sizeof(char *);
     int64_t largest = 0;
     for (int s = 0; s < stream->step_count; ++s)
         largest = larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
@@ -89,7 +91,7 @@ static void begin(struct und_caller *caller)
     }
 }
 
-struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool grows)
+struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool makes)
 {
     const struct und_stream *what = &run->workload->streams[stream];
     const struct und_tree *tree = what->own.tree;
@@ -98,7 +100,7 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     caller->stream = what;
     caller->index = stream;
     caller->as = as;
-    caller->tree = grows ? und_tree_grow(run, stream) : und_tree_enter(run, stream);
+    caller->tree = makes ? und_tree_make(run, stream) : und_tree_enter(run, stream);
     caller->base = und_pattern_base(run->pattern, &what->content, UND_BYTE);
     UND_CHECK(caller->base, "no memory for transfers of %" PRId64 " bytes", run->pattern->capacity);
     caller->handles = allocate(UND_MAX_HANDLES, sizeof *caller->handles, what);
@@ -138,6 +140,7 @@ void und_caller_free(struct und_caller *caller)
     free(caller->epochs);
     free(caller->last_epochs);
     free(caller->names);
+    free(caller->changes);
     free(caller->room);
     free(caller);
 }
@@ -152,6 +155,47 @@ void und_caller_count(struct und_caller *caller, int64_t *bytes, int64_t *operat
 int64_t und_caller_files(const struct und_caller *caller)
 {
     return caller->file_count;
+}
+
+/* Marks the names of a call in all passes of the loops around it. */
+static void mark_changes(struct und_caller *caller, const struct und_linear *linear, const int64_t *passes)
+{
+    int64_t low = linear->base, high = linear->base;
+    for (int i = 0; i < linear->count; ++i) {
+        const int64_t far = linear->factors[i] * (passes[i] - 1);
+        low += far < 0 ? far : 0;
+        high += far > 0 ? far : 0;
+    }
+    memset(caller->changes + low, true, (size_t)(high - low + 1) * sizeof *caller->changes);
+}
+
+static void find_changes(struct und_caller *caller, const struct und_call *calls, int64_t count, int64_t *passes,
+                         int depth)
+{
+    for (int64_t i = 0; i < count; i += 1 + calls[i].body) {
+        const struct und_call *here = &calls[i];
+        const bool opens = here->kind == UND_CALL_OPEN && (here->flags & UND_FLAG_WRITE);
+        if (here->kind >= UND_CALLS) {
+            passes[depth] = here->times;
+            find_changes(caller, here + 1, here->body, passes, depth + 1);
+        } else if (here->has_path && (opens || here->kind == UND_CALL_TRUNCATE || here->kind == UND_CALL_RENAME ||
+                                      here->kind == UND_CALL_LINK || here->kind == UND_CALL_UNLINK)) {
+            mark_changes(caller, &here->path, passes);
+            if (here->has_other)
+                mark_changes(caller, &here->to, passes);
+        }
+    }
+}
+
+void und_caller_verify(struct und_caller *caller, struct und_verification *verification)
+{
+    int64_t passes[UND_MAX_LOOPS + 1];
+    caller->of_reads = verification;
+    caller->changes = allocate(caller->stream->own.tree->count, sizeof *caller->changes, caller->stream);
+    for (int s = 0; s < caller->stream->step_count; ++s) {
+        const struct und_call_list *list = &caller->stream->steps[s].dump->calls;
+        find_changes(caller, list->calls, list->count, passes, 0);
+    }
 }
 
 /* -- names and places ---------------------------------------------------------------------------------------------- */
@@ -283,6 +327,33 @@ static bool make_open(struct und_caller *caller, const struct und_call *call)
     return descriptor >= 0;
 }
 
+/* Counts the bytes that are not those of the file, and says which is the first of all. */
+static void compare_bytes(struct und_caller *caller, int64_t name, int64_t entry, int64_t place, int64_t bytes,
+                          struct und_verification *verification)
+{
+    const uint64_t contents = und_tree_contents(caller->run, caller->index, entry);
+    int64_t wrong = 0;
+    const int64_t differing = und_base_compare(caller->base, contents, place, bytes, caller->room, &wrong);
+    if (differing > 0 && verification->wrong_bytes == 0) {
+        unsigned char right;
+        und_base_copy(caller->base, contents, wrong, 1, &right);
+        snprintf(verification->first, sizeof verification->first, "%s.tree/%s: byte %" PRId64 " is %u instead of %u",
+                 caller->stream->set->name, und_tree_path(caller->tree, name), wrong, caller->room[wrong - place],
+                 right);
+    }
+    verification->wrong_bytes += differing;
+}
+
+/* What was there before the first call, and is not changed by any. */
+static void compare_read(struct und_caller *caller, int64_t entry, int64_t place, int64_t bytes)
+{
+    if (!caller->of_reads || caller->changes[entry])
+        return;
+    const double begin_s = und_clock();
+    compare_bytes(caller, entry, entry, place, bytes, caller->of_reads);
+    caller->pace->waited_s += und_clock() - begin_s;
+}
+
 static bool make_move(struct und_caller *caller, const struct und_call *call)
 {
     const struct handle *handle = handle_of(caller, call);
@@ -307,6 +378,8 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
                 und_tree_path(caller->tree, handle->opened->entry), call->moved);
     note_move(caller, call, handle->opened, place, moved);
     caller->bytes += moved;
+    if (!writes)
+        compare_read(caller, handle->opened->entry, place, moved);
     return true;
 }
 
@@ -472,22 +545,12 @@ static void compare(struct und_caller *caller, const struct opened *opened, int6
         return;
     const char *path = und_tree_path(caller->tree, name);
     const int file = openat(und_tree_directory(caller->tree), path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    const uint64_t contents = und_tree_contents(caller->run, caller->index, opened->entry);
-    int64_t wrong;
     if (file < 0 && errno == ENOENT)
         return; /* another rank has removed it */
     const ssize_t found = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);
     UND_CHECK(found >= 0, "posix: cannot read %s", path);
     close(file);
-    const int64_t differing = und_base_compare(caller->base, contents, place, found, caller->room, &wrong);
-    if (differing > 0 && caller->verification->wrong_bytes == 0) {
-        unsigned char right;
-        und_base_copy(caller->base, contents, wrong, 1, &right);
-        snprintf(caller->verification->first, sizeof caller->verification->first,
-                 "%s.tree/%s: byte %" PRId64 " is %u instead of %u", caller->stream->set->name, path, wrong,
-                 caller->room[wrong - place], right);
-    }
-    caller->verification->wrong_bytes += differing;
+    compare_bytes(caller, name, opened->entry, place, found, caller->verification);
     caller->verification->bytes += found;
 }
 

@@ -10,8 +10,8 @@
 
 struct und_caller;
 
-/* See und_series_new. Collective over the ranks where the tree is to be made (`grows`). */
-struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool grows);
+/* See und_series_new. Collective over the ranks where the tree is to be made (`makes`). */
+struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool makes);
 void und_caller_free(struct und_caller *caller);
 
 /* Called behind each call, with what it belongs to. */
@@ -23,6 +23,9 @@ void und_caller_phases(const struct und_call_list *list, bool phases[UND_PHASES]
 /* Makes the calls of this rank. Its pace is kept before those that move bytes. */
 void und_caller_play(struct und_caller *caller, const struct und_call_list *list, struct und_pace *pace,
                      und_note_call *note, void *context);
+
+/* What calls read from now on of files that no call changes is compared. */
+void und_caller_verify(struct und_caller *caller, struct und_verification *verification);
 
 /* Compares what the calls of a rank have written and what is still there, once all are made. */
 void und_caller_check(const struct und_run *run, int stream, int64_t as, struct und_verification *verification);

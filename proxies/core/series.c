@@ -242,6 +242,8 @@ int64_t und_series_operate(struct und_series *series, const struct und_operation
 void und_series_verify(struct und_series *series, struct und_verification *verification)
 {
     series->verification = verification;
+    if (series->caller)
+        und_caller_verify(series->caller, verification);
 }
 
 void und_series_read_from(struct und_series *series, struct und_series *base)

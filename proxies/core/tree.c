@@ -26,7 +26,7 @@ struct made {
     char name[NAME_BYTES];
 };
 
-struct und_grown {
+struct und_run_tree {
     struct made *made;
 };
 
@@ -134,7 +134,7 @@ static void make_entries(const struct und_run *run, int stream, struct made *mad
     UND_MPI(MPI_Barrier(run->comm), "cannot make the files of %s together", made->name);
 }
 
-struct und_grown *und_tree_grow(const struct und_run *run, int stream)
+struct und_run_tree *und_tree_make(const struct und_run *run, int stream)
 {
     const struct und_stream *what = &run->workload->streams[stream];
     struct made *made = allocate(1, sizeof *made, what->set->name);
@@ -153,33 +153,33 @@ struct und_grown *und_tree_grow(const struct und_run *run, int stream)
     return und_tree_enter(run, stream);
 }
 
-struct und_grown *und_tree_enter(const struct und_run *run, int stream)
+struct und_run_tree *und_tree_enter(const struct und_run *run, int stream)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    struct und_grown *grown = allocate(1, sizeof *grown, what->set->name);
-    for (grown->made = all; grown->made->tree != what->own.tree; grown->made = grown->made->next)
+    struct und_run_tree *tree = allocate(1, sizeof *tree, what->set->name);
+    for (tree->made = all; tree->made->tree != what->own.tree; tree->made = tree->made->next)
         ;
-    return grown;
+    return tree;
 }
 
-void und_tree_leave(struct und_grown *grown)
+void und_tree_leave(struct und_run_tree *tree)
 {
-    free(grown);
+    free(tree);
 }
 
-int und_tree_directory(const struct und_grown *grown)
+int und_tree_directory(const struct und_run_tree *tree)
 {
-    return grown->made->directory;
+    return tree->made->directory;
 }
 
-const char *und_tree_path(const struct und_grown *grown, int64_t entry)
+const char *und_tree_path(const struct und_run_tree *tree, int64_t entry)
 {
-    return grown->made->paths[entry];
+    return tree->made->paths[entry];
 }
 
-void und_tree_touch(struct und_grown *grown, int64_t entry)
+void und_tree_touch(struct und_run_tree *tree, int64_t entry)
 {
-    struct made *made = grown->made;
+    struct made *made = tree->made;
     made->touched[entry] = 1;
 }
 

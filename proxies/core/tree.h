@@ -9,25 +9,25 @@
 #include "core/run.h"
 #include "core/syscalls.h"
 
-struct und_grown; /* a tree of a run */
+struct und_run_tree; /* a tree of a run */
 
 /* Makes the directory, and in it what exists before the first call, with contents of the seed. Collective over the
  * ranks of the run; ends it where that cannot be made. */
-struct und_grown *und_tree_grow(const struct und_run *run, int stream);
+struct und_run_tree *und_tree_make(const struct und_run *run, int stream);
 
-/* The same tree, once it has been grown, for those who look at it again; until they leave it. */
-struct und_grown *und_tree_enter(const struct und_run *run, int stream);
-void und_tree_leave(struct und_grown *grown);
+/* The same tree, once it has been tree, for those who look at it again; until they leave it. */
+struct und_run_tree *und_tree_enter(const struct und_run *run, int stream);
+void und_tree_leave(struct und_run_tree *tree);
 
 /* Frees all trees of the run, whose files are removed or kept. */
 void und_tree_forget(void);
 
 /* The path of an entry, from the descriptor of the tree's directory. */
-int und_tree_directory(const struct und_grown *grown);
-const char *und_tree_path(const struct und_grown *grown, int64_t entry);
+int und_tree_directory(const struct und_run_tree *tree);
+const char *und_tree_path(const struct und_run_tree *tree, int64_t entry);
 
 /* This rank is about to make something of that name. */
-void und_tree_touch(struct und_grown *grown, int64_t entry);
+void und_tree_touch(struct und_run_tree *tree, int64_t entry);
 
 /* What tells the contents of an entry's file from all others, see pattern.h. */
 uint64_t und_tree_contents(const struct und_run *run, int stream, int64_t entry);

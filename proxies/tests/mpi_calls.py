@@ -125,6 +125,27 @@ def flipped_bytes(player: Player) -> None:
         expect("app.tree/0" in message and f"byte {place} " in message, message)
 
 
+def flipped_input(player: Player) -> None:
+    """A byte of a file that was there before is flipped, and the calls read it."""
+    read = {"call": "read", "of": 0, "bytes": 5000}
+    wait = {"at": 0, "do": [{"calls": "app", "do": [{"call": "stat", "path": 0}]}]}
+    made = workload(opened(0, 0, "read"), read, CLOSE, entries=[{"bytes": 5000}])
+    made["streams"][0]["steps"][0]["at"] = 2
+    made["streams"][0]["steps"].insert(0, wait)
+    target = player.folder / "data" / "app.tree" / "0"
+    running = player.start(1, "-w", player.describe(made), "-o", "data", "--verify")
+    wait_until(lambda: target.exists() and target.stat().st_size == 5000)
+    time.sleep(0.5)
+    with target.open("r+b") as file:
+        file.seek(4321)
+        byte = file.read(1)
+        file.seek(4321)
+        file.write(bytes([byte[0] ^ 1]))
+    outcome = finish(running)
+    expect(aborted(outcome), f"status {outcome.status}\n{outcome.err}")
+    expect("app.tree/0" in outcome.message() and "byte 4321 " in outcome.message(), outcome.err)
+
+
 def by_ranks(player: Player) -> None:
     """Ranks make the same calls on files of their own, and other ranks make none."""
     calls = [
@@ -243,6 +264,7 @@ def wait_until(there: Callable[[], bool]) -> None:
 CASES: dict[str, Callable[[Player], None]] = {
     "every-kind": every_kind,
     "flipped-bytes": flipped_bytes,
+    "flipped-input": flipped_input,
     "by-ranks": by_ranks,
     "bad-calls": bad_calls,
     "wrong-calls": wrong_calls,
