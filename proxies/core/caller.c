@@ -100,7 +100,7 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     caller->stream = what;
     caller->index = stream;
     caller->as = as;
-    caller->tree = makes ? und_tree_make(run, stream) : und_tree_enter(run, stream);
+    caller->tree = makes ? und_tree_make(run, stream) : und_tree_find(run, stream);
     caller->base = und_pattern_base(run->pattern, &what->content, UND_BYTE);
     UND_CHECK(caller->base, "no memory for transfers of %" PRId64 " bytes", run->pattern->capacity);
     caller->handles = allocate(UND_MAX_HANDLES, sizeof *caller->handles, what);
@@ -132,7 +132,6 @@ static void close_all(struct und_caller *caller)
 void und_caller_free(struct und_caller *caller)
 {
     close_all(caller);
-    und_tree_leave(caller->tree);
     free(caller->handles);
     free(caller->files);
     free(caller->ends);

@@ -14,23 +14,19 @@
 enum { NAME_BYTES = 160 };
 
 /* What this rank has made of a tree, until it is removed. */
-struct made {
+struct und_run_tree {
     int directory; /* of the tree */
     uint64_t mark; /* of that; on the rank that has made it */
     bool is_maker;
     int64_t count;
     char **paths;
     unsigned char *touched;
-    struct made *next;
+    struct und_run_tree *next;
     const struct und_tree *tree;
     char name[NAME_BYTES];
 };
 
-struct und_run_tree {
-    struct made *made;
-};
-
-static struct made *all; /* of this run */
+static struct und_run_tree *all; /* of this run */
 
 static void *allocate(int64_t count, size_t size, const char *set)
 {
@@ -40,7 +36,7 @@ static void *allocate(int64_t count, size_t size, const char *set)
 }
 
 /* Parents come before what is in them, so from the last to the first. One rank removes the directories of all. */
-static void remove_made(const struct made *made, enum und_storage_part part)
+static void remove_made(const struct und_run_tree *made, enum und_storage_part part)
 {
     if (part == UND_ITS_DIRECTORIES && !made->is_maker)
         return;
@@ -54,14 +50,14 @@ static void remove_made(const struct made *made, enum und_storage_part part)
 /* Safe in a signal handler. */
 static void remove_all(enum und_storage_part part)
 {
-    for (const struct made *made = all; made; made = made->next)
+    for (const struct und_run_tree *made = all; made; made = made->next)
         remove_made(made, part);
 }
 
 void und_tree_forget(void)
 {
     while (all) {
-        struct made *made = all;
+        struct und_run_tree *made = all;
         all = made->next;
         for (int64_t i = 0; i < made->count; ++i)
             free(made->paths[i]);
@@ -72,7 +68,7 @@ void und_tree_forget(void)
     }
 }
 
-static char *path_of(const struct made *made, int64_t entry)
+static char *path_of(const struct und_run_tree *made, int64_t entry)
 {
     const int64_t in = made->tree->entries[entry].in;
     const size_t bytes = (in < 0 ? 0 : strlen(made->paths[in])) + 24;
@@ -84,7 +80,7 @@ static char *path_of(const struct made *made, int64_t entry)
 }
 
 /* One rank makes the directory; all open it, and nobody's else. */
-static void make_directory(const struct und_run *run, struct made *made)
+static void make_directory(const struct und_run *run, struct und_run_tree *made)
 {
     made->is_maker = run->rank == 0;
     if (made->is_maker) {
@@ -96,7 +92,8 @@ static void make_directory(const struct und_run *run, struct made *made)
     UND_CHECK(made->directory >= 0, "posix: cannot open %s", made->name);
 }
 
-static void fill(const struct und_run *run, int stream, const struct made *made, int64_t entry, struct und_base *base)
+static void fill(const struct und_run *run, int stream, const struct und_run_tree *made, int64_t entry,
+                 struct und_base *base)
 {
     const uint64_t contents = und_tree_contents(run, stream, entry);
     const int64_t bytes = made->tree->entries[entry].bytes;
@@ -114,7 +111,7 @@ static void fill(const struct und_run *run, int stream, const struct made *made,
 }
 
 /* Directories by one rank, then files by all. */
-static void make_entries(const struct und_run *run, int stream, struct made *made)
+static void make_entries(const struct und_run *run, int stream, struct und_run_tree *made)
 {
     const struct und_stream *what = &run->workload->streams[stream];
     struct und_base *base = und_pattern_base(run->pattern, &what->content, UND_BYTE);
@@ -137,7 +134,7 @@ static void make_entries(const struct und_run *run, int stream, struct made *mad
 struct und_run_tree *und_tree_make(const struct und_run *run, int stream)
 {
     const struct und_stream *what = &run->workload->streams[stream];
-    struct made *made = allocate(1, sizeof *made, what->set->name);
+    struct und_run_tree *made = allocate(1, sizeof *made, what->set->name);
     made->tree = what->own.tree;
     snprintf(made->name, sizeof made->name, "%s.tree", what->set->name);
     made->paths = allocate(made->tree->count, sizeof *made->paths, made->name);
@@ -150,37 +147,30 @@ struct und_run_tree *und_tree_make(const struct und_run *run, int stream)
     und_storage_remove_by(remove_all);
     make_directory(run, made);
     make_entries(run, stream, made);
-    return und_tree_enter(run, stream);
+    return made;
 }
 
-struct und_run_tree *und_tree_enter(const struct und_run *run, int stream)
+struct und_run_tree *und_tree_find(const struct und_run *run, int stream)
 {
-    const struct und_stream *what = &run->workload->streams[stream];
-    struct und_run_tree *tree = allocate(1, sizeof *tree, what->set->name);
-    for (tree->made = all; tree->made->tree != what->own.tree; tree->made = tree->made->next)
-        ;
-    return tree;
-}
-
-void und_tree_leave(struct und_run_tree *tree)
-{
-    free(tree);
+    struct und_run_tree *found = all;
+    while (found->tree != run->workload->streams[stream].own.tree)
+        found = found->next;
+    return found;
 }
 
 int und_tree_directory(const struct und_run_tree *tree)
 {
-    return tree->made->directory;
+    return tree->directory;
 }
 
 const char *und_tree_path(const struct und_run_tree *tree, int64_t entry)
 {
-    return tree->made->paths[entry];
+    return tree->paths[entry];
 }
 
 void und_tree_touch(struct und_run_tree *tree, int64_t entry)
 {
-    struct made *made = tree->made;
-    made->touched[entry] = 1;
+    tree->touched[entry] = 1;
 }
 
 uint64_t und_tree_contents(const struct und_run *run, int stream, int64_t entry)

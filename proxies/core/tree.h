@@ -9,15 +9,14 @@
 #include "core/run.h"
 #include "core/syscalls.h"
 
-struct und_run_tree; /* a tree of a run */
+struct und_run_tree;
 
 /* Makes the directory, and in it what exists before the first call, with contents of the seed. Collective over the
  * ranks of the run; ends it where that cannot be made. */
 struct und_run_tree *und_tree_make(const struct und_run *run, int stream);
 
-/* The same tree, once it has been tree, for those who look at it again; until they leave it. */
-struct und_run_tree *und_tree_enter(const struct und_run *run, int stream);
-void und_tree_leave(struct und_run_tree *tree);
+/* The same tree, once it has been made, for those who look at it again. */
+struct und_run_tree *und_tree_find(const struct und_run *run, int stream);
 
 /* Frees all trees of the run, whose files are removed or kept. */
 void und_tree_forget(void);
