@@ -162,6 +162,8 @@ def _described(trace: Path, name: str, partial: bool) -> Workload:
     reader = readers.reader_of(trace)
     options = {"partial": True} if partial and readers.takes(reader, "partial") else {}
     made: Workload = readers.asked(reader, "read", trace, trace, name=name, **options)
+    if hasattr(reader, "closing"):
+        _say(reader.closing(made))
     return made
 
 

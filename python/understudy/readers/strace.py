@@ -70,6 +70,17 @@ def _notes(traced: Processes) -> Iterator[str]:
     if traced.elsewhere:
         read_bytes = sum(traced.elsewhere.values())
         yield (
-            f"Not played: {len(traced.elsewhere):,} files below other directories, of which "
-            f"{size(read_bytes)} were read; --below DIRECTORY takes them."
+            f"Not played: calls on {len(traced.elsewhere):,} files of other directories "
+            f"({size(read_bytes)} read); --below DIRECTORY takes those."
         )
+
+
+def closing(workload: Workload) -> str:
+    """What the replica makes, and what it leaves out."""
+    (stream,) = workload.streams
+    lists = [(d.calls, d.count) for d in stream.dumps if d.calls is not None]
+    count = sum(n * calls.count for calls, n in lists)
+    files = stream.tree.files if stream.tree else 0
+    ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"
+    kept = f"The replica makes {count:,} calls of {ranks} on {files:,} names, each as it was made."
+    return " ".join((kept, *workload.source.notes))
