@@ -205,6 +205,8 @@ PROGRAMS = {
     "python": "python3 -c \"import os; f=open('a','wb'); [f.write(b'x'*5000) for _ in range(9)]; "
     "f.close(); f=open('a','r+b'); f.seek(100); f.write(b'y'); f.truncate(777); f.close(); "
     "os.rename('a','b'); print(os.stat('b').st_size, os.path.exists('a'), os.listdir('.'))\"",
+    "mv": "for i in 1 2 3; do echo $i > c.tmp; mv c.tmp c; done; mkdir a; echo 1 > a/f; mv a b; "
+    "cat b/f c; echo 2 >> b/f; rm -r b",
     "dd": "dd if=/dev/zero of=a bs=4096 count=20 conv=fsync; dd if=a of=b bs=1000 seek=3",
 }
 NAMES = {"ftruncate": "truncate", "getdents64": "list", "lseek": "seek", "fdatasync": "sync"}
@@ -286,7 +288,7 @@ def test_a_trace_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnderstudyError, match="expected the output of strace"):
         strace.read(path)
     path.write_text('7 1.0 openat(AT_FDCWD</d>, "/e/b", O_RDONLY) = 4</e/b> <0.000001>\n')
-    with pytest.raises(UnderstudyError, match="other directories by --below"):
+    with pytest.raises(UnderstudyError, match="describe --below DIRECTORY"):
         strace.read(path)
 
 

@@ -15,9 +15,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A file, as far as this rank knows it. */
+struct file {
+    int64_t entry;     /* by whose name it came to be: what it contains */
+    int64_t end, most; /* behind its last byte, now and ever */
+    int64_t cuts;      /* how often it was cut so far */
+    /* once the calls have been gone through: */
+    int64_t cut_count, *cut_ends; /* the minimum of its sizes behind each cut and those after it */
+    int64_t name;                 /* by which it is found then; -1: none */
+};
+
 /* An open file, shared by the handles that are copies of each other. */
 struct opened {
-    int64_t entry; /* whose file it is, by its first name */
+    int64_t file;
     int64_t place; /* where it stands */
     int flags;
     int handles;
@@ -36,15 +46,14 @@ struct und_caller {
     struct und_run_tree *tree;
     struct und_base *base;
     struct handle *handles; /* [UND_MAX_HANDLES] */
-    int64_t *files;         /* of each entry: the entry by whose name its file came to be */
-    int64_t *ends;          /* of the file of that entry: behind its last byte, as far as this rank knows */
-    bool *seen;             /* has the rank opened it? */
-    int64_t *epochs;        /* of the file of that entry: how often it was cut or removed */
-    int64_t *last_epochs;   /* once all calls are made; NULL: they are made */
-    int64_t *names;         /* of the file of that entry: the entry by whose name it is found then; -1: none */
-    bool *changes;          /* may a call change the file of that name? */
-    unsigned char *room;    /* for what is read */
-    int64_t file_count, stored;
+    int64_t *names;         /* of each entry: the file that has its name; -1: none */
+    struct file *files;
+    int64_t file_count, file_capacity;
+    bool *seen;                   /* has the rank opened it? */
+    bool *changes;                /* may a call change the file of that name? */
+    unsigned char *room;          /* for what is read */
+    int64_t opened_count, stored; /* files that were opened; bytes of all */
+    bool knows_ends;              /* of files: the calls have been gone through */
     int64_t passes[UND_MAX_LOOPS];
     int depth;
     int64_t bytes, operations, made;
@@ -71,24 +80,45 @@ static int64_t larger(int64_t a, int64_t b)
 int64_t und_caller_memory(const struct und_stream *stream)
 {
     enum { PATH = 64 };
-    const int64_t entry = 3 * (int64_t)sizeof(int64_t) + 2 * (int64_t)sizeof(bool) + 1 + PATH + sizeof(char *);
+    const int64_t entry = (int64_t)(sizeof(int64_t) + sizeof(struct file) + sizeof(char *)) + 3 + PATH;
     int64_t largest = 0;
     for (int s = 0; s < stream->step_count; ++s)
         largest = larger(largest, und_calls_largest(&stream->steps[s].dump->calls));
     return stream->own.tree->count * entry + UND_MAX_HANDLES * (int64_t)sizeof(struct handle) + largest;
 }
 
+/* Files are made in the same order each time that the calls are gone through. */
+static int64_t new_file(struct und_caller *caller, int64_t entry, int64_t bytes)
+{
+    if (caller->file_count == caller->file_capacity) {
+        const int64_t capacity = 2 * caller->file_capacity + 16, more = capacity - caller->file_capacity;
+        caller->files = realloc(caller->files, (size_t)capacity * sizeof *caller->files);
+        UND_CHECK(caller->files, "no memory for %" PRId64 " files of the stream %s", capacity, caller->stream->name);
+        memset(caller->files + caller->file_capacity, 0, (size_t)more * sizeof *caller->files);
+        caller->file_capacity = capacity;
+    }
+    struct file *file = &caller->files[caller->file_count];
+    file->entry = entry;
+    file->end = file->most = bytes;
+    file->cuts = 0;
+    caller->stored += bytes;
+    return caller->file_count++;
+}
+
 /* Everything is as before the first call. */
 static void begin(struct und_caller *caller)
 {
     const struct und_tree *tree = caller->stream->own.tree;
-    caller->stored = 0;
-    for (int64_t i = 0; i < tree->count; ++i) {
-        caller->files[i] = i;
-        caller->ends[i] = tree->entries[i].bytes;
-        caller->epochs[i] = 0;
-        caller->stored += tree->entries[i].bytes;
-    }
+    caller->stored = caller->file_count = 0;
+    for (int64_t i = 0; i < tree->count; ++i)
+        caller->names[i] = tree->entries[i].exists ? new_file(caller, i, tree->entries[i].bytes) : -1;
+}
+
+static int64_t file_named(struct und_caller *caller, int64_t name)
+{
+    if (caller->names[name] < 0)
+        caller->names[name] = new_file(caller, name, 0);
+    return caller->names[name];
 }
 
 struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t as, bool makes)
@@ -104,10 +134,8 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     caller->base = und_pattern_base(run->pattern, &what->content, UND_BYTE);
     UND_CHECK(caller->base, "no memory for transfers of %" PRId64 " bytes", run->pattern->capacity);
     caller->handles = allocate(UND_MAX_HANDLES, sizeof *caller->handles, what);
-    caller->files = allocate(tree->count, sizeof *caller->files, what);
-    caller->ends = allocate(tree->count, sizeof *caller->ends, what);
+    caller->names = allocate(tree->count, sizeof *caller->names, what);
     caller->seen = allocate(tree->count, sizeof *caller->seen, what);
-    caller->epochs = allocate(tree->count, sizeof *caller->epochs, what);
     caller->room = allocate(1 + run->pattern->capacity, 1, what);
     begin(caller);
     return caller;
@@ -133,12 +161,11 @@ void und_caller_free(struct und_caller *caller)
 {
     close_all(caller);
     free(caller->handles);
+    for (int64_t f = 0; f < caller->file_capacity; ++f)
+        free(caller->files[f].cut_ends);
     free(caller->files);
-    free(caller->ends);
-    free(caller->seen);
-    free(caller->epochs);
-    free(caller->last_epochs);
     free(caller->names);
+    free(caller->seen);
     free(caller->changes);
     free(caller->room);
     free(caller);
@@ -153,7 +180,7 @@ void und_caller_count(struct und_caller *caller, int64_t *bytes, int64_t *operat
 
 int64_t und_caller_files(const struct und_caller *caller)
 {
-    return caller->file_count;
+    return caller->opened_count;
 }
 
 /* Marks the names of a call in all passes of the loops around it. */
@@ -214,31 +241,42 @@ static const char *path_at(struct und_caller *caller, const struct und_linear *l
     return und_tree_path(caller->tree, *entry);
 }
 
-/* What is behind the end is gone. */
-static void cut(struct und_caller *caller, int64_t entry, int64_t end)
-{
-    caller->epochs[entry] += end < caller->ends[entry];
-    caller->stored += end - caller->ends[entry];
-    caller->ends[entry] = end;
-}
-
 /* What the workload says of its size binds it. */
-static void reach(struct und_caller *caller, int64_t entry, int64_t end)
+static void reach(struct und_caller *caller, int64_t file, int64_t end)
 {
-    if (end <= caller->ends[entry])
+    struct file *at = &caller->files[file];
+    at->end = end > at->end ? end : at->end;
+    if (end <= at->most)
         return;
-    caller->stored += end - caller->ends[entry];
-    caller->ends[entry] = end;
+    caller->stored += end - at->most;
+    at->most = end;
     if (caller->stored > caller->stream->own.tree->stored_bytes)
         UND_DIE("posix: the files of the stream %s take more than the %" PRId64 " bytes that it states",
                 caller->stream->name, caller->stream->own.tree->stored_bytes);
+}
+
+/* What is behind the end is gone. */
+static void cut(struct und_caller *caller, int64_t file, int64_t end)
+{
+    struct file *at = &caller->files[file];
+    if (end < at->end) {
+        if (!caller->note && !caller->knows_ends) {
+            at->cut_ends = realloc(at->cut_ends, (size_t)(at->cuts + 1) * sizeof *at->cut_ends);
+            UND_CHECK(at->cut_ends, "no memory for the files of the stream %s", caller->stream->name);
+            at->cut_ends[at->cuts] = end;
+            at->cut_count = at->cuts + 1;
+        }
+        ++at->cuts;
+        at->end = end;
+    }
+    reach(caller, file, end);
 }
 
 /* Where a call that moves bytes does so. */
 static int64_t place_of(struct und_caller *caller, const struct und_call *call, const struct opened *opened)
 {
     if (opened->flags & UND_FLAG_APPEND && call->kind == UND_CALL_WRITE)
-        return caller->ends[opened->entry];
+        return caller->files[opened->file].end;
     return call->has_place ? und_linear_at(&call->place, caller->passes) : opened->place;
 }
 
@@ -253,11 +291,11 @@ static void note_open(struct und_caller *caller, const struct und_call *call, in
                 caller->stream->name, call->other);
     handle->descriptor = descriptor;
     handle->opened = allocate(1, sizeof *handle->opened, caller->stream);
-    *handle->opened = (struct opened){.entry = caller->files[name], .flags = call->flags, .handles = 1};
-    caller->file_count += !caller->seen[name];
+    *handle->opened = (struct opened){.file = file_named(caller, name), .flags = call->flags, .handles = 1};
+    caller->opened_count += !caller->seen[name];
     caller->seen[name] = true;
     if (call->flags & UND_FLAG_TRUNCATE)
-        cut(caller, caller->files[name], 0);
+        cut(caller, handle->opened->file, 0);
 }
 
 static void note_move(struct und_caller *caller, const struct und_call *call, struct opened *opened, int64_t place,
@@ -266,26 +304,22 @@ static void note_move(struct und_caller *caller, const struct und_call *call, st
     if (!call->has_place)
         opened->place = place + moved;
     if (call->kind == UND_CALL_WRITE)
-        reach(caller, opened->entry, place + moved);
+        reach(caller, opened->file, place + moved);
 }
 
 static void note_names(struct und_caller *caller, const struct und_call *call)
 {
     const int64_t name = und_linear_at(&call->path, caller->passes);
-    if (call->kind == UND_CALL_UNLINK) {
-        cut(caller, caller->files[name], 0);
-        caller->files[name] = name;
-    } else if (call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK) {
-        caller->files[und_linear_at(&call->to, caller->passes)] = caller->files[name];
-        if (call->kind == UND_CALL_RENAME)
-            caller->files[name] = name;
-    }
+    if (call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK)
+        caller->names[und_linear_at(&call->to, caller->passes)] = file_named(caller, name);
+    if (call->kind == UND_CALL_UNLINK || call->kind == UND_CALL_RENAME)
+        caller->names[name] = -1;
 }
 
 static void note_seek(struct und_caller *caller, const struct und_call *call, struct opened *opened)
 {
     const int64_t place = und_linear_at(&call->place, caller->passes);
-    opened->place = call->from_end ? caller->ends[opened->entry] + place : place;
+    opened->place = call->from_end ? caller->files[opened->file].end + place : place;
 }
 
 static void note_dup(struct und_caller *caller, const struct und_call *call, int descriptor)
@@ -361,7 +395,8 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
     const size_t bytes = (size_t)call->bytes;
     ssize_t moved;
     if (writes) {
-        const uint64_t contents = und_tree_contents(caller->run, caller->index, handle->opened->entry);
+        const uint64_t contents =
+            und_tree_contents(caller->run, caller->index, caller->files[handle->opened->file].entry);
         const void *data = und_base_consecutive(caller->base, contents, place, call->bytes);
         moved = call->has_place ? pwrite(handle->descriptor, data, bytes, (off_t)place)
                                 : write(handle->descriptor, data, bytes);
@@ -374,11 +409,11 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
     if (moved != call->moved)
         UND_DIE("posix: call %" PRId64 " of the stream %s %s %zd bytes at %" PRId64 " of %s, expected %" PRId64,
                 caller->made, caller->stream->name, writes ? "wrote" : "read", moved, place,
-                und_tree_path(caller->tree, handle->opened->entry), call->moved);
+                und_tree_path(caller->tree, caller->files[handle->opened->file].entry), call->moved);
     note_move(caller, call, handle->opened, place, moved);
     caller->bytes += moved;
     if (!writes)
-        compare_read(caller, handle->opened->entry, place, moved);
+        compare_read(caller, caller->files[handle->opened->file].entry, place, moved);
     return true;
 }
 
@@ -411,11 +446,16 @@ static bool make_on_handle(struct und_caller *caller, const struct und_call *cal
     const struct handle *handle = handle_of(caller, call);
     switch (call->kind) {
     case UND_CALL_STAT: return fstat(handle->descriptor, &status) == 0;
+    case UND_CALL_ALLOCATE: {
+        const int64_t place = und_linear_at(&call->place, caller->passes);
+        reach(caller, handle->opened->file, place + call->length);
+        return fallocate(handle->descriptor, 0, (off_t)place, (off_t)call->length) == 0;
+    }
     case UND_CALL_ADVISE: errno = posix_fadvise(handle->descriptor, 0, 0, advices[call->advice]); return errno == 0;
     case UND_CALL_ATTRIBUTE: return futimens(handle->descriptor, NULL) == 0;
     case UND_CALL_SYNC: return (call->data_only ? fdatasync(handle->descriptor) : fsync(handle->descriptor)) == 0;
     case UND_CALL_TRUNCATE:
-        cut(caller, handle->opened->entry, und_linear_at(&call->place, caller->passes));
+        cut(caller, handle->opened->file, und_linear_at(&call->place, caller->passes));
         return ftruncate(handle->descriptor, (off_t)und_linear_at(&call->place, caller->passes)) == 0;
     case UND_CALL_LIST: return getdents64(handle->descriptor, caller->room, (size_t)call->bytes) >= 0;
     default: {
@@ -463,11 +503,13 @@ static bool make_on_path(struct und_caller *caller, const struct und_call *call)
         if (file >= 0)
             close(file);
         if (right)
-            cut(caller, caller->files[entry], und_linear_at(&call->place, caller->passes));
+            cut(caller, file_named(caller, entry), und_linear_at(&call->place, caller->passes));
         break;
     }
     case UND_CALL_UNLINK: right = unlinkat(directory, path, 0) == 0; break;
-    case UND_CALL_RENAME: right = renameat(directory, path, directory, to) == 0; break;
+    case UND_CALL_RENAME:
+        right = renameat2(directory, path, directory, to, call->exclusive ? RENAME_NOREPLACE : 0) == 0;
+        break;
     case UND_CALL_SYMLINK: right = make_symlink(caller, call); break;
     case UND_CALL_ATTRIBUTE: right = utimensat(directory, path, NULL, 0) == 0; break;
     case UND_CALL_LINK: right = linkat(directory, path, directory, to, 0) == 0; break;
@@ -502,7 +544,7 @@ void und_caller_phases(const struct und_call_list *list, bool phases[UND_PHASES]
 
 static _Noreturn void die_of(struct und_caller *caller, const struct und_call *call)
 {
-    int64_t entry = call->handle >= 0 ? caller->handles[call->handle].opened->entry : -1;
+    int64_t entry = call->handle >= 0 ? caller->files[caller->handles[call->handle].opened->file].entry : -1;
     const char *path = call->has_path ? path_at(caller, &call->path, &entry) : und_tree_path(caller->tree, entry);
     const char *what = call->fails ? "succeeded, expected that it fails" : "failed";
     UND_CHECK(call->fails, "posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->made, caller->stream->name,
@@ -536,11 +578,15 @@ static void make(struct und_caller *caller, const struct und_call *call)
 
 /* -- comparing what they have made --------------------------------------------------------------------------------- */
 
-/* Only what was written since the file was cut last: what is behind a cut may be a hole by now. */
+/* But what a later cut has taken, which may be a hole by now. */
 static void compare(struct und_caller *caller, const struct opened *opened, int64_t place, int64_t bytes)
 {
-    const int64_t name = caller->names[opened->entry];
-    if (name < 0 || caller->epochs[opened->entry] != caller->last_epochs[opened->entry])
+    const struct file *at = &caller->files[opened->file];
+    const int64_t name = at->name;
+    if (at->cuts < at->cut_count && bytes > at->cut_ends[at->cuts] - place)
+        bytes = at->cut_ends[at->cuts] - place;
+    /* Where several ranks append, none knows where its bytes are. */
+    if (name < 0 || bytes <= 0 || (opened->flags & UND_FLAG_APPEND && caller->run->ranks > 1))
         return;
     const char *path = und_tree_path(caller->tree, name);
     const int file = openat(und_tree_directory(caller->tree), path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -549,7 +595,7 @@ static void compare(struct und_caller *caller, const struct opened *opened, int6
     const ssize_t found = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);
     UND_CHECK(found >= 0, "posix: cannot read %s", path);
     close(file);
-    compare_bytes(caller, name, opened->entry, place, found, caller->verification);
+    compare_bytes(caller, name, at->entry, place, found, caller->verification);
     caller->verification->bytes += found;
 }
 
@@ -571,10 +617,13 @@ static void look_at(struct und_caller *caller, const struct und_call *call)
     }
     case UND_CALL_SEEK: note_seek(caller, call, opened); break;
     case UND_CALL_TRUNCATE:
-        cut(caller, opened ? opened->entry : caller->files[und_linear_at(&call->path, caller->passes)],
+        cut(caller, opened ? opened->file : file_named(caller, und_linear_at(&call->path, caller->passes)),
             und_linear_at(&call->place, caller->passes));
         break;
     case UND_CALL_DUP: note_dup(caller, call, -1); break;
+    case UND_CALL_ALLOCATE:
+        reach(caller, opened->file, und_linear_at(&call->place, caller->passes) + call->length);
+        break;
     default:
         if (call->has_path)
             note_names(caller, call);
@@ -635,14 +684,18 @@ static void look_at_all(struct und_caller *caller)
 void und_caller_check(const struct und_run *run, int stream, int64_t as, struct und_verification *verification)
 {
     struct und_caller *caller = und_caller_new(run, stream, as, false);
-    const int64_t count = caller->stream->own.tree->count;
-    caller->last_epochs = allocate(count, sizeof *caller->last_epochs, caller->stream);
-    caller->names = allocate(count, sizeof *caller->names, caller->stream);
     look_at_all(caller);
-    memset(caller->names, 0xff, (size_t)count * sizeof *caller->names);
-    memcpy(caller->last_epochs, caller->epochs, (size_t)count * sizeof *caller->epochs);
-    for (int64_t i = count - 1; i >= 0; --i)
-        caller->names[caller->files[i]] = i;
+    for (int64_t f = 0; f < caller->file_count; ++f) {
+        struct file *file = &caller->files[f];
+        file->name = -1;
+        for (int64_t k = file->cut_count - 1; k > 0; --k)
+            if (file->cut_ends[k] < file->cut_ends[k - 1])
+                file->cut_ends[k - 1] = file->cut_ends[k];
+    }
+    for (int64_t i = caller->stream->own.tree->count - 1; i >= 0; --i)
+        if (caller->names[i] >= 0)
+            caller->files[caller->names[i]].name = i;
+    caller->knows_ends = true;
     caller->verification = verification;
     look_at_all(caller);
     und_caller_free(caller);

@@ -502,7 +502,8 @@ static bool end_step(struct und_strict *at, struct reader *reader, int s, int *c
     step->dump = dump;
     step->first = stream->dump_count;
     step->count = dump->count;
-    step->begins = reader->begins || s == 0 || (reader->set >= 0 && !reader->sets->all[reader->set].numbered);
+    step->begins = reader->begins || s == 0 || dump->calls.count > 0 ||
+                   (reader->set >= 0 && !reader->sets->all[reader->set].numbered);
     step->content = step->begins ? *contents : *contents - 1;
     step->first_of_content = last ? (last->begins ? last->first + last->count - 1 : last->first_of_content) : 0;
     *contents += step->begins ? dump->count : 0;

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const und_syscall_names[] = {"open",     "close",   "read",      "write",  "seek",  "stat",  "sync",
-                                         "truncate", "unlink",  "rename",    "link",   "mkdir", "rmdir", "list",
-                                         "dup",      "symlink", "attribute", "advise", NULL};
+const char *const und_syscall_names[] = {"open",     "close",   "read",      "write",  "seek",     "stat",  "sync",
+                                         "truncate", "unlink",  "rename",    "link",   "mkdir",    "rmdir", "list",
+                                         "dup",      "symlink", "attribute", "advise", "allocate", NULL};
 
 /* Keys that a call needs besides `call`, and may have. */
-static const char *const needed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"call", "path", "flags", NULL},
+static const char *const needed[UND_CALLS][5] = {[UND_CALL_OPEN] = {"call", "path", "flags", NULL},
                                                  [UND_CALL_CLOSE] = {"call", "of", NULL},
                                                  [UND_CALL_READ] = {"call", "of", "bytes", NULL},
                                                  [UND_CALL_WRITE] = {"call", "of", "bytes", NULL},
@@ -28,7 +28,8 @@ static const char *const needed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"call", "pat
                                                  [UND_CALL_DUP] = {"call", "of", "as", NULL},
                                                  [UND_CALL_SYMLINK] = {"call", "path", NULL},
                                                  [UND_CALL_ATTRIBUTE] = {"call", NULL},
-                                                 [UND_CALL_ADVISE] = {"call", "of", "advice", NULL}};
+                                                 [UND_CALL_ADVISE] = {"call", "of", "advice", NULL},
+                                                 [UND_CALL_ALLOCATE] = {"call", "of", "at", "length", NULL}};
 static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fails", NULL},
                                                   [UND_CALL_CLOSE] = {NULL},
                                                   [UND_CALL_READ] = {"at", "moved", NULL},
@@ -38,7 +39,7 @@ static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fail
                                                   [UND_CALL_SYNC] = {"data_only", NULL},
                                                   [UND_CALL_TRUNCATE] = {"path", "of", "fails", NULL},
                                                   [UND_CALL_UNLINK] = {"fails", NULL},
-                                                  [UND_CALL_RENAME] = {"fails", NULL},
+                                                  [UND_CALL_RENAME] = {"exclusive", "fails", NULL},
                                                   [UND_CALL_LINK] = {"fails", NULL},
                                                   [UND_CALL_MKDIR] = {"fails", NULL},
                                                   [UND_CALL_RMDIR] = {"fails", NULL},
@@ -46,20 +47,23 @@ static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fail
                                                   [UND_CALL_DUP] = {NULL},
                                                   [UND_CALL_SYMLINK] = {"to", "fails", NULL},
                                                   [UND_CALL_ATTRIBUTE] = {"path", "of", "fails", NULL},
-                                                  [UND_CALL_ADVISE] = {NULL}};
+                                                  [UND_CALL_ADVISE] = {NULL},
+                                                  [UND_CALL_ALLOCATE] = {NULL}};
 
 /* -- trees ------------------------------------------------------------------------------------------------------- */
 
 static bool read_entry(struct und_strict *at, const json_t *value, int64_t before, struct und_entry *entry,
                        int64_t *count)
 {
-    static const char *const none[] = {NULL}, *const keys[] = {"in", "directory", "bytes", "count", "top", NULL};
-    *entry = (struct und_entry){.in = -1};
+    static const char *const none[] = {NULL}, *const keys[] = {"in",  "directory", "bytes", "count",
+                                                               "top", "name",      NULL};
+    *entry = (struct und_entry){.in = -1, .name = -1};
     *count = 1;
     if (!und_strict_object_with(at, value, none, keys) || !und_strict_integer_or_null(at, value, "in", 0, &entry->in) ||
         !und_strict_flag_or_null(at, value, "directory", &entry->directory) ||
         !und_strict_integer_or_null(at, value, "bytes", 0, &entry->bytes) ||
         !und_strict_flag_or_null(at, value, "top", &entry->top) ||
+        !und_strict_integer_or_null(at, value, "name", 0, &entry->name) ||
         !und_strict_integer_or_null(at, value, "count", 1, count))
         return false;
     entry->exists = entry->directory || json_object_get(value, "bytes");
@@ -67,6 +71,11 @@ static bool read_entry(struct und_strict *at, const json_t *value, int64_t befor
         return und_strict_fail(at, "bytes: expected none of a directory");
     if (entry->top && (entry->exists || *count > 1))
         return und_strict_fail(at, "top: expected no directory, bytes and count with it");
+    if (entry->name >= before || (entry->name >= 0 && *count > 1))
+        return und_strict_fail(at,
+                               "name: expected the number of an entry before this one, which is %" PRId64 ", and "
+                               "no count",
+                               before);
     if (entry->in >= before)
         return und_strict_fail(at, "in: expected the number of an entry before this one, which is %" PRId64, before);
     return *count <= UND_MAX_PATHS - before || und_strict_fail(at, "expected at most %d entries", UND_MAX_PATHS);
@@ -209,6 +218,9 @@ static bool read_arguments(struct und_strict *at, const json_t *value, const str
         return false;
     call->moved = call->kind == UND_CALL_READ || call->kind == UND_CALL_WRITE ? call->bytes : 0;
     return (!json_object_get(value, "moved") || und_strict_integer(at, value, "moved", 0, call->bytes, &call->moved)) &&
+           (call->kind != UND_CALL_ALLOCATE ||
+            und_strict_integer(at, value, "length", 1, INT64_MAX - call->place.base, &call->length)) &&
+           und_strict_flag_or_null(at, value, "exclusive", &call->exclusive) &&
            und_strict_flag_or_null(at, value, "fails", &call->fails) &&
            und_strict_flag_or_null(at, value, "from_end", &call->from_end) &&
            und_strict_flag_or_null(at, value, "data_only", &call->data_only) &&

@@ -18,6 +18,7 @@ struct und_entry {
     int64_t in; /* the entry of its directory; -1: that of the tree */
     bool directory, exists;
     bool top;      /* the directory of the tree itself */
+    int64_t name;  /* the entry whose last name it has; -1: its own */
     int64_t bytes; /* of a file that exists before the first call */
 };
 
@@ -46,6 +47,7 @@ enum und_syscall {
     UND_CALL_SYMLINK,
     UND_CALL_ATTRIBUTE,
     UND_CALL_ADVISE,
+    UND_CALL_ALLOCATE,
     UND_CALLS,
     UND_CALL_REPEAT = UND_CALLS, /* its body so many times */
     UND_CALL_RANKS               /* its body by some ranks */
@@ -75,6 +77,7 @@ enum {
 struct und_call {
     enum und_syscall kind;
     bool fails;                          /* as it did for the program */
+    bool exclusive;                      /* rename: where the name is free */
     bool has_path, has_other, has_place; /* else: by its handle, where that stands */
     bool from_end, data_only, itself;    /* seek; sync; stat: of a link */
     int flags;                           /* open */
@@ -83,6 +86,7 @@ struct und_call {
     int64_t handle, other;      /* open and dup: the one that is given */
     struct und_linear path, to, place;
     int64_t bytes, moved; /* asked for, and moved */
+    int64_t length;       /* allocate */
 };
 
 struct und_call_list {

@@ -70,12 +70,13 @@ void und_tree_forget(void)
 
 static char *path_of(const struct und_run_tree *made, int64_t entry)
 {
-    const int64_t in = made->tree->entries[entry].in;
+    const struct und_entry *here = &made->tree->entries[entry];
+    const int64_t in = here->in, name = here->name < 0 ? entry : here->name;
     const size_t bytes = (in < 0 ? 0 : strlen(made->paths[in])) + 24;
     char *path = allocate(1, bytes, made->name);
-    if (made->tree->entries[entry].top)
+    if (here->top)
         return strcpy(path, ".");
-    snprintf(path, bytes, "%s%s%" PRId64, in < 0 ? "" : made->paths[in], in < 0 ? "" : "/", entry);
+    snprintf(path, bytes, "%s%s%" PRId64, in < 0 ? "" : made->paths[in], in < 0 ? "" : "/", name);
     return path;
 }
 

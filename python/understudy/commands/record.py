@@ -31,4 +31,6 @@ def command(output: Path | None, force: bool, command: tuple[str, ...]) -> None:
         raise UnderstudyError(f"{output}: exists already; choose another name or use --force")
     status = recorder.record(command, output)
     click.echo(f"understudy: {output}: {output.stat().st_size:,} bytes", err=True)
-    raise SystemExit(status)
+    if status < 0:
+        click.echo(f"understudy: {command[0]} was killed by signal {-status}", err=True)
+    raise SystemExit(status if status >= 0 else 128 - status)

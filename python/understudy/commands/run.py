@@ -146,7 +146,9 @@ def _recorded(program: tuple[str, ...], out: Path) -> Path:
     if not program:
         raise UnderstudyError("run: expected a command behind --")
     folder = Path(tempfile.mkdtemp(prefix=time.strftime("trace-%Y%m%dT%H%M%S-"), dir=out))
-    named = next((word for word in program if Path(word).is_file()), program[0])
+    # Behind a launcher of MPI, the program that it starts.
+    found = (word for word in program[1:] if Path(word).is_file() and os.access(word, os.X_OK))
+    named = next(found, program[0])
     trace = folder / f"{identifier(Path(named).stem)}.strace"
     status = record(program, trace)
     if status != 0:

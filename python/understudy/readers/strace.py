@@ -82,5 +82,6 @@ def closing(workload: Workload) -> str:
     count = sum(n * calls.count for calls, n in lists)
     files = stream.tree.files if stream.tree else 0
     ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"
-    kept = f"The replica makes {count:,} calls of {ranks} on {files:,} names, each as it was made."
+    names = f"{files:,} name{'s' * (files != 1)}"
+    kept = f"The replica makes {count:,} calls of {ranks} on {names}, each as it was made."
     return " ".join((kept, *workload.source.notes))

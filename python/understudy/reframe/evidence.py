@@ -12,7 +12,7 @@ from understudy.contracts.measurement import (
     ProgramRepetition,
     ProgramRun,
 )
-from understudy.contracts.workload import Occurrence, Stream, Workload
+from understudy.contracts.workload import Dump, Occurrence, Stream, Workload
 from understudy.semantics.lowering import lower
 from understudy.semantics.program import Thread
 from understudy.semantics.sizes import growth
@@ -212,7 +212,7 @@ def _stream_faults(played: PlayedStream, stream: Stream, asked: Asked) -> Iterat
         }
     )
     for i, (have, want) in enumerate(zip(played.dumps, stream.expanded(), strict=False)):
-        for fault in _dump_faults(have, want, stream.operation):
+        for fault in _dump_faults(have, want, _moved_by(stream, want.dump)):
             yield f"dumps[{i}]: {fault}"
 
 
@@ -225,15 +225,21 @@ def _missing_bytes(played: PlayedStream, thread: Thread) -> Iterator[str]:
             yield f"dumps[{i}]: its files lack {-ahead} bytes"
 
 
-def _dump_faults(played: PlayedDump, dump: Occurrence, operation: str) -> Iterator[str]:
-    """Bytes that the calls returned, and bytes of the data phase."""
-    in_phase = sum(p.bytes for p in played.phases if p.phase == operation)
-    yield from _differences(
-        {
-            "bytes": (played.bytes, dump.bytes),
-            f"bytes of phase {operation}": (in_phase, dump.bytes),
-        }
-    )
+def _moved_by(stream: Stream, dump: Dump) -> dict[str, int]:
+    """The bytes of a dump by the phase that moves them."""
+    if dump.calls is None:
+        return {stream.operation: stream.moved(dump)}
+    sizes = {kind: dump.calls.sizes(kind) for kind in ("read", "write")}
+    return {kind: sum(size * n for size, n in found.items()) for kind, found in sizes.items()}
+
+
+def _dump_faults(played: PlayedDump, dump: Occurrence, phases: Mapping[str, int]) -> Iterator[str]:
+    """Bytes that the calls returned, and bytes of the data phases."""
+    found: dict[str, tuple[object, object]] = {"bytes": (played.bytes, dump.bytes)}
+    for phase, bytes_ in phases.items():
+        in_phase = sum(p.bytes for p in played.phases if p.phase == phase)
+        found[f"bytes of phase {phase}"] = (in_phase, bytes_)
+    yield from _differences(found)
 
 
 def verdict(result: Played) -> str:

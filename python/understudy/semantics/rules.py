@@ -64,7 +64,8 @@ def _syscall_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
     for j, dump in enumerate(stream.dumps):
         if tree is not None and dump.calls is not None:
             for key, message in syscalls.faults(tree, dump.calls, ranks):
-                yield f"steps[{j}].{key}", message
+                at = f"steps[{j}].do[{int(dump.compute_s > 0)}].do"
+                yield key.replace("calls.do", at, 1), message
     yield from _time_faults(stream)
 
 

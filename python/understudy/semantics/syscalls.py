@@ -25,6 +25,7 @@ class Entry:
     bytes: int | None = None
     count: int = 1
     top: bool = False  # the directory of the tree itself
+    name: int | None = None  # the entry whose last name it has; None: its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,7 @@ def tree_of(files: Row) -> Tree:
             bytes=e.get("bytes"),
             count=e.get("count", 1),
             top=e.get("top", False),
+            name=e.get("name"),
         )
         for e in files["entries"]
     )
@@ -147,6 +149,8 @@ def entry_row(entry: Entry) -> Row:
         row["count"] = entry.count
     if entry.top:
         row["top"] = True
+    if entry.name is not None:
+        row["name"] = entry.name
     return row
 
 
@@ -155,11 +159,19 @@ def faults(tree: Tree, calls: CallList, ranks: int) -> Iterator[tuple[str, str]]
     first = 0
     for k, entry in enumerate(tree.entries):
         if entry.top and (entry.directory or entry.bytes is not None or entry.count > 1):
-            yield f"entries[{k}].top", "expected no directory, bytes and count with it"
+            yield f"set.entries[{k}].top", "expected no directory, bytes and count with it"
         if entry.within is not None and entry.within >= first:
-            yield f"entries[{k}].in", f"expected the number of an entry before it, below {first}"
+            yield (
+                f"set.entries[{k}].in",
+                f"expected the number of an entry before it, below {first}",
+            )
+        if entry.name is not None and (entry.name >= first or entry.count > 1):
+            yield (
+                f"set.entries[{k}].name",
+                f"expected the number of an entry before it, below {first}",
+            )
         first += entry.count
-    yield from _faults(calls.rows, tree.count, ranks, (), "do")
+    yield from _faults(calls.rows, tree.count, ranks, (), "calls.do")
 
 
 def _faults(
@@ -192,7 +204,10 @@ def _call_faults(call: Row, paths: int, passes: tuple[int, ...]) -> Iterator[tup
         most = (1 << 63) - 1 - call.get("bytes", 0) if key == "at" else paths - 1
         low, high, factors = _bounds(call[key], passes)
         if factors > len(passes) or low < 0 or high > most:
-            yield key, f"expected from 0 to {most} in all passes of the {len(passes)} loops"
+            yield (
+                key,
+                f"expected from 0 to {most} in all passes, and at most {len(passes)} factors",
+            )
     if "moved" in call and call["moved"] > call["bytes"]:
         yield "moved", f"expected at most the {call['bytes']} bytes that are asked for"
     if kind in ("stat", "truncate", "attribute") and ("path" in call) == ("of" in call):

@@ -16,6 +16,7 @@ class Path:
     assumed: bool = False  # a directory that is there for all that the calls have said so far
     bytes: int = 0  # before the first call, as far as is known
     file: "File | None" = None  # that has the name
+    like: str | None = None  # the path whose last name it has, in a directory that is renamed
 
 
 @dataclass(slots=True)

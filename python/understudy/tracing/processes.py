@@ -405,6 +405,12 @@ class Processes:
         if line.name == "ftruncate":
             row |= {"call": "truncate", "at": number(arguments[1])}
             one.opened.file.cut(row["at"])
+        elif line.name == "fallocate":
+            if arguments[1] != "0":
+                self.left_out["fallocate with flags"] += 1
+                return
+            row |= {"call": "allocate", "at": number(arguments[2]), "length": number(arguments[3])}
+            one.opened.file.grow(row["at"] + row["length"])
         elif line.name == "fadvise64":
             advice = arguments[3].removeprefix("POSIX_FADV_").lower()
             if advice not in ADVICE:
@@ -414,7 +420,13 @@ class Processes:
             row |= {"call": "list", "bytes": min(number(arguments[2]), 1 << 30)}
         else:
             row |= {"call": "sync"} | ({"data_only": True} if line.name == "fdatasync" else {})
-        self._add(process, line, row, file=one.opened.file, changes=line.name == "ftruncate")
+        self._add(
+            process,
+            line,
+            row,
+            file=one.opened.file,
+            changes=line.name in ("ftruncate", "fallocate"),
+        )
 
     def _on_path(self, process: Process, line: Line, arguments: list[str]) -> None:
         kind = line.name.removesuffix("2").removesuffix("at")
@@ -474,11 +486,16 @@ class Processes:
             if one or other:
                 self.left_out[f"{line.name} from or to a file elsewhere"] += 1
             return
+        row: Row = {"call": kind}
+        if "RENAME_EXCHANGE" in line.text or "RENAME_WHITEOUT" in line.text:
+            self.left_out["renames that exchange two files"] += 1
+            return
+        if "RENAME_NOREPLACE" in line.text:
+            row["exclusive"] = True
         if line.error:
             if self._fails(line, one if line.error == "ENOENT" else other):
                 self._path(one), self._path(other)
-                row = {"call": kind, "fails": True}
-                self._add(process, line, row, path=one, to=other)
+                self._add(process, line, row | {"fails": True}, path=one, to=other)
             return
         source = self._there(one)
         target = self._path(other)
@@ -488,10 +505,11 @@ class Processes:
         for below in moves:  # a directory
             renamed = self._path(other + below[len(one) :])
             renamed.before, renamed.file = bool(renamed.before), self.paths[below].file
+            renamed.like = self.paths[below].like or below
             self.paths[below].file = None
         if kind == "rename":
             source.file = None
-        self._add(process, line, {"call": kind}, path=one, to=other, changes=True)
+        self._add(process, line, row, path=one, to=other, changes=True)
 
     def _dup(self, process: Process, line: Line, arguments: list[str]) -> None:
         one = self._of(process, arguments)
@@ -566,7 +584,7 @@ def _takers() -> Iterator[tuple[str, _Taker]]:
         "lseek": Processes._seek,
         "stat lstat fstat newfstatat statx access faccessat faccessat2": Processes._stat,
         "readlink readlinkat": Processes._stat,
-        "fsync fdatasync ftruncate getdents64 fadvise64": Processes._on_handle,
+        "fsync fdatasync ftruncate getdents64 fadvise64 fallocate": Processes._on_handle,
         "fchmod fchown utimensat": Processes._on_handle,
         "truncate unlink unlinkat rmdir mkdir mkdirat": Processes._on_path,
         "chmod fchmodat chown lchown fchownat": Processes._on_path,
@@ -574,7 +592,7 @@ def _takers() -> Iterator[tuple[str, _Taker]]:
         "rename renameat renameat2 link linkat": Processes._on_two,
         "dup dup2 dup3 fcntl": Processes._dup,
         "close close_range": Processes._closed,
-        "fallocate mmap flock setxattr fsetxattr sync_file_range io_submit": Processes._unmade,
+        "mmap flock setxattr fsetxattr sync_file_range io_submit": Processes._unmade,
     }
     for names, taker in by.items():
         yield from ((name, taker) for name in names.split())

@@ -31,8 +31,8 @@ def workload_of(
     made = traced.made  # in the order in which they ended: by then they have had their effect
     if not made:
         raise UnderstudyError(
-            f"{where}: no calls on files of the program's directory; expected some, or other "
-            "directories by --below"
+            f"{where}: no calls on files of the directories; expected some below the one in which "
+            "the program was started, or below others: understudy describe --below DIRECTORY"
         )
     ranks = {rank: k for k, rank in enumerate(sorted({m.rank for m in made}))}
     numbers = _numbered(made, traced, ranks)
@@ -93,6 +93,9 @@ def _numbered(made: Sequence[Made], traced: Processes, ranks: dict[int, int]) ->
 def _number(
     name: str, paths: dict[str, Path], numbers: dict[str, int], roots: Sequence[str]
 ) -> None:
+    like = paths[name].like
+    if like is not None and like not in numbers:
+        _number(like, paths, numbers, roots)
     parent = name.rpartition("/")[0] or "/"
     if parent in paths and parent not in numbers and parent not in roots and name not in roots:
         _number(parent, paths, numbers, roots)
@@ -111,6 +114,7 @@ def _tree(traced: Processes, numbers: dict[str, int]) -> Tree:
             within=None if parent in traced.roots else numbers[parent],
             directory=there and path.directory,
             bytes=path.bytes if there and not path.directory else None,
+            name=None if path.like is None else numbers[path.like],
         )
         last = entries[-1] if entries else Entry(top=True)
         if replace(last, count=1) == entry and not last.top:

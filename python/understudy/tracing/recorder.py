@@ -35,7 +35,8 @@ def record(command: Sequence[str], output: Path) -> int:
     if strace is None:
         raise UnderstudyError(f"record: strace is not installed (apt install strace); {OTHERS}")
     if shutil.which(command[0]) is None:
-        raise UnderstudyError(f"record: {command[0]}: no such program")
+        why = "cannot be executed" if Path(command[0]).exists() else "no such program"
+        raise UnderstudyError(f"record: {command[0]}: {why}")
     with tempfile.TemporaryDirectory(prefix="understudy-") as folder:
         raw = Path(folder) / "raw"
         status = _traced([strace, *_OPTIONS, "-o", str(raw), "--", *command])
