@@ -68,7 +68,8 @@ def test_arguments_are_divided_outside_of_brackets() -> None:
 
 
 def test_lines_that_are_no_calls_are_left_out() -> None:
-    assert list(parse(["", "garbage", "7 1.0 --- SIGCHLD ---", "7 1.0 open("])) == []
+    assert list(parse(["", "7 1.0 --- SIGCHLD ---", "strace: Process 7 attached"])) == []
+    assert [line.name for line in parse(["garbage", "7 1.0 open("])] == ["?", "?"]
 
 
 def test_contents_and_arguments_are_not_kept() -> None:
@@ -212,7 +213,7 @@ PROGRAMS = {
 NAMES = {"ftruncate": "truncate", "getdents64": "list", "lseek": "seek", "fdatasync": "sync"}
 NAMES |= {"fsync": "sync", "openat": "open", "pread64": "read", "pwrite64": "write"}
 NAMES |= {"fstat": "stat", "newfstatat": "stat", "utimensat": "attribute", "unlinkat": "unlink"}
-NAMES |= {"fadvise64": "advise"}
+NAMES |= {"fadvise64": "advise", "openat2": "open", "renameat2": "rename", "fallocate": "allocate"}
 NAMES |= {"mkdirat": "mkdir", "renameat": "rename", "linkat": "link", "symlinkat": "symlink"}
 
 
@@ -220,7 +221,11 @@ def made_by(trace: Path, tree: str) -> Counter[tuple[str, int | None]]:
     """The calls below a directory: kind, and bytes that were moved."""
     found: Counter[tuple[str, int | None]] = Counter()
     for line in parse(trace.read_text(errors="surrogateescape").splitlines()):
-        if line.name and line.arguments[0].find(f"<{tree}") > 0:
+        if not line.name or line.arguments[0].find(f"<{tree}") < 0:
+            continue
+        if "O_PATH" in line.text:  # the directory of a name, which is closed again
+            found["close", None] -= 1
+        else:
             kind = NAMES.get(line.name, line.name)
             kind = "rmdir" if "AT_REMOVEDIR" in line.text else kind
             found[kind, line.result if kind in ("read", "write") else None] += 1

@@ -1,6 +1,7 @@
 #include "core/caller.h"
 
 #include "core/die.h"
+#include "core/storage.h"
 #include "core/tree.h"
 #include "core/watch.h"
 
@@ -337,7 +338,7 @@ static void note_dup(struct und_caller *caller, const struct und_call *call, int
 static int flags_of(const struct und_call *call)
 {
     const int both = UND_FLAG_READ | UND_FLAG_WRITE, access = call->flags & both;
-    int flags = O_CLOEXEC | (access == both ? O_RDWR : access == UND_FLAG_WRITE ? O_WRONLY : O_RDONLY);
+    int flags = (access == both ? O_RDWR : access == UND_FLAG_WRITE ? O_WRONLY : O_RDONLY);
     flags |= call->flags & UND_FLAG_CREATE ? O_CREAT : 0;
     flags |= call->flags & UND_FLAG_EXCLUSIVE ? O_EXCL : 0;
     flags |= call->flags & UND_FLAG_TRUNCATE ? O_TRUNC : 0;
@@ -352,7 +353,7 @@ static bool make_open(struct und_caller *caller, const struct und_call *call)
     const char *path = path_at(caller, &call->path, &entry);
     if (call->flags & UND_FLAG_CREATE)
         und_tree_touch(caller->tree, entry);
-    const int descriptor = openat(und_tree_directory(caller->tree), path, flags_of(call), 0666);
+    const int descriptor = und_storage_open_below(und_tree_directory(caller->tree), path, flags_of(call), true);
     if (descriptor >= 0 && call->fails)
         close(descriptor);
     else if (descriptor >= 0)
@@ -467,12 +468,41 @@ static bool make_on_handle(struct und_caller *caller, const struct und_call *cal
     }
 }
 
+/* A name in its directory, which is open. */
+struct spot {
+    int directory;
+    bool opened;
+    const char *name;
+};
+
+/* No link that somebody has put in the way leads out of the tree. False with errno. */
+static bool go_to(const struct und_caller *caller, const char *path, struct spot *spot)
+{
+    const char *slash = strrchr(path, '/');
+    char parent[PATH_MAX];
+    *spot = (struct spot){.directory = und_tree_directory(caller->tree), .name = slash ? slash + 1 : path};
+    if (!slash)
+        return true;
+    snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+    spot->directory = und_storage_open_below(spot->directory, parent, O_PATH | O_DIRECTORY, true);
+    spot->opened = spot->directory >= 0;
+    return spot->opened;
+}
+
+static void leave(const struct spot *spot)
+{
+    const int code = errno;
+    if (spot->opened)
+        close(spot->directory);
+    errno = code;
+}
+
 /* To another name of the tree, or to one that is not there. */
-static bool make_symlink(struct und_caller *caller, const struct und_call *call)
+static bool make_symlink(struct und_caller *caller, const struct und_call *call, const char *path,
+                         const struct spot *spot)
 {
     char target[PATH_MAX] = "none";
-    int64_t entry, other;
-    const char *path = path_at(caller, &call->path, &entry);
+    int64_t other;
     if (call->has_other) {
         size_t length = 0;
         for (const char *c = path; *c && length + 4 < sizeof target; ++c)
@@ -480,45 +510,60 @@ static bool make_symlink(struct und_caller *caller, const struct und_call *call)
                 length += (size_t)snprintf(target + length, sizeof target - length, "../");
         snprintf(target + length, sizeof target - length, "%s", path_at(caller, &call->to, &other));
     }
-    und_tree_touch(caller->tree, entry);
-    return symlinkat(target, und_tree_directory(caller->tree), path) == 0;
+    return symlinkat(target, spot->directory, spot->name) == 0;
+}
+
+static bool make_truncate(struct und_caller *caller, const struct und_call *call, const char *path, int64_t entry)
+{
+    const int64_t end = und_linear_at(&call->place, caller->passes);
+    const int file = und_storage_open_below(und_tree_directory(caller->tree), path, O_WRONLY, true);
+    const bool right = file >= 0 && ftruncate(file, (off_t)end) == 0;
+    if (file >= 0)
+        close(file);
+    if (right)
+        cut(caller, file_named(caller, entry), end);
+    return right;
+}
+
+static bool make_in(const struct und_call *call, const struct spot *from, const struct spot *to)
+{
+    struct stat status;
+    switch (call->kind) {
+    case UND_CALL_STAT:
+        return fstatat(from->directory, from->name, &status, call->itself ? AT_SYMLINK_NOFOLLOW : 0) == 0;
+    case UND_CALL_UNLINK: return unlinkat(from->directory, from->name, 0) == 0;
+    case UND_CALL_RENAME:
+        return renameat2(from->directory, from->name, to->directory, to->name,
+                         call->exclusive ? RENAME_NOREPLACE : 0) == 0;
+    case UND_CALL_ATTRIBUTE: return utimensat(from->directory, from->name, NULL, AT_SYMLINK_NOFOLLOW) == 0;
+    case UND_CALL_LINK: return linkat(from->directory, from->name, to->directory, to->name, 0) == 0;
+    case UND_CALL_MKDIR: return mkdirat(from->directory, from->name, 0777) == 0;
+    default: return unlinkat(from->directory, from->name, AT_REMOVEDIR) == 0;
+    }
 }
 
 static bool make_on_path(struct und_caller *caller, const struct und_call *call)
 {
-    const int directory = und_tree_directory(caller->tree);
     int64_t entry, other = 0;
-    struct stat status;
-    const char *path = path_at(caller, &call->path, &entry), *to = NULL;
-    bool right = false;
-    if (call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK) {
-        to = path_at(caller, &call->to, &other);
+    struct spot from = {0}, to = {0};
+    const char *path = path_at(caller, &call->path, &entry);
+    const bool two = call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK;
+    const char *second = two ? path_at(caller, &call->to, &other) : NULL;
+    bool right;
+    if (two)
         und_tree_touch(caller->tree, other);
-    }
-    switch (call->kind) {
-    case UND_CALL_STAT: right = fstatat(directory, path, &status, call->itself ? AT_SYMLINK_NOFOLLOW : 0) == 0; break;
-    case UND_CALL_TRUNCATE: {
-        const int file = openat(directory, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-        right = file >= 0 && ftruncate(file, (off_t)und_linear_at(&call->place, caller->passes)) == 0;
-        if (file >= 0)
-            close(file);
-        if (right)
-            cut(caller, file_named(caller, entry), und_linear_at(&call->place, caller->passes));
-        break;
-    }
-    case UND_CALL_UNLINK: right = unlinkat(directory, path, 0) == 0; break;
-    case UND_CALL_RENAME:
-        right = renameat2(directory, path, directory, to, call->exclusive ? RENAME_NOREPLACE : 0) == 0;
-        break;
-    case UND_CALL_SYMLINK: right = make_symlink(caller, call); break;
-    case UND_CALL_ATTRIBUTE: right = utimensat(directory, path, NULL, 0) == 0; break;
-    case UND_CALL_LINK: right = linkat(directory, path, directory, to, 0) == 0; break;
-    case UND_CALL_MKDIR:
+    else if (call->kind == UND_CALL_MKDIR || call->kind == UND_CALL_SYMLINK)
         und_tree_touch(caller->tree, entry);
-        right = mkdirat(directory, path, 0777) == 0;
-        break;
-    default: right = unlinkat(directory, path, AT_REMOVEDIR) == 0; break;
-    }
+    if (call->kind == UND_CALL_TRUNCATE)
+        right = make_truncate(caller, call, path, entry);
+    else if (!go_to(caller, path, &from) || (two && !go_to(caller, second, &to)))
+        right = false;
+    else if (call->kind == UND_CALL_SYMLINK)
+        right = make_symlink(caller, call, path, &from);
+    else
+        right = make_in(call, &from, &to);
+    leave(&from);
+    leave(&to);
     if (right && !call->fails)
         note_names(caller, call);
     return right;
@@ -589,7 +634,7 @@ static void compare(struct und_caller *caller, const struct opened *opened, int6
     if (name < 0 || bytes <= 0 || (opened->flags & UND_FLAG_APPEND && caller->run->ranks > 1))
         return;
     const char *path = und_tree_path(caller->tree, name);
-    const int file = openat(und_tree_directory(caller->tree), path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const int file = und_storage_open_below(und_tree_directory(caller->tree), path, O_RDONLY, true);
     if (file < 0 && errno == ENOENT)
         return; /* another rank has removed it */
     const ssize_t found = file < 0 ? -1 : pread(file, caller->room, (size_t)bytes, (off_t)place);

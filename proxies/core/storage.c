@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,11 +322,33 @@ void und_storage_remove_name(int directory, const char *name, uint64_t mark, boo
         close(opened);
 }
 
-void und_storage_remove_at(int directory, const char *name, bool is_directory)
+int und_storage_open_below(int directory, const char *path, int flags, bool links)
+{
+    struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC), .mode = flags & O_CREAT ? 0666U : 0U};
+    how.resolve = RESOLVE_BENEATH;
+    how.resolve |= links ? 0U : RESOLVE_NO_SYMLINKS;
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+void und_storage_remove_at(int directory, const char *path, bool is_directory)
 {
     const int flags = is_directory ? AT_REMOVEDIR : 0;
-    if (unlinkat(directory, name, flags) != 0 && errno != EISDIR)
-        note_kept(run_path, name, flags);
+    const char *slash = strrchr(path, '/');
+    char parent[PATH_MAX];
+    int opened = -1;
+    if (slash && (size_t)(slash - path) < sizeof parent) {
+        memcpy(parent, path, (size_t)(slash - path));
+        parent[slash - path] = '\0';
+        opened = und_storage_open_below(directory, parent, O_PATH | O_DIRECTORY, false);
+        if (opened < 0) {
+            note_kept(run_path, path, flags);
+            return;
+        }
+    }
+    if (unlinkat(slash ? opened : directory, slash ? slash + 1 : path, flags) != 0 && errno != EISDIR)
+        note_kept(run_path, path, flags);
+    if (opened >= 0)
+        close(opened);
 }
 
 /* The kernel forgets pages only when they are clean. */

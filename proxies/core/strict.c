@@ -129,8 +129,8 @@ bool und_strict_object_with(struct und_strict *at, const json_t *value, const ch
             continue;
         char more[256];
         return und_strict_fail(at, "unknown key \"%.100s\", expected %s%s%s", key,
-                               joined(keys, *optional ? ", " : " or ", list, sizeof list), *optional ? ", " : "",
-                               joined(optional, " or ", more, sizeof more));
+                               joined(keys, *optional ? ", " : " or ", list, sizeof list),
+                               *keys && *optional ? ", " : "", joined(optional, " or ", more, sizeof more));
     }
     for (; *keys; ++keys)
         if (!json_object_get(value, *keys))

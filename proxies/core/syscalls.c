@@ -84,7 +84,7 @@ static bool read_entry(struct und_strict *at, const json_t *value, int64_t befor
 bool und_tree_read(struct und_strict *at, const json_t *set, struct und_tree *tree)
 {
     const json_t *array;
-    int64_t capacity = 0;
+    int64_t capacity = 0, before = 0;
     if (!und_strict_array(at, set, "entries", 1, UND_MAX_PATHS, &array) ||
         !und_strict_integer(at, set, "stored_bytes", 0, INT64_MAX, &tree->stored_bytes))
         return false;
@@ -102,6 +102,11 @@ bool und_tree_read(struct und_strict *at, const json_t *set, struct und_tree *tr
                 return und_strict_no_memory(at);
             tree->entries = grown;
         }
+        const int64_t all = und_product(entry.bytes, count);
+        if (all < 0 || all > tree->stored_bytes - before)
+            return und_strict_fail(at, "expected at most the %" PRId64 " bytes of stored_bytes up to here",
+                                   tree->stored_bytes);
+        before += all;
         while (count-- > 0)
             tree->entries[tree->count++] = entry;
         und_strict_up(at, here);

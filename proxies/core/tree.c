@@ -98,8 +98,7 @@ static void fill(const struct und_run *run, int stream, const struct und_run_tre
 {
     const uint64_t contents = und_tree_contents(run, stream, entry);
     const int64_t bytes = made->tree->entries[entry].bytes;
-    const int file =
-        openat(made->directory, made->paths[entry], O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int file = und_storage_open_below(made->directory, made->paths[entry], O_WRONLY | O_CREAT | O_EXCL, false);
     UND_CHECK(file >= 0, "posix: cannot create %s/%s", made->name, made->paths[entry]);
     und_base_continue(base);
     for (int64_t done = 0; done < bytes;) {

@@ -157,6 +157,9 @@ def entry_row(entry: Entry) -> Row:
 def faults(tree: Tree, calls: CallList, ranks: int) -> Iterator[tuple[str, str]]:
     """What is wrong with the calls of a step, as (key, message)."""
     first = 0
+    before = sum((entry.bytes or 0) * entry.count for entry in tree.entries)
+    if before > tree.stored_bytes:
+        yield "set.stored_bytes", f"expected at least {before}, the bytes that are there before"
     for k, entry in enumerate(tree.entries):
         if entry.top and (entry.directory or entry.bytes is not None or entry.count > 1):
             yield f"set.entries[{k}].top", "expected no directory, bytes and count with it"

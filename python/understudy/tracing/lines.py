@@ -35,11 +35,13 @@ class Line:
 
 
 def parse(lines: Iterable[str]) -> Iterator[Line]:
-    """The calls in the order in which they returned; lines that are none are left out."""
+    """The calls in the order in which they returned; a line that is none has the name "?"."""
     halves: dict[int, tuple[float, str]] = {}
     for row in lines:
         found = _LINE.match(row.rstrip("\n"))
         if not found:
+            if not row.startswith("strace: ") and row.strip():
+                yield Line(0, 0, "?", "", None, "", None, 0)
             continue
         pid, begin, text = int(found[1] or 0), float(found[2]), found[3]
         if text.startswith("+++"):
@@ -54,6 +56,8 @@ def parse(lines: Iterable[str]) -> Iterator[Line]:
             text = first + resumed[2]
         if (made := _made(pid, begin, text)) is not None:
             yield made
+        elif not text.startswith("---"):
+            yield Line(pid, begin, "?", "", None, "", None, 0)
 
 
 def _made(pid: int, begin: float, text: str) -> Line | None:

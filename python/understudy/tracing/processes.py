@@ -35,7 +35,8 @@ _AT = (
     "open openat2 newfstat faccess faccessat2 readlink unlink mkdir rename renameat2 link symlink"
 )
 _WITH_AT = frozenset(
-    name if name.endswith("2") else f"{name}at" for name in f"{_AT} fchmod fchown utimens".split()
+    name if name.endswith("2") else f"{name}at"
+    for name in f"{_AT} fchmod fchown utimens mknod".split()
 ) | {"statx", "utimensat"}
 _ATTRIBUTES = ("chmod", "fchmod", "chown", "lchown", "fchown", "utimens")
 ADVICE = ("normal", "sequential", "random", "noreuse", "willneed", "dontneed")
@@ -64,6 +65,7 @@ class Processes:
         self.left_out: Counter[str] = Counter()
         self.elsewhere: Counter[str] = Counter()  # bytes read, by the path of the file
         self.calls: Counter[int] = Counter()  # of each rank, those that do not count included
+        self._special: set[str] = set()  # pipes, devices, links to files that do not count
         self._placed = False
         self._processes: dict[int, Process] = {}
         self._free: dict[int, list[int]] = {}  # handles of a rank
@@ -74,6 +76,9 @@ class Processes:
         for line in lines:
             if line.name == "":
                 self._exit(line)
+                continue
+            if line.name == "?":
+                self.left_out["lines that are damaged"] += 1
                 continue
             if line.pid not in self._processes:
                 self._begin(line)
@@ -156,6 +161,9 @@ class Processes:
         path = self._full(process, unquoted(arguments[k]), at)
         if not self._counts(process, path):
             return None
+        if path in self._special:
+            self.left_out[f"{line.name} of a pipe, a device or a link to elsewhere"] += 1
+            return None
         return path
 
     def _path(self, name: str) -> Path:
@@ -224,6 +232,9 @@ class Processes:
     def _open(self, process: Process, line: Line, arguments: list[str]) -> None:
         k = int(line.name in _WITH_AT)
         name = self._name(process, line, arguments, k)
+        found = line.path  # such as through /proc/self/fd
+        if name is None and found and not line.error and self._counts(process, found):
+            name = found if found not in self._special else None
         if name is None:
             if line.path and not line.error and not line.path.startswith(SYSTEM):
                 self.elsewhere[line.path] += 0
@@ -375,6 +386,10 @@ class Processes:
             if not self._fails(line, name):
                 return
             row["fails"] = True
+        elif any(kind in line.text for kind in ("S_IFIFO", "S_IFCHR", "S_IFBLK", "S_IFSOCK")):
+            self._special.add(name)
+            self.left_out["looks at pipes and devices"] += 1
+            return
         else:
             path = self._there(name, directory="S_IFDIR" in line.text)
             if path.file is not None:
@@ -469,6 +484,10 @@ class Processes:
                 self._add(process, line, row | {"fails": True}, path=name)
             return
         target = self._full(process, unquoted(arguments[0]), posixpath.dirname(name))
+        if not self._counts(process, target):
+            self._special.add(name)
+            self.left_out["links to files elsewhere"] += 1
+            return
         path = self._absent(name)
         path.made, path.file = True, None
         known = self.paths.get(target)
@@ -476,6 +495,12 @@ class Processes:
             path.file = known.file
         to = target if known is not None else None
         self._add(process, line, row, path=name, to=to, changes=True)
+
+    def _node(self, process: Process, line: Line, arguments: list[str]) -> None:
+        name = self._name(process, line, arguments, int(line.name in _WITH_AT))
+        if name is not None and not line.error:
+            self._special.add(name)
+            self.left_out["pipes and devices that are made"] += 1
 
     def _on_two(self, process: Process, line: Line, arguments: list[str]) -> None:
         with_at = line.name in _WITH_AT
@@ -505,7 +530,9 @@ class Processes:
         for below in moves:  # a directory
             renamed = self._path(other + below[len(one) :])
             renamed.before, renamed.file = bool(renamed.before), self.paths[below].file
-            renamed.like = self.paths[below].like or below
+            origin = self.paths[below].like or below
+            renamed.like = origin if self.paths[origin].like is None else None
+            renamed.like = None if origin == other + below[len(one) :] else renamed.like
             self.paths[below].file = None
         if kind == "rename":
             source.file = None
@@ -589,6 +616,7 @@ def _takers() -> Iterator[tuple[str, _Taker]]:
         "truncate unlink unlinkat rmdir mkdir mkdirat": Processes._on_path,
         "chmod fchmodat chown lchown fchownat": Processes._on_path,
         "symlink symlinkat": Processes._symlink,
+        "mknod mknodat": Processes._node,
         "rename renameat renameat2 link linkat": Processes._on_two,
         "dup dup2 dup3 fcntl": Processes._dup,
         "close close_range": Processes._closed,

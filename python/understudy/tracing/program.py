@@ -93,12 +93,11 @@ def _numbered(made: Sequence[Made], traced: Processes, ranks: dict[int, int]) ->
 def _number(
     name: str, paths: dict[str, Path], numbers: dict[str, int], roots: Sequence[str]
 ) -> None:
-    like = paths[name].like
-    if like is not None and like not in numbers:
-        _number(like, paths, numbers, roots)
-    parent = name.rpartition("/")[0] or "/"
-    if parent in paths and parent not in numbers and parent not in roots and name not in roots:
-        _number(parent, paths, numbers, roots)
+    needed = [name.rpartition("/")[0] or "/"] if name not in roots else []
+    needed += filter(None, [paths[name].like])
+    for before in needed:
+        if before in paths and before not in numbers and before not in roots and before != name:
+            _number(before, paths, numbers, roots)
     numbers.setdefault(name, len(numbers))
 
 
@@ -114,7 +113,7 @@ def _tree(traced: Processes, numbers: dict[str, int]) -> Tree:
             within=None if parent in traced.roots else numbers[parent],
             directory=there and path.directory,
             bytes=path.bytes if there and not path.directory else None,
-            name=None if path.like is None else numbers[path.like],
+            name=None if path.like is None else numbers.get(path.like),
         )
         last = entries[-1] if entries else Entry(top=True)
         if replace(last, count=1) == entry and not last.top:
