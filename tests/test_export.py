@@ -98,7 +98,7 @@ def test_a_label_is_refused_by_its_key(tmp_path: Path) -> None:
     status, out, wrong = run(str(path), "-o", str(tmp_path / "a"))
     assert status == 2 and out == "" and not (tmp_path / "a").exists()
     assert wrong == (
-        "understudy: n-1: streams[0].dumps[1].variables[0].label: 'secret_field' is a name of the "
+        "understudy: n-1: labels.checkpoint/density: 'secret_field' is a name of the "
         "source, expected none; describe it without --keep-names, or let names out with "
         "--keep-names\n"
     )

@@ -348,6 +348,7 @@ MISSING: dict[str, list[str] | None] = {
     "plan": ["--folder", "none"],
     "predict": ["none.json"],
     "rank": ["none"],
+    "record": ["-o", "a.strace", "./none"],
     "records": ["list", "--folder", "none"],
     "references": ["--system", "none", "none"],
     "report": ["none"],

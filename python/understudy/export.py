@@ -90,12 +90,12 @@ def expected(workload: Workload, text: bytes) -> dict[str, Any]:
 
 def refuse_labels(workload: Workload) -> None:
     """An UnderstudyError where the descriptor keeps a name of its source."""
-    for i, stream in enumerate(workload.streams):
-        labels = [(f"streams[{i}].label", stream.label)]
+    for stream in workload.streams:
+        labels = [(f"labels.{stream.name}", stream.label)]
         labels += [
-            (f"streams[{i}].dumps[{j}].variables[{k}].label", variable.label)
-            for j, dump in enumerate(stream.dumps)
-            for k, variable in enumerate(dump.variables)
+            (f"labels.{stream.name}/{variable.name}", variable.label)
+            for dump in stream.dumps
+            for variable in dump.variables
         ]
         for key, label in labels:
             if label:
