@@ -1,7 +1,9 @@
 """Traces of calls: what strace writes becomes calls that the player makes again."""
 
 import json
+import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,11 +79,28 @@ def test_contents_and_arguments_are_not_kept() -> None:
         '7 1.0 execve("/bin/app", ["app", "secret"], ["A=1", "PMI_RANK=3"]) = 0 <0.1>\n',
         '7 1.0 write(3</d/a>, "secret", 6) = 6 <0.1>\n',
         '7 1.0 <... pread64 resumed>"secret"..., 6, 0) = 6 <0.1>\n',
+        '7 1.0 write(3</d/it\\"b>, "secret", 6) = 6 <0.1>\n',
+        '7 1.0 setxattr("kept", "user.secret", "secret", 6, 0) = 0 <0.1>\n',
+        '7 1.0 mount("secret", "/m", "cifs", 0, "password=secret") = 0 <0.1>\n',
+        '7 1.0 anything at all "secret"\n',
         '7 1.0 openat(AT_FDCWD</d>, "name", O_RDONLY) = 3</d/name> <0.1>\n',
     ]
     kept = "".join(without_contents(rows))
     assert "secret" not in kept and "A=1" not in kept
-    assert '"PMI_RANK=3"' in kept and '"name"' in kept
+    assert '"PMI_RANK=3"' in kept and '"name"' in kept and '"kept"' in kept
+    assert 'it\\"b' in kept
+
+
+def test_a_signal_is_for_the_program_and_the_trace_is_kept(tmp_path: Path) -> None:
+    need("strace", "ptrace")
+    trace = tmp_path / "a.strace"
+    command = ["understudy", "record", "-o", str(trace), "--", "sh", "-c", "echo 1 > a; exec sleep 60"]
+    running = subprocess.Popen(command, cwd=tmp_path)
+    while not (tmp_path / "a").exists():
+        time.sleep(0.02)
+    running.terminate()
+    assert running.wait(timeout=60) == 128 + signal.SIGTERM
+    assert '"a"' in trace.read_text()
 
 
 # -- what processes do ----------------------------------------------------------------------------

@@ -242,6 +242,33 @@ def file_of_another(player: Player) -> None:
     )
 
 
+def link_in_the_way(player: Player) -> None:
+    """A link that somebody puts in place of a name leads to nothing that is written or removed."""
+    elsewhere = player.folder / "elsewhere"
+    elsewhere.mkdir()
+    precious = elsewhere / "1"
+    precious.write_text("precious")
+    data = player.folder / "data" / "app.tree"
+    entries: list[Json] = [{"directory": True}, {"in": 0}, {}]
+    for link, to, path in ((data / "2", precious, 2), (data / "0", elsewhere, 1)):
+        later = [opened(path, 0, "write", "create"), {"call": "write", "of": 0, "bytes": 3}, CLOSE]
+        made = workload({"call": "stat", "path": 0}, entries=entries)
+        step = {
+            "at": 2,
+            "do": [{"calls": "app", "do": [*later, {"call": "unlink", "path": path}]}],
+        }
+        made["streams"][0]["steps"].append(step)
+        running = player.start(1, "-w", player.describe(made), "-o", "data")
+        wait_until((data / "0").exists)
+        if link.exists():
+            link.rename(data / "moved")
+        link.symlink_to(to)
+        outcome = finish(running)
+        expect(outcome.status == 1, f"{link}: status {outcome.status}\n{outcome.err}")
+        expect(precious.read_text() == "precious", f"{link}: led out of the tree")
+        player.clear()
+
+
 def stopped(player: Player) -> None:
     """A run that is stopped removes what it has made."""
     made = workload(opened(0, 0, "write", "create"), CLOSE, entries=[{}, {"directory": True}])
@@ -271,6 +298,7 @@ CASES: dict[str, Callable[[Player], None]] = {
     "bad-calls": bad_calls,
     "wrong-calls": wrong_calls,
     "file-of-another": file_of_another,
+    "link-in-the-way": link_in_the_way,
     "stopped": stopped,
 }
 
