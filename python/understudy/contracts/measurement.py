@@ -134,6 +134,13 @@ class StreamResult:
     def bytes(self) -> int:
         return sum(d.bytes for d in self.dumps)
 
+    def moved(self, operation: str) -> int:
+        """Bytes that are read, or written: calls of the system do both in one dump."""
+        other = "read" if operation == "write" else "write"
+        named = operation if self.operation != operation else other
+        of_phase = sum(p.bytes for d in self.dumps for p in d.phases if p.phase == named)
+        return of_phase if self.operation != operation else self.bytes - of_phase
+
     @property
     def io_s(self) -> float:
         """I/O time of all dumps."""

@@ -112,10 +112,10 @@ def bandwidths(
     values = []
     for run in runs:
         for repetition in run.measurement.repetitions:
-            streams = [s for s in repetition.streams if s.operation == operation]
+            streams = [s for s in repetition.streams if s.moved(operation)]
             took_s = sum(time(d) for s in streams for d in s.dumps)
-            if took_s > 0 and (moved := sum(s.bytes for s in streams)):
-                values.append(moved / took_s)
+            if took_s > 0:
+                values.append(sum(s.moved(operation) for s in streams) / took_s)
     return values
 
 
