@@ -589,12 +589,14 @@ void und_caller_phases(const struct und_call_list *list, bool phases[UND_PHASES]
 
 static _Noreturn void die_of(struct und_caller *caller, const struct und_call *call)
 {
-    int64_t entry = call->handle >= 0 ? caller->files[caller->handles[call->handle].opened->file].entry : -1;
-    const char *path = call->has_path ? path_at(caller, &call->path, &entry) : und_tree_path(caller->tree, entry);
+    const struct opened *opened = call->handle >= 0 ? caller->handles[call->handle].opened : NULL;
+    int64_t entry = opened ? caller->files[opened->file].entry : -1;
+    const char *path = call->has_path ? path_at(caller, &call->path, &entry)
+                       : opened       ? und_tree_path(caller->tree, entry)
+                                      : "its file"; /* closed, as far as that goes */
     const char *what = call->fails ? "succeeded, expected that it fails" : "failed";
-    UND_CHECK(call->fails, "posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->made, caller->stream->name,
-              und_syscall_names[call->kind], path, what);
-    UND_DIE("posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->made, caller->stream->name,
+    und_die(__FILE__, __LINE__, call->fails ? "" : strerror(errno),
+            "posix: call %" PRId64 " of the stream %s, %s %s, %s", caller->made, caller->stream->name,
             und_syscall_names[call->kind], path, what);
 }
 
