@@ -11,46 +11,21 @@ from typing import Any
 
 from understudy.tracing.files import Descriptor, File, Made, Opened, Path, Process
 from understudy.tracing.lines import Line, number, path_of, split, unquoted
+from understudy.tracing.vocabulary import (
+    ADVICE,
+    ATTRIBUTES,
+    CREAT,
+    FLAGS,
+    RANKS,
+    RECURRING,
+    SYSTEM,
+    WITH_AT,
+    data_path,
+    flag_words,
+    working_directory,
+)
 
 Row = dict[str, Any]
-
-# What the kernel makes up, and what a program is, rather than its data: Darshan leaves these out.
-SYSTEM = (
-    "/etc",
-    "/dev",
-    "/usr",
-    "/bin",
-    "/boot",
-    "/lib",
-    "/opt",
-    "/sbin",
-    "/sys",
-    "/proc",
-    "/var",
-)
-RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK")
-# Errors that come back where files are as they were.
-_AGAIN = ("ENOENT", "EEXIST", "ENOTEMPTY", "ENOTDIR", "EISDIR")
-_AT = (
-    "open openat2 newfstat faccess faccessat2 readlink unlink mkdir rename renameat2 link symlink"
-)
-_WITH_AT = frozenset(
-    name if name.endswith("2") else f"{name}at"
-    for name in f"{_AT} fchmod fchown utimens mknod".split()
-) | {"statx", "utimensat"}
-_ATTRIBUTES = ("chmod", "fchmod", "chown", "lchown", "fchown", "utimens")
-ADVICE = ("normal", "sequential", "random", "noreuse", "willneed", "dontneed")
-_CREAT = ("O_WRONLY", "O_CREAT", "O_TRUNC")
-_FLAGS = {
-    "O_CREAT": "create",
-    "O_EXCL": "exclusive",
-    "O_TRUNC": "truncate",
-    "O_APPEND": "append",
-    "O_DIRECT": "direct",
-    "O_SYNC": "sync",
-    "O_DSYNC": "sync",
-    "O_DIRECTORY": "directory",
-}
 
 
 class Processes:
@@ -94,7 +69,7 @@ class Processes:
     # -- processes --------------------------------------------------------------------------------
 
     def _begin(self, line: Line) -> None:
-        cwd = next((p for a in line.arguments if (p := _cwd(a))), "")
+        cwd = next((p for a in line.arguments if (p := working_directory(a))), "")
         self._processes[line.pid] = Process(0, cwd)
 
     def _exit(self, line: Line) -> None:
@@ -151,7 +126,7 @@ class Processes:
     def _name(self, process: Process, line: Line, arguments: list[str], k: int) -> str | None:
         """The path of an argument, if its file counts; behind a directory for calls with `at`."""
         at = None
-        if line.name in _WITH_AT:
+        if line.name in WITH_AT:
             at = path_of(arguments[k - 1])
             if arguments[k - 1].endswith("(deleted)"):
                 self.left_out[f"{line.name} in a directory that is removed"] += 1
@@ -230,7 +205,7 @@ class Processes:
         self._free.setdefault(process.rank, []).append(one.handle)
 
     def _open(self, process: Process, line: Line, arguments: list[str]) -> None:
-        k = int(line.name in _WITH_AT)
+        k = int(line.name in WITH_AT)
         name = self._name(process, line, arguments, k)
         found = line.path  # such as through /proc/self/fd
         if name is None and found and not line.error and self._counts(process, found):
@@ -239,10 +214,10 @@ class Processes:
             if line.path and not line.error and not line.path.startswith(SYSTEM):
                 self.elsewhere[line.path] += 0
             return
-        words = set(_CREAT if line.name == "creat" else _words(arguments[k + 1]))
+        words = set(CREAT if line.name == "creat" else flag_words(arguments[k + 1]))
         access = ["read"] if "O_RDONLY" in words else ["write"]
         flags = ["read", "write"] if "O_RDWR" in words else access
-        flags += dict.fromkeys(word for o, word in _FLAGS.items() if o in words)
+        flags += dict.fromkeys(word for o, word in FLAGS.items() if o in words)
         if "O_PATH" in words or "O_TMPFILE" in words:
             self.left_out["open with O_PATH or O_TMPFILE"] += 1
             return
@@ -278,7 +253,7 @@ class Processes:
 
     def _fails(self, line: Line, name: str) -> bool:
         """Whether a call fails again, once files are as they were."""
-        if line.error not in _AGAIN:
+        if line.error not in RECURRING:
             self.left_out[f"{line.name}: {line.error}"] += 1
             return False
         if line.error == "ENOENT":
@@ -298,7 +273,7 @@ class Processes:
         if one is None or line.result is None or line.result < 0:
             if one is not None:
                 self.left_out[f"{line.name}: {line.error}"] += 1
-            elif reads and line.result and (where := _data(arguments[0])):
+            elif reads and line.result and (where := data_path(arguments[0])):
                 self.elsewhere[where] += line.result
             return
         plain = line.name in ("read", "pread64", "pread")
@@ -363,7 +338,7 @@ class Processes:
         self._add(process, line, row, file=one.opened.file)
 
     def _stat(self, process: Process, line: Line, arguments: list[str]) -> None:
-        k = int(line.name in _WITH_AT)
+        k = int(line.name in WITH_AT)
         on_handle = line.name in ("fstat", "fstatfs") or (
             k and unquoted(arguments[1]) == "" and '"' in arguments[1]
         )
@@ -445,7 +420,7 @@ class Processes:
 
     def _on_path(self, process: Process, line: Line, arguments: list[str]) -> None:
         kind = line.name.removesuffix("2").removesuffix("at")
-        k = int(line.name in _WITH_AT)
+        k = int(line.name in WITH_AT)
         name = self._name(process, line, arguments, k)
         if name is None:
             return
@@ -453,7 +428,7 @@ class Processes:
         row: Row = {"call": kind}
         if kind == "truncate":
             row["at"] = number(arguments[k + 1])
-        if kind in _ATTRIBUTES:
+        if kind in ATTRIBUTES:
             row["call"] = "attribute"
             self.left_out["changes of attributes, as changes of times"] += 1
         if line.error:
@@ -474,7 +449,7 @@ class Processes:
         self._add(process, line, row, path=name, changes=True)
 
     def _symlink(self, process: Process, line: Line, arguments: list[str]) -> None:
-        k = 2 if line.name in _WITH_AT else 1
+        k = 2 if line.name in WITH_AT else 1
         name = self._name(process, line, arguments, k)
         if name is None:
             return
@@ -497,13 +472,13 @@ class Processes:
         self._add(process, line, row, path=name, to=to, changes=True)
 
     def _node(self, process: Process, line: Line, arguments: list[str]) -> None:
-        name = self._name(process, line, arguments, int(line.name in _WITH_AT))
+        name = self._name(process, line, arguments, int(line.name in WITH_AT))
         if name is not None and not line.error:
             self._special.add(name)
             self.left_out["pipes and devices that are made"] += 1
 
     def _on_two(self, process: Process, line: Line, arguments: list[str]) -> None:
-        with_at = line.name in _WITH_AT
+        with_at = line.name in WITH_AT
         one = self._name(process, line, arguments, 1 if with_at else 0)
         other = self._name(process, line, arguments, 3 if with_at else 1)
         kind = "rename" if line.name.startswith("rename") else "link"
@@ -575,25 +550,11 @@ class Processes:
         if self._of(process, arguments, k) is not None:
             self.left_out[line.name] += 1
         elif '"' in line.text and line.name != "mmap":
-            at = int(line.name in _WITH_AT and len(arguments) > 1)
+            at = int(line.name in WITH_AT and len(arguments) > 1)
             if '"' in arguments[at] and self._counts(
                 process, self._full(process, unquoted(arguments[at]), path_of(arguments[0]))
             ):
                 self.left_out[line.name] += 1
-
-
-def _data(descriptor: str) -> str | None:
-    """The path of a descriptor that is none of the system's."""
-    path = path_of(descriptor) or ""
-    return path if path.startswith("/") and not path.startswith(SYSTEM) else None
-
-
-def _words(flags: str) -> list[str]:
-    return flags.strip("{}").removeprefix("flags=").split("|")
-
-
-def _cwd(text: str) -> str | None:
-    return path_of(text) if text.startswith("AT_FDCWD") else None
 
 
 _Taker = Callable[[Processes, Process, Line, list[str]], None]

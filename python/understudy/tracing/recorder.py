@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from understudy.errors import UnderstudyError
-from understudy.tracing.processes import RANKS
+from understudy.tracing.vocabulary import RANKS
 
 CALLS = "trace=%file,%desc,%process"
 # Strings are cut to so many characters: those that tell the rank of a process are shorter.
