@@ -94,7 +94,16 @@ def test_contents_and_arguments_are_not_kept() -> None:
 def test_a_signal_is_for_the_program_and_the_trace_is_kept(tmp_path: Path) -> None:
     need("strace", "ptrace")
     trace = tmp_path / "a.strace"
-    command = ["understudy", "record", "-o", str(trace), "--", "sh", "-c", "echo 1 > a; exec sleep 60"]
+    command = [
+        "understudy",
+        "record",
+        "-o",
+        str(trace),
+        "--",
+        "sh",
+        "-c",
+        "echo 1 > a; exec sleep 60",
+    ]
     running = subprocess.Popen(command, cwd=tmp_path)
     while not (tmp_path / "a").exists():
         time.sleep(0.02)
