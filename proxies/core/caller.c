@@ -141,6 +141,7 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     begin(caller);
     return caller;
 }
+
 static void drop(struct handle *handle)
 {
     if (handle->opened && --handle->opened->handles == 0)
@@ -550,7 +551,9 @@ static bool make_on_path(struct und_caller *caller, const struct und_call *call)
     const bool two = call->kind == UND_CALL_RENAME || call->kind == UND_CALL_LINK;
     const char *second = two ? path_at(caller, &call->to, &other) : NULL;
     bool right;
-    if (two)
+    if (call->kind == UND_CALL_RENAME)
+        und_tree_touch_below(caller->tree, other);
+    else if (two)
         und_tree_touch(caller->tree, other);
     else if (call->kind == UND_CALL_MKDIR || call->kind == UND_CALL_SYMLINK)
         und_tree_touch(caller->tree, entry);

@@ -173,6 +173,18 @@ void und_tree_touch(struct und_run_tree *tree, int64_t entry)
     tree->touched[entry] = 1;
 }
 
+void und_tree_touch_below(struct und_run_tree *tree, int64_t entry)
+{
+    tree->touched[entry] = 1;
+    for (int64_t i = entry + 1; i < tree->count; ++i) {
+        int64_t in = tree->tree->entries[i].in;
+        while (in > entry)
+            in = tree->tree->entries[in].in;
+        if (in == entry)
+            tree->touched[i] = 1;
+    }
+}
+
 uint64_t und_tree_contents(const struct und_run *run, int stream, int64_t entry)
 {
     const char *name = run->workload->streams[stream].set->name;

@@ -28,6 +28,9 @@ const char *und_tree_path(const struct und_run_tree *tree, int64_t entry);
 /* This rank is about to make something of that name. */
 void und_tree_touch(struct und_run_tree *tree, int64_t entry);
 
+/* The same, of that name and of all that is in it: a directory takes what it has to its new name. */
+void und_tree_touch_below(struct und_run_tree *tree, int64_t entry);
+
 /* What tells the contents of an entry's file from all others, see pattern.h. */
 uint64_t und_tree_contents(const struct und_run *run, int stream, int64_t entry);
 

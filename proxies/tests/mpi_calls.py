@@ -281,6 +281,20 @@ def stopped(player: Player) -> None:
     expect(not (player.folder / "data").exists(), "files are left")
 
 
+def moved_directory(player: Player) -> None:
+    """What a directory takes to its new name is removed with it."""
+    entries: list[Json] = [{"directory": True}, {"in": 0}, {}, {"in": 2, "name": 1}]
+    made = workload(
+        opened(1, 0, "write", "create"),
+        CLOSE,
+        {"call": "rename", "path": 0, "to": 2},
+        entries=entries,
+    )
+    player.play(made)
+    left = sorted(p.name for p in player.folder.rglob("app.tree/**/*"))
+    expect(left == [], f"left: {left}")
+
+
 def wait_until(there: Callable[[], bool]) -> None:
     """Waits until something is so."""
     for _ in range(6000):
@@ -300,6 +314,7 @@ CASES: dict[str, Callable[[Player], None]] = {
     "file-of-another": file_of_another,
     "link-in-the-way": link_in_the_way,
     "stopped": stopped,
+    "moved-directory": moved_directory,
 }
 
 if __name__ == "__main__":
