@@ -52,7 +52,7 @@ struct und_caller {
     int64_t file_count, file_capacity;
     bool *seen;                   /* has the rank opened it? */
     bool *changes;                /* may a call change the file of that name? */
-    unsigned char *room;          /* for what is read */
+    unsigned char *room;          /* for what is read, or written past the page cache: begins with a page */
     int64_t opened_count, stored; /* files that were opened; bytes of all */
     bool knows_ends;              /* of files: the calls have been gone through */
     int64_t passes[UND_MAX_LOOPS];
@@ -70,6 +70,15 @@ static void *allocate(int64_t count, size_t size, const struct und_stream *strea
 {
     void *memory = calloc((size_t)count, size);
     UND_CHECK(memory, "no memory for the calls of the stream %s", stream->name);
+    return memory;
+}
+
+/* As O_DIRECT wants it. */
+static void *allocate_pages(int64_t bytes, const struct und_stream *stream)
+{
+    void *memory = NULL;
+    UND_CHECK(posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), (size_t)bytes) == 0,
+              "no memory for the calls of the stream %s", stream->name);
     return memory;
 }
 
@@ -137,7 +146,7 @@ struct und_caller *und_caller_new(const struct und_run *run, int stream, int64_t
     caller->handles = allocate(UND_MAX_HANDLES, sizeof *caller->handles, what);
     caller->names = allocate(tree->count, sizeof *caller->names, what);
     caller->seen = allocate(tree->count, sizeof *caller->seen, what);
-    caller->room = allocate(1 + run->pattern->capacity, 1, what);
+    caller->room = allocate_pages(1 + run->pattern->capacity, what);
     begin(caller);
     return caller;
 }
@@ -345,6 +354,7 @@ static int flags_of(const struct und_call *call)
     flags |= call->flags & UND_FLAG_TRUNCATE ? O_TRUNC : 0;
     flags |= call->flags & UND_FLAG_APPEND ? O_APPEND : 0;
     flags |= call->flags & UND_FLAG_SYNC ? O_DSYNC : 0;
+    flags |= call->flags & UND_FLAG_DIRECT ? O_DIRECT : 0;
     return flags | (call->flags & UND_FLAG_DIRECTORY ? O_DIRECTORY : 0);
 }
 
@@ -389,6 +399,16 @@ static void compare_read(struct und_caller *caller, int64_t entry, int64_t place
     caller->pace->waited_s += und_clock() - begin_s;
 }
 
+static const void *written_at(struct und_caller *caller, const struct und_call *call, const struct opened *opened,
+                              int64_t place)
+{
+    const uint64_t contents = und_tree_contents(caller->run, caller->index, caller->files[opened->file].entry);
+    if (!(opened->flags & UND_FLAG_DIRECT))
+        return und_base_consecutive(caller->base, contents, place, call->bytes);
+    und_base_copy(caller->base, contents, place, call->bytes, caller->room);
+    return caller->room;
+}
+
 static bool make_move(struct und_caller *caller, const struct und_call *call)
 {
     const struct handle *handle = handle_of(caller, call);
@@ -397,9 +417,7 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
     const size_t bytes = (size_t)call->bytes;
     ssize_t moved;
     if (writes) {
-        const uint64_t contents =
-            und_tree_contents(caller->run, caller->index, caller->files[handle->opened->file].entry);
-        const void *data = und_base_consecutive(caller->base, contents, place, call->bytes);
+        const void *data = written_at(caller, call, handle->opened, place);
         moved = call->has_place ? pwrite(handle->descriptor, data, bytes, (off_t)place)
                                 : write(handle->descriptor, data, bytes);
     } else {

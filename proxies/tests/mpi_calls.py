@@ -3,10 +3,12 @@
 Each case is started by ctest; see mpi_support.py.
 """
 
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mpi_errors import refused
@@ -146,6 +148,38 @@ def flipped_input(player: Player) -> None:
     outcome = finish(running)
     expect(aborted(outcome), f"status {outcome.status}\n{outcome.err}")
     expect("app.tree/0" in outcome.message() and "byte 4321 " in outcome.message(), outcome.err)
+
+
+def direct(player: Player) -> None:
+    """A file that is opened past the page cache is, and has what was written."""
+    target = player.folder / "data" / "app.tree" / "0"
+    write = {"call": "write", "of": 0, "bytes": 4096}
+    made = workload(
+        opened(0, 0, "read", "write", "create", "direct"),
+        {"repeat": 2, "do": [write]},
+        {"call": "read", "of": 0, "bytes": 4096, "at": 4096},
+        entries=[{}],
+    )
+    later = {"at": 2, "do": [{"calls": "app", "do": [CLOSE]}]}
+    made["streams"][0]["steps"].append(later)
+    running = player.start(1, "-w", player.describe(made), "-o", "data", "--verify")
+    wait_until(lambda: target.exists() and target.stat().st_size == 8192)
+    flags = [
+        int((link.parent.parent / "fdinfo" / link.name).read_text().split()[3], 8)
+        for link in Path("/proc").glob("[0-9]*/fd/*")
+        if link.is_symlink() and points_to(link, target)
+    ]
+    expect(bool(flags) and all(f & os.O_DIRECT for f in flags), f"flags {flags}")
+    outcome = finish(running)
+    expect(outcome.status == 0, outcome.err)
+
+
+def points_to(link: Path, target: Path) -> bool:
+    """Whether a link does, if it is still there."""
+    try:
+        return os.readlink(link) == str(target)
+    except OSError:
+        return False
 
 
 def by_ranks(player: Player) -> None:
@@ -308,6 +342,7 @@ CASES: dict[str, Callable[[Player], None]] = {
     "every-kind": every_kind,
     "flipped-bytes": flipped_bytes,
     "flipped-input": flipped_input,
+    "direct": direct,
     "by-ranks": by_ranks,
     "bad-calls": bad_calls,
     "wrong-calls": wrong_calls,
