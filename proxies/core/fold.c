@@ -261,4 +261,8 @@ void und_fold_needs(const struct und_workload *workload, const struct und_stream
     needs[UND_WRITE_THROUGH] = stream->write_through;
     needs[UND_LOOKS_UP] = stream->lookups.every_bytes > 0;
     needs[UND_MAKES_CALLS] = stream->own.tree != NULL;
+    needs[UND_BEGINS] = false;
+    for (int e = 0; e < stream->entry_count; ++e)
+        for (int v = 0; v < stream->entries[e].variable_count; ++v)
+            needs[UND_BEGINS] = needs[UND_BEGINS] || stream->entries[e].variables[v].nonblocking;
 }

@@ -69,4 +69,5 @@ const struct und_need und_needs[UND_NEEDS] = {
     [UND_WRITE_THROUGH] = {"write_through", UND_CAN_WRITE_THROUGH, "write through to storage"},
     [UND_LOOKS_UP] = {"lookups", UND_CAN_LOOK_UP, "read files between writes"},
     [UND_MAKES_CALLS] = {"calls", UND_CAN_CALL, "make calls of the system"},
+    [UND_BEGINS] = {"nonblocking", UND_CAN_BEGIN, "begin moves and wait for them later"},
 };

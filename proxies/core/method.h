@@ -120,7 +120,8 @@ enum und_ability {
     UND_CAN_EACH_FILE = 1 << 4, /* the loop over files, each opened by one rank */
     UND_CAN_WRITE_THROUGH = 1 << 5,
     UND_CAN_LOOK_UP = 1 << 6, /* read what was just written, between two writes */
-    UND_CAN_CALL = 1 << 7     /* make the calls of the system that a program makes */
+    UND_CAN_CALL = 1 << 7,    /* make the calls of the system that a program makes */
+    UND_CAN_BEGIN = 1 << 8    /* begin moves, and wait for them later */
 };
 
 struct und_store;
@@ -179,6 +180,11 @@ struct und_method {
     void (*write)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box,
                   const void *data);
     void (*read)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data);
+    /* With UND_CAN_BEGIN: begin to move the box, whose memory stays as it is until `wait` has seen all that was begun
+     * in the file. */
+    void (*begin)(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data,
+                  bool writes);
+    void (*wait)(struct und_file *file);
     /* Required, collective over comm: everything written so far is on storage on return. */
     void (*sync)(struct und_file *file);
     void (*close)(struct und_file *file);
@@ -253,6 +259,7 @@ enum und_need_of {
     UND_WRITE_THROUGH,
     UND_LOOKS_UP,
     UND_MAKES_CALLS,
+    UND_BEGINS,
     UND_NEEDS
 };
 extern const struct und_need und_needs[UND_NEEDS];

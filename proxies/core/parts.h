@@ -77,6 +77,14 @@ struct und_lineage {
     char stored_name[UND_NAME_BYTES]; /* of the dataset */
 };
 
+/* A transfer that was begun. */
+struct und_flight {
+    int piece;
+    struct und_box box; /* of it */
+    bool reads;
+    unsigned char *data;
+};
+
 struct und_series {
     const struct und_run *run;
     const struct und_stream *stream;
@@ -106,8 +114,10 @@ struct und_series {
     int place_count, place_capacity;
     struct und_piece *pieces;
     int piece_count;
-    int *first_pieces; /* of each variable of the prepared dump, and the end of all */
-    int row_variable;  /* with a flood: whose row the file in hand is */
+    int *first_pieces;          /* of each variable of the prepared dump, and the end of all */
+    struct und_flight *flights; /* of the prepared dump */
+    int64_t flight_count, flight_capacity;
+    int row_variable; /* with a flood: whose row the file in hand is */
     struct und_lineage *lineages;
     int lineage_count, lineage_capacity;
     int64_t *calls;           /* room for one number per piece */

@@ -42,19 +42,25 @@ static void take(struct playing *playing, enum und_phase phase)
     record->operations += operations;
 }
 
+static void wait_until(struct playing *playing, double time)
+{
+    const enum und_compute how = playing->run->plan->compute;
+    const double now = und_clock();
+    und_watch_pause(true);
+    und_wait(time, how == UND_STENCIL ? UND_BUSY : how);
+    und_watch_pause(false);
+    playing->stamp += und_clock() - now;
+}
+
 /* What a rank waits for its own time is no time of I/O. Ranks wait one by one, so they do not compute together. */
 static void be_late(struct playing *playing)
 {
     const struct und_plan *plan = playing->run->plan;
     const struct und_instruction *skew = und_step_has(playing->step, UND_DO_SKEW);
-    const double now = und_clock(), late_s = und_skew_of(skew->skew, playing->run->rank) * plan->time_scale;
+    const double late_s = und_skew_of(skew->skew, playing->run->rank) * plan->time_scale;
     playing->waits = false;
-    if (late_s <= 0)
-        return;
-    und_watch_pause(true);
-    und_wait(playing->begin + late_s, plan->compute == UND_STENCIL ? UND_BUSY : plan->compute);
-    und_watch_pause(false);
-    playing->stamp += und_clock() - now;
+    if (late_s > 0)
+        wait_until(playing, playing->begin + late_s);
 }
 
 static bool opens(const struct playing *playing)
@@ -115,11 +121,23 @@ static int64_t calls_of(const struct playing *playing, const struct und_instruct
     return calls;
 }
 
+static bool has_calls(const struct und_instruction *body, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (body[i].code == UND_DO_MOVE || body[i].code == UND_DO_CALLS)
+            return true;
+    return false;
+}
+
 /* What a restart reads was not computed. */
 static void keep_pace(struct playing *playing, const struct und_instruction *instruction, int left)
 {
     const double seconds = instruction->seconds * playing->run->plan->time_scale;
     const struct und_call_list *list = &playing->step->dump->calls;
+    if (instruction->code == UND_DO_COMPUTE && !has_calls(instruction + 1, left)) {
+        wait_until(playing, und_clock() + seconds); /* beside what is in flight */
+        return;
+    }
     const int64_t calls = calls_of(playing, instruction + 1, left) + und_calls_moves_of(list, playing->run->rank);
     if (instruction->code == UND_DO_SPREAD)
         und_pace_spread(und_series_pace(playing->series), seconds, calls);
@@ -127,10 +145,21 @@ static void keep_pace(struct playing *playing, const struct und_instruction *ins
         und_pace_compute(und_series_pace(playing->series), seconds, calls);
 }
 
+/* Nothing is in flight but while time is taken. */
 static void move(struct playing *playing, const struct und_instruction *instruction)
 {
+    const bool begins = playing->doing == UND_PLAY && instruction->variable->nonblocking;
     const enum und_move how = playing->doing == UND_CHECK ? UND_COMPARE : playing->reads ? UND_FETCH : UND_WRITE;
-    und_series_move(playing->series, variable_of(playing, instruction), how, playing->verification);
+    if (begins)
+        und_series_begin(playing->series, variable_of(playing, instruction), how);
+    else
+        und_series_move(playing->series, variable_of(playing, instruction), how, playing->verification);
+    take(playing, playing->reads ? UND_READING : UND_WRITING);
+}
+
+static void wait_all(struct playing *playing)
+{
+    und_series_wait_all(playing->series);
     take(playing, playing->reads ? UND_READING : UND_WRITING);
 }
 
@@ -233,6 +262,7 @@ static void carry_out(struct playing *playing, const struct und_instruction *bod
             if (playing->doing == UND_MAKE && last_move && !und_step_has(playing->step, UND_DO_EACH_FILE))
                 und_series_sync(playing->series);
             break;
+        case UND_DO_WAIT_ALL: wait_all(playing); break;
         case UND_DO_SYNC: sync_files(playing); break;
         case UND_DO_CLOSE: close_files(playing); break;
         case UND_DO_CALLS: call(playing); break;

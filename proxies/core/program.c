@@ -28,6 +28,7 @@ struct reader {
     int set;                    /* -1: no instruction has named it yet */
     int64_t files_in_directory; /* of what operations make, where the set is another stream's; 0: none */
     bool moves;                 /* an instruction that moves bytes has been read */
+    bool in_flight;             /* moves were begun, and not waited for */
     struct und_dump *dump;      /* of the step in hand */
     bool begins;
     int variables, operations; /* of it, read so far */
@@ -241,6 +242,7 @@ static bool read_variable(struct und_strict *at, const json_t *value, const char
         !und_strict_integer_or_null(at, value, "count", 1, &variable->count) ||
         !und_strict_integer(at, value, "transfer_bytes", 1, INT64_MAX, &variable->transfer_bytes) ||
         !und_strict_flag_or_null(at, value, "collective", &variable->collective) ||
+        !und_strict_flag_or_null(at, value, "nonblocking", &variable->nonblocking) ||
         (json_object_get(value, "file") && !und_strict_integer(at, value, "file", 0, UND_MAX_FILES - 1, &file)) ||
         (json_object_get(value, "at") && !und_strict_identifier(at, value, "at", &place)))
         return false;
@@ -259,7 +261,7 @@ static bool read_move(struct und_strict *at, const json_t *value, const char *ve
 {
     static const char *const writes[] = {"write", "type", "shape", "transfer_bytes", NULL};
     static const char *const reads[] = {"read", "type", "shape", "transfer_bytes", NULL};
-    static const char *const optional[] = {"split", "count",       "file",      "at",      "collective",
+    static const char *const optional[] = {"split", "count",       "file",      "at",      "collective", "nonblocking",
                                            "order", "flush_bytes", "to_system", "lookups", NULL};
     const bool is_write = strcmp(verb, "write") == 0;
     struct und_variable *variable = &reader->dump->variables[reader->variables++];
@@ -268,6 +270,7 @@ static bool read_move(struct und_strict *at, const json_t *value, const char *ve
         (!reader->dump->repeats && !read_variable(at, value, verb, reader->sets->ranks, variable)))
         return false;
     reader->stream->notes_places = reader->stream->notes_places || variable->place;
+    reader->in_flight = reader->in_flight || json_is_true(json_object_get(value, "nonblocking"));
     put(reader, UND_DO_MOVE)->variable = variable;
     return true;
 }
@@ -307,8 +310,9 @@ static bool read_word(struct und_strict *at, const char *word, struct reader *re
     static const struct {
         const char *word;
         enum und_code code;
-    } words[] = {{"begin", UND_DO_BEGIN},   {"remove", UND_DO_REMOVE}, {"rename", UND_DO_REMOVE},
-                 {"spread", UND_DO_SPREAD}, {"sync", UND_DO_SYNC},     {"close", UND_DO_CLOSE}};
+    } words[] = {{"begin", UND_DO_BEGIN},      {"remove", UND_DO_REMOVE}, {"rename", UND_DO_REMOVE},
+                 {"spread", UND_DO_SPREAD},    {"sync", UND_DO_SYNC},     {"close", UND_DO_CLOSE},
+                 {"wait_all", UND_DO_WAIT_ALL}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i)
         if (strcmp(words[i].word, word) == 0) {
             struct und_instruction *made = put(reader, words[i].code);
@@ -387,15 +391,21 @@ static bool read_body(struct und_strict *at, const json_t *array, struct reader 
         return und_strict_fail(at, "expected at most %d loops within each other", MOST_DEPTH);
     for (size_t i = 0; i < json_array_size(array); ++i) {
         const json_t *value = json_array_get(array, i);
-        const bool moves = json_object_get(value, "write") || json_object_get(value, "read");
+        const bool waits = json_is_string(value) && strcmp(json_string_value(value), "wait_all") == 0;
+        const bool moves = json_object_get(value, "write") || json_object_get(value, "read") || waits;
         const size_t here = und_strict_element(at, i);
         if (moved && !moves)
             put_place_to_sync(reader, value);
+        if (reader->in_flight && !moves && !json_object_get(value, "compute"))
+            return und_strict_fail(at, "expected moves, compute or wait_all behind a nonblocking move");
         if (!read_instruction(at, value, reader, depth))
             return false;
-        moved = moves;
+        reader->in_flight = reader->in_flight && !waits;
+        moved = moves && !reader->in_flight;
         und_strict_up(at, here);
     }
+    if (reader->in_flight)
+        return und_strict_fail(at, "expected wait_all behind nonblocking moves");
     if (moved)
         put_place_to_sync(reader, NULL);
     return true;
@@ -567,6 +577,9 @@ static bool check_moves(struct und_strict *at, const struct und_stream *stream)
                     ? "collective: expected false, since no ranks call together"
                 : variable->collective && stream->order.rule != UND_CONSECUTIVE
                     ? "collective: expected false, since the order is not consecutive"
+                : variable->nonblocking &&
+                        (rows || stream->lookups.every_bytes > 0 || stream->flush_bytes + stream->sync_bytes > 0)
+                    ? "nonblocking: expected false in files of each row, with lookups and with flush_bytes"
                 : variable->place && (rows || stream->in_turn) ? "at: expected none, since each rank has its own bytes"
                 : variable->rule == UND_GRID && rows ? "split: expected even, runs or cyclic in files of each row"
                                                      : NULL;

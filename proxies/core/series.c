@@ -158,6 +158,7 @@ void und_series_free(struct und_series *series)
     free(series->marks);
     free(series->made);
     free(series->looked_up);
+    free(series->flights);
     free(series);
 }
 

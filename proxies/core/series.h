@@ -68,6 +68,10 @@ enum und_move { UND_WRITE, UND_FETCH, UND_COMPARE };
 void und_series_move(struct und_series *series, int variable, enum und_move move,
                      struct und_verification *verification);
 
+/* Begins to move a variable that is nonblocking; waits for all that was begun. */
+void und_series_begin(struct und_series *series, int variable, enum und_move move);
+void und_series_wait_all(struct und_series *series);
+
 void und_series_sync(struct und_series *series);
 void und_series_close(struct und_series *series);
 

@@ -56,6 +56,7 @@ enum und_code {
     UND_DO_COMPUTE, /* between transfers */
     UND_DO_SPREAD,  /* transfers, over the time that the dump lasts */
     UND_DO_MOVE,
+    UND_DO_WAIT_ALL, /* for the moves that were begun */
     UND_DO_SYNC,
     UND_DO_CLOSE,
     UND_DO_PASSES,    /* the body so many times */

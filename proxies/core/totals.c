@@ -80,7 +80,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
     int64_t events = 0;
     for (int s = 0; s < workload->stream_count; ++s) {
         const struct und_stream *stream = &workload->streams[s];
-        int64_t pieces = 0, largest = 0;
+        int64_t pieces = 0, largest = 0, in_flight = 0;
         struct und_load load = {.ranks = stream->in_turn ? 1 : (workload->ranks - 1) / stream->own.groups + 1,
                                 .append = und_stream_grows(stream)};
         if (plans[s].method->has_files && !plan->only_restarts) {
@@ -98,16 +98,18 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         totals.scheduled_s = !plan->only_restarts && last_s > totals.scheduled_s ? last_s : totals.scheduled_s;
         for (int e = 0; e < stream->entry_count; ++e) {
             const struct und_dump *dump = &stream->entries[e];
-            int64_t here = 0, step = 0;
+            int64_t here = 0, step = 0, begun = 0;
             for (int v = 0; v < dump->variable_count; ++v) {
                 const int64_t block = largest_block(stream, &dump->variables[v], workload->ranks);
                 const int64_t most = und_plan_transfer_bytes(&dump->variables[v], &plans[s]);
                 largest = larger(largest, block < most ? block : most);
                 step =
                     stream->own.owner == UND_EACH_ROW ? larger(step, block) : step + block * dump->variables[v].count;
+                begun += dump->variables[v].nonblocking ? block * dump->variables[v].count : 0;
                 here += stream->own.owner == UND_EACH_ROW ? 1 : dump->variables[v].count;
             }
             pieces = larger(pieces, here);
+            in_flight = larger(in_flight, begun);
             load.step_bytes = larger(load.step_bytes, step);
         }
         for (int e = 0; e < stream->entry_count; ++e)
@@ -122,7 +124,7 @@ struct und_totals und_totals(const struct und_workload *workload, const struct u
         totals.largest_transfer = larger(totals.largest_transfer, largest);
         totals.memory_per_rank +=
             pieces * (stream->own.owner == UND_EACH_ROW ? und_flood_variable_memory() : und_series_piece_memory());
-        totals.memory_per_rank += und_fold_lookups_memory(stream);
+        totals.memory_per_rank += und_fold_lookups_memory(stream) + in_flight;
         if (plans[s].method->memory)
             totals.memory_per_rank += plans[s].method->memory(plans[s].settings, &load);
     }

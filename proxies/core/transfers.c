@@ -1,10 +1,12 @@
 /* The bytes of a prepared dump: written, flushed, read, compared, call by call. */
+#include "core/die.h"
 #include "core/flood.h"
 #include "core/parts.h"
 #include "core/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Of this rank, once. */
 int64_t und_series_calls(const struct und_series *series, int variable)
@@ -103,28 +105,33 @@ static void write_consecutive(struct und_series *series, struct und_piece *piece
     }
 }
 
-/* The bytes of a box that is not consecutive in its variable are gathered run by run. */
+/* The bytes of a box that need not be consecutive in its variable, run by run; returns their number. */
+static int64_t gather(const struct und_series *series, const struct und_piece *piece, unsigned char *to)
+{
+    const int64_t size = und_type_bytes(piece->dataset.type);
+    unsigned char *const data = to;
+    struct und_spans spans;
+    int64_t element;
+    und_spans_begin(&spans, &piece->dataset, &piece->cut.box);
+    for (; und_spans_next(&spans, &element); to += spans.elements * size)
+        und_base_copy(piece->base, series->slots[piece->slot].contents, piece->begin + element * size,
+                      spans.elements * size, to);
+    return to - data;
+}
+
 static void write_gathered(struct und_series *series, struct und_piece *piece, struct und_file *file)
 {
     const struct und_method *method = series->plan->method;
-    const int64_t size = und_type_bytes(piece->dataset.type);
-    const uint64_t contents = series->slots[piece->slot].contents;
     unsigned char *buffer = und_base_buffer(piece->base);
     int64_t written = 0;
-    struct und_cut *cut = &piece->cut;
-    for (int64_t i = 0; i < cut->calls; ++i) {
-        unsigned char *to = buffer;
-        struct und_spans spans;
-        int64_t element;
+    for (int64_t i = 0; i < piece->cut.calls; ++i) {
         go_to(series, piece, i);
-        und_spans_begin(&spans, &piece->dataset, &cut->box);
-        for (; und_spans_next(&spans, &element); to += spans.elements * size)
-            und_base_copy(piece->base, contents, piece->begin + element * size, spans.elements * size, to);
-        method->write(file, &piece->dataset, &cut->box, buffer);
+        const int64_t bytes = gather(series, piece, buffer);
+        method->write(file, &piece->dataset, &piece->cut.box, buffer);
         if (series->plan->flush_bytes > 0)
-            flush(series, piece, i, to - buffer);
+            flush(series, piece, i, bytes);
         if (series->stream->lookups.every_bytes > 0)
-            look_up(series, piece, written += to - buffer, to - buffer);
+            look_up(series, piece, written += bytes, bytes);
     }
 }
 
@@ -245,4 +252,68 @@ void und_series_move(struct und_series *series, int variable, enum und_move move
         series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
     }
     und_series_leave();
+}
+
+/* -- moves that are begun, and waited for later -------------------------------------------------------------------- */
+
+static struct und_flight *new_flight(struct und_series *series, int piece, const struct und_box *box, bool reads)
+{
+    if (series->flight_count == series->flight_capacity) {
+        series->flight_capacity = 2 * series->flight_capacity + 16;
+        series->flights = realloc(series->flights, (size_t)series->flight_capacity * sizeof *series->flights);
+        UND_CHECK(series->flights, "no memory for %" PRId64 " transfers in flight", series->flight_capacity);
+    }
+    const int64_t bytes = und_box_bytes(&series->pieces[piece].dataset, box);
+    struct und_flight *flight = &series->flights[series->flight_count++];
+    *flight = (struct und_flight){.piece = piece, .box = *box, .reads = reads, .data = malloc((size_t)bytes + 1)};
+    UND_CHECK(flight->data, "no memory for a transfer of %" PRId64 " bytes in flight", bytes);
+    return flight;
+}
+
+static void begin_piece(struct und_series *series, int number, bool reads)
+{
+    struct und_piece *piece = &series->pieces[number];
+    struct und_file *file = series->slots[piece->slot].file;
+    for (int64_t i = 0; i < piece->calls; ++i) {
+        const bool moves = i < piece->cut.calls;
+        if (!moves && !piece->dataset.collective)
+            break;
+        if (moves)
+            go_to(series, piece, i);
+        const struct und_flight *flight = new_flight(series, number, moves ? &piece->cut.box : &empty, reads);
+        if (moves && !reads)
+            gather(series, piece, flight->data);
+        series->plan->method->begin(file, &piece->dataset, &flight->box, flight->data, !reads);
+    }
+}
+
+void und_series_begin(struct und_series *series, int variable, enum und_move move)
+{
+    for (int p = series->first_pieces[variable]; p < series->first_pieces[variable + 1]; ++p) {
+        struct und_piece *piece = &series->pieces[p];
+        enter(series, piece, move == UND_WRITE ? "begin to write" : "begin to read");
+        define(series, piece);
+        begin_piece(series, p, move != UND_WRITE);
+        series->bytes += piece->cut.elements * und_type_bytes(piece->dataset.type);
+    }
+    und_series_leave();
+}
+
+void und_series_wait_all(struct und_series *series)
+{
+    for (int s = 0; s < series->files; ++s)
+        if (series->slots[s].file && series->plan->method->wait) {
+            und_series_enter(series, "wait for transfers of", series->slots[s].path, true);
+            series->plan->method->wait(series->slots[s].file);
+        }
+    und_series_leave();
+    for (int64_t f = 0; f < series->flight_count; ++f) {
+        struct und_flight *flight = &series->flights[f];
+        struct und_piece *piece = &series->pieces[flight->piece];
+        piece->cut.box = flight->box;
+        if (flight->reads)
+            compare_read(series, piece, flight->data);
+        free(flight->data);
+    }
+    series->flight_count = 0;
 }

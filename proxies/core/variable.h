@@ -39,6 +39,7 @@ struct und_variable {
     int file;
     int64_t transfer_bytes; /* the stream's, unless the variable has its own */
     bool collective;        /* likewise */
+    bool nonblocking;       /* its moves are begun, and waited for later */
     char *place;            /* the variable whose place in the file it has; NULL: a place of its own */
 };
 

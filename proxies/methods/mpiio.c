@@ -12,8 +12,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How one call tells its bytes: the count is an int, so more than that are counted in larger elements, as an
+ * application does; with a rest behind them they are one element. */
+struct unit {
+    MPI_Datatype type;
+    int count;
+    int64_t bytes; /* of the call */
+};
+
+/* A call that was begun. */
+struct flight {
+    struct unit unit;
+    bool writes;
+    int64_t offset;
+};
+
 struct und_file {
     MPI_File handle;
+    MPI_Request *requests; /* of the calls that were begun */
+    struct flight *flights;
+    int flight_count, flight_capacity;
     MPI_Comm comm;
     int64_t *operations;
     bool writing;
@@ -22,14 +40,6 @@ struct und_file {
     int64_t origin[UND_MAX_DIMS]; /* element of the dataset at `base` */
     int64_t stride[UND_MAX_DIMS]; /* bytes of the view from one index to the next */
     char path[];
-};
-
-/* How one call tells its bytes: the count is an int, so more than that are counted in larger elements, as an
- * application does; with a rest behind them they are one element. */
-struct unit {
-    MPI_Datatype type;
-    int count;
-    int64_t bytes; /* of the call */
 };
 
 static struct unit begin_call(int64_t bytes)
@@ -75,6 +85,17 @@ static void end_call(int code, const MPI_Status *status, struct unit *unit, cons
     UND_MPI(code, "mpiio: cannot %s %lld bytes at byte %lld of %s", doing, bytes, (long long)offset, file->path);
     UND_DIE("mpiio: cannot %s %lld bytes at byte %lld of %s: only %lld were moved, which MPI reports as success", doing,
             bytes, (long long)offset, file->path, (long long)moved);
+}
+
+static void wait_all(struct und_file *file)
+{
+    for (int i = 0; i < file->flight_count; ++i) {
+        struct flight *flight = &file->flights[i];
+        MPI_Status status;
+        const int code = MPI_Wait(&file->requests[i], &status);
+        end_call(code, &status, &flight->unit, file, flight->writes ? "write" : "read", flight->offset);
+    }
+    file->flight_count = 0;
 }
 
 static struct und_file *open_file(const struct und_open *how)
@@ -143,6 +164,8 @@ static void define(struct und_file *file, const struct und_dataset *dataset, con
     int view = !dataset->slabs && is_strided(dataset, block);
     if (!dataset->slabs)
         MPI_Allreduce(MPI_IN_PLACE, &view, 1, MPI_INT, MPI_MAX, file->comm);
+    if (view || file->viewed)
+        wait_all(file); /* nothing may be in flight when a view is set */
     if (view && bytes > 0) {
         MPI_Datatype type = block_type(file, dataset, block);
         set_view(file, dataset->file_offset, type);
@@ -190,6 +213,38 @@ static void read_box(struct und_file *file, const struct und_dataset *dataset, c
     end_call(code, &status, &unit, file, "read", offset);
 }
 
+static void make_room(struct und_file *file)
+{
+    if (file->flight_count < file->flight_capacity)
+        return;
+    file->flight_capacity = 2 * file->flight_capacity + 16;
+    file->requests = realloc(file->requests, (size_t)file->flight_capacity * sizeof *file->requests);
+    file->flights = realloc(file->flights, (size_t)file->flight_capacity * sizeof *file->flights);
+    UND_CHECK(file->requests && file->flights, "mpiio: no memory for %d calls in flight to %s", file->flight_capacity,
+              file->path);
+}
+
+static void begin_box(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data,
+                      bool writes)
+{
+    make_room(file);
+    struct flight *flight = &file->flights[file->flight_count];
+    MPI_Request *request = &file->requests[file->flight_count++];
+    *flight = (struct flight){.unit = begin_call(und_box_bytes(dataset, box)), .writes = writes};
+    flight->offset = flight->unit.count > 0 ? view_offset(file, dataset->ndims, box) : 0;
+    const int count = flight->unit.count;
+    const MPI_Datatype type = flight->unit.type;
+    int code;
+    if (writes)
+        code = dataset->collective ? MPI_File_iwrite_at_all(file->handle, flight->offset, data, count, type, request)
+                                   : MPI_File_iwrite_at(file->handle, flight->offset, data, count, type, request);
+    else
+        code = dataset->collective ? MPI_File_iread_at_all(file->handle, flight->offset, data, count, type, request)
+                                   : MPI_File_iread_at(file->handle, flight->offset, data, count, type, request);
+    UND_MPI(code, "mpiio: cannot begin to %s %lld bytes at byte %lld of %s", writes ? "write" : "read",
+            (long long)flight->unit.bytes, (long long)flight->offset, file->path);
+}
+
 /* What a flush or a close has to say: MPI-IO may know no class for it. */
 static void check_written(int code, const struct und_file *file, const char *doing)
 {
@@ -209,6 +264,8 @@ static void close_file(struct und_file *file)
 {
     check_written(MPI_File_close(&file->handle), file, "close");
     ++*file->operations;
+    free(file->requests);
+    free(file->flights);
     free(file);
 }
 
@@ -226,12 +283,14 @@ const struct und_method und_method_mpiio = {
     .hides_calls = true,
     .collective = true,
     .hints = default_hints,
-    .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_READ_BACK | UND_CAN_EACH_FILE,
+    .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_READ_BACK | UND_CAN_EACH_FILE | UND_CAN_BEGIN,
     .open = open_file,
     .hints_in_force = hints_in_force,
     .define = define,
     .write = write_box,
     .read = read_box,
+    .begin = begin_box,
+    .wait = wait_all,
     .sync = sync_file,
     .close = close_file,
 };

@@ -34,6 +34,21 @@ static void null_read(struct und_file *file, const struct und_dataset *dataset, 
     ++*file->operations;
 }
 
+static void null_begin(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data,
+                       bool writes)
+{
+    (void)dataset;
+    (void)box;
+    (void)data;
+    (void)writes;
+    ++*file->operations;
+}
+
+static void null_wait(struct und_file *file)
+{
+    (void)file;
+}
+
 static void null_sync(struct und_file *file)
 {
     ++*file->operations;
@@ -49,10 +64,13 @@ const struct und_method und_method_null = {
     .name = "null",
     .has_files = false,
     .collective = true,
-    .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_READ_BACK | UND_CAN_EACH_FILE | UND_CAN_LOOK_UP,
+    .can = UND_CAN_KEEP | UND_CAN_EMPTY | UND_CAN_SHARE | UND_CAN_READ_BACK | UND_CAN_EACH_FILE | UND_CAN_LOOK_UP |
+           UND_CAN_BEGIN,
     .open = null_open,
     .write = null_write,
     .read = null_read,
+    .begin = null_begin,
+    .wait = null_wait,
     .sync = null_sync,
     .close = null_close,
 };

@@ -135,6 +135,22 @@ static void log_read(struct und_file *file, const struct und_dataset *dataset, c
     log_move(file, "read", dataset, box);
 }
 
+static void log_begin(struct und_file *file, const struct und_dataset *dataset, const struct und_box *box, void *data,
+                      bool writes)
+{
+    const int64_t end = log_move(file, writes ? "iwrite" : "iread", dataset, box);
+    if (!writes)
+        memset(data, 0, (size_t)und_box_bytes(dataset, box));
+    else
+        UND_CHECK(end == 0 || pwrite(file->descriptor, data, 1, (off_t)end - 1) == 1, "calllog: cannot extend %s",
+                  file->path);
+}
+
+static void log_wait(struct und_file *file)
+{
+    note("wait %s\n", file->path);
+}
+
 static void log_sync(struct und_file *file)
 {
     note("sync %s\n", file->path);
@@ -180,6 +196,8 @@ __attribute__((constructor)) static void copy_methods(void)
         copies[i].descriptor = real->descriptor ? log_descriptor : NULL;
         copies[i].write = log_write;
         copies[i].read = log_read;
+        copies[i].begin = real->begin ? log_begin : NULL;
+        copies[i].wait = real->wait ? log_wait : NULL;
         copies[i].sync = log_sync;
         copies[i].close = log_close;
     }

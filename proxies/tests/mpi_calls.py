@@ -177,7 +177,7 @@ def direct(player: Player) -> None:
 def points_to(link: Path, target: Path) -> bool:
     """Whether a link does, if it is still there."""
     try:
-        return os.readlink(link) == str(target)
+        return link.readlink() == target
     except OSError:
         return False
 

@@ -11,6 +11,7 @@ import sys
 from functools import partial
 from typing import Any
 
+from mpi_errors import refused as made_to_refuse
 from mpi_support import (
     SUFFIXES,
     Json,
@@ -770,6 +771,57 @@ def repeated(player: Player) -> None:
     expect(len(played(result, "s")) == 50, "dumps are missing")
 
 
+def begun(described: Json) -> Json:
+    """Its program with moves that are begun, computing beside them, and waited for then."""
+    made = program(described)
+    for one in made["streams"]:
+        for step in one["steps"]:
+            body: list[Any] = step["do"]
+            moves = [i for i in body if isinstance(i, dict) and ("write" in i or "read" in i)]
+            for move in moves:
+                move["nonblocking"] = True
+            behind = body.index(moves[-1]) + 1
+            body[behind:behind] = [{"compute": 0.01}, "wait_all"]
+    return made
+
+
+def nonblocking(player: Player) -> None:
+    """Moves that are begun and waited for later leave the same bytes, and read them."""
+    need_method("mpiio")
+    columns = {"rule": "grid", "grid": [1, 3]}
+    for collective in (False, True):
+        two = [dump(), dump(0.1)]
+        for one in two:
+            more = [dict(one["variables"][0], name=f"w{k}", count=2) for k in range(2)]
+            more[1]["decomposition"] = columns
+            one["variables"] += more
+        keys: Json = {"method": "mpiio", "collective": collective, "dumps": two}
+        described = workload(stream("out", **keys), stream("in", **keys, operation="read"))
+        described["streams"][1]["role"] = "input"
+        usual, wanted = kept(player, described, "--verify")
+        result, files = kept(player, begun(described), "--verify")
+        expect(files == wanted, f"collective {collective}: other bytes")
+        expect(result["verification"] == usual["verification"], f"{result['verification']}")
+        for name, phase in (("out", "write"), ("in", "read")):
+            counts = [operations(d, phase) for d in played(result, name)]
+            calls = [operations(d, phase) for d in played(usual, name)]
+            expect(counts == calls, f"{name}: {counts} calls, expected {calls}")
+    not_begun(player, begun(described), "--method", "posix", words=("posix", "begin moves"))
+    left = begun(described)
+    left["streams"][0]["steps"][0]["do"].remove("wait_all")
+    not_begun(player, left, words=("streams[0].steps[0].do", "wait_all"))
+    left = begun(described)
+    left["streams"][1]["steps"][1]["do"].insert(-2, "sync")
+    not_begun(player, left, words=("streams[1].steps[1].do", "wait_all"))
+
+
+def not_begun(player: Player, made: Json, *options: object, words: tuple[str, ...]) -> None:
+    """Refused, and nothing is left."""
+    player.clear()
+    made_to_refuse(player, RANKS, "-w", player.describe(made), "-o", "data", *options, words=words)
+    expect(not (player.folder / "data").exists(), "files are left")
+
+
 CASES = {
     **{f"rewritten.{m}": partial(rewritten, method=m) for m in METHODS},
     **{f"backed-up.{m}": partial(backed_up, method=m) for m in METHODS if m != "adios"},
@@ -792,6 +844,7 @@ CASES = {
     "own": own,
     "direct": direct,
     "repeated": repeated,
+    "nonblocking": nonblocking,
 }
 
 if __name__ == "__main__":
