@@ -236,12 +236,15 @@ PROGRAMS = {
     "os.rename('a','b'); print(os.stat('b').st_size, os.path.exists('a'), os.listdir('.'))\"",
     "mv": "for i in 1 2 3; do echo $i > c.tmp; mv c.tmp c; done; mkdir a; echo 1 > a/f; mv a b; "
     "cat b/f c; echo 2 >> b/f; rm -r b",
+    "cp": "mkdir d; head -c 5000 /dev/zero > a; cp a d; "
+    "for i in 1 2 3; do cp a b; cp -p b c; done; cat a >> e",
     "dd": "dd if=/dev/zero of=a bs=4096 count=20 conv=fsync; dd if=a of=b bs=1000 seek=3",
 }
 NAMES = {"ftruncate": "truncate", "getdents64": "list", "lseek": "seek", "fdatasync": "sync"}
 NAMES |= {"fsync": "sync", "openat": "open", "pread64": "read", "pwrite64": "write"}
 NAMES |= {"fstat": "stat", "newfstatat": "stat", "utimensat": "attribute", "unlinkat": "unlink"}
 NAMES |= {"fadvise64": "advise", "openat2": "open", "renameat2": "rename", "fallocate": "allocate"}
+NAMES |= {"copy_file_range": "copy"}
 NAMES |= {"mkdirat": "mkdir", "renameat": "rename", "linkat": "link", "symlinkat": "symlink"}
 
 

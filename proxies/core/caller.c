@@ -21,6 +21,7 @@ struct file {
     int64_t entry;     /* by whose name it came to be: what it contains */
     int64_t end, most; /* behind its last byte, now and ever */
     int64_t cuts;      /* how often it was cut so far */
+    bool copied;       /* it has bytes of another file */
     /* once the calls have been gone through: */
     int64_t cut_count, *cut_ends; /* the minimum of its sizes behind each cut and those after it */
     int64_t name;                 /* by which it is found then; -1: none */
@@ -343,6 +344,24 @@ static void note_dup(struct und_caller *caller, const struct und_call *call, int
     ++handle->opened->handles;
 }
 
+static struct opened *copied_into(const struct und_caller *caller, const struct und_call *call)
+{
+    struct opened *opened = caller->handles[call->other].opened;
+    if (!opened)
+        UND_DIE("posix: call %" PRId64 " of the stream %s copies into the handle %" PRId64 ", which is not open",
+                caller->made, caller->stream->name, call->other);
+    return opened;
+}
+
+static void note_copy(struct und_caller *caller, const struct und_call *call, struct opened *from)
+{
+    struct opened *into = copied_into(caller, call);
+    from->place += call->moved;
+    into->place += call->moved;
+    reach(caller, into->file, into->place);
+    caller->files[into->file].copied = true;
+}
+
 /* -- making them --------------------------------------------------------------------------------------------------- */
 
 static int flags_of(const struct und_call *call)
@@ -434,6 +453,30 @@ static bool make_move(struct und_caller *caller, const struct und_call *call)
     caller->bytes += moved;
     if (!writes)
         compare_read(caller, caller->files[handle->opened->file].entry, place, moved);
+    return true;
+}
+
+/* A system may copy in smaller parts than that of the program did. */
+static bool make_copy(struct und_caller *caller, const struct und_call *call)
+{
+    const struct handle *handle = handle_of(caller, call);
+    int64_t moved = 0;
+    copied_into(caller, call);
+    for (;;) {
+        const ssize_t more = copy_file_range(handle->descriptor, NULL, caller->handles[call->other].descriptor, NULL,
+                                             (size_t)(call->length - moved), 0);
+        if (more < 0)
+            return false;
+        moved += more;
+        if (more == 0 || moved >= call->moved)
+            break;
+    }
+    if (moved != call->moved)
+        UND_DIE("posix: call %" PRId64 " of the stream %s copied %" PRId64 " bytes of %s, expected %" PRId64,
+                caller->made, caller->stream->name, moved,
+                und_tree_path(caller->tree, caller->files[handle->opened->file].entry), call->moved);
+    note_copy(caller, call, handle->opened);
+    caller->bytes += moved;
     return true;
 }
 
@@ -596,6 +639,7 @@ static enum und_phase phase_of(enum und_syscall kind)
     return kind == UND_CALL_OPEN    ? UND_OPENING
            : kind == UND_CALL_READ  ? UND_READING
            : kind == UND_CALL_WRITE ? UND_WRITING
+           : kind == UND_CALL_COPY  ? UND_WRITING
            : kind == UND_CALL_SYNC  ? UND_SYNCING
            : kind == UND_CALL_CLOSE ? UND_CLOSING
                                     : UND_METADATA;
@@ -635,6 +679,7 @@ static void make(struct und_caller *caller, const struct und_call *call)
             und_pace_keep(caller->pace, caller->run);
         right = make_move(caller, call);
         break;
+    case UND_CALL_COPY: right = make_copy(caller, call); break;
     case UND_CALL_SEEK: right = make_seek(caller, call); break;
     default: right = call->has_path ? make_on_path(caller, call) : make_on_handle(caller, call); break;
     }
@@ -654,7 +699,7 @@ static void compare(struct und_caller *caller, const struct opened *opened, int6
     if (at->cuts < at->cut_count && bytes > at->cut_ends[at->cuts] - place)
         bytes = at->cut_ends[at->cuts] - place;
     /* Where several ranks append, none knows where its bytes are. */
-    if (name < 0 || bytes <= 0 || (opened->flags & UND_FLAG_APPEND && caller->run->ranks > 1))
+    if (name < 0 || bytes <= 0 || at->copied || (opened->flags & UND_FLAG_APPEND && caller->run->ranks > 1))
         return;
     const char *path = und_tree_path(caller->tree, name);
     const int file = und_storage_open_below(und_tree_directory(caller->tree), path, O_RDONLY, true);
@@ -684,6 +729,7 @@ static void look_at(struct und_caller *caller, const struct und_call *call)
         break;
     }
     case UND_CALL_SEEK: note_seek(caller, call, opened); break;
+    case UND_CALL_COPY: note_copy(caller, call, opened); break;
     case UND_CALL_TRUNCATE:
         cut(caller, opened ? opened->file : file_named(caller, und_linear_at(&call->path, caller->passes)),
             und_linear_at(&call->place, caller->passes));

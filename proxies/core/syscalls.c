@@ -8,7 +8,7 @@
 
 const char *const und_syscall_names[] = {"open",     "close",   "read",      "write",  "seek",     "stat",  "sync",
                                          "truncate", "unlink",  "rename",    "link",   "mkdir",    "rmdir", "list",
-                                         "dup",      "symlink", "attribute", "advise", "allocate", NULL};
+                                         "dup",      "symlink", "attribute", "advise", "allocate", "copy",  NULL};
 
 /* Keys that a call needs besides `call`, and may have. */
 static const char *const needed[UND_CALLS][5] = {[UND_CALL_OPEN] = {"call", "path", "flags", NULL},
@@ -29,7 +29,8 @@ static const char *const needed[UND_CALLS][5] = {[UND_CALL_OPEN] = {"call", "pat
                                                  [UND_CALL_SYMLINK] = {"call", "path", NULL},
                                                  [UND_CALL_ATTRIBUTE] = {"call", NULL},
                                                  [UND_CALL_ADVISE] = {"call", "of", "advice", NULL},
-                                                 [UND_CALL_ALLOCATE] = {"call", "of", "at", "length", NULL}};
+                                                 [UND_CALL_ALLOCATE] = {"call", "of", "at", "length", NULL},
+                                                 [UND_CALL_COPY] = {"call", "of", "into", "length", NULL}};
 static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fails", NULL},
                                                   [UND_CALL_CLOSE] = {NULL},
                                                   [UND_CALL_READ] = {"at", "moved", NULL},
@@ -48,7 +49,8 @@ static const char *const allowed[UND_CALLS][4] = {[UND_CALL_OPEN] = {"as", "fail
                                                   [UND_CALL_SYMLINK] = {"to", "fails", NULL},
                                                   [UND_CALL_ATTRIBUTE] = {"path", "of", "fails", NULL},
                                                   [UND_CALL_ADVISE] = {NULL},
-                                                  [UND_CALL_ALLOCATE] = {NULL}};
+                                                  [UND_CALL_ALLOCATE] = {NULL},
+                                                  [UND_CALL_COPY] = {"moved", NULL}};
 
 /* -- trees ------------------------------------------------------------------------------------------------------- */
 
@@ -219,12 +221,17 @@ static bool read_arguments(struct und_strict *at, const json_t *value, const str
         (json_object_get(value, "bytes") && !und_strict_integer(at, value, "bytes", 0, most, &call->bytes)) ||
         (call->has_place && !read_linear(at, value, "at", loops, INT64_MAX - call->bytes, &call->place)) ||
         (json_object_get(value, "of") && !und_strict_integer(at, value, "of", 0, UND_MAX_HANDLES - 1, &call->handle)) ||
+        (json_object_get(value, "into") &&
+         !und_strict_integer(at, value, "into", 0, UND_MAX_HANDLES - 1, &call->other)) ||
+        (json_object_get(value, "length") &&
+         !und_strict_integer(at, value, "length", 1, INT64_MAX - call->place.base, &call->length)) ||
         (json_object_get(value, "as") && !und_strict_integer(at, value, "as", 0, UND_MAX_HANDLES - 1, &call->other)))
         return false;
-    call->moved = call->kind == UND_CALL_READ || call->kind == UND_CALL_WRITE ? call->bytes : 0;
-    return (!json_object_get(value, "moved") || und_strict_integer(at, value, "moved", 0, call->bytes, &call->moved)) &&
-           (call->kind != UND_CALL_ALLOCATE ||
-            und_strict_integer(at, value, "length", 1, INT64_MAX - call->place.base, &call->length)) &&
+    const bool moves = call->kind == UND_CALL_READ || call->kind == UND_CALL_WRITE,
+               copies = call->kind == UND_CALL_COPY;
+    const int64_t asked = copies ? call->length : call->bytes;
+    call->moved = moves || copies ? asked : 0;
+    return (!json_object_get(value, "moved") || und_strict_integer(at, value, "moved", 0, asked, &call->moved)) &&
            und_strict_flag_or_null(at, value, "exclusive", &call->exclusive) &&
            und_strict_flag_or_null(at, value, "fails", &call->fails) &&
            und_strict_flag_or_null(at, value, "from_end", &call->from_end) &&
@@ -350,7 +357,7 @@ static int64_t sum_of(const struct und_call *calls, int64_t count, enum sum what
     int64_t sum = 0;
     for (int64_t i = 0; i < count && sum >= 0; i += 1 + calls[i].body) {
         const struct und_call *here = &calls[i];
-        const bool moves = here->kind == UND_CALL_READ || here->kind == UND_CALL_WRITE;
+        const bool moves = here->kind == UND_CALL_READ || here->kind == UND_CALL_WRITE || here->kind == UND_CALL_COPY;
         int64_t more = what == BYTES ? here->moved : what == CALLS || moves;
         if (here->kind >= UND_CALLS) {
             const bool of_one = here->kind == UND_CALL_RANKS && rank >= 0;

@@ -48,6 +48,7 @@ enum und_syscall {
     UND_CALL_ATTRIBUTE,
     UND_CALL_ADVISE,
     UND_CALL_ALLOCATE,
+    UND_CALL_COPY,
     UND_CALLS,
     UND_CALL_REPEAT = UND_CALLS, /* its body so many times */
     UND_CALL_RANKS               /* its body by some ranks */
@@ -83,10 +84,10 @@ struct und_call {
     int flags;                           /* open */
     int advice;                          /* advise: its place in the list of the contract */
     int64_t body, times, first; /* of a loop: calls behind it that are in it, its passes, or ranks and the first one */
-    int64_t handle, other;      /* open and dup: the one that is given */
+    int64_t handle, other;      /* open and dup: the one that is given; copy: of the file that it goes into */
     struct und_linear path, to, place;
     int64_t bytes, moved; /* asked for, and moved */
-    int64_t length;       /* allocate */
+    int64_t length;       /* allocate; copy: asked for */
 };
 
 struct und_call_list {

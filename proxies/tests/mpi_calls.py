@@ -77,6 +77,12 @@ EVERY = workload(
     opened(5, 0, "read", "directory"),
     {"call": "list", "of": 0, "bytes": 32768},
     CLOSE,
+    opened(1, 0, "read"),
+    opened(10, 1, "write", "create"),
+    {"call": "copy", "of": 0, "into": 1, "length": 1 << 62, "moved": 1000},
+    {"call": "copy", "of": 0, "into": 1, "length": 1 << 62, "moved": 0},
+    CLOSE,
+    {"call": "close", "of": 1},
     {"call": "unlink", "path": 8},
     {"call": "unlink", "path": 8, "fails": True},
     {"call": "mkdir", "path": 5, "fails": True},
@@ -85,7 +91,7 @@ EVERY = workload(
         {"bytes": 1000, "in": 0},
         {"count": 4},
         {"in": 5, "count": 3},
-        {},
+        {"count": 2},
     ],
 )
 
@@ -95,10 +101,10 @@ def every_kind(player: Player) -> None:
     result = player.play(EVERY, "--verify", "-k")
     (dump,) = result["repetitions"][0]["streams"][0]["dumps"]
     found = {phase["phase"]: phase for phase in dump["phases"]}
-    expect(found["write"]["operations"] == 18, f"{found['write']}")
-    expect(dump["bytes"] == dump["described_bytes"] == 1000 + 10_000 + 508 + 600, f"{dump}")
+    expect(found["write"]["operations"] == 20, f"{found['write']}")
+    expect(dump["bytes"] == dump["described_bytes"] == 2000 + 10_000 + 508 + 600, f"{dump}")
     sizes = {name: len(data) for name, data in player.data().items()}
-    kept = {"0/1": 1000, "3": 7008, "4": 7008, "5/6": 200, "5/7": 200}
+    kept = {"0/1": 1000, "3": 7008, "4": 7008, "5/6": 200, "5/7": 200, "10": 1000}
     expect(sizes == {f"app.tree/{name}": size for name, size in kept.items()}, f"{sizes}")
     # Of the file that is cut, renamed and linked: 2,500 bytes, 500 and 8; of the others 200 each.
     right = {"bytes": 3008 + 400, "wrong_bytes": 0}

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 Row: TypeAlias = dict[str, Any]
 
-DATA = ("read", "write")
+DATA = ("read", "write", "copy")
 # Keys of the calls that name files or places, which are linear in the passes of loops.
 LINEAR = ("path", "to", "at")
 
@@ -108,7 +108,13 @@ def moved(call: Row) -> int:
     """Bytes that a call moves."""
     if call["call"] not in DATA:
         return 0
-    found: int = call["moved"] if "moved" in call else call["bytes"]
+    found: int = call["moved"] if "moved" in call else asked(call)
+    return found
+
+
+def asked(call: Row) -> int:
+    """Bytes that a call which moves some asks for."""
+    found: int = call["length"] if call["call"] == "copy" else call["bytes"]
     return found
 
 
@@ -211,8 +217,8 @@ def _call_faults(call: Row, paths: int, passes: tuple[int, ...]) -> Iterator[tup
                 key,
                 f"expected from 0 to {most} in all passes, and at most {len(passes)} factors",
             )
-    if "moved" in call and call["moved"] > call["bytes"]:
-        yield "moved", f"expected at most the {call['bytes']} bytes that are asked for"
+    if "moved" in call and call["moved"] > asked(call):
+        yield "moved", f"expected at most the {asked(call)} bytes that are asked for"
     if kind in ("stat", "truncate", "attribute") and ("path" in call) == ("of" in call):
         yield "call", "expected either path or of"
     if kind == "open" and ("as" in call) == bool(call.get("fails")):

@@ -86,4 +86,5 @@ class Made:
     path: str | None = None
     to: str | None = None
     file: File | None = None  # whose bytes it moves
+    source: File | None = None  # whose bytes it copies
     changes: bool = False  # names, sizes or bytes

@@ -218,8 +218,11 @@ class Processes:
         access = ["read"] if "O_RDONLY" in words else ["write"]
         flags = ["read", "write"] if "O_RDWR" in words else access
         flags += dict.fromkeys(word for o, word in FLAGS.items() if o in words)
-        if "O_PATH" in words or "O_TMPFILE" in words:
-            self.left_out["open with O_PATH or O_TMPFILE"] += 1
+        if "O_TMPFILE" in words:
+            self.left_out["open with O_TMPFILE"] += 1
+            return
+        if "O_PATH" in words:  # goes to the name, and opens nothing
+            self._look(process, line, name, directory="O_DIRECTORY" in words and not line.error)
             return
         if line.error:
             if self._fails(line, name):
@@ -250,6 +253,18 @@ class Processes:
         process.table[line.result] = Descriptor(handle, opened, "O_CLOEXEC" in words)
         changes = bool({"create", "truncate"} & set(flags))
         self._add(process, line, row, path=name, file=opened.file, changes=changes)
+
+    def _look(self, process: Process, line: Line, name: str, directory: bool) -> None:
+        row: Row = {"call": "stat"}
+        if line.error == "ENOTDIR":
+            self._there(name)
+        elif line.error:
+            if not self._fails(line, name):
+                return
+            row["fails"] = True
+        else:
+            self._there(name, directory=directory)
+        self._add(process, line, row, path=name)
 
     def _fails(self, line: Line, name: str) -> bool:
         """Whether a call fails again, once files are as they were."""
@@ -298,8 +313,7 @@ class Processes:
             row["at"] = at
         if reads:
             end = place + moved
-            if end > file.size and moved and file.prepared is not None:
-                file.was(end)
+            self._found(file, end, moved)
             row["bytes"] = asked if moved == asked or file.size <= end else moved
             if moved < row["bytes"]:
                 row["moved"] = moved
@@ -310,14 +324,40 @@ class Processes:
         self._add(process, line, row, file=file, changes=not reads)
 
     def _transfer(self, process: Process, line: Line, arguments: list[str]) -> None:
-        """sendfile and copy_file_range: a read and a write."""
+        """copy_file_range, and sendfile as a read and a write."""
         into, of = (0, 1) if line.name == "sendfile" else (2, 0)
-        if not line.result or line.result < 0:
+        if line.result is None or line.result < 0:
+            return
+        if line.name != "sendfile" and arguments[1] == arguments[3] == "NULL":
+            one, other = self._of(process, arguments, of), self._of(process, arguments, into)
+            if one is not None and other is not None:
+                self._copy(process, line, one, other, number(arguments[4]))
+                return
+        if line.result == 0:
             return
         for k, reads in ((of, True), (into, False)):
             if (one := self._of(process, arguments, k)) is not None:
                 self.left_out[f"{line.name}, as reads and writes"] += reads
                 self._moved(process, line, one, reads, line.result, line.result, None)
+
+    def _copy(
+        self, process: Process, line: Line, one: Descriptor, other: Descriptor, asked: int
+    ) -> None:
+        copied, source, file = line.result or 0, one.opened.file, other.opened.file
+        self._found(source, one.opened.place + copied, copied)
+        row = {"call": "copy", "of": one.handle, "into": other.handle, "length": asked}
+        if copied < asked:
+            row["moved"] = copied
+        one.opened.place += copied
+        other.opened.place += copied
+        file.grow(other.opened.place)
+        self._add(process, line, row, file=file, source=source, changes=True)
+
+    @staticmethod
+    def _found(file: File, end: int, moved: int) -> None:
+        """Bytes up to there were read: a file that was there before has them."""
+        if end > file.size and moved and file.prepared is not None:
+            file.was(end)
 
     def _seek(self, process: Process, line: Line, arguments: list[str]) -> None:
         one = self._of(process, arguments)

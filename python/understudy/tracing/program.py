@@ -133,7 +133,7 @@ def _steps(made: Sequence[Made]) -> Iterator[list[Made]]:
     used: dict[Any, set[int]] = {}
     for call in made:
         names = [n for n in (call.path, call.to) if n is not None]
-        keys: list[Any] = [*names, *([id(call.file)] if call.file is not None else [])]
+        keys: list[Any] = [*names, *(id(f) for f in (call.file, call.source) if f is not None)]
         writes = call.row["call"] == "write"
         waits = any(
             changed.get(k, call.rank) != call.rank for k in keys if not writes or k in names
