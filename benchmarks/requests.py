@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -70,32 +69,28 @@ PROGRAMS = {
 class Storage:
     """A mounted file system that counts."""
 
-    process: "subprocess.Popen[bytes]"
     mount: Path
-    counts: Path
 
     def taken(self) -> Row:
         """The counts since they were taken last."""
-        self.counts.unlink(missing_ok=True)
-        self.process.send_signal(signal.SIGUSR1)
-        while not self.counts.exists():
-            time.sleep(0.01)
-        found: Row = json.loads(self.counts.read_text())
+        counts = self.mount / ".understudy-requests"
+        found: Row = json.loads(counts.read_text())
+        counts.write_text("")
         return found
 
 
 @contextmanager
 def storage(folder: Path, options: tuple[str, ...]) -> Iterator[Storage]:
     """One of them, mounted on a folder."""
-    backing, mount, counts = folder / "backing", folder / "mount", folder / "requests.json"
+    backing, mount = folder / "backing", folder / "mount"
     backing.mkdir(parents=True)
     mount.mkdir()
     program = ROOT / "build" / "bin" / "understudy-slowfs"
-    process = subprocess.Popen([program, *options, "--requests", counts, backing, mount])
+    process = subprocess.Popen([program, *options, backing, mount])
     try:
         while not os.path.ismount(mount):
             time.sleep(0.02)
-        yield Storage(process, mount, counts)
+        yield Storage(mount)
     finally:
         subprocess.run(["fusermount3", "-u", str(mount)], check=False)
         process.wait()

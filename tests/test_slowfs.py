@@ -1,5 +1,6 @@
 """A file system of known behaviour: what it passes through, and how long it waits at least."""
 
+import json
 import os
 import subprocess
 import sys
@@ -65,6 +66,36 @@ def test_all_is_passed_through(place: Path) -> None:
     status = (backing / "twin").stat()
     assert (status.st_size, status.st_nlink, status.st_mtime) == (300_001, 2, 20)
     assert (status.st_mode & 0o777, (backing / "folder").stat().st_mode & 0o777) == (0o640, 0o750)
+
+
+def test_requests_are_counted(place: Path) -> None:
+    mount = place / "mount"
+    counts = mount / ".understudy-requests"
+    with mounted(place, "--write", "1ms", "--direct"):
+        (mount / "a").write_bytes(b"x" * 100)
+        counts.write_text("")
+        with (mount / "a").open("r+b", buffering=0) as file:
+            for block in (b"x" * 4096, b"y" * 100, b"z"):
+                file.write(block)
+            os.fsync(file.fileno())
+            file.seek(0)
+            file.read(50)
+        (mount / "b").mkdir()
+        (mount / "b").rmdir()
+        found = json.loads(counts.read_text())
+        assert found["schema"] == "understudy/requests/1"
+        kinds = {k: v for k, v in found.items() if isinstance(v, dict)}
+        numbers = {k: v["requests"] for k, v in kinds.items() if k != "stat"}
+        wanted = {"open": 1, "create": 1, "remove": 1, "read": 1, "write": 3, "flush": 1}
+        assert numbers == wanted
+        assert (kinds["write"]["bytes"], found["unaligned_writes"]) == (4197, 2)
+        assert kinds["write"]["waited_s"] >= 3e-3
+        assert json.loads(counts.read_text()) == found  # looking at the counts is no request
+        assert sorted(p.name for p in mount.iterdir()) == ["a"]
+        with pytest.raises(PermissionError), counts.open("w") as file:
+            file.write("{}")
+        counts.write_text("")
+        assert json.loads(counts.read_text())["write"]["requests"] == 0
 
 
 @pytest.mark.parametrize("what", ["create", "open", "stat", "remove", "flush"])

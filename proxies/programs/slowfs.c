@@ -13,7 +13,6 @@
 #include <fuse.h>
 #include <getopt.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,10 +38,9 @@ static struct {
     int backing;
     unsigned short state[3];
     pthread_mutex_t locks[KINDS], state_lock;
-    const char *requests; /* the file for their counts; NULL: none */
 } slow;
 
-/* Of the requests since they were counted last. */
+/* Of the requests since they were counted anew. */
 static struct {
     pthread_mutex_t lock;
     int64_t requests[KINDS], bytes[KINDS];
@@ -87,10 +85,6 @@ static void wait_as_told(enum kind kind, size_t bytes)
 
 static void wait_for(enum kind kind, size_t bytes)
 {
-    if (!slow.requests) {
-        wait_as_told(kind, bytes);
-        return;
-    }
     const double begin_s = clock_s();
     pthread_mutex_lock(&counted.lock);
     ++counted.requests[kind];
@@ -104,39 +98,92 @@ static void wait_for(enum kind kind, size_t bytes)
     pthread_mutex_unlock(&counted.lock);
 }
 
-/* Writes the counts as JSON, in place of those before, and begins to count anew. */
-static bool tell_requests(void)
+/* The counts are those of a file of the root that no listing shows; who empties it begins to count anew. */
+static const char counts_name[] = "/.understudy-requests";
+
+static bool is_counts(const char *path)
 {
-    enum { PAGE = 4096 };
-    char path[PAGE];
-    snprintf(path, sizeof path, "%s.part", slow.requests);
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return false;
+    return path && strcmp(path, counts_name) == 0;
+}
+
+/* As they are when it is opened. */
+struct told {
+    char *text;
+    size_t bytes;
+};
+
+static struct told *tell_requests(void)
+{
+    struct told *told = calloc(1, sizeof *told);
+    FILE *file = told ? open_memstream(&told->text, &told->bytes) : NULL;
+    if (!file) {
+        free(told);
+        return NULL;
+    }
     pthread_mutex_lock(&counted.lock);
     fprintf(file, "{\"schema\": \"understudy/requests/1\", \"at_once\": %lld, \"unaligned_writes\": %lld",
             (long long)counted.most, (long long)counted.unaligned);
     for (int kind = 0; kind < KINDS; ++kind)
         fprintf(file, ",\n \"%s\": {\"requests\": %lld, \"bytes\": %lld, \"waited_s\": %.6f}", names[kind],
                 (long long)counted.requests[kind], (long long)counted.bytes[kind], counted.waited_s[kind]);
+    pthread_mutex_unlock(&counted.lock);
     fputs("}\n", file);
+    if (fclose(file) == 0)
+        return told;
+    free(told->text);
+    free(told);
+    return NULL;
+}
+
+static int begin_anew(void)
+{
+    pthread_mutex_lock(&counted.lock);
     memset(counted.requests, 0, sizeof counted.requests);
     memset(counted.bytes, 0, sizeof counted.bytes);
     memset(counted.waited_s, 0, sizeof counted.waited_s);
     counted.unaligned = 0;
     counted.most = counted.now;
     pthread_mutex_unlock(&counted.lock);
-    const bool written = ferror(file) == 0;
-    return fclose(file) == 0 && written && rename(path, slow.requests) == 0;
+    return 0;
 }
 
-static void *tell_when_asked(void *context)
+static int open_counts(struct fuse_file_info *file)
 {
-    sigset_t *asked = context;
-    for (int number; sigwait(asked, &number) == 0;)
-        if (!tell_requests())
-            und_print(stderr, "understudy: cannot write %s: %s", slow.requests, strerror(errno));
-    return NULL;
+    if (file->flags & O_TRUNC)
+        begin_anew();
+    struct told *told = tell_requests();
+    file->fh = (uint64_t)(uintptr_t)told;
+    file->direct_io = true; /* nothing of it is kept */
+    return told ? 0 : -ENOMEM;
+}
+
+static struct told *told_by(const struct fuse_file_info *file)
+{
+    return (struct told *)(uintptr_t)file->fh;
+}
+
+static int read_counts(char *buffer, size_t bytes, off_t offset, const struct fuse_file_info *file)
+{
+    const struct told *told = told_by(file);
+    if ((size_t)offset >= told->bytes)
+        return 0;
+    bytes = bytes < told->bytes - (size_t)offset ? bytes : told->bytes - (size_t)offset;
+    memcpy(buffer, told->text + offset, bytes);
+    return (int)bytes;
+}
+
+static int close_counts(const struct fuse_file_info *file)
+{
+    struct told *told = told_by(file);
+    free(told->text);
+    free(told);
+    return 0;
+}
+
+static int look_at_counts(struct stat *status)
+{
+    *status = (struct stat){.st_mode = S_IFREG | 0644, .st_nlink = 1, .st_uid = getuid(), .st_gid = getgid()};
+    return 0;
 }
 
 static int result_of(long status)
@@ -152,6 +199,8 @@ static const char *below(const char *path)
 
 static int slow_getattr(const char *path, struct stat *status, struct fuse_file_info *file)
 {
+    if (is_counts(path))
+        return look_at_counts(status);
     wait_for(STAT, 0);
     return result_of(file ? fstat((int)file->fh, status)
                           : fstatat(slow.backing, below(path), status, AT_SYMLINK_NOFOLLOW));
@@ -170,6 +219,8 @@ static int open_file(const char *path, int flags, mode_t mode, struct fuse_file_
 
 static int slow_open(const char *path, struct fuse_file_info *file)
 {
+    if (is_counts(path))
+        return open_counts(file);
     wait_for(OPEN, 0);
     return open_file(path, file->flags, 0, file);
 }
@@ -182,7 +233,8 @@ static int slow_create(const char *path, mode_t mode, struct fuse_file_info *fil
 
 static int slow_read(const char *path, char *buffer, size_t bytes, off_t offset, struct fuse_file_info *file)
 {
-    (void)path;
+    if (is_counts(path))
+        return read_counts(buffer, bytes, offset, file);
     wait_for(READ, bytes);
     const ssize_t moved = pread((int)file->fh, buffer, bytes, offset);
     return moved < 0 ? -errno : (int)moved;
@@ -191,8 +243,9 @@ static int slow_read(const char *path, char *buffer, size_t bytes, off_t offset,
 static int slow_write(const char *path, const char *buffer, size_t bytes, off_t offset, struct fuse_file_info *file)
 {
     enum { PAGE = 4096 };
-    (void)path;
-    if (slow.requests && ((size_t)offset % PAGE != 0 || ((size_t)offset + bytes) % PAGE != 0)) {
+    if (is_counts(path))
+        return -EACCES;
+    if (((size_t)offset % PAGE != 0 || ((size_t)offset + bytes) % PAGE != 0)) {
         pthread_mutex_lock(&counted.lock);
         ++counted.unaligned;
         pthread_mutex_unlock(&counted.lock);
@@ -211,12 +264,13 @@ static int slow_fsync(const char *path, int data_only, struct fuse_file_info *fi
 
 static int slow_release(const char *path, struct fuse_file_info *file)
 {
-    (void)path;
-    return result_of(close((int)file->fh));
+    return is_counts(path) ? close_counts(file) : result_of(close((int)file->fh));
 }
 
 static int slow_truncate(const char *path, off_t bytes, struct fuse_file_info *file)
 {
+    if (is_counts(path))
+        return begin_anew();
     wait_for(STAT, 0);
     if (file)
         return result_of(ftruncate((int)file->fh, bytes));
@@ -374,15 +428,15 @@ static void print_help(void)
           "                              kind one after the other\n"
           "       --serial-metadata      other requests of a kind wait one after the other; default: at the same\n"
           "                              time\n"
-          "       --requests FILE        counts requests by kind, their bytes and waits, and the most at once; writes\n"
-          "                              them as JSON when it ends, and at each SIGUSR1, which begins anew\n"
           "       --direct               no cache of the kernel: every read and write is a request, and\n"
           "                              files cannot be mapped into memory to share them\n"
           "   -h, --help                 print this help\n"
           "   -V, --version              print the version\n\n"
           "TIME is a number with us, ms or s (2ms); BYTES are plain, binary (MiB) or decimal (MB). By default\n"
           "nothing waits. The kernel keeps attributes and names for 1 s, so that not every stat of a program is a\n"
-          "request. The exit status is 0, 1 when the mount fails, 2 for an invalid option or directory.\n",
+          "request. MOUNT/.understudy-requests is a file that has the requests so far by kind, their bytes and\n"
+          "waits, and the most at once, as JSON; who empties it begins to count anew. The exit status is 0, 1 when the "
+          "mount fails, 2 for an invalid option or directory.\n",
           stdout);
 }
 
@@ -402,18 +456,7 @@ static double read_time(const char *text)
     return -1;
 }
 
-enum code {
-    READ_RATE = KINDS,
-    WRITE_RATE,
-    JITTER,
-    SEED,
-    PARALLEL_DATA,
-    SERIAL_METADATA,
-    DIRECT,
-    REQUESTS,
-    HELP,
-    VERSION
-};
+enum code { READ_RATE = KINDS, WRITE_RATE, JITTER, SEED, PARALLEL_DATA, SERIAL_METADATA, DIRECT, HELP, VERSION };
 
 static bool read_value(int code, const char *text, struct und_error *error)
 {
@@ -448,9 +491,6 @@ static bool read_value(int code, const char *text, struct und_error *error)
         for (int kind = 0; kind < KINDS; ++kind)
             slow.serial[kind] = data[kind] == (code == PARALLEL_DATA) ? code == SERIAL_METADATA : slow.serial[kind];
         return true;
-    case REQUESTS:
-        slow.requests = text;
-        return strlen(text) < 4000 || und_fail(error, "--requests: the name is too long");
     default: slow.direct = true; return true;
     }
 }
@@ -465,7 +505,6 @@ static bool read_arguments(int argc, char **argv, bool *help, bool *version, str
         [PARALLEL_DATA] = {"parallel-data", no_argument, NULL, PARALLEL_DATA},
         [SERIAL_METADATA] = {"serial-metadata", no_argument, NULL, SERIAL_METADATA},
         [DIRECT] = {"direct", no_argument, NULL, DIRECT},
-        [REQUESTS] = {"requests", required_argument, NULL, REQUESTS},
         [HELP] = {"help", no_argument, NULL, HELP},
         [VERSION] = {"version", no_argument, NULL, VERSION},
     };
@@ -550,29 +589,6 @@ static int serve(char *program, const char *mount)
     return status;
 }
 
-/* Signals that ask for the counts are for one thread alone. */
-static int count_and_serve(char *program, const char *mount)
-{
-    static sigset_t asked;
-    pthread_t thread;
-    if (!slow.requests)
-        return serve(program, mount);
-    sigemptyset(&asked);
-    sigaddset(&asked, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &asked, NULL);
-    if (pthread_create(&thread, NULL, tell_when_asked, &asked) != 0) {
-        und_print(stderr, "understudy: cannot start a thread to count requests");
-        return FAILURE;
-    }
-    const int status = serve(program, mount);
-    pthread_cancel(thread);
-    pthread_join(thread, NULL);
-    if (tell_requests())
-        return status;
-    und_print(stderr, "understudy: cannot write %s: %s", slow.requests, strerror(errno));
-    return FAILURE;
-}
-
 int main(int argc, char **argv)
 {
     struct und_error error;
@@ -595,5 +611,5 @@ int main(int argc, char **argv)
             und_print(stdout, "understudy-slowfs %s", UND_VERSION);
         return und_print_end(SUCCESS);
     }
-    return count_and_serve(argv[0], argv[optind + 1]);
+    return serve(argv[0], argv[optind + 1]);
 }
