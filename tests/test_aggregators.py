@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support import results as samples
+from tests.support.keys import patterns_of, with_keys, with_patterns
 from understudy.contracts.workload import Operation, Workload, parse, provenance_of, runs
 from understudy.model.aggregators import Aggregators, found, scaled
 from understudy.model.scaling import scale
@@ -72,7 +73,7 @@ def test_aggregators_are_placed_anew(
 def of_runs(pairs: Pairs, *more: Pairs, groups: int | None = None) -> Workload:
     """Ranks write variables with these rows each, and make as many opens as the first has rows."""
     workload = samples.per_process()
-    stream = workload.streams[0]
+    stream = patterns_of(workload)[0]
     dump = stream.dumps[0]
     variables = tuple(
         replace(
@@ -87,14 +88,14 @@ def of_runs(pairs: Pairs, *more: Pairs, groups: int | None = None) -> Workload:
     dumps = (replace(dump, variables=variables, operations=(opens,)),)
     layout = "grouped" if groups else "shared"
     made = replace(stream, dumps=dumps, layout=layout, groups=groups)
-    return replace(workload, ranks=sum(n for n, _ in pairs), streams=(made,), scaling=None)
+    return with_patterns(replace(workload, ranks=sum(n for n, _ in pairs), scaling=None), [made])
 
 
 def of_scaled(workload: Workload, ranks: int, rule: str) -> list[Pairs]:
     """Runs of rows of each variable, and then of the opens, on so many ranks."""
     made = scale(workload, ranks, rule)
     parse(made.to_text(), "scaled")
-    (dump,) = made.streams[0].dumps
+    (dump,) = made.streams[0].steps
     opens = list(dump.operations[0].runs)
     return [[*v.decomposition.runs] for v in dump.variables] + [opens]
 
@@ -157,10 +158,10 @@ def test_a_rank_computes_as_long_for_a_byte_as_before(
 ) -> None:
     """Half the bytes of a rank take half the time between its calls, but more bytes not more."""
     workload = of_runs(pairs)
-    [stream] = workload.streams
+    [stream] = patterns_of(workload)
     dumps = tuple(replace(d, compute_s=1.0) for d in stream.dumps)
-    made = scale(replace(workload, streams=(replace(stream, dumps=dumps),)), ranks, rule)
-    assert {d.compute_s for d in made.streams[0].dumps} == {expected}
+    made = scale(with_keys(workload, dumps=dumps), ranks, rule)
+    assert {d.compute_s for d in made.streams[0].steps} == {expected}
 
 
 @pytest.mark.parametrize(
@@ -177,11 +178,11 @@ def test_weak_scaling_leaves_a_transfer(
     pairs: Pairs, transfer_bytes: int, expected: Pairs
 ) -> None:
     many = of_runs(pairs)
-    [stream] = many.streams
+    [stream] = patterns_of(many)
     [variable] = stream.dumps[0].variables
     dumps = (replace(stream.dumps[0], variables=(replace(variable, type="byte"),)),)
-    stream = replace(stream, transfer_bytes=transfer_bytes, dumps=dumps)
-    assert of_scaled(replace(many, streams=(stream,)), 2, "weak")[0] == expected
+    made = with_keys(many, transfer_bytes=transfer_bytes, dumps=dumps)
+    assert of_scaled(made, 2, "weak")[0] == expected
 
 
 @pytest.mark.parametrize("rule", ["strong", "weak"])
@@ -200,11 +201,10 @@ def test_ranks_are_as_late_as_those_at_their_place(
     ranks: int, expected: tuple[tuple[int, float], ...], rule: str
 ) -> None:
     of = of_runs([(8, 48)])
-    [stream] = of.streams
+    [stream] = patterns_of(of)
     late = ((5, 0.0), (1, 0.5), (2, 1.25))
-    dumps = tuple(replace(d, skew=late) for d in stream.dumps)
-    of = replace(of, streams=(replace(stream, dumps=dumps),))
-    made = scale(of, ranks, rule).streams[0].dumps
+    of = with_keys(of, dumps=tuple(replace(d, skew=late) for d in stream.dumps))
+    made = scale(of, ranks, rule).streams[0].steps
     assert {dump.skew for dump in made} == {expected}
     each = [s for n, s in late for _ in range(n)]
     found = [s for n, s in made[0].skew for _ in range(n)] or [0.0] * ranks

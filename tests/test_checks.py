@@ -17,11 +17,20 @@ import pytest
 import yaml
 
 from tests.support import player
+from tests.support.keys import patterns_of, with_keys, with_patterns
 from tests.support.needs import need
 from understudy import producers
 from understudy.contracts import run as runs
 from understudy.contracts import strict, workload
-from understudy.contracts.workload import Dump, Provenance, Source, Stream, Variable, Workload
+from understudy.contracts.workload import (
+    Dump,
+    Pattern,
+    Provenance,
+    Source,
+    Variable,
+    Workload,
+    streams_of,
+)
 from understudy.judge import promises
 from understudy.model import simulation
 from understudy.model.simulation import Simulation
@@ -44,7 +53,7 @@ def sample(name: str = "sample", ranks: int = 16) -> Workload:
         return Dump(time_s=time_s, variables=(Variable(name="p", type="f64", shape=shape),))
 
     common: dict[str, Any] = {"operation": "write", "layout": "shared", "transfer_bytes": 1 << 20}
-    checkpoint = Stream(
+    checkpoint = Pattern(
         name="checkpoint",
         role="checkpoint",
         files="new",
@@ -52,7 +61,7 @@ def sample(name: str = "sample", ranks: int = 16) -> Workload:
         **common,
         dumps=tuple(dump(time_s, rows) for time_s, rows in ((1, 4), (11, 6), (21, 9))),
     )
-    viz = Stream(
+    viz = Pattern(
         name="viz",
         role="visualization",
         files="append",
@@ -64,7 +73,7 @@ def sample(name: str = "sample", ranks: int = 16) -> Workload:
         name=name,
         description="A sample for tests.",
         ranks=ranks,
-        streams=(checkpoint, viz),
+        streams=streams_of((checkpoint, viz), ranks),
         source=Source(format="hand"),
         provenance=tuple(
             Provenance(path=path, origin="assumed", how="sample")
@@ -300,23 +309,20 @@ def written_again(**keys: Any) -> Workload:
     """A stream whose second dump goes on with the files of the first, of which it writes the
     variable `p` again beside a new one, and whose third begins other files or the same anew."""
     whole = sample()
-    checkpoint = whole.streams[0]
+    checkpoint = patterns_of(whole)[0]
     p = checkpoint.dumps[0].variables[0]
     dumps = (
         checkpoint.dumps[0],
         Dump(time_s=2, continues=True, variables=(replace(p, at="p"), replace(p, name="q"))),
         checkpoint.dumps[1],
     )
-    return replace(whole, streams=(replace(checkpoint, dumps=dumps, **keys),))
+    return with_patterns(whole, [replace(checkpoint, dumps=dumps, **keys)])
 
 
 @pytest.mark.parametrize("files", ["new", "rewrite", "update", "append"])
 @pytest.mark.parametrize("lost", [0, 1])
 def test_a_dump_must_grow_files_only_by_what_is_new(files: str, lost: int, tmp_path: Path) -> None:
     described = written_again(files=files)
-    if files == "append":  # has one content
-        dumps = tuple(replace(dump, continues=False) for dump in described.streams[0].dumps)
-        described = replace(described, streams=(replace(described.streams[0], dumps=dumps),))
     text = described.to_text()
     row = played(text, "posix", 0.1, "tmpfs")
     played_dumps = row["repetitions"][0]["streams"][0]["dumps"]
@@ -859,10 +865,9 @@ def test_a_method_that_the_build_lacks_is_skipped_with_its_reason(here: Session)
 
 def test_a_workload_that_does_not_fit_is_skipped_with_both_sizes(tmp_path: Path) -> None:
     small = sample()
-    [first, *rest] = small.streams
     huge = Variable(name="p", type="f64", shape=(1 << 50,))  # 8 PiB
     dump = Dump(time_s=1, variables=(huge,))
-    session = Session(tmp_path, replace(small, streams=(replace(first, dumps=(dump,)), *rest)))
+    session = Session(tmp_path, with_keys(small, dumps=(dump,)))
     session.program("mpirun", "exit 1")
     session.program("understudy-replay", LISTED)
     done = replay_here(session)

@@ -138,8 +138,8 @@ def test_every_real_log_is_described_or_refused_in_one_message(path: Path) -> No
     assert made.bytes > 0
     assert all(provenance_of(made, pointer) for pointer in numbers(made))
     for stream in made.streams:
-        assert all(dump.bytes > 0 or dump.operations for dump in stream.dumps)
-        assert all(dump.time_s < 1e7 for dump in stream.dumps)
+        assert all(dump.bytes > 0 or dump.operations for dump in stream.steps)
+        assert all(dump.time_s < 1e7 for dump in stream.steps)
 
 
 def test_the_how_to_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,13 +17,13 @@ import pytest
 
 from tests import call_logs
 from tests.support import call_lines
+from tests.support.keys import to_keys
 from tests.support.random_workloads import Row
 from tests.support.shrinking import shrunk
 from understudy.contracts import workload
 from understudy.contracts.workload import Workload, load
 from understudy.paths import where
 from understudy.semantics.evaluator import evaluate
-from understudy.semantics.lowering import lower
 from understudy.semantics.text import text_of
 
 FROZEN = json.loads(call_logs.GOLDEN.read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ def compared(text: str) -> Iterator[str]:
 def difference(shown: Workload, logs: list[Path]) -> str:
     """The first call that the player makes otherwise; empty if there is none."""
     made = {p.name: p.read_text(encoding="utf-8") for p in logs}
-    for rank, found in enumerate(call_lines.lines(lower(shown)) if made else []):
+    for rank, found in enumerate(call_lines.lines(shown.program) if made else []):
         expected = compared(made.get(f"rank.{rank}", ""))
         for at, (mine, its) in enumerate(zip_longest(found, expected)):
             if mine != its:
@@ -88,7 +88,7 @@ def test_calls_are_those_of_the_player(kind: str) -> None:
         found = [line for line in pool.map(of_name, chosen) if line]
     if found and kind == "random":
         smallest = shrunk(call_logs.random(int(found[0].split()[0][len("random/") :])), of_row)
-        found.append(text_of(lower(workload.build(smallest, "the smallest"))))
+        found.append(text_of(workload.build(smallest, "the smallest").program))
     assert found == []
 
 
@@ -109,14 +109,14 @@ def test_a_workload_shrinks_to_what_fails() -> None:
 
 
 def test_it_takes_no_longer_for_many_dumps_and_ranks() -> None:
-    shown = json.loads(load(where("workloads") / "n-n.json").to_keys())
+    shown = json.loads(to_keys(load(where("workloads") / "n-n.json")))
     shown["ranks"] = shown["scaling"]["from_ranks"] = 1_000_000
     for stream in shown["streams"]:
         stream["dumps"] = [stream["dumps"][0] | {"repeat": {"count": 1_000_000, "period_s": 1}}]
         for variable in stream["dumps"][0]["variables"]:
             variable["decomposition"] = {"rule": "even"}
     begin = process_time()
-    walks = list(evaluate(lower(workload.build(shown, "row"))))
+    walks = list(evaluate(workload.build(shown, "row").program))
     assert process_time() - begin < 2
     assert sum(dumps.count for walk in walks for dumps in walk.dumps) == 2_000_000
     assert sum(len(walk.dumps) for walk in walks) < 20

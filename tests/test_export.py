@@ -43,10 +43,8 @@ def unpacked(workload_file: Path, folder: Path) -> Path:
 def labelled(label: str) -> Workload:
     made = workload.get("n-1")
     first = made.streams[0]
-    dump = first.dumps[1]
-    variable = replace(dump.variables[0], label=label)
-    changed = replace(dump, variables=(variable, *dump.variables[1:]))
-    stream = replace(first, dumps=(first.dumps[0], changed, *first.dumps[2:]))
+    name = next(first.moves).variable.name
+    stream = first.with_variables(lambda v: replace(v, label=label if v.name == name else ""))
     return replace(made, streams=(stream, *made.streams[1:]))
 
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from tests.readers.synthetic import Run
 from tests.support import player
 from tests.support.folds import calls_of, opens_of, prepared_opens
+from tests.support.keys import patterns_of, with_keys, with_patterns
 from tests.support.needs import need
 from understudy.cli import main
 from understudy.contracts import strict, workload
@@ -25,11 +26,13 @@ from understudy.contracts.workload import (
     Decomposition,
     Dump,
     Operation,
+    Pattern,
     Repeat,
     Scaling,
     Stream,
     Variable,
     Workload,
+    streams_of,
 )
 from understudy.darshanlog.writer import write_log
 from understudy.errors import UnderstudyError
@@ -43,6 +46,7 @@ from understudy.readers import darshan
 from understudy.reframe import observer, volume
 from understudy.semantics.calls import Calls
 from understudy.semantics.counters import BINS, bin_of
+from understudy.semantics.patterns import stream_of
 
 TRACES = sorted((ROOT / "traces").glob("*.darshan"))
 REFUSED = {"trap_partial_1200"}  # its log is incomplete: there is nothing to compare with
@@ -72,7 +76,7 @@ def errors(made: Comparison) -> dict[tuple[str, str], float | None]:
 # -- data calls -----------------------------------------------------------------------------------
 
 
-def stream(*variables: Variable, **more: Any) -> Stream:
+def pattern(*variables: Variable, **more: Any) -> Pattern:
     fields: dict[str, Any] = {
         "name": "s",
         "role": "checkpoint",
@@ -83,7 +87,11 @@ def stream(*variables: Variable, **more: Any) -> Stream:
         "transfer_bytes": 1000,
         "dumps": (Dump(time_s=0, variables=variables),),
     }
-    return Stream(**(fields | more))
+    return Pattern(**(fields | more))
+
+
+def stream(*variables: Variable, **more: Any) -> Stream:
+    return streams_of([pattern(*variables, **more)], RANKS)[0]
 
 
 BYTES = Variable(name="v", type="byte", shape=(8000,))
@@ -166,15 +174,15 @@ def seen(made: Workload) -> Observation:
 
 def grow(made: Workload, factor: float) -> Workload:
     """The workload with one dump of its first stream larger."""
-    first = made.streams[0]
+    first = patterns_of(made)[0]
     dump = first.dumps[1]
     more = Variable(name="more", type="byte", shape=(round(dump.bytes * factor),))
     dumps = (first.dumps[0], replace(dump, variables=(*dump.variables, more)), *first.dumps[2:])
-    return replace(made, streams=(replace(first, dumps=dumps), *made.streams[1:]))
+    return with_keys(made, dumps=dumps)
 
 
 def change(made: Workload, **more: Any) -> Workload:
-    return replace(made, streams=(replace(made.streams[0], **more), *made.streams[1:]))
+    return with_keys(made, **more)
 
 
 def test_a_call_without_a_size_may_be_of_any() -> None:
@@ -196,7 +204,7 @@ def test_a_call_without_a_size_may_be_of_any() -> None:
 
 
 def delay(made: Workload, seconds: float) -> Workload:
-    first = made.streams[0]
+    first = patterns_of(made)[0]
     late = replace(first.dumps[-1], time_s=first.dumps[-1].time_s + seconds)
     return change(made, dumps=(*first.dumps[:-1], late))
 
@@ -214,7 +222,7 @@ def test_the_same_has_no_error() -> None:
         (lambda w: grow(w, 0.11), "bytes", 0.11),
         (lambda w: change(w, layout="file-per-process"), "layout", 1.0),
         (lambda w: change(w, layout="grouped", groups=2), "layout", 1.0),
-        (lambda w: change(w, dumps=w.streams[0].dumps[:-1]), "dumps", -1 / 3),
+        (lambda w: change(w, dumps=patterns_of(w)[0].dumps[:-1]), "dumps", -1 / 3),
         (lambda w: change(w, transfer_bytes=8192), "operations", None),
         (lambda w: change(w, transfer_bytes=8192), "access sizes", None),
         (lambda w: change(w, collective=False), "collective", -1.0),
@@ -255,7 +263,7 @@ def test_a_fraction_of_a_second_is_on_time() -> None:
 def test_time_steps_of_stdio_are_estimated_and_not_compared() -> None:
     """Darshan does not trace stdio: a heatmap gives other sizes and times of the same bytes."""
     made = change(sample(), method="stdio", files="append", collective=False)
-    dumps = made.streams[0].dumps
+    dumps = patterns_of(made)[0].dumps
     turned = [replace(d, variables=e.variables) for d, e in zip(dumps, dumps[::-1], strict=True)]
     found = errors(compare(seen(made), seen(delay(change(made, dumps=tuple(turned)), 0.3))))
     assert (found["checkpoint", "bytes"], found["checkpoint", "timeline"]) == (0, None)
@@ -272,7 +280,7 @@ def test_times_that_the_log_does_not_tell_are_not_compared() -> None:
 
 def test_reads_of_changing_bytes_are_made_anew_before() -> None:
     """Three dumps of one file: the player writes it for the first, and where one is larger."""
-    made = sample().streams[0]
+    made = patterns_of(sample())[0]
     dump = replace(made.dumps[0], operations=(), repeat=None)
     large = replace(dump, variables=(*dump.variables, *dump.variables))
     reads = replace(
@@ -282,17 +290,17 @@ def test_reads_of_changing_bytes_are_made_anew_before() -> None:
         reopen=False,
         dumps=(dump, dump, large, large, dump),
     )
-    each = opens_of(replace(reads, dumps=(dump,)), RANKS)
-    assert prepared_opens(reads, RANKS) == (3 * each, 0)
+    each = opens_of(stream_of(replace(reads, dumps=(dump,)), RANKS), RANKS)
+    assert prepared_opens(stream_of(reads, RANKS), RANKS) == (3 * each, 0)
 
 
 def test_times_are_scaled() -> None:
     slow = sample()
     for stream in slow.streams:
-        dumps = tuple(replace(d, time_s=3 + 0.1 * d.time_s) for d in stream.dumps)
+        steps = tuple(replace(s, time_s=3 + 0.1 * s.time_s) for s in stream.steps)
         slow = replace(
             slow,
-            streams=tuple(replace(s, dumps=dumps) if s is stream else s for s in slow.streams),
+            streams=tuple(replace(s, steps=steps) if s is stream else s for s in slow.streams),
         )
     found = errors(compare(seen(sample()), seen(slow), time_scale=0.1))
     assert found["checkpoint", "timeline"] == pytest.approx(0)
@@ -305,7 +313,7 @@ def test_times_are_scaled() -> None:
 def test_dumps_that_nothing_tells_apart_are_not_compared_without_pauses() -> None:
     """Eleven time steps of one file, played without the pauses between them, are one dump."""
     made = sample()
-    dump = replace(made.streams[0].dumps[0], repeat=Repeat(count=11, period_s=2.0))
+    dump = replace(patterns_of(made)[0].dumps[0], repeat=Repeat(count=11, period_s=2.0))
     steps = change(made, files="append", dumps=(dump,))
     whole = Variable(name="v", type="byte", shape=(11 * dump.bytes,))
     one = change(made, dumps=(replace(dump, repeat=None, variables=(whole,)),))
@@ -320,7 +328,7 @@ def test_dumps_that_nothing_tells_apart_are_not_compared_without_pauses() -> Non
     assert with_pauses["checkpoint", "dumps"] == pytest.approx(-10 / 11)
     assert with_pauses["checkpoint", "layout"] == 1
     assert errors(compare(seen(one), seen(steps), time_scale=0))["checkpoint", "dumps"] == 10
-    less = change(one, dumps=(replace(one.streams[0].dumps[0], variables=dump.variables),))
+    less = change(one, dumps=(replace(patterns_of(one)[0].dumps[0], variables=dump.variables),))
     assert errors(compare(seen(steps), seen(less), time_scale=0))["checkpoint", "bytes"] == (
         pytest.approx(-10 / 11)
     )
@@ -438,7 +446,9 @@ def played() -> Workload:
 
     common: dict[str, Any] = {"method": "posix", "transfer_bytes": 40_000}
     states = [
-        stream(variable, name=f"state-{k}", layout="file-per-process", dumps=dumps(at_s), **common)
+        pattern(
+            variable, name=f"state-{k}", layout="file-per-process", dumps=dumps(at_s), **common
+        )
         for k, at_s in enumerate((10.0, 14.0))
     ]
     alone = replace(
@@ -446,9 +456,9 @@ def played() -> Workload:
         shape=(80_000,),
         decomposition=Decomposition(rule="runs", runs=((1, 80_000), (1, 0))),
     )
-    start = stream(alone, name="start", role="input", operation="read", **common)
+    start = pattern(alone, name="start", role="input", operation="read", **common)
     start = replace(start, dumps=(replace(start.dumps[0], time_s=2.0),))
-    return replace(sample(), ranks=2, streams=(start, *states))
+    return with_patterns(replace(sample(), ranks=2), (start, *states))
 
 
 def test_a_replica_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:
@@ -473,8 +483,8 @@ def test_bytes_that_a_replica_lost_are_found(tmp_path: Path) -> None:
 def test_a_pause_in_a_dump_with_a_file_of_its_own_is_no_second_dump(tmp_path: Path) -> None:
     """Four calls, of which the machine let two wait for seconds."""
     variable = Variable(name="v", type="byte", shape=(160_000,))
-    written = stream(variable, name="state", method="posix", transfer_bytes=40_000)
-    workload_ = replace(sample(), ranks=1, streams=(written,))
+    written = pattern(variable, name="state", method="posix", transfer_bytes=40_000)
+    workload_ = with_patterns(replace(sample(), ranks=1), [written])
     starts = (10.0, 20.0, 20.01, 31.0)
     traced = [(40_000 * k, 40_000, at_s, at_s + 0.005) for k, at_s in enumerate(starts)]
     more = {
@@ -555,16 +565,16 @@ def scalable() -> Workload:
     made = played()
     also = Operation(operation="open", runs=((2, 1),))
 
-    def with_opens(s: Stream) -> Stream:
+    def with_opens(s: Pattern) -> Pattern:
         return replace(s, dumps=tuple(replace(d, operations=(also,)) for d in s.dumps))
 
-    start, *states = made.streams
+    start, *states = patterns_of(made)
     even = replace(start.dumps[0].variables[0], decomposition=Decomposition(rule="even"))
     start = replace(
         start, layout="file-per-process", dumps=(replace(start.dumps[0], variables=(even,)),)
     )
     streams = (start, *map(with_opens, states))
-    return replace(made, scaling=Scaling(rule="none", from_ranks=2), streams=streams)
+    return with_patterns(replace(made, scaling=Scaling(rule="none", from_ranks=2)), streams)
 
 
 @pytest.mark.parametrize("original", ["described", "log"])

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
 
+from tests.support.keys import to_keys
 from understudy import producers
 from understudy.cli import main
 from understudy.contracts import run as runs
@@ -163,7 +164,7 @@ def test_commands_escape_the_texts_of_a_workload(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile = "\x1b]0;owned\x07\x1b[31m\x9b31m\u202e"
-    row = json.loads(load(ROOT / "proxies/tests/samples/shared.json").to_keys())
+    row = json.loads(to_keys(load(ROOT / "proxies/tests/samples/shared.json")))
     row |= {"description": hostile, "source": row["source"] | {"notes": [hostile]}}
     for one in row["provenance"]:
         one["how"] = hostile

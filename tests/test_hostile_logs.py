@@ -187,7 +187,7 @@ def test_traced_accesses_at_impossible_times_are_left_out(tmp_path: Path) -> Non
         POSIX=[long],
         DXT_POSIX=[{"id": 1, "write_segments": segments}],
     )
-    assert [d.bytes for d in workload.streams[0].dumps] == [2 << 20, 2 << 20]
+    assert [d.bytes for d in workload.streams[0].steps] == [2 << 20, 2 << 20]
     assert "Module DXT_POSIX: 2 records left out" in " ".join(workload.source.notes)
 
 

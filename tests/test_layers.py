@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.readers.synthetic import Run
+from tests.support.keys import with_keys
 from understudy.contracts import workload
 from understudy.contracts.workload import Workload
 from understudy.darshanlog import open_log
@@ -213,11 +214,11 @@ def test_flushes_that_the_application_never_made_are_found(tmp_path: Path) -> No
 def test_a_replica_without_the_flushes_of_a_descriptor_fails(tmp_path: Path) -> None:
     def error(flushes: int, sync: bool = False, **more: Any) -> float | None:
         made = workload.load(where("workloads") / "n-1.json")
-        stream = replace(made.streams[0], method="posix", collective=False, sync=sync, **more)
         run = Run(nprocs=made.ranks)
         run.write("/s/a", MIB, 1.0, rank=0, FSYNCS=flushes)
         path = tmp_path / f"{flushes}.json"
-        path.write_text(replace(made, streams=(stream,)).to_text())
+        one = with_keys(made, method="posix", collective=False, sync=sync, **more)
+        path.write_text(replace(one, streams=one.streams[:1]).to_text())
         both = observe(path), observe(run.log(tmp_path / "replica.darshan"))
         return errors(compare(*both)).get(("POSIX", "flushes"))
 

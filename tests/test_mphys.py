@@ -137,7 +137,7 @@ def streams(letter: str) -> tuple[Stream, Stream]:
 
 
 def sizes(stream: Stream) -> list[int]:
-    return [dump.bytes for dump in stream.dumps]
+    return [dump.bytes for dump in stream.steps]
 
 
 def stated_checkpoints(letter: str) -> list[int]:
@@ -225,10 +225,10 @@ def test_stated_numbers_stand_in_the_workload(letter: str) -> None:
     said, made = STATED[letter], described(letter)
     checkpoint, visualization = made.streams
     assert (made.ranks, made.runtime_s) == (said.ranks, said.runtime_s)
-    assert len(checkpoint.dumps) == said.checkpoints
-    assert checkpoint.dumps[0].bytes == said.first_bytes
-    assert checkpoint.dumps[-1].bytes == said.last_bytes
-    assert len(visualization.dumps) == said.states
+    assert len(checkpoint.steps) == said.checkpoints
+    assert checkpoint.steps[0].bytes == said.first_bytes
+    assert checkpoint.steps[-1].bytes == said.last_bytes
+    assert len(visualization.steps) == said.states
     assert visualization.bytes == said.viz_bytes
 
 
@@ -273,10 +273,10 @@ def test_checkpoints_are_new_files_and_states_are_appended(letter: str) -> None:
         assert (stream.role, stream.files, stream.operation) == (role, files, "write")
         assert (stream.layout, stream.method, stream.collective) == ("shared", "hdf5", True)
         blocks = [
-            v.bytes // v.count // STATED[letter].ranks for d in stream.dumps for v in d.variables
+            v.bytes // v.count // STATED[letter].ranks for d in stream.steps for v in d.variables
         ]
         assert max(blocks) <= stream.transfer_bytes  # a call per rank and variable
-    assert visualization.sync and visualization.dumps[0].time_s == 0
+    assert visualization.sync and visualization.steps[0].time_s == 0
 
 
 @pytest.mark.parametrize("letter", LETTERS)
@@ -285,8 +285,8 @@ def test_times_are_those_of_the_paper_s_schedule(letter: str) -> None:
     steps = Timesteps(checkpoints=said.checkpoints, states=said.states)
     checkpoint, visualization = streams(letter)
     expected = [steps.time_s(step, said.runtime_s) for step in steps.state_steps]
-    assert [d.time_s for d in visualization.dumps] == pytest.approx(expected, abs=1e-6)
-    times = [d.time_s for d in checkpoint.dumps]
+    assert [d.time_s for d in visualization.steps] == pytest.approx(expected, abs=1e-6)
+    times = [d.time_s for d in checkpoint.steps]
     if letter in "abc":
         expected = [steps.time_s(step, said.runtime_s) for step in steps.checkpoint_steps]
         assert times == pytest.approx(expected, abs=1e-6)
@@ -304,18 +304,18 @@ def test_times_are_those_of_the_paper_s_schedule(letter: str) -> None:
 def test_states_grow_as_the_checkpoints(letter: str) -> None:
     """Equation 3: a state has its data from the checkpoint before it, the first from the first."""
     checkpoint, visualization = streams(letter)
-    first = checkpoint.dumps[0].bytes
-    for state in visualization.dumps:
-        before = [d.bytes for d in checkpoint.dumps if d.time_s <= state.time_s] or [first]
-        grown = visualization.dumps[0].bytes * before[-1] / first
+    first = checkpoint.steps[0].bytes
+    for state in visualization.steps:
+        before = [d.bytes for d in checkpoint.steps if d.time_s <= state.time_s] or [first]
+        grown = visualization.steps[0].bytes * before[-1] / first
         assert state.bytes == pytest.approx(grown, abs=8 + grown * 1e-6)
 
 
 @pytest.mark.parametrize("letter", LETTERS)
 def test_states_hold_a_subset_of_the_variables(letter: str) -> None:
     checkpoint, visualization = streams(letter)
-    full = {v.name: v.count for v in checkpoint.dumps[0].variables}
-    for state in visualization.dumps:
+    full = {v.name: v.count for v in checkpoint.steps[0].variables}
+    for state in visualization.steps:
         fields = {v.name: v.count for v in state.variables if v.name in full}
         assert fields and all(count < full[name] for name, count in fields.items())
         own = [v.name for v in state.variables if v.name not in full]
@@ -326,7 +326,7 @@ def test_states_hold_a_subset_of_the_variables(letter: str) -> None:
 def test_c_is_b_with_a_package() -> None:
     (b_checkpoint, b_states), (c_checkpoint, c_states) = streams("b"), streams("c")
     assert b_checkpoint == c_checkpoint
-    for of_b, of_c in zip(b_states.dumps, c_states.dumps, strict=True):
+    for of_b, of_c in zip(b_states.steps, c_states.steps, strict=True):
         assert of_c.variables[: len(of_b.variables)] == of_b.variables
         assert all(v.name.startswith("transport") for v in of_c.variables[len(of_b.variables) :])
 
@@ -334,7 +334,7 @@ def test_c_is_b_with_a_package() -> None:
 @pytest.mark.parametrize("letter", "bc")
 def test_the_jump_is_a_package_of_variables(letter: str) -> None:
     """Until the fifth checkpoint the mesh grows; there, variables are added on as fine a mesh."""
-    dumps = streams(letter)[0].dumps
+    dumps = streams(letter)[0].steps
     names = [{v.name for v in d.variables} for d in dumps]
     added = {"component_zonal", "component_nodal", "component_index"}
     assert all(not added & n for n in names[:4]) and all(added <= n for n in names[4:])
@@ -442,9 +442,9 @@ def test_a_specification_of_one_s_own(tmp_path: Path) -> None:
     made = compose(json.dumps(small()), tmp_path, "-o", str(tmp_path / "small.json"))
     assert made.exit_code == 0, made.stderr
     read = workload.load(tmp_path / "small.json")
-    assert [d.time_s for d in read.streams[0].dumps] == [1, 2.5, 2.5]
+    assert [d.time_s for d in read.streams[0].steps] == [1, 2.5, 2.5]
     assert sizes(read.streams[0]) == [1_000_001, 1_500_002, 3_000_003]
-    assert {v.shape[0] for v in read.streams[0].dumps[0].variables if v.type != "byte"} == {4}
+    assert {v.shape[0] for v in read.streams[0].steps[0].variables if v.type != "byte"} == {4}
     again = compose(json.dumps(small()), tmp_path, "-o", str(tmp_path / "small.json"))
     assert again.exit_code == 2 and "exists already" in again.stderr
 
@@ -457,7 +457,7 @@ def test_the_example_of_the_how_to_is_a_specification(tmp_path: Path) -> None:
     checkpoint, visualization = workload.load(tmp_path / "plume.json").streams
     assert sizes(checkpoint) == [40 * MB, 44 * MB, 110 * MB, 121 * MB]
     assert visualization.bytes == 20 * MB
-    named = [any(v.name == "species" for v in d.variables) for d in checkpoint.dumps]
+    named = [any(v.name == "species" for v in d.variables) for d in checkpoint.steps]
     assert named == [False, False, True, True]
 
 
@@ -537,7 +537,7 @@ Change = Callable[[dict[str, Any]], object]
         (lambda s: s["series"].append(s["series"][0]), "checkpoint"),
         (
             lambda s: s["series"][0]["meshes"].append(s["series"][0]["meshes"][0]),
-            "streams[0].dumps[0].variables: ",
+            "streams[0].steps[0].do: ",
         ),
     ],
 )
@@ -590,7 +590,7 @@ def test_containers_are_predicted_where_asked(tmp_path: Path) -> None:
     done = compose(text, tmp_path, "--sizing", str(tmp_path / "sizing.json"))
     assert done.exit_code == 0
     checkpoint = streams("d")[0]
-    datasets = sum(v.count for v in checkpoint.dumps[0].variables)
+    datasets = sum(v.count for v in checkpoint.steps[0].variables)
     assert datasets == 43 + 3 + 1  # the mesh's three arrays, and the bytes that are left
     first, second = done.stderr.splitlines()
     assert first.endswith(f"containers about {3 * (100 * datasets + 1000)} B more")

@@ -13,12 +13,13 @@ from tests.support import player
 from understudy.contracts.measurement import Played
 from understudy.contracts.workload import (
     Dump,
+    Pattern,
     Provenance,
     Scaling,
     Source,
-    Stream,
     Variable,
     Workload,
+    streams_of,
 )
 
 RANKS = 2
@@ -89,24 +90,27 @@ def small(method: str) -> Workload:
             Provenance(path="/runtime_s", origin="assumed", how="sample"),
             Provenance(path="/streams", origin="assumed", how="sample"),
         ),
-        streams=(
-            Stream(
-                name="checkpoint",
-                role="checkpoint",
-                operation="write",
-                layout="shared",
-                sync=True,
-                dumps=dumps(0.0),
-                **common,
+        streams=streams_of(
+            (
+                Pattern(
+                    name="checkpoint",
+                    role="checkpoint",
+                    operation="write",
+                    layout="shared",
+                    sync=True,
+                    dumps=dumps(0.0),
+                    **common,
+                ),
+                Pattern(
+                    name="start",
+                    role="input",
+                    operation="read",
+                    layout="file-per-process",
+                    dumps=dumps(0.5),
+                    **common,
+                ),
             ),
-            Stream(
-                name="start",
-                role="input",
-                operation="read",
-                layout="file-per-process",
-                dumps=dumps(0.5),
-                **common,
-            ),
+            RANKS,
         ),
     )
 

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import observed, player
+from tests.support.keys import patterns_of, to_keys, with_patterns
 from tests.support.needs import need, needs
 from tests.support.random_workloads import Limits, Row, can_be_played, playable, valid
 from understudy.cli import main
@@ -24,11 +25,10 @@ from understudy.errors import UnderstudyError
 from understudy.paths import where
 from understudy.semantics.calls import calls_of
 from understudy.semantics.counters import Counters
-from understudy.semantics.lowering import lower
 from understudy.semantics.needs import borrows
 from understudy.semantics.opens import opens_of, prepared_opens
 from understudy.semantics.predicted import Predicted, predict
-from understudy.semantics.program import Move, Operate, Thread, flat, instructions
+from understudy.semantics.program import Move, Operate, Stream, flat, instructions
 from understudy.semantics.sizes import bytes_of
 from understudy.semantics.syncs import syncs_of
 
@@ -40,7 +40,7 @@ OURS = sorted(path.stem for path in where("workloads").glob("*.json"))
 
 
 def predicted(shown: Workload) -> tuple[Predicted, ...]:
-    return predict(lower(shown))
+    return predict(shown.program)
 
 
 def differences(shown: Workload, path: Path, folder: Path) -> list[tuple[Any, ...]]:
@@ -69,7 +69,7 @@ def written(row: Row, folder: Path) -> tuple[Workload, Path]:
 
 def small(name: str) -> Row:
     """A workload of ours on 4 ranks, a thousandth of the larger ones."""
-    row: Row = json.loads(load(where("workloads") / f"{name}.json").to_keys())
+    row: Row = json.loads(to_keys(load(where("workloads") / f"{name}.json")))
     if row["ranks"] > 4:
         row["ranks"] = row["scaling"]["from_ranks"] = 4
         row["scaling"]["rule"] = "none"
@@ -99,7 +99,7 @@ def test_a_call_moves_no_more_than_its_library_can(
     (most,) = map(int, re.findall(r"transfer_bytes +(\d+)", said))
     calls = -(-8 * (int(1e9) - 3) // (most // 8 * 8))
     assert calls == (4 if method == "hdf5" else 1)
-    found = calls_of(lower(shown).threads[0], 4)
+    found = calls_of(shown.program.streams[0], 4)
     assert found.count == (4 * calls if collective else calls + 3)
     (of_set,) = predicted(shown)
     counters = {k: v for each in of_set.calls.values() for k, v in each.items()}
@@ -206,15 +206,13 @@ def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
     for row in random_rows(0, 400):
         for stream in row["streams"]:
             stream["method"] = "mpiio"
-        program = lower(workload.build(row, "row"))
-        threads = {t.name: t for t in program.threads}
+        program = workload.build(row, "row").program
+        threads = {t.name: t for t in program.streams}
         for each in predict(program):
             some = [threads[name] for name in each.streams]
             lent += sum(map(borrows, some))
             calls = [calls_of(t, program.ranks) for t in some]
-            opens = sum(
-                opens_of(t, program.ranks, threads.get(t.writer)) - creates(t) for t in some
-            )
+            opens = sum(opens_of(t, program.ranks, threads.get(t.last)) - creates(t) for t in some)
             assert opens == summed(each.calls, "INDEP_OPENS", "COLL_OPENS")
             prepared = sum(prepared_opens(t, program.ranks)[0] for t in some)
             assert prepared == summed(each.own, "INDEP_OPENS", "COLL_OPENS")
@@ -233,7 +231,7 @@ def test_calls_opens_and_flushes_are_those_of_the_counters() -> None:
     assert compared > 300 and lent > 0
 
 
-def creates(thread: Thread) -> int:
+def creates(thread: Stream) -> int:
     """Files that its operations make, by POSIX."""
     return sum(
         step.count * i.count
@@ -306,8 +304,8 @@ def test_what_a_library_decides_is_not_known() -> None:
     [checkpoint, _] = predicted(shown)
     assert checkpoint.calls["POSIX"]["POSIX_WRITES"] is None
     assert checkpoint.calls["MPI-IO"]["MPIIO_COLL_WRITES"] == 72
-    streams = tuple(replace(s, method="adios", collective=False) for s in shown.streams)
-    [checkpoint, _] = predicted(replace(shown, streams=streams))
+    one = [replace(p, method="adios", collective=False) for p in patterns_of(shown)]
+    [checkpoint, _] = predicted(with_patterns(shown, one))
     assert set(checkpoint.calls["POSIX"].values()) == {None}
 
 
@@ -343,7 +341,7 @@ def test_each_stream_of_a_set_is_of_its_own_method() -> None:
     alone["streams"] = alone["streams"][:1]
     [expected] = predicted(workload.build(alone, "row"))
     [found] = predicted(both)
-    contents = sum(dump.count for dump in both.streams[0].dumps)
+    contents = sum(dump.count for dump in both.streams[0].steps)
     assert found.calls["STDIO"]["STDIO_BYTES_WRITTEN"] == 100 * contents
     assert found.calls["POSIX"]["POSIX_WRITES"] is None
     for name in ("MPIIO_BYTES_WRITTEN", "MPIIO_COLL_WRITES", "MPIIO_INDEP_WRITES"):

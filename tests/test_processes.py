@@ -49,11 +49,11 @@ def hold(workload: Workload, truth: Truth) -> None:
     assert len(workload.streams) == len(KINDS)
     for name, entry in truth.streams.items():
         found, dumps = stream(workload, name), KINDS[name][2]
-        moved = [d.bytes for d in found.dumps for _ in range(d.repeat.count if d.repeat else 1)]
+        moved = [d.bytes for d in found.steps for _ in range(d.count)]
         assert len(moved) == dumps
         assert moved == entry["dumps"]
         for k in range(dumps if found.layout != "flood" else 0):
-            each = found.dumps[k].bytes // COUNT
+            each = found.steps[k].bytes // COUNT
             assert rank_bytes(found, k, COUNT) == [each] * COUNT
 
 

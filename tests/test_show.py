@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support import results as samples
+from tests.support.keys import patterns_of, with_patterns
 from understudy.cli import main
 from understudy.contracts import strict
-from understudy.contracts.workload import Operation, Stream, Workload
+from understudy.contracts.workload import Operation, Pattern, Workload
 from understudy.paths import where
 
 PLAYER = Path(__file__).parent / "golden" / "measurements" / "player.json"
@@ -27,12 +28,12 @@ def shown(workload: Workload, folder: Path, *options: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def of(*streams: Stream) -> Workload:
-    return replace(samples.per_process(), streams=streams)
+def of(*streams: Pattern) -> Workload:
+    return with_patterns(samples.per_process(), streams)
 
 
-def station(number: int) -> Stream:
-    stream = samples.per_process().streams[0]
+def station(number: int) -> Pattern:
+    [stream, *_] = patterns_of(samples.per_process())
     dump = replace(stream.dumps[0], time_s=float(number))
     return replace(stream, name=f"output-{number}", role="output", dumps=(dump,))
 
@@ -123,7 +124,7 @@ def test_a_device_is_no_input(command: str) -> None:
     )
 
 
-def jittering(number: int) -> Stream:
+def jittering(number: int) -> Pattern:
     """Dumps whose period is never the same, and whose sizes differ from stream to stream."""
     stream = station(number)
     first = stream.dumps[0]

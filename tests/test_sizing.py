@@ -188,7 +188,7 @@ def test_a_study_asks_for_the_files_that_it_says() -> None:
         2 * composition.square_mesh("unstructured", ps).bytes(composition.macsio_fields(count))
         for ps, count in product((32_768, 8_000), (8, 20))
     ]
-    assert [d.bytes for d in stream.dumps] == sizes
+    assert [d.bytes for d in stream.steps] == sizes
     assert stream.method == "hdf5" and stream.collective
 
 
@@ -288,6 +288,6 @@ def test_container_bytes_are_of_datasets() -> None:
         )
         .workload(4)
         .streams[0]
-        .dumps[0]
+        .steps[0]
     )
     assert sizing.container_bytes(made, 4, dump) == 300 * (8 + 3) + 2000

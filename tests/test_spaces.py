@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support import player
+from tests.support.keys import with_keys
 from tests.test_checks import (
     LISTED,
     Session,
@@ -142,8 +143,7 @@ def test_a_workload_gets_another_layout() -> None:
         made = workload.parse(with_layout(one, layout, 2).to_text(), "made")
         assert {(s.layout, s.groups) for s in made.streams} == {(layout, files)}
         assert made.bytes == one.bytes
-    [first, *rest] = one.streams
-    turning = replace(one, streams=(replace(first, turns=True, collective=False), *rest))
+    turning = with_keys(one, turns=True, collective=False)
     with pytest.raises(UnderstudyError, match="checkpoint takes turns, which cannot become"):
         with_layout(turning, "grouped", 2)
 

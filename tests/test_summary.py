@@ -34,7 +34,7 @@ from understudy.records import reports
 from understudy.report import figures, page, values
 from understudy.report.book import Book
 from understudy.report.colours import place_colour
-from understudy.semantics.types import Occurrence
+from understudy.semantics.program import Compute, Occurrence
 from understudy.units import rate
 
 
@@ -191,7 +191,7 @@ def test_a_failed_run_counts_for_the_condition_that_it_is_nearest_to(tmp_path: P
 
 
 def test_a_run_that_moved_nothing_has_no_speed(tmp_path: Path) -> None:
-    whole = samples.per_process().streams[0].dumps[0].bytes
+    whole = samples.per_process().streams[0].steps[0].bytes
     for night in (1, 2):
         started = f"2026-01-0{night}T01:00:00Z"
         played(tmp_path, str(night), session=str(night), lost_bytes=whole, started=started)
@@ -299,7 +299,8 @@ def test_computing_in_a_dump_is_not_in_its_rate(tmp_path: Path) -> None:
     assert verdict.write and verdict.elapsed[0] and verdict.write.low > 2 * verdict.elapsed[0].high
     text = page.render([case])
     assert f"{rate(verdict.elapsed[0].median)} from open to close" in text
-    dump = replace(samples.per_process().streams[0].dumps[0], duration_s=1.5, compute_s=1.0)
+    first = samples.per_process().streams[0].steps[0]
+    dump = replace(first, duration_s=1.5, body=(*first.body, Compute(1.0)))
     assert Occurrence(0.0, dump.bytes, dump).io_s == 0.5
 
 

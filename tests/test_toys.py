@@ -205,7 +205,8 @@ except UnderstudyError as error:
 READER = """\
 import click
 
-from understudy.contracts.workload import Dump, Source, Stream, Variable, Workload
+from understudy.contracts.workload import Dump, Pattern, Source, Variable, Workload
+from understudy.contracts.workload import streams_of
 from understudy.errors import UnderstudyError
 
 KIND = "a toy"
@@ -239,11 +240,12 @@ def read(path, *, name=None, keep_names=False, tick=lambda _: None, times=1, oth
         Dump(time_s=float(k), variables=(Variable(name="v", type="byte", shape=(bytes_,)),))
         for k in range(times)
     )
-    stream = Stream(
+    stream = Pattern(
         name="s", role="output", operation="write", files="new", layout="shared",
         method="posix", transfer_bytes=4096, dumps=dumps,
     )
-    return Workload(name=name or "toy", description="A toy.", ranks=1, streams=(stream,),
+    return Workload(name=name or "toy", description="A toy.", ranks=1,
+                    streams=streams_of([stream], 1),
                     source=Source(format="toy", version="1", reader="toy", notes=()),
                     provenance=())
 """

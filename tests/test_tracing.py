@@ -265,7 +265,7 @@ def made_by(trace: Path, tree: str) -> Counter[tuple[str, int | None]]:
 
 def described(workload: Workload) -> Counter[tuple[str, int | None]]:
     found: Counter[tuple[str, int | None]] = Counter()
-    for dump in workload.streams[0].dumps:
+    for dump in workload.streams[0].steps:
         assert dump.calls is not None
         for call, times in dump.calls.each():
             kind = call["call"]

@@ -144,7 +144,7 @@ def stdio(path: Path, ranks: int = 1, **counters: int) -> list[tuple[int, int]]:
         ).streams
         if s.operation == "write"
     ]
-    dump = stream.dumps[0]
+    dump = stream.steps[0]
     return [
         (v.bytes // (v.transfer_bytes or stream.transfer_bytes) or 1, v.bytes)
         for v in dump.variables

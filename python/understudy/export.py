@@ -20,7 +20,6 @@ from understudy import __version__
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.paths import ROOT, where
-from understudy.semantics.lowering import lower
 from understudy.semantics.sizes import stored_bytes
 
 MODIFIED_S = 1_767_225_600  # of every file: 2026-01-01T00:00:00Z
@@ -93,9 +92,8 @@ def refuse_labels(workload: Workload) -> None:
     for stream in workload.streams:
         labels = [(f"labels.{stream.name}", stream.label)]
         labels += [
-            (f"labels.{stream.name}/{variable.name}", variable.label)
-            for dump in stream.dumps
-            for variable in dump.variables
+            (f"labels.{stream.name}/{move.variable.name}", move.variable.label)
+            for move in stream.moves
         ]
         for key, label in labels:
             if label:
@@ -180,7 +178,7 @@ def _readme(workload: Workload) -> str:
         for s in workload.streams
     )
     last_s = max(s.last_s for s in workload.streams)
-    stored = stored_bytes(lower(workload))
+    stored = stored_bytes(workload.program)
     play = (
         f"mpirun -n {workload.ranks} build/bin/understudy-replay "
         f"-w workloads/{workload.name}.json -o /scratch/try"

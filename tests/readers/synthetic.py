@@ -134,20 +134,20 @@ def per_process_log(
 
 def sizes(stream: Stream) -> list[int]:
     """Payload of each dump."""
-    return [dump.bytes for dump in stream.dumps]
+    return [dump.bytes for dump in stream.steps]
 
 
 def only(workload: Workload, **wanted: object) -> Stream:
     """The only stream with these attributes."""
     fit = [s for s in workload.streams if all(getattr(s, key) == v for key, v in wanted.items())]
-    assert len(fit) == 1, [(s.name, s.layout, len(s.dumps), s.bytes) for s in workload.streams]
+    assert len(fit) == 1, [(s.name, s.layout, len(s.steps), s.bytes) for s in workload.streams]
     return fit[0]
 
 
 def rank_bytes(stream: Stream, dump: int, ranks: int) -> list[int]:
     """Bytes of each rank in a dump, over all its variables."""
     total = np.zeros(ranks, np.int64)
-    for variable in stream.dumps[dump].variables:
+    for variable in stream.steps[dump].variables:
         runs: Iterable[tuple[int, int]] = variable.rank_runs(ranks)
         total += np.repeat([size for _, size in runs], [n for n, _ in runs])
     return [int(n) for n in total]

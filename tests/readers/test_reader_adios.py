@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.skel.support import TRACES, descriptor, succeed, understudy
+from tests.support.keys import to_keys
 from understudy.contracts import workload
 from understudy.contracts.workload import EVEN, Decomposition, Variable, runs
 from understudy.paths import where
@@ -36,7 +37,7 @@ def test_the_workload_is_what_its_descriptor_gives(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("ranks", [1, 4, 12, 128])
 def test_every_rank_has_the_bytes_of_the_study(name: str, bytes_: int, ranks: int) -> None:
     made = adios_xml.read(TRACES / f"{name}.xml", ranks=ranks)
-    [dump] = made.streams[0].dumps
+    [dump] = made.streams[0].steps
     assert dump.bytes == ranks * bytes_
     each = [0] * ranks
     for variable in dump.variables:
@@ -70,15 +71,15 @@ def test_a_method_is_a_point(
 
 def test_names_stay_only_where_they_may() -> None:
     kept = adios_xml.read(TRACES / "gts.xml", ranks=2, keep_names=True)
-    assert {v.label for v in kept.streams[0].dumps[0].variables} >= {"zion", "mpsi+1"}
-    text = adios_xml.read(TRACES / "gts.xml", ranks=2).to_keys()
+    assert {v.label for v in kept.streams[0].steps[0].variables} >= {"zion", "mpsi+1"}
+    text = to_keys(adios_xml.read(TRACES / "gts.xml", ranks=2))
     for name in ("zion", "mpsi", "restart", "gts", "mimax", "sprng"):
         assert name not in text.lower(), name
 
 
 def variable(path: Path, ranks: int, **settings: str) -> tuple[Variable, tuple[str, ...]]:
     made = adios_xml.read(path, ranks=ranks, keep_names=True, settings=settings)
-    [found] = [v for v in made.streams[0].dumps[0].variables if v.label == "a"]
+    [found] = [v for v in made.streams[0].steps[0].variables if v.label == "a"]
     return found, made.source.notes
 
 
@@ -106,7 +107,7 @@ def test_decompositions_are_recognised(tmp_path: Path) -> None:
 
 def test_a_grid_is_in_c_order_whatever_the_language(tmp_path: Path) -> None:
     made = adios_xml.read(TRACES / "s3d.xml", ranks=12, settings={"nx": "2", "ny": "3", "nz": "5"})
-    array = made.streams[0].dumps[0].variables[-1]
+    array = made.streams[0].steps[0].variables[-1]
     assert array.decomposition == Decomposition(rule="grid", grid=(3, 2, 2))
     assert array.shape == (3 * 5, 2 * 3, 2 * 2)  # z, y, x
 
@@ -118,8 +119,8 @@ def test_steps_are_dumps_and_complex_numbers_pairs(tmp_path: Path) -> None:
     succeed("skel", "params", path, "-o", values)
     values.write_text(values.read_text().replace('steps="1"', 'steps="3"'))
     made = adios_xml.read(path, ranks=2, parameters_file=values)
-    assert len(made.streams[0].dumps) == 3
-    last = made.streams[0].dumps[0].variables[-1]
+    assert len(made.streams[0].steps) == 3
+    last = made.streams[0].steps[0].variables[-1]
     assert (last.type, last.shape) == ("f64", (2, 2, 128, 2))
 
 

@@ -27,7 +27,8 @@ KNOWN = {
 
 
 def _use(stream: Stream) -> tuple[str, bool | None]:
-    return stream.files, stream.reopen
+    as_usual = stream.closes == (stream.files == "append")
+    return stream.files, None if as_usual else not stream.closes
 
 
 def _log(name: str) -> Path:
@@ -103,7 +104,7 @@ def test_what_a_rule_gets_wrong_the_counters_mend(
     assert only(run.describe(tmp_path)).files == "rewrite"
     monkeypatch.setattr(streams.Composer, "_chosen", wrong)
     stream = only(run.describe(tmp_path))
-    assert stream.files in ("rewrite", "update") and not stream.stays_open
+    assert stream.files in ("rewrite", "update") and not stream.closes
 
 
 def test_confidence_is_the_distance_to_the_next_one() -> None:

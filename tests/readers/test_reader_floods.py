@@ -7,6 +7,7 @@ import pytest
 from tests.readers.synthetic import Run, flood_log, only, rank_bytes, sizes
 from tests.readers.test_reader_memory import peak_kib
 from tests.support.folds import calls_of
+from tests.support.keys import to_keys
 from understudy.contracts.workload import load, parse, provenance_of
 from understudy.readers import darshan
 
@@ -15,22 +16,22 @@ def test_epochs_of_a_loader(tmp_path: Path) -> None:
     """Each file is read once in each of three epochs, in another order, by another rank."""
     log = flood_log(tmp_path / "x", 4, 20_000, epochs=3, sizes=(150_000, 150_000, 90_000, 1000))
     workload = darshan.read(log)
-    stream = only(parse(workload.to_keys(), "x"))
+    stream = only(parse(to_keys(workload), "x"))
     assert (stream.operation, stream.files, stream.layout) == ("read", "update", "flood")
     assert (stream.order.rule, stream.role, stream.dump_count) == ("shuffled", "input", 3)
     assert sizes(stream) == [20_000 * 391_000 // 4]
-    assert [(v.shape, v.bytes) for v in stream.dumps[0].variables] == [
+    assert [(v.shape, v.bytes) for v in stream.steps[0].variables] == [
         ((5000, 1000), 5_000_000),
         ((5000, 90_000), 450_000_000),
         ((10_000, 150_000), 1_500_000_000),
     ]
     times = [d.time_s for d in stream.expanded()]
     assert times == pytest.approx([5, 125, 245], abs=0.5)
-    assert stream.dumps[0].duration_s == pytest.approx(100, abs=0.5)
+    assert stream.steps[0].duration_s == pytest.approx(100, abs=0.5)
     entry = provenance_of(workload, "/streams/0/order")
     assert entry is not None and entry.confidence == "likely"
     assert "100 % of the bytes, 100 % of the calls" in workload.source.notes[-1]
-    assert len(workload.to_keys()) < 6000
+    assert len(to_keys(workload)) < 6000
 
 
 def test_files_of_which_a_part_is_read_twice_are_those_of_epochs(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_reads_that_find_the_end_are_played(tmp_path: Path) -> None:
 def test_files_read_once_in_order(tmp_path: Path) -> None:
     stream = only(darshan.read(flood_log(tmp_path / "x", 4, 10_001, shuffled=False)))
     assert (stream.files, stream.order.rule) == ("new", "consecutive")
-    [variable] = stream.dumps[0].variables
+    [variable] = stream.steps[0].variables
     assert variable.decomposition.rule == "even"
     assert rank_bytes(stream, 0, 4) == [150_000 * n for n in (2501, 2500, 2500, 2500)]
 
@@ -73,7 +74,7 @@ def test_writers_of_many_files(form: bytes, tmp_path: Path) -> None:
     stream = only(darshan.read(log))
     assert (stream.operation, stream.files, stream.layout) == ("write", "new", "flood")
     assert sizes(stream) == [600_000_000] * 5
-    assert [d.time_s for d in stream.dumps] == pytest.approx([5 + 120 * k for k in range(5)])
+    assert [d.time_s for d in stream.steps] == pytest.approx([5 + 120 * k for k in range(5)])
 
 
 def test_sizes_of_all_kinds_keep_their_bytes(tmp_path: Path) -> None:
@@ -82,8 +83,8 @@ def test_sizes_of_all_kinds_keep_their_bytes(tmp_path: Path) -> None:
     log = flood_log(tmp_path / "x", 3, 9970, sizes=many)
     stream = only(darshan.read(log))
     assert stream.bytes == 10 * sum(many)
-    assert len(stream.dumps[0].variables) <= 32
-    assert sum(v.shape[0] for v in stream.dumps[0].variables) == 9970
+    assert len(stream.steps[0].variables) <= 32
+    assert sum(v.shape[0] for v in stream.steps[0].variables) == 9970
 
 
 def test_directories_opens_and_stats(tmp_path: Path) -> None:
@@ -99,8 +100,8 @@ def test_directories_opens_and_stats(tmp_path: Path) -> None:
             duration_s=0.001,
         )
     stream = only(run.describe(tmp_path))
-    assert stream.files_per_directory == 100
-    assert {o.operation: o.count for o in stream.dumps[0].operations} == {
+    assert stream.set.files_per_directory == 100
+    assert {o.kind: o.count for o in stream.steps[0].operations} == {
         "open": 3000,
         "stat": 3000,
     }

@@ -57,7 +57,7 @@ def test_chunks_and_fill(
     told: list[Coverage] = []
     workload = run.describe(tmp_path, told=told.append)
     stream = only(workload)
-    assert (stream.method, stream.chunk_bytes, stream.fill) == ("hdf5", chunk, fill)
+    assert (stream.method, stream.open.chunk_bytes, stream.open.fill) == ("hdf5", chunk, fill)
     for key, value in (("chunk_bytes", chunk), ("fill", fill)):
         assert (provenance_of(workload, f"/streams/0/{key}") is not None) == bool(value)
     if fill:
@@ -88,7 +88,7 @@ def test_a_dataset_that_grows_is_filled_as_it_is_written(tmp_path: Path) -> None
     more = {"DATASPACE_NPOINTS": MIB // 8, "CHUNK_SIZE_D1": 1024, "CHUNK_SIZE_D2": 128}
     dataset(run, "/s/a.h5", size=8 * MIB, below=16 * MIB + 4096, **more)
     stream = only(run.describe(tmp_path))
-    assert (stream.chunk_bytes, stream.fill) == (MIB, True)
+    assert (stream.open.chunk_bytes, stream.open.fill) == (MIB, True)
 
 
 def test_files_of_a_stream_that_differ_have_no_common_layout(tmp_path: Path) -> None:
@@ -98,4 +98,4 @@ def test_files_of_a_stream_that_differ_have_no_common_layout(tmp_path: Path) -> 
         at = {"F_WRITE_START_TIMESTAMP": 20.0 * step + 1, "F_WRITE_END_TIMESTAMP": 20.0 * step + 2}
         more = at | (chunks if step else {})
         dataset(run, f"/s/a{step}.h5", size=2 * MIB, below=2 * MIB + 2048, **more)
-    assert only(run.describe(tmp_path)).chunk_bytes is None
+    assert only(run.describe(tmp_path)).open.chunk_bytes is None

@@ -96,17 +96,17 @@ def test_processes_are_what_one_log_of_all_would_be(trace: str, tmp_path: Path) 
     found = joined(parts, tmp_path)
     assert found.ranks == 4
     close = [
-        replace(s, dumps=tuple(replace(d, time_s=round(d.time_s, 6)) for d in s.dumps))
+        replace(s, steps=tuple(replace(d, time_s=round(d.time_s, 6)) for d in s.steps))
         for s in found.streams
     ]
     if trace == "HEATMAP":  # its bins are those of the shifted clocks
         shared = [(s.layout, s.operation) == ("shared", "write") for s in close]
         open_ = close[shared.index(True)]
-        assert [(d.time_s, d.bytes) for d in open_.dumps] == [
+        assert [(d.time_s, d.bytes) for d in open_.steps] == [
             (pytest.approx(5 + 20 * k, abs=1), 4 * MIB) for k in range(4)
         ]
         pairs = zip(close, expected.streams, shared, strict=True)
-        close = [replace(s, dumps=e.dumps) if is_open else s for s, e, is_open in pairs]
+        close = [replace(s, steps=e.steps) if is_open else s for s, e, is_open in pairs]
     assert close == list(expected.streams)
 
 
@@ -156,7 +156,7 @@ def test_steps_after_each_other_use_the_same_ranks(tmp_path: Path) -> None:
     workload = joined(runs, tmp_path)
     write, read = sorted(workload.streams, key=lambda s: s.operation == "read")
     assert (workload.ranks, workload.runtime_s) == (4, 500.0)
-    assert [d.time_s for d in write.dumps] == [50.0, 250.0, 450.0]
+    assert [d.time_s for d in write.steps] == [50.0, 250.0, 450.0]
     assert sizes(write) == [8 * MIB] * 3 and sizes(read) == [4 * MIB] * 3
     assert any("up to 3 one after another on a rank" in note for note in workload.source.notes)
     assert any("files of their own in each run" in note for note in workload.source.notes)
@@ -175,7 +175,7 @@ def test_tasks_share_the_ranks_that_are_free(tmp_path: Path) -> None:
     assert workload.ranks == 3
     assert sum(s.bytes for s in workload.streams) == 12 * MIB
     stream = only(workload)
-    assert (len(stream.dumps), set(sizes(stream))) == (12, {MIB})
+    assert (len(stream.steps), set(sizes(stream))) == (12, {MIB})
     assert [rank_bytes(stream, k, 3).index(MIB) for k in range(12)] == [0, 1, 2] * 4
 
 
@@ -187,7 +187,7 @@ def test_a_shared_record_of_some_ranks_is_dealt_to_them(tmp_path: Path) -> None:
     workload = joined(runs, tmp_path)
     assert workload.ranks == 8
     shares = [
-        rank_bytes(s, 0, 8) for s in sorted(workload.streams, key=lambda s: s.dumps[0].time_s)
+        rank_bytes(s, 0, 8) for s in sorted(workload.streams, key=lambda s: s.steps[0].time_s)
     ]
     assert shares == [[2 * MIB] * 4 + [0] * 4, [0] * 4 + [2 * MIB] * 4]
     assert any("2 logs have fewer ranks than the whole" in n for n in workload.source.notes)
@@ -229,7 +229,7 @@ def test_jobs_are_joined_only_where_it_is_asked_for(tmp_path: Path) -> None:
         joined(runs(), tmp_path / "a")
     (tmp_path / "b").mkdir()
     workload = joined(runs(), tmp_path / "b", join_jobs=True)
-    assert [d.time_s for d in only(workload).dumps] == [50.0, 150.0]
+    assert [d.time_s for d in only(workload).steps] == [50.0, 150.0]
     assert "4900 s between 2 jobs are left out." in workload.source.notes
 
 
@@ -389,7 +389,7 @@ def test_files_that_processes_of_each_epoch_read_are_the_same(tmp_path: Path) ->
     runs[0].write("/s/out", MIB, 2.0, rank=0)
     stream = next(s for s in joined(runs, tmp_path).streams if s.layout == "flood")
     assert (stream.files, stream.dump_count, stream.bytes) == ("update", 3, 3 * 1200 * 24_000)
-    assert stream.files_per_directory == 300
+    assert stream.set.files_per_directory == 300
 
 
 def test_files_of_which_one_is_another_are_not_the_same(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_files_of_which_one_is_another_are_not_the_same(tmp_path: Path) -> None:
 def test_runs_that_read_other_files_have_streams_of_their_own(tmp_path: Path) -> None:
     workload = joined(readers(4, 100.0, lambda k: 100 - k // 2), tmp_path)
     assert [s.name for s in workload.streams] == ["input-0", "input-1"]
-    assert [[d.time_s for d in s.dumps] for s in workload.streams] == [[1, 101], [201, 301]]
+    assert [[d.time_s for d in s.steps] for s in workload.streams] == [[1, 101], [201, 301]]
     assert sum(s.bytes for s in workload.streams) == 398 * 48_000
     assert "100 % of the bytes" in workload.source.notes[-1]
 

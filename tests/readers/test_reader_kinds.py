@@ -21,7 +21,7 @@ def test_history_files_of_two_kinds_that_alternate(form: str, tmp_path: Path) ->
         [MIB * (8 + k) for k in range(4)],
         [MIB * (64 + k) for k in range(4)],
     ]
-    assert sorted(s.dumps[0].time_s for s in workload.streams) == [2.0, 12.0]
+    assert sorted(s.steps[0].time_s for s in workload.streams) == [2.0, 12.0]
 
 
 def test_two_kinds_that_are_numbered_in_common(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_names_that_differ_by_a_word_are_one_dump(layout: str, tmp_path: Path) -
                 run.write(f"{name}.{rank}", (n + 1) * MIB, at_s, rank=rank)
     stream = only(run.describe(tmp_path))
     assert (stream.layout, sizes(stream)) == (layout, [24 * MIB] * 3)
-    assert {v.file for v in stream.dumps[0].variables} == {0, 1, 2}
+    assert {v.file for v in stream.steps[0].variables} == {0, 1, 2}
 
 
 def test_words_far_apart_in_time_are_two_series(tmp_path: Path) -> None:

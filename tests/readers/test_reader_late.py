@@ -88,7 +88,7 @@ def test_a_late_rank_is_no_time_step(
 ) -> None:
     at_s = [[0.3]] * (RANKS - 1) + [[1.3]]
     workload = described(tmp_path, at_s, calls=calls, trace=trace, reduced=reduced, run_time_s=1.5)
-    [dump] = only(workload, operation="write").dumps
+    [dump] = only(workload, operation="write").steps
     assert sum(v.count * v.shape[0] for v in dump.variables) == RANKS * calls * MIB
     assert workload.source is not None
     [note] = [n for n in workload.source.notes if "some later than others" in n]
@@ -104,9 +104,9 @@ def test_a_rank_that_is_late_each_time_is_in_each_time_step(trace: bool, tmp_pat
     at_s = [starts] * (RANKS - 1) + [[s + 1.0 for s in starts]]
     workload = described(tmp_path, at_s, calls=4, trace=trace, reduced=True)
     stream = only(workload, operation="write")
-    assert [round(dump.time_s) for dump in stream.dumps] == [5, 20, 35, 50]
+    assert [round(dump.time_s) for dump in stream.steps] == [5, 20, 35, 50]
     late = ((RANKS - 1, 0.0), (1, 1.0))
-    assert [dump.skew for dump in stream.dumps] == [late if trace else ()] * 4
+    assert [dump.skew for dump in stream.steps] == [late if trace else ()] * 4
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -114,7 +114,7 @@ def test_ranks_that_come_back_make_time_steps(trace: bool, tmp_path: Path) -> No
     """Half of the ranks write at each time, one of them at all."""
     at_s = [[5.0, 20.0, 35.0]] + [[5.0, 35.0]] * 4 + [[20.0]] * 3
     workload = described(tmp_path, at_s, calls=4, trace=trace, reduced=True)
-    assert len(only(workload, operation="write").dumps) == 3
+    assert len(only(workload, operation="write").steps) == 3
 
 
 def test_ranks_with_files_of_their_own_are_late(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_ranks_with_files_of_their_own_are_late(tmp_path: Path) -> None:
     for k, at_s in enumerate((10.0, 30.0)):
         for rank, late in enumerate(late_s):
             run.write(f"/s/d{k}.{rank}", MIB, at_s + late * (1 - k) + 0.01 * rank, rank=rank)
-    first, second = only(run.describe(tmp_path), operation="write").dumps
+    first, second = only(run.describe(tmp_path), operation="write").steps
     [together, middle, last] = first.skew
     assert (together, middle[0], last[0]) == ((4, 0.0), 1, 3)
     assert abs(middle[1] - 0.94) < 0.01 and abs(last[1] - 2.06) < 0.01

@@ -61,7 +61,7 @@ def test_a_missing_dataset_record_is_completed_from_mpiio(reduced: bool, tmp_pat
     assert (stream.method, sizes(stream)) == ("hdf5", [4 * MIB] * 3)
     assert rank_bytes(stream, 1, 4) == [MIB] * 4
     assert f"the {MIB} B that MPI-IO recorded for them" in notes(workload)
-    assert [d.overhead_bytes for d in stream.dumps] == [800] * 3
+    assert [d.overhead_bytes for d in stream.steps] == [800] * 3
 
 
 def test_a_missing_dataset_record_takes_the_bytes_of_mpiio(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_incomplete_posix_records_do_not_override_mpiio(partial: bool, tmp_path:
     workload = run.describe(tmp_path, partial=True)
     stream = only(workload)
     assert sizes(stream) == [size]
-    assert stream.dumps[0].overhead_bytes == (None if partial else -3 * MIB)
+    assert stream.steps[0].overhead_bytes == (None if partial else -3 * MIB)
     over = f"{3 * MIB} B were written over others of the same dump"
     assert (over in notes(workload)) == (not partial)
     assert (f"With {3 * MIB} B through MPI-IO that the incomplete POSIX" in notes(workload)) == (

@@ -46,7 +46,7 @@ def test_memory_does_not_grow_with_records(form: bytes, tmp_path: Path) -> None:
         stream = only(load(out))
         assert (stream.layout, stream.role) == ("file-per-process", "checkpoint")
         assert sizes(stream) == [1000 * MIB] * dumps
-        assert [d.time_s for d in stream.dumps] == [10.0 * k + 1 for k in range(dumps)]
+        assert [d.time_s for d in stream.steps] == [10.0 * k + 1 for k in range(dumps)]
     assert peaks[1] - peaks[0] < 10 << 10, peaks
 
 

@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 def made(stream: Stream) -> list[dict[str, tuple[tuple[int, int], ...]]]:
     """Operations by dump."""
-    return [{o.operation: o.runs for o in d.operations} for d in stream.dumps]
+    return [{o.kind: o.runs for o in d.operations} for d in stream.steps]
 
 
 def test_opens_beside_those_of_the_data_are_of_their_dump(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_file_that_each_time_step_opens(tmp_path: Path) -> None:
         },
     )
     stream = only(run.describe(tmp_path))
-    assert (stream.files, stream.stays_open) == ("append", False)
+    assert (stream.files, stream.closes) == ("append", False)
     assert made(stream) == [{}] * 20
 
 
@@ -117,7 +117,7 @@ def test_files_that_move_no_byte_are_a_stream(tmp_path: Path) -> None:
         *[{"open": ((2, 100),), "stat": ((2, 150),)}] * 3,
         {"create": ((1, 0), (1, 1)), "rename": ((1, 0), (1, 1))},
     ]
-    assert [d.time_s for d in looked.dumps] == [10.0, 30.0, 50.0, 70.0]
+    assert [d.time_s for d in looked.steps] == [10.0, 30.0, 50.0, 70.0]
     assert made(only(workload, method="stdio")) == [{"open": ((2, 1),)}]
     assert "100 % of the bytes, 100 % of the calls" in workload.source.notes[-1]
 
@@ -159,9 +159,7 @@ def test_a_file_read_and_written_is_opened_no_more_often(opens: int, tmp_path: P
     run.write("/s/other", 9 * MIB, 50.0, rank=0, OPENS=5)
     workload = run.describe(tmp_path)
     written, read, other = workload.streams
-    assert read.reads == written.name
-    assert (written.files, written.stays_open) == (
-        ("update", True) if opens == 1 else ("new", False)
-    )
+    assert read.last == written.name
+    assert (written.files, written.closes) == (("update", True) if opens == 1 else ("new", False))
     assert [made(s) for s in (written, read)] == [[{}], [{}]]
     assert made(other) == [{"open": ((1, 4),)}]

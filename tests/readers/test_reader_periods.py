@@ -7,6 +7,7 @@ import pytest
 
 from tests.readers.synthetic import Run, only, sizes
 from tests.support.folds import calls_of
+from tests.support.keys import to_keys
 from understudy.contracts.workload import Workload, parse, provenance_of
 
 MIB = 1 << 20
@@ -76,7 +77,7 @@ def test_dumps_nearer_than_a_hundredth_of_the_run(
     appended(run, steps, period_s, calls=calls, jitter=jitter)
     stream = only(run.describe(tmp_path))
     assert (stream.files, sizes(stream)) == ("append", [MIB] * steps)
-    found = [dump.time_s for dump in stream.dumps]
+    found = [dump.time_s for dump in stream.steps]
     expected = 10.0 + period_s * np.arange(steps)
     assert np.abs(np.array(found) - expected).max() <= jitter * period_s + 1e-3
 
@@ -85,7 +86,7 @@ def test_a_thousand_dumps_of_35_gib(tmp_path: Path) -> None:
     run = Run(run_time_s=DAY_S, nprocs=2)
     appended(run, 1000, 80.0, size=35 << 30, calls=5)
     stream = only(run.describe(tmp_path))
-    assert (len(stream.dumps), stream.bytes) == (1000, 35_000 << 30)
+    assert (len(stream.steps), stream.bytes) == (1000, 35_000 << 30)
 
 
 @pytest.mark.parametrize("counters", [{}, {"FSYNCS": 100}, {"OPENS": 100}])
@@ -96,7 +97,7 @@ def test_without_a_trace_counters_tell(counters: dict[str, int], tmp_path: Path)
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert sizes(stream) == [MIB] * 100
-    assert abs(stream.dumps[-1].time_s - stream.dumps[0].time_s - 99 * 15.0) < 1
+    assert abs(stream.steps[-1].time_s - stream.steps[0].time_s - 99 * 15.0) < 1
     entry = provenance_of(workload, "/streams/0/dumps/3/time_s")
     assert entry is not None
     assert entry.origin == "assumed"
@@ -168,7 +169,7 @@ def test_small_inputs_far_apart_are_dumps_of_their_own(tmp_path: Path) -> None:
     for name, at_s in zip("abcdef", (1.0, 1.5, 2.0, 601.0, 1201.0, 1801.0), strict=True):
         run.read(f"/s/{name}-table", MIB, at_s, rank=0)
     stream = only(run.describe(tmp_path), operation="read")
-    assert [d.time_s for d in stream.dumps] == [1.0, 601.0, 1201.0, 1801.0]
+    assert [d.time_s for d in stream.steps] == [1.0, 601.0, 1201.0, 1801.0]
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -178,13 +179,12 @@ def test_a_regular_series_of_any_length_is_a_rule(trace: bool, tmp_path: Path) -
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, stream.dump_count, stream.bytes) == ("append", 20_000, 20_000 * 8192)
-    rule, last = stream.dumps
-    assert rule.repeat is not None
+    rule, last = stream.steps
     assert (rule.count, rule.bytes, last.bytes) == (19_999, 8192, 8192)
-    assert abs(rule.repeat.period_s - 4.0) < 1e-3
+    assert abs(rule.period_s - 4.0) < 1e-3
     assert abs(last.time_s - rule.last_s - 4.0) < 1e-3
-    assert len(workload.to_keys()) < 20_000
-    assert parse(workload.to_keys(), "x").streams == workload.streams
+    assert len(to_keys(workload)) < 20_000
+    assert parse(to_keys(workload), "x").streams == workload.streams
 
 
 def test_irregular_time_steps_beyond_the_limit_are_noted(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_irregular_time_steps_beyond_the_limit_are_noted(tmp_path: Path) -> None
     ]
     workload = run.describe(tmp_path)
     stream = only(workload)
-    assert (len(stream.dumps), stream.bytes) == (10_000, 12_000 * 8192)
+    assert (len(stream.steps), stream.bytes) == (10_000, 12_000 * 8192)
     assert "its 12000 time steps of 8192 B each on average were put together in 10000 dumps" in (
         notes(workload)
     )
@@ -292,7 +292,7 @@ def test_flushes_of_a_stream_of_stdio_are_in_its_dumps(syncs: int, tmp_path: Pat
         )
     workload = run.describe(tmp_path)
     stream = only(workload)
-    made = [sum(o.count for o in d.operations if o.operation == "sync") for d in stream.dumps]
+    made = [sum(o.count for o in d.operations if o.kind == "sync") for d in stream.steps]
     assert sum(made) + 12 * stream.sync == syncs
     assert max(made) - min(made) <= 1
     assert "flushes through POSIX" not in notes(workload)

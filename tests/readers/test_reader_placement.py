@@ -95,7 +95,7 @@ def test_a_steady_stream(tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, stream.dump_count, stream.pace) == ("update", 10, "steady")
-    assert [d.duration_s for d in stream.dumps] == pytest.approx([80.0] * 10, abs=0.5)
+    assert [d.duration_s for d in stream.steps] == pytest.approx([80.0] * 10, abs=0.5)
     entry = provenance_of(workload, "/streams/0/pace")
     assert entry is not None and entry.confidence == "likely" and "DXT" in entry.how
     assert share(tmp_path / "run.darshan") < LIMIT
@@ -121,7 +121,7 @@ def test_a_trace_that_is_cut_short_is_not_believed(tmp_path: Path) -> None:
         "1 file; the counters tell the bytes." in workload.source.notes
     )
     [stream] = workload.streams
-    assert stream.dumps[-1].time_s > 850  # not all of them in the time that the trace has
+    assert stream.steps[-1].time_s > 850  # not all of them in the time that the trace has
 
 
 def test_time_steps_and_checkpoints(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_names_are_kept_on_demand_as_labels() -> None:
     assert {label.rpartition("/")[2] for label in labels} >= {"viz.h*", "rst_*.*"}
     without = darshan.read(TRACES / "mphys_dyn.darshan")
     assert {s.label for s in without.streams} == {""}
-    assert {v.label for s in without.streams for d in s.dumps for v in d.variables} == {""}
+    assert {v.label for s in without.streams for d in s.steps for v in d.variables} == {""}
     assert [s.bytes for s in without.streams] == [s.bytes for s in workload.streams]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.readers.synthetic import Run
+from tests.support.keys import to_keys
 from understudy.contracts.workload import numbers, parse, provenance_of
 
 FORMS = (
@@ -74,7 +75,7 @@ def random_run(draw: random.Random) -> tuple[Run, int, int]:
 def test_a_random_run_is_described(seed: int, tmp_path: Path) -> None:
     run, written, read = random_run(random.Random(seed))
     made = run.describe(tmp_path)
-    again = parse(made.to_keys(), "random")
+    again = parse(to_keys(made), "random")
     assert again.streams == made.streams
     sums = {
         way: sum(s.bytes for s in made.streams if s.operation == way) for way in ("write", "read")

@@ -60,7 +60,7 @@ def written_again(
 
 
 def kind(stream: Stream) -> tuple[str, int, bool]:
-    return stream.files, stream.names, not stream.stays_open
+    return stream.files, stream.names, not stream.closes
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -83,8 +83,8 @@ def test_a_restart_file_of_one_name(
     stream = only(workload)
     assert kind(stream) == expected
     assert sizes(stream) == [4 * MIB] * 100
-    assert np.abs(np.array([d.time_s for d in stream.dumps]) - times).max() < 0.2
-    assert [d.overhead_bytes for d in stream.dumps] == [0] * 100
+    assert np.abs(np.array([d.time_s for d in stream.steps]) - times).max() < 0.2
+    assert [d.overhead_bytes for d in stream.steps] == [0] * 100
     entry = provenance_of(workload, "/streams/0/dumps/7/time_s")
     assert entry is not None
     assert entry.confidence == ("certain" if trace else "guess")
@@ -118,7 +118,7 @@ def test_the_last_few_are_kept(names: tuple[str, ...], trace: bool, tmp_path: Pa
     stream = only(run.describe(tmp_path))
     assert kind(stream) == ("rewrite", len(names), True)
     assert sizes(stream) == [4 * MIB] * count
-    assert np.abs(np.array([d.time_s for d in stream.dumps]) - times).max() < 0.2
+    assert np.abs(np.array([d.time_s for d in stream.steps]) - times).max() < 0.2
 
 
 def test_a_file_of_each_rank(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_an_hdf5_file_made_anew_each_time(tmp_path: Path) -> None:
     )
     stream = only(run.describe(tmp_path))
     assert (stream.method, stream.files, sizes(stream)) == ("hdf5", "rewrite", [8 * MIB] * 10)
-    assert [d.overhead_bytes for d in stream.dumps] == [2048] * 10
+    assert [d.overhead_bytes for d in stream.steps] == [2048] * 10
 
 
 def test_a_header_written_again_is_no_pass(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_header_written_again_is_no_pass(tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.files, sizes(stream)) == ("new", [MIB + 512] * 3)
-    assert [d.overhead_bytes for d in stream.dumps] == [-512] * 3
+    assert [d.overhead_bytes for d in stream.steps] == [-512] * 3
     assert "1536 B were written over others of the same dump" in notes(workload)
 
 
@@ -276,7 +276,7 @@ def test_epochs_over_a_file_whose_parts_the_ranks_read(
     assert sizes(only(workload)) == [MIB] * 3
     assert "the same bytes" not in notes(workload)
     if trace:
-        found = [d.time_s for d in only(workload).dumps]
+        found = [d.time_s for d in only(workload).steps]
         assert found == pytest.approx(EPOCHS, abs=0.01)
 
 
@@ -288,7 +288,7 @@ def test_epochs_over_several_files(trace: bool, tmp_path: Path) -> None:
         epochs(run, name, order=range(64), trace=trace)
     workload = run.describe(tmp_path)
     assert sum(s.bytes for s in workload.streams) == 6 * MIB
-    assert sum(stored_bytes(s, 4) for s in workload.streams) == 2 * MIB
+    assert sum(stored_bytes(s) for s in workload.streams) == 2 * MIB
     assert {s.files for s in workload.streams} == {"update"}
 
 
@@ -299,15 +299,15 @@ def test_quantum_espresso_updates_in_place() -> None:
     written = [s for s in workload.streams if s.operation == "write"]
     assert round(sum(s.bytes for s in written) / 1e6, 1) == 26.4
     waves = next(s for s in written if s.label.endswith("si.wfc*"))
-    assert (waves.files, waves.stays_open) == ("update", True)
+    assert (waves.files, waves.closes) == ("update", True)
     assert (waves.layout, sizes(waves)) == ("file-per-process", [1_420_288] * 14)
     density = next(s for s in written if s.label.endswith("charge-density.dat"))
     assert (density.files, sizes(density)) == ("rewrite", [308_656] * 5)
     mixing = next(s for s in written if s.label.endswith("si.mix*"))
-    assert (mixing.files, len(mixing.dumps), mixing.bytes) == ("new", 5, 3_173_472)
-    assert [d.continues for d in mixing.dumps] == [False, True, True, True, True]
-    turns = next(s for s in workload.streams if s.reads == mixing.name)
-    assert (len(turns.dumps), turns.bytes) == (4, 3_526_080)
+    assert (mixing.files, len(mixing.steps), mixing.bytes) == ("new", 5, 3_173_472)
+    assert [d.continues for d in mixing.steps] == [False, True, True, True, True]
+    turns = next(s for s in workload.streams if s.last == mixing.name)
+    assert (len(turns.steps), turns.bytes) == (4, 3_526_080)
 
 
 @pytest.mark.parametrize("top", [511, (1 << 50) - 1])
@@ -447,7 +447,7 @@ def test_times_from_bins_of_several_files_are_not_certain(
     )
     workload = run.describe(tmp_path)
     stream = only(workload, files="rewrite")
-    assert len(stream.dumps) == 3
+    assert len(stream.steps) == 3
     entry = provenance_of(workload, f"/streams/{workload.streams.index(stream)}/dumps/1/time_s")
     assert entry is not None and "HEATMAP" in entry.how
     assert entry.confidence == confidence
@@ -463,7 +463,7 @@ def test_files_that_are_renamed_between_their_contents_have_a_backup(
     run.modules["POSIX"][0]["POSIX_RENAME_SOURCES"] = renames
     stream = only(run.describe(tmp_path), files="rewrite")
     assert (stream.backup, stream.removes) == (expected, expected)
-    left = [o.runs for d in stream.dumps for o in d.operations if o.operation == "rename"]
+    left = [o.runs for d in stream.steps for o in d.operations if o.kind == "rename"]
     assert len(left) == (renames - 4 if expected else renames)
 
 

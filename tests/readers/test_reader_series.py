@@ -38,7 +38,7 @@ def test_file_per_process(form: str, ranks: int, tmp_path: Path) -> None:
     assert stream.layout == "file-per-process"
     assert sizes(stream) == [ranks * MIB + ranks * (ranks - 1) // 2] * 4
     assert rank_bytes(stream, 3, ranks) == [MIB + r for r in range(ranks)]
-    assert [d.time_s for d in stream.dumps] == [2.0, 22.0, 42.0, 62.0]
+    assert [d.time_s for d in stream.steps] == [2.0, 22.0, 42.0, 62.0]
 
 
 @pytest.mark.parametrize("pattern", ["at once", "skewed", "one after another"])
@@ -94,7 +94,7 @@ def test_several_files_a_dump(tmp_path: Path) -> None:
             run.write(f"/s/{step}/{name}.dat", size * MIB, 20.0 * k + 2, calls=4)
     stream = only(run.describe(tmp_path))
     assert (stream.layout, sizes(stream)) == ("shared", [14 * MIB] * 4)
-    assert sorted(v.file for v in stream.dumps[0].variables) == [0, 1, 2]
+    assert sorted(v.file for v in stream.steps[0].variables) == [0, 1, 2]
 
 
 def test_numbered_files_of_one_dump(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_numbered_files_of_one_dump(tmp_path: Path) -> None:
             run.write(f"/s/{step}/alpha_{n}", n * MIB, 20.0 * k + 2 + 0.01 * (k % 2), calls=4)
     stream = only(run.describe(tmp_path))
     assert (stream.layout, sizes(stream)) == ("shared", [3 * MIB] * 4)
-    assert [(v.file, v.bytes) for v in stream.dumps[2].variables] == [(0, MIB), (1, 2 * MIB)]
+    assert [(v.file, v.bytes) for v in stream.steps[2].variables] == [(0, MIB), (1, 2 * MIB)]
 
 
 def test_two_series_in_one_folder_with_different_steps(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_dates_in_names(tmp_path: Path) -> None:
             )
     workload = run.describe(tmp_path)
     assert sum(s.bytes for s in workload.streams) == 6 * 12 * MIB
-    assert {len(s.dumps) for s in workload.streams} == {6}
+    assert {len(s.steps) for s in workload.streams} == {6}
     assert {s.layout for s in workload.streams} == {"shared"}
 
 
@@ -194,8 +194,8 @@ def test_ranks_start_a_dump_at_different_times(
             at_s = 30.0 * k + 1 + spread(k, rank)
             run.write(f"/s/ck.{k}.{rank}", MIB, at_s, rank=rank, duration_s=2.0)
     stream = only(run.describe(tmp_path))
-    assert (stream.layout, len(stream.dumps)) == ("file-per-process", 3)
-    assert [d.time_s for d in stream.dumps] == [
+    assert (stream.layout, len(stream.steps)) == ("file-per-process", 3)
+    assert [d.time_s for d in stream.steps] == [
         round(30.0 * k + 1 + min(spread(k, r) for r in range(6)), 6) for k in range(3)
     ]
 
@@ -227,7 +227,7 @@ def test_numbers_are_told_apart_by_their_digits(tmp_path: Path) -> None:
         run.write(f"/s/ck.{step}", MIB, 15.0 * k + 2, calls=4)
     for k, step in enumerate(("1.1", "1.10", "11.0", "0.02")):
         run.write(f"/s/{step}/u", MIB, 15.0 * k + 2, calls=4)
-    assert sorted(len(s.dumps) for s in run.describe(tmp_path).streams) == [4, 6]
+    assert sorted(len(s.steps) for s in run.describe(tmp_path).streams) == [4, 6]
 
 
 def test_random_names_are_grouped_by_time(tmp_path: Path) -> None:
@@ -246,14 +246,14 @@ def test_a_digit_in_the_path_does_not_join_files(tmp_path: Path) -> None:
     run = Run()
     for name in ("mesh", "result"):
         run.write(f"/scratch01/run/{name}.dat", MIB, 1.0, rank=0)
-    assert [len(s.dumps) for s in run.describe(tmp_path).streams] == [1, 1]
+    assert [len(s.steps) for s in run.describe(tmp_path).streams] == [1, 1]
 
 
 def test_files_of_one_numbered_folder_are_one_dump_if_close_in_time(tmp_path: Path) -> None:
     run = Run()
     for name, at_s in (("fields", 1.0), ("structure", 1.1), ("late", 50.0)):
         run.write(f"/s/dump_t006/{name}.h5", MIB, at_s, rank=0)
-    assert [len(s.dumps[0].variables) for s in run.describe(tmp_path).streams] == [2, 1]
+    assert [len(s.steps[0].variables) for s in run.describe(tmp_path).streams] == [2, 1]
     assert [s.bytes for s in run.describe(tmp_path).streams] == [2 * MIB, MIB]
 
 

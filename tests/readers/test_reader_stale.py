@@ -46,8 +46,8 @@ def test_a_trace_shows_which_bytes_are_of_a_later_file(tmp_path: Path) -> None:
     workload = run.describe(tmp_path)
     stream = only(workload)
     assert (stream.layout, sizes(stream)) == ("file-per-process", [40 * MIB] * 5)
-    assert [d.overhead_bytes for d in stream.dumps] == [0] * 5
-    assert all(d.duration_s is not None and d.duration_s < 2 for d in stream.dumps)
+    assert [d.overhead_bytes for d in stream.steps] == [0] * 5
+    assert all(d.duration_s is not None and d.duration_s < 2 for d in stream.steps)
     assert f"{20 * MIB} B in all, which were moved to the file of that time" in notes(workload)
 
 
@@ -70,7 +70,7 @@ def test_bytes_go_to_the_file_whose_time_it_is_and_not_to_the_next(tmp_path: Pat
         )
         run.add("DXT_POSIX", {"id": file, "rank": 0, "write_segments": own + stale})
     workload = run.describe(tmp_path)
-    moved = sorted((d.time_s, d.bytes) for s in workload.streams for d in s.dumps)
+    moved = sorted((d.time_s, d.bytes) for s in workload.streams for d in s.steps)
     assert [size for _, size in moved] == [n * MIB for n in (4, 6, 4, 4, 4)]
 
 

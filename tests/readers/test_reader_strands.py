@@ -11,7 +11,6 @@ from understudy.contracts.workload import Stream, Workload
 from understudy.inference.coverage import Coverage
 from understudy.semantics.calls import Calls, calls_of
 from understudy.semantics.counters import BIN_BYTES, BINS
-from understudy.semantics.lowering import thread_of
 
 RANKS, ROWS = 4, 512
 MIB = 1 << 20
@@ -69,7 +68,7 @@ def described(run: Run, folder: Path) -> tuple[Stream, Workload, Coverage]:
 
 def at_storage(stream: Stream) -> Calls:
     """A call for each run of consecutive bytes."""
-    return calls_of(replace(thread_of(stream, RANKS), method="posix"), RANKS)
+    return calls_of(replace(stream, method="posix"), RANKS)
 
 
 @pytest.mark.parametrize("write", [True, False])
@@ -82,10 +81,10 @@ def test_a_view_of_columns_is_a_grid_of_one_run_of_each_rank_in_a_row(
     gap = {"STRIDE1_STRIDE": 3072, "STRIDE1_COUNT": RANKS * (ROWS - 1)}
     below(run, {1024: RANKS * ROWS}, write=write, **gap)
     stream, workload, told = described(run, tmp_path)
-    (variable,) = stream.dumps[0].variables
+    (variable,) = stream.steps[0].variables
     assert variable.shape == (ROWS, 4096)
     assert variable.decomposition.grid == (1, RANKS)
-    assert calls_of(thread_of(stream, RANKS), RANKS).count == RANKS * calls
+    assert calls_of(stream, RANKS).count == RANKS * calls
     assert told.storage.kept == told.storage.calls
     assert workload.source and not [n for n in workload.source.notes if "assumed" in n]
 
@@ -95,7 +94,7 @@ def test_a_gap_of_one_run_tells_that_two_ranks_share_a_row(tmp_path: Path) -> No
     asked(run, RANKS * ROWS * 2048, RANKS)
     below(run, {2048: RANKS * ROWS}, STRIDE1_STRIDE=2048, STRIDE1_COUNT=RANKS * (ROWS - 1))
     stream, _, told = described(run, tmp_path)
-    (variable,) = stream.dumps[0].variables
+    (variable,) = stream.steps[0].variables
     assert variable.shape == (2 * ROWS, 4096)
     assert variable.decomposition.grid == (2, 2)
     assert told.storage.kept == told.storage.calls
@@ -106,7 +105,7 @@ def test_collective_calls_that_are_not_joined_are_a_grid(tmp_path: Path) -> None
     asked(run, RANKS * ROWS * 256, RANKS, collective=True)
     below(run, {256: RANKS * ROWS}, STRIDE1_STRIDE=768, STRIDE1_COUNT=RANKS * (ROWS - 1))
     stream, _, _ = described(run, tmp_path)
-    assert stream.dumps[0].variables[0].decomposition.grid == (1, RANKS)
+    assert stream.steps[0].variables[0].decomposition.grid == (1, RANKS)
     assert stream.collective
 
 
@@ -118,11 +117,11 @@ def test_a_few_small_calls_of_a_library_beside_them(tmp_path: Path) -> None:
     asked(run, size, sum(sizes.values()), **bins("WRITE", sizes, "_AGG"), ACCESS1_ACCESS=256)
     below(run, sizes, STRIDE1_STRIDE=768, STRIDE1_COUNT=6140)
     stream, _, _ = described(run, tmp_path)
-    main = max(stream.dumps[0].variables, key=lambda v: v.bytes)
+    main = max(stream.steps[0].variables, key=lambda v: v.bytes)
     assert main.decomposition.grid == (1, RANKS)
     assert main.shape == (size // 1024, 1024)
     assert stream.bytes == size
-    for calls in (at_storage(stream), calls_of(thread_of(stream, RANKS), RANKS)):
+    for calls in (at_storage(stream), calls_of(stream, RANKS)):
         assert calls.count == pytest.approx(sum(sizes.values()), rel=0.01)
 
 
@@ -139,7 +138,7 @@ def test_runs_of_several_sizes_and_the_fill_before_them(tmp_path: Path) -> None:
         "0_100": 28_800,
         "100_1K": 14_400,
     }
-    assert sum(v.bytes for v in stream.dumps[0].variables) == size
+    assert sum(v.bytes for v in stream.steps[0].variables) == size
     assert workload.source and any("alternate" in n for n in workload.source.notes)
 
 
@@ -157,7 +156,7 @@ def test_runs_that_do_not_add_up_are_told_and_counted_as_missing(tmp_path: Path)
     asked(run, RANKS * ROWS * 1024, RANKS)
     below(run, {1024: 2 * RANKS * ROWS}, STRIDE1_STRIDE=3072, STRIDE1_COUNT=RANKS * ROWS)
     stream, workload, told = described(run, tmp_path)
-    assert stream.dumps[0].variables[0].decomposition.rule == "even"
+    assert stream.steps[0].variables[0].decomposition.rule == "even"
     assert workload.source and any("not contiguous" in n for n in workload.source.notes)
     assert told.storage.kept[1] < 0.1 * told.storage.calls[1]
 
@@ -170,7 +169,7 @@ def test_unequal_ranks_are_told(tmp_path: Path) -> None:
     more = {"STRIDE1_STRIDE": 2672, "STRIDE1_COUNT": ROWS - 1}
     below(run, {2672: ROWS, 400: ROWS}, **more)
     stream, workload, told = described(run, tmp_path)
-    assert all(v.decomposition.rule != "grid" for v in stream.dumps[0].variables)
+    assert all(v.decomposition.rule != "grid" for v in stream.steps[0].variables)
     assert workload.source and any("not contiguous" in n for n in workload.source.notes)
     assert told.storage.kept[1] < 0.1 * told.storage.calls[1]
 
@@ -190,6 +189,6 @@ def test_contiguous_parts_stay_contiguous(
     asked(run, 256 * MIB, 256, collective=True)
     below(run, sizes, **more)
     stream, workload, _ = described(run, tmp_path)
-    (variable,) = stream.dumps[0].variables
+    (variable,) = stream.steps[0].variables
     assert variable.decomposition.rule == "even"
     assert workload.source and not [n for n in workload.source.notes if "not contiguous" in n]

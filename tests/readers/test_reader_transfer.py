@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 
 def made(stream: Stream) -> list[dict[str, tuple[tuple[int, int], ...]]]:
-    return [{o.operation: o.runs for o in dump.operations} for dump in stream.dumps]
+    return [{o.kind: o.runs for o in dump.operations} for dump in stream.steps]
 
 
 def heat(run: Run, bins: dict[int, int], count: int) -> None:
@@ -43,9 +43,9 @@ def test_a_rank_computes_between_the_calls_of_a_dump(tmp_path: Path) -> None:
         )
     run.write("/s/whole", 4 * MIB, 20.0, rank=0, duration_s=60.0, calls=64, F_WRITE_TIME=0.1)
     workload = run.describe(tmp_path)
-    [dump] = only(workload, layout="file-per-process").dumps
+    [dump] = only(workload, layout="file-per-process").steps
     assert (dump.duration_s, dump.compute_s) == (0.5, 0.4)
-    assert {d.compute_s for d in only(workload, layout="shared").dumps} == {0}
+    assert {d.compute_s for d in only(workload, layout="shared").steps} == {0}
 
 
 @pytest.mark.parametrize(("together", "expected_s"), [(False, 0.4), (True, 0.0)])
@@ -67,7 +67,7 @@ def test_ranks_compute_between_independent_calls(
             COLL_WRITES=64 * together,
             INDEP_WRITES=64 * (not together),
         )
-    [dump] = only(run.describe(tmp_path)).dumps
+    [dump] = only(run.describe(tmp_path)).steps
     assert dump.compute_s == expected_s
 
 
@@ -83,11 +83,11 @@ def test_ranks_with_directories_of_their_own(tmp_path: Path) -> None:
             run.write(f"/s/all/{k}/of.{rank}", 2 * MIB, at_s + 8, rank=rank)
             run.write(f"/s/flat.{k}.{rank}", 3 * MIB, at_s + 14, rank=rank)
     workload = run.describe(tmp_path)
-    own = only(workload, own_directories=True)
+    own = next(s for s in workload.streams if s.set.own_directories)
     assert sizes(own) == [8 * MIB] * 3
     assert made(own) == [{"mkdir": ((4, 2),)}] * 3
     together, flat = (
-        s for s in workload.streams if not s.own_directories and s.layout == "file-per-process"
+        s for s in workload.streams if not s.set.own_directories and s.layout == "file-per-process"
     )
     assert made(together) == [{"mkdir": ((1, 1), (3, 0))}] * 3
     assert made(flat) == [{}] * 3
@@ -188,8 +188,8 @@ def test_a_dataset_that_grows_is_filled_first(tmp_path: Path) -> None:
             },
         )
     stream = only(run.describe(tmp_path))
-    assert (stream.files, len(stream.dumps)) == ("append", steps)
-    for dump in stream.dumps:
+    assert (stream.files, len(stream.steps)) == ("append", steps)
+    for dump in stream.steps:
         [fill] = [v for v in dump.variables if v.bytes >= whole // steps]
         assert abs(fill.bytes - whole / steps) < 0.02 * whole / steps
         others = sum(v.bytes for v in dump.variables if v is not fill)
@@ -221,7 +221,7 @@ def test_a_last_write_hidden_in_the_heatmap(hidden: bool, tmp_path: Path) -> Non
         del bins[30]
     heat(run, bins, 60)
     stream = only(run.describe(tmp_path), files="rewrite")
-    first, second = stream.dumps
+    first, second = stream.steps
     assert first.time_s == 5.0
     assert abs(second.time_s - 45.0) < 0.5
 
@@ -238,8 +238,8 @@ def test_time_steps_go_with_the_files_of_their_bin(tmp_path: Path) -> None:
         bins[5 + 10 * k] += 2 * MIB
     heat(run, bins, 60)
     workload = run.describe(tmp_path)
-    parts = [d.time_s for d in only(workload, files="new").dumps]
-    steps = [d.time_s for d in only(workload, files="append").dumps]
+    parts = [d.time_s for d in only(workload, files="new").steps]
+    steps = [d.time_s for d in only(workload, files="append").steps]
     assert len(steps) == 9 and set(parts) <= set(steps)
 
 

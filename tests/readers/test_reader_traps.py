@@ -15,7 +15,6 @@ from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.inference.coverage import Coverage
 from understudy.readers import darshan
-from understudy.semantics.lowering import lower, thread_of
 from understudy.semantics.predicted import predict
 from understudy.semantics.syncs import syncs_of
 
@@ -73,7 +72,7 @@ def test_trap_hdf5_fill(tmp_path: Path) -> None:
     run.add("POSIX", twice)
     stream = only(run.describe(tmp_path))
     assert (stream.method, stream.collective) == ("hdf5", True)
-    [dump] = stream.dumps
+    [dump] = stream.steps
     assert (dump.bytes, dump.overhead_bytes) == (8 * MIB, 2048)
     assert dump.variables[0].type == "f64"
 
@@ -84,7 +83,7 @@ def test_trap_data_sieving_reads_and_writes_are_not_the_applications(tmp_path: P
     run.add("POSIX", access(file, 12 * MIB, 1.0, rank=0, write=False))
     stream = only(run.describe(tmp_path))
     assert (stream.operation, stream.method, sizes(stream)) == ("write", "mpiio", [4 * MIB])
-    assert stream.dumps[0].overhead_bytes == 0
+    assert stream.steps[0].overhead_bytes == 0
 
 
 @pytest.mark.parametrize("module", ["POSIX", "STDIO"])
@@ -98,8 +97,8 @@ def test_trap_rewrites_in_place(module: str, tmp_path: Path) -> None:
     )
     workload = run.describe(tmp_path)
     stream = only(workload)
-    assert (sizes(stream), stream.dumps[0].overhead_bytes) == ([MIB] * 14, 0)
-    assert (stream.files, stream.stays_open) == ("update", True)
+    assert (sizes(stream), stream.steps[0].overhead_bytes) == ([MIB] * 14, 0)
+    assert (stream.files, stream.closes) == ("update", True)
     assert origin(workload, "/streams/0/dumps/0/variables/0/shape/0") == "assumed"
 
 
@@ -164,7 +163,7 @@ def test_trap_partial_trace_is_not_used(tmp_path: Path) -> None:
         },
     )
     workload = run.describe(tmp_path)
-    assert len(only(workload).dumps) == 1
+    assert len(only(workload).steps) == 1
     assert "Module DXT_POSIX is incomplete" in notes(workload)
 
 
@@ -186,7 +185,7 @@ def test_trap_one_record_for_all_or_one_each(tmp_path: Path) -> None:
                     run.modules["POSIX"][-1]["POSIX_MAX_BYTE_WRITTEN"] = (rank + 1) * MIB - 1
                     assert run.modules["POSIX"][-1]["id"] == file
         stream = only(run.describe(tmp_path), layout="shared")
-        found.append((sizes(stream), rank_bytes(stream, 2, 4), stream.dumps[1].overhead_bytes))
+        found.append((sizes(stream), rank_bytes(stream, 2, 4), stream.steps[1].overhead_bytes))
     assert found == [([4 * MIB] * 3, [MIB] * 4, 0)] * 2
 
 
@@ -296,8 +295,8 @@ def test_trap_a_header_through_another_interface(tmp_path: Path) -> None:
     )
     assert (sizes(header), sizes(data)) == ([921] * 3, [4 * MIB] * 3)
     assert [calls_of(s, 4).count for s in (header, data)] == [3 * 159, 3 * 4]
-    assert [d.overhead_bytes for d in data.dumps] == [0] * 3
-    assert (header.extends, data.extends) == (None, header.name)
+    assert [d.overhead_bytes for d in data.steps] == [0] * 3
+    assert (header.behind, data.behind) == (None, header.name)
     assert "each interface is a stream of its own: 3 files." in notes(workload)
     assert "48 B in all: 3 files." in notes(workload)
 
@@ -367,7 +366,7 @@ def test_trap_a_write_after_the_close_is_another_files(tmp_path: Path) -> None:
 def test_trap_a_time_of_zero_is_never(tmp_path: Path) -> None:
     run = Run()
     run.write("/s/a", MIB, 7.5, rank=0, F_WRITE_START_TIMESTAMP=0.0, F_WRITE_END_TIMESTAMP=0.0)
-    dump = only(run.describe(tmp_path)).dumps[0]
+    dump = only(run.describe(tmp_path)).steps[0]
     assert (dump.time_s, dump.duration_s) == (7.5, 0.0)
 
 
@@ -376,7 +375,7 @@ def test_trap_the_start_is_not_the_earliest_zero(tmp_path: Path) -> None:
     run = Run(nprocs=4)
     run.write("/s/a", MIB, 7.5, rank=1)
     run.add("POSIX", {"id": run.file("/s/a"), "rank": 0, "POSIX_OPENS": 1})
-    assert only(run.describe(tmp_path)).dumps[0].time_s == 7.5
+    assert only(run.describe(tmp_path)).steps[0].time_s == 7.5
 
 
 def test_trap_crash_leaves_no_end_time(tmp_path: Path) -> None:
@@ -402,7 +401,7 @@ def test_trap_a_run_time_shorter_than_its_dumps(tmp_path: Path) -> None:
     run = Run(version="3.21", run_time_s=1.0)
     for step in range(4):
         run.write(f"/s/ck.{step}", MIB, 0.3 * step + 0.1, rank=0)
-    assert len(only(run.describe(tmp_path)).dumps) == 4
+    assert len(only(run.describe(tmp_path)).steps) == 4
 
 
 @pytest.mark.parametrize(("version", "time_s"), [(1, 3.0), (2, 5.0)])
@@ -411,7 +410,7 @@ def test_trap_old_mpiio_starts_are_wrong(version: int, time_s: float, tmp_path: 
     run = Run(version="3.10", module_versions={"MPI-IO": version}, metadata={"lib_ver": "3.1.0"})
     run.write("/s/a", 4 * MIB, 5.0, module="MPIIO", F_OPEN_START_TIMESTAMP=3.0)
     workload = run.describe(tmp_path)
-    assert only(workload).dumps[0].time_s == time_s
+    assert only(workload).steps[0].time_s == time_s
     entry = provenance_of(workload, "/streams/0/dumps/0/time_s")
     assert entry is not None and (("F_OPEN_START" in entry.how) == (version == 1))
     assert ("MPIIO_F_WRITE_START_TIMESTAMP may be wrong" in notes(workload)) == (version == 1)
@@ -445,7 +444,7 @@ def test_trap_obfuscated_names(form: str, tmp_path: Path) -> None:
     assert sizes(small) == [3600] * 3
     shared = only(workload, layout="shared")
     assert sizes(shared) == [400 * MIB] * 5
-    assert [d.time_s for d in shared.dumps] == [5.0, 25.0, 45.0, 65.0, 85.0]
+    assert [d.time_s for d in shared.steps] == [5.0, 25.0, 45.0, 65.0, 85.0]
 
 
 def test_trap_a_log_of_one_process(tmp_path: Path) -> None:
@@ -497,7 +496,7 @@ def test_trap_dxt_offsets_are_unknown(offset: int, tmp_path: Path) -> None:
     stream = only(workload)
     assert stream.files == "append"
     assert sizes(stream) == [2 * MIB, 4 * MIB, 6 * MIB]
-    assert [d.time_s for d in stream.dumps] == [1.0, 40.0, 90.9]
+    assert [d.time_s for d in stream.steps] == [1.0, 40.0, 90.9]
     assert "DXT" in provenance_of(workload, "/streams/0/dumps/1/time_s").how  # type: ignore[union-attr]
 
 
@@ -517,7 +516,7 @@ def test_trap_states_of_a_file_without_any_times_are_assumed(tmp_path: Path) -> 
     )
     workload = run.describe(tmp_path)
     stream = only(workload)
-    assert (stream.files, len(stream.dumps), stream.bytes, stream.sync) == (
+    assert (stream.files, len(stream.steps), stream.bytes, stream.sync) == (
         "append",
         5,
         8 * MIB,
@@ -578,7 +577,7 @@ def test_trap_datasets_of_old_logs_do_not_name_their_file(tmp_path: Path) -> Non
         run.add("POSIX", access(file, MIB + 2048, 30.0 * step + 1, rank=0))
     stream = only(run.describe(tmp_path))
     assert (stream.method, sizes(stream)) == ("hdf5", [MIB] * 3)
-    assert [d.overhead_bytes for d in stream.dumps] == [2048] * 3
+    assert [d.overhead_bytes for d in stream.steps] == [2048] * 3
 
 
 # Sync is what reaches storage, not what leaves a buffer of the process.
@@ -620,10 +619,10 @@ def test_trap_a_flush_of_a_file_is_none_of_each_of_its_dumps(
     )
     workload = run.describe(tmp_path)
     stream = only(workload)
-    assert (len(stream.dumps), stream.sync, stream.sync_bytes) == (10, sync, None)
+    assert (len(stream.steps), stream.sync, next(stream.moves).flush_bytes) == (10, sync, None)
     note = f"{stream.name}: each of its files was flushed {flushes} x in its 10 dumps; that these"
     assert any(n.startswith(note) for n in workload.source.notes) is not sync
-    made = [o.count for d in stream.dumps for o in d.operations if o.operation == "sync"]
+    made = [o.count for d in stream.steps for o in d.operations if o.kind == "sync"]
     assert made == ([] if sync else [1] * flushes)
 
 
@@ -651,7 +650,7 @@ def test_trap_a_dump_far_longer_than_its_calls_is_no_burst_for_sure(
     assert any(n.startswith(note) for n in workload.source.notes) is told
     found = provenance_of(workload, f"/streams/{workload.streams.index(stream)}/dumps/*/compute_s")
     assert found is not None and (found.confidence == "guess") is told
-    assert stream.dumps[0].compute_s == pytest.approx(length_s - 0.5)
+    assert stream.steps[0].compute_s == pytest.approx(length_s - 0.5)
 
 
 @pytest.mark.parametrize(("begins_s", "alone_s"), [(3.0, 0.0), (41.0, 40.0), (99.0, 60.0)])
@@ -665,7 +664,7 @@ def test_trap_a_dump_in_which_another_begins_is_spread_up_to_there(
     run.write("/s/other", 100 * MIB, begins_s, rank=0, duration_s=0.5, F_WRITE_TIME=0.5)
     workload = run.describe(tmp_path)
     [log] = [s for s in workload.streams if s.method == "stdio"]
-    assert log.dumps[0].compute_s == pytest.approx(max(0.0, alone_s - 0.5))
+    assert log.steps[0].compute_s == pytest.approx(max(0.0, alone_s - 0.5))
     [note] = [n for n in workload.source.notes if "a dump lasted 60 s" in n]
     assert ("it is played as one burst" in note) == (alone_s == 0)
 
@@ -694,8 +693,8 @@ def test_trap_a_text_that_is_flushed_line_by_line_is_one_dump(tmp_path: Path) ->
         FLUSHES=400,
         F_WRITE_TIME=0.1,
     )
-    streams = sorted(run.describe(tmp_path).streams, key=lambda s: len(s.dumps))
-    assert [(len(s.dumps), s.flush_bytes) for s in streams] == [(1, 60), (400, None)]
+    streams = sorted(run.describe(tmp_path).streams, key=lambda s: len(s.steps))
+    assert [(len(s.steps), next(s.moves).flush_bytes) for s in streams] == [(1, 60), (400, None)]
 
 
 @pytest.mark.parametrize(("flushes", "every"), [(1, None), (250, 400), (1000, 100)])
@@ -707,11 +706,13 @@ def test_trap_a_buffer_that_is_flushed_within_a_dump(
     run.write("/s/log", 100_000, 1.0, rank=0, module="STDIO", calls=1000, FLUSHES=flushes)
     told: list[Coverage] = []
     stream = only(run.describe(tmp_path, told=told.append))
-    assert (stream.flush_bytes, stream.sync_bytes, stream.sync) == (every, None, False)
+    move = next(stream.moves)
+    assert (move.flush_bytes, move.hands_over) == (every, every is not None)
+    assert not stream.sync
     assert told[0].storage.kept == told[0].storage.calls
     assert told[0].storage.bytes == told[0].storage.made_bytes
-    assert syncs_of(thread_of(stream, 1), 1) == (flushes if every else 0)
-    assert syncs_of(replace(thread_of(stream, 1), method="posix"), 1) == 0
+    assert syncs_of(stream, 1) == (flushes if every else 0)
+    assert syncs_of(replace(stream, method="posix"), 1) == 0
 
 
 def test_trap_a_flush_behind_several_calls_that_differ_by_a_byte(tmp_path: Path) -> None:
@@ -719,9 +720,9 @@ def test_trap_a_flush_behind_several_calls_that_differ_by_a_byte(tmp_path: Path)
     run.write("/s/log", 66_000, 1.0, rank=0, module="STDIO", calls=9000, FLUSHES=3000)
     told: list[Coverage] = []
     workload = run.describe(tmp_path, told=told.append)
-    assert only(workload).flush_bytes == 21  # 3 calls of 7 or 8 B
+    assert next(only(workload).moves).flush_bytes == 21  # 3 calls of 7 or 8 B
     assert told[0].missing == ()
-    (made,) = predict(lower(workload))
+    (made,) = predict(workload.program)
     assert made.all["STDIO"]["STDIO_FLUSHES"] == 3000
 
 

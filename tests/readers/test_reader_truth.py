@@ -136,8 +136,8 @@ def test_a_series_is_what_stood_on_disk(name: str, family: Family) -> None:
     assert expected
     assert (stream.layout, stream.groups) == (family.layout, family.groups)
     assert stream.method == family.method
-    assert all(d.overhead_bytes is not None for d in stream.dumps)
-    found = [d.bytes + (d.overhead_bytes or 0) for d in stream.dumps]
+    assert all(d.overhead_bytes is not None for d in stream.steps)
+    found = [d.bytes + (d.overhead_bytes or 0) for d in stream.steps]
     if family.states:
         assert stream.files == "append"
         assert len(found) == family.states
@@ -169,9 +169,9 @@ def test_dumps_are_at_the_times_of_the_datasets(name: str) -> None:
     in_time = np.sort(records["H5D_F_WRITE_START_TIMESTAMP"])
     checkpoints = only(workload, method="hdf5", files="new")
     states = only(workload, method="hdf5", files="append")
-    assert (len(checkpoints.dumps), len(states.dumps)) == (4, 12)
+    assert (len(checkpoints.steps), len(states.steps)) == (4, 12)
     assert checkpoints.bytes + states.bytes == records["H5D_BYTES_WRITTEN"].sum()
-    times = [d.time_s for s in (checkpoints, states) for d in s.dumps]
+    times = [d.time_s for s in (checkpoints, states) for d in s.steps]
     for time_s in times:
         assert np.abs(in_time - time_s).min() < 1e-6
     files = np.unique(records["file_rec_id"])
@@ -180,13 +180,13 @@ def test_dumps_are_at_the_times_of_the_datasets(name: str) -> None:
     of_states = max(by_file, key=lambda f: len(by_file[f]))
     assert [
         round(float(t), 6) for t in np.sort(by_file[of_states]["H5D_F_WRITE_START_TIMESTAMP"])
-    ] == [d.time_s for d in states.dumps]
+    ] == [d.time_s for d in states.steps]
     assert sizes(states) == [
         int(r["H5D_BYTES_WRITTEN"])
         for r in by_file[of_states][np.argsort(by_file[of_states]["H5D_F_WRITE_START_TIMESTAMP"])]
     ]
     others = sorted((starts[f], f) for f in files if f != of_states)
-    assert [round(float(t), 6) for t, _ in others] == [d.time_s for d in checkpoints.dumps]
+    assert [round(float(t), 6) for t, _ in others] == [d.time_s for d in checkpoints.steps]
     assert sizes(checkpoints) == [int(by_file[f]["H5D_BYTES_WRITTEN"].sum()) for _, f in others]
     assert sizes(checkpoints) == sorted(set(sizes(checkpoints))), "they grow"
 
@@ -195,7 +195,7 @@ def test_states_without_datasets_are_near_those_with() -> None:
     """The same program without H5D records: the heatmap gives times and sizes."""
     with_them = only(darshan.read(TRACES / "mphys_dyn.darshan"), files="append")
     without = only(darshan.read(TRACES / "mphys_static_hdf5.darshan"), files="append")
-    assert len(without.dumps) == len(with_them.dumps) == 12
-    for a, b in zip(with_them.dumps, without.dumps, strict=True):
+    assert len(without.steps) == len(with_them.steps) == 12
+    for a, b in zip(with_them.steps, without.steps, strict=True):
         assert abs(a.bytes - b.bytes) < 0.05 * a.bytes
         assert abs(a.time_s - b.time_s) < 0.4  # two runs; a bin of the heatmap is 0.1 s

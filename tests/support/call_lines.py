@@ -33,7 +33,7 @@ Call = tuple[int, int, int]  # its first byte, bytes, runs
 
 def lines(program: Program) -> list[list[str]]:
     """Of each rank, in the order in which it makes the calls."""
-    number = {thread.name: i for i, thread in enumerate(program.threads)}
+    number = {thread.name: i for i, thread in enumerate(program.streams)}
     walks = sorted(evaluate(program), key=lambda w: number[w.thread.name])
     events = []
     for walk in walks:

@@ -17,12 +17,14 @@ from understudy.contracts.run import Identity, Place
 from understudy.contracts.workload import (
     Decomposition,
     Dump,
+    Pattern,
     Provenance,
     Scaling,
     Source,
     Stream,
     Variable,
     Workload,
+    streams_of,
 )
 from understudy.judge import conditions
 from understudy.judge.conditions import Case
@@ -41,7 +43,7 @@ def stream(
     files: str = "new",
     durations: bool = True,
     **more: Any,
-) -> Stream:
+) -> Pattern:
     """A stream of dumps of one variable of bytes; the original moved 500 MiB/s."""
     dumps = tuple(
         Dump(
@@ -53,7 +55,7 @@ def stream(
         for size, time_s in zip(sizes, times, strict=True)
     )
     reads = role in ("restart", "input")
-    return Stream(
+    return Pattern(
         name=name,
         role=role,
         operation="read" if reads else "write",
@@ -67,13 +69,13 @@ def stream(
     )
 
 
-def workload(name: str, streams: Iterable[Stream], *, ranks: int = 16, **more: Any) -> Workload:
+def workload(name: str, streams: Iterable[Pattern], *, ranks: int = 16, **more: Any) -> Workload:
     return Workload(
         name=name,
         description=more.pop("description", "Synthetic numbers for tests."),
         ranks=ranks,
         runtime_s=more.pop("runtime_s", 700.0),
-        streams=tuple(streams),
+        streams=streams_of(streams, ranks),
         scaling=Scaling(rule="none", from_ranks=ranks),
         source=Source(
             format="hand", notes=more.pop("notes", ("The intervals are round numbers.",))
@@ -147,7 +149,7 @@ def grouped() -> Workload:
     runs = Decomposition(rule="runs", runs=((4, 3 * MIB), (12, MIB)))
     variable = Variable(name="field", type="f32", shape=(24 * MIB,), decomposition=runs)
     dumps = tuple(Dump(time_s=30.0 * k, variables=(variable,)) for k in range(8))
-    made = Stream(
+    made = Pattern(
         name="state",
         role="checkpoint",
         operation="write",
@@ -260,7 +262,7 @@ def _repetition(
 ) -> dict[str, Any]:
     rows = [
         _stream(
-            s.name, s.operation, s, range(len(s.dumps)), method, speed, asked, lost_bytes, dice
+            s.name, s.operation, s, range(s.dump_count), method, speed, asked, lost_bytes, dice
         )
         for s in streams
     ]
@@ -270,7 +272,7 @@ def _repetition(
                 f"{s.name}-restart",
                 "read",
                 s,
-                [len(s.dumps) - 1],
+                [s.dump_count - 1],
                 method,
                 speed * 2,
                 asked,
@@ -319,9 +321,10 @@ def _dump(
     lost_bytes: int,
     dice: random.Random,
 ) -> dict[str, Any]:
-    described = s.dumps[index].bytes
+    of = list(s.expanded())[index]
+    described = of.bytes
     moved = described - lost_bytes
-    due = s.dumps[index].time_s * time_scale
+    due = of.time_s * time_scale
     start = due + dice.uniform(0, 0.004)
     data_s = described / (800e6 * speed * dice.lognormvariate(0, 0.18))
     phases = [_phase("open", 0, 16, start, dice.uniform(2e-4, 9e-4), dice)]

@@ -89,7 +89,7 @@ def _of_stream(
     def note(quantity: str) -> str:
         return _note(made, mine, quantity) or _of_stdio(made, quantity) * unseen
 
-    base = [s for s in mine if s.extends is None]
+    base = [s for s in mine if s.behind is None]
     dumps = sorted((o.time_s, o.bytes) for s in base for o in s.expanded())
     sizes = [size for _, size in dumps]
     if entry["steps"]:
@@ -132,7 +132,7 @@ def _of_stream(
             noted=note("files"),
         )
     for flag in entry.get("flags", ()):
-        has = all(s.direct if flag == "O_DIRECT" else s.write_through for s in mine)
+        has = all(s.open.direct if flag == "O_DIRECT" else s.open.write_through for s in mine)
         yield Measure(
             stream=key, quantity=flag, truth=1, described=int(has), noted=_missing(made, flag)
         )
@@ -147,7 +147,7 @@ def _of_stream(
         )
     if not library and len(mine) == 1 and mine[0].layout != "flood":
         order = mine[0].order.rule
-        if any(v.decomposition.rule == "cyclic" for d in mine[0].dumps for v in d.variables):
+        if any(v.decomposition.rule == "cyclic" for d in mine[0].steps for v in d.variables):
             order = "strided"
         yield Measure(
             stream=key,
@@ -166,7 +166,7 @@ def _of_stream(
             noted=note("calls") or _missing(made, "data calls"),
         )
         named = {s.name: s for s in made.streams}
-        opens = sum(opens_of(s, made.ranks, named.get(s.reads or "")) for s in mine or _idle(made))
+        opens = sum(opens_of(s, made.ranks, named.get(s.last or "")) for s in mine or _idle(made))
         opens = opens if mine else min(opens, entry["opens"])  # of files without a byte
         yield Measure(
             stream=key,
@@ -190,12 +190,12 @@ def _name(stream: Stream, case: Case) -> str:
 def _names(stream: Stream, ranks: int) -> int:
     """Files of different names that a stream has."""
     if stream.layout == "flood":
-        files = [sum(v.count * v.shape[0] for v in d.variables) for d in stream.dumps]
+        files = [sum(v.count * v.shape[0] for v in d.variables) for d in stream.steps]
     else:
-        files = [_files(stream, dump, ranks) for dump in stream.dumps]
+        files = [_files(stream, dump, ranks) for dump in stream.steps]
     if stream.files != "new":
         return stream.names * max(files)
-    return sum(n * d.count for n, d in zip(files, stream.dumps, strict=True))
+    return sum(n * d.count for n, d in zip(files, stream.steps, strict=True))
 
 
 def _files(stream: Stream, dump: Any, ranks: int) -> int:
@@ -216,7 +216,7 @@ def _files(stream: Stream, dump: Any, ranks: int) -> int:
 def _ranks(stream: Stream, ranks: int) -> int:
     """Ranks that move bytes."""
     busy: set[int] = set()
-    for dump in stream.dumps:
+    for dump in stream.steps:
         for variable in dump.variables:
             rank = 0
             for count, rows in variable.rank_runs(ranks):
@@ -225,18 +225,21 @@ def _ranks(stream: Stream, ranks: int) -> int:
     return len(busy)
 
 
+def synced_every(stream: Stream) -> int | None:
+    """Bytes behind which a rank writes a file to storage."""
+    return next((m.flush_bytes for m in stream.moves if not m.hands_over), None)
+
+
 def _operations(stream: Stream, what: str, ranks: int) -> int:
     """Operations without bytes of a kind that a stream has."""
-    found = sum(
-        d.count * o.count for d in stream.dumps for o in d.operations if o.operation == what
-    )
+    found = sum(d.count * o.count for d in stream.steps for o in d.operations if o.kind == what)
     if what == "rename" and stream.backup:
         files = 1 if stream.layout == "shared" else _ranks(stream, ranks)
-        found += (sum(d.count for d in stream.dumps) - stream.names) * files
+        found += (sum(d.count for d in stream.steps) - stream.names) * files
     if what == "sync":
-        for dump in stream.dumps:
-            if stream.sync_bytes:
-                found += dump.count * (dump.bytes // stream.sync_bytes)
+        for dump in stream.steps:
+            if every := synced_every(stream):
+                found += dump.count * (dump.bytes // every)
             elif stream.sync:
                 found += dump.count * _ranks(stream, ranks)
     return found

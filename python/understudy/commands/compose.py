@@ -54,7 +54,7 @@ def command(
 def _say_containers(made: workload.Workload, fitted: sizing.Sizing) -> None:
     for stream in made.streams:
         if stream.makes_new_files and stream.layout == "shared" and stream.method == fitted.method:
-            sizes = [sizing.container_bytes(fitted, made.ranks, dump) for dump in stream.dumps]
+            sizes = [sizing.container_bytes(fitted, made.ranks, dump) for dump in stream.steps]
             click.echo(
                 f"understudy: {stream.name}: {len(sizes)} files, {stream.bytes} B of payload, "
                 f"containers about {sum(sizes):.0f} B more",

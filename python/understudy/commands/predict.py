@@ -9,7 +9,6 @@ import click
 
 from understudy.contracts import workload
 from understudy.semantics.counters import BINS, Counters, total
-from understudy.semantics.lowering import lower
 from understudy.semantics.predicted import Predicted, predict
 from understudy.tables import table
 
@@ -28,7 +27,7 @@ def command(file: Path, as_json: bool) -> None:
     default options; those that a library decides (HDF5, MPI-IO) are not known and have a -, or
     null in JSON.
     """
-    sets = predict(lower(workload.load(file)))
+    sets = predict(workload.load(file).program)
     if as_json:
         click.echo(json.dumps(_row(sets), indent=1))
     else:

@@ -14,11 +14,10 @@ from understudy.commands import _show_log, _why
 from understudy.contracts import strict, workload
 from understudy.contracts.measurement import Measurement, PlayedDump, Repetition
 from understudy.contracts.run import Run
-from understudy.contracts.workload import Dump, Stream, Workload
+from understudy.contracts.workload import Step, Stream, Workload
 from understudy.errors import UnderstudyError, one_line, printable
 from understudy.files import read_text
 from understudy.semantics import words
-from understudy.semantics.lowering import lower
 from understudy.semantics.text import text_of
 from understudy.tables import table
 from understudy.units import rate, seconds, size
@@ -67,7 +66,7 @@ def command(
         click.echo("\n".join(_why.lines(workload.load(file), stream, file)))
         return
     if as_program:
-        click.echo(text_of(lower(workload.load(file))), nl=False)
+        click.echo(text_of(workload.load(file).program), nl=False)
         return
     lines = list(_lines(file, dumps, everything))
     if not everything and len(lines) > LINES:
@@ -193,7 +192,7 @@ def _folded(streams: Sequence[Stream]) -> Iterator[list[Stream]]:
 
 def _shape(stream: Stream) -> tuple[Any, ...]:
     """What streams of one line have in common; their bytes differ by less than a factor of two."""
-    largest = max(d.bytes for d in stream.dumps)
+    largest = max(d.bytes for d in stream.steps)
     return words.alike(stream), stream.dump_count, largest.bit_length()
 
 
@@ -232,14 +231,14 @@ class _Numbered:
     """An entry of a stream, the number of its first dump, and its sizes over alike streams."""
 
     number: int
-    dump: Dump
+    dump: Step
     sizes: tuple[int, int | None, int]  # bytes, overhead, variables
 
 
 # What dumps of one line have in common.
 EACH, PERIOD, BYTES, STREAM = "each", "period", "bytes", "stream"
 _COMMON: dict[str, Callable[[_Numbered], Any]] = {
-    PERIOD: lambda e: (e.sizes, e.dump.repeat),
+    PERIOD: lambda e: (e.sizes, e.dump.count, e.dump.period_s),
     BYTES: lambda e: e.sizes,
     STREAM: lambda e: 0,
 }
@@ -260,13 +259,13 @@ def _dump_lines(streams: Sequence[Stream], how: str) -> Iterator[_DumpLine]:
             yield _line(name, group, period_s, exact=how == PERIOD)
         else:
             for entry in group:
-                repeat = entry.dump.repeat
-                yield _line(name, [entry], repeat.period_s if repeat else None, exact=True)
+                period_s = entry.dump.period_s if entry.dump.count > 1 else None
+                yield _line(name, [entry], period_s, exact=True)
 
 
 def _numbered(stream: Stream) -> list[_Numbered]:
     made, first = [], 0
-    for dump in stream.dumps:
+    for dump in stream.steps:
         count = sum(v.count for v in dump.variables)
         made.append(_Numbered(first, dump, (dump.bytes, dump.overhead_bytes, count)))
         first += dump.count
@@ -286,7 +285,7 @@ def _added(streams: Sequence[Sequence[_Numbered]]) -> list[_Numbered]:
 
 def _period_s(group: Sequence[_Numbered], close: float) -> float | None:
     """The seconds between dumps of one line, None where they differ by more than `close` of it."""
-    if len(group) < 2 or (group[0].dump.repeat and close != math.inf):
+    if len(group) < 2 or (group[0].dump.count > 1 and close != math.inf):
         return None
     last = group[-1]
     mean = (last.dump.time_s - group[0].dump.time_s) / (last.number - group[0].number)

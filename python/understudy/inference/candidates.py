@@ -1,23 +1,22 @@
 """What else a stream may be: other ways to use its files, and which of all fits the counters best.
 
-Each candidate is lowered, and the counters of its run are predicted (`understudy.semantics`). Its
-score is the length in bits of a text that tells the counters of the log to someone who has the
-prediction: of each counter, by how much it is wrong. The shortest text wins, and its distance to
+The counters of the program of each candidate are predicted (`understudy.semantics`). Its score is
+the length in bits of a text that tells the counters of the log to someone who has the prediction:
+of each counter, by how much it is wrong. The shortest text wins, and its distance to
 the next one is the confidence (minimum description length; Rissanen, Automatica 14, 1978). All
 ways are as likely beforehand; when the dumps begin and what they move is the same in all.
 """
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from understudy.contracts.workload import Source, Stream, Workload
 from understudy.inference import constants as levels
 from understudy.inference.evidence import Evidence
-from understudy.semantics import rules
 from understudy.semantics.counters import total
-from understudy.semantics.lowering import lower
+from understudy.semantics.key_rules import faults
 from understudy.semantics.opens import files_of
+from understudy.semantics.patterns import Pattern, streams_of
 from understudy.semantics.predicted import predict
 from understudy.semantics.program import Program, writes
 from understudy.semantics.sizes import stored_by
@@ -35,7 +34,7 @@ class Candidate:
     """What a stream may be, the bits of its text, and the counters that take a bit or more of
     these, since they would be otherwise than in the log: (name, predicted, counted)."""
 
-    stream: Stream
+    stream: Pattern
     what: str
     bits: float
     wrong: tuple[tuple[str, int, int], ...]
@@ -48,7 +47,7 @@ class Choice:
     candidates: tuple[Candidate, ...]
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> Pattern:
         return self.candidates[0].stream
 
     @property
@@ -72,7 +71,7 @@ def _told(candidate: Candidate) -> str:
     return f"{candidate.what}, {candidate.bits:.0f} bits{told}"
 
 
-def ways(stream: Stream) -> Iterator[tuple[str, Stream]]:
+def ways(stream: Pattern) -> Iterator[tuple[str, Pattern]]:
     """All ways to use the files of a stream, each with the stream that does so."""
     if stream.operation == "write":
         yield from _of_writer(stream)
@@ -80,7 +79,7 @@ def ways(stream: Stream) -> Iterator[tuple[str, Stream]]:
         yield from _of_reader(stream)
 
 
-def _of_writer(stream: Stream) -> Iterator[tuple[str, Stream]]:
+def _of_writer(stream: Pattern) -> Iterator[tuple[str, Pattern]]:
     again = ("rewrite", "update")
     for what, files, reopen in (
         ("new files", "new", None),
@@ -96,7 +95,7 @@ def _of_writer(stream: Stream) -> Iterator[tuple[str, Stream]]:
         yield what, one if files in again else replace(one, names=1)
 
 
-def _of_reader(stream: Stream) -> Iterator[tuple[str, Stream]]:
+def _of_reader(stream: Pattern) -> Iterator[tuple[str, Pattern]]:
     for what, files, reopen in (
         ("new files", "new", None),
         ("the same files", "update", None),
@@ -106,9 +105,9 @@ def _of_reader(stream: Stream) -> Iterator[tuple[str, Stream]]:
 
 
 def choose(
-    stream: Stream,
-    before: Sequence[Stream],
-    behind: Sequence[Stream],
+    stream: Pattern,
+    before: Sequence[Pattern],
+    behind: Sequence[Pattern],
     evidence: Evidence,
     ranks: int,
 ) -> Choice | None:
@@ -120,9 +119,10 @@ def choose(
         return None
     found = []
     for what, other in ways(stream):
-        made = _workload((*before, other, *behind), ranks)
-        if other == stream or not any(True for _ in rules.faults(made)):
-            found.append((what, other, dict(_predicted(lower(made), evidence))))
+        all_ = (*before, other, *behind)
+        if other == stream or not any(True for _ in faults(all_, ranks)):
+            program = Program(name="", ranks=ranks, streams=streams_of(all_, ranks))
+            found.append((what, other, dict(_predicted(program, evidence))))
     if len(found) < 2:
         return None
     alike = set.intersection(*(set(counters) for *_, counters in found))
@@ -131,19 +131,8 @@ def choose(
     return Choice(candidates=tuple(scored))
 
 
-def _workload(streams: Iterable[Stream], ranks: int) -> Workload:
-    return Workload(
-        name="candidate",
-        description="",
-        ranks=ranks,
-        streams=tuple(streams),
-        source=Source(format="darshan"),
-        provenance=(),
-    )
-
-
 def _scored(
-    what: str, stream: Stream, counters: Mapping[str, tuple[int, int]], alike: Container[str]
+    what: str, stream: Pattern, counters: Mapping[str, tuple[int, int]], alike: Container[str]
 ) -> Candidate:
     """Over the counters that are known of all candidates alike."""
     wrong = tuple(
@@ -157,7 +146,7 @@ def _scored(
 
 def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tuple[int, int]]]:
     """What is predicted, and what was counted."""
-    methods = {thread.method for thread in program.threads}
+    methods = {thread.method for thread in program.streams}
     for module, counters in total([each.calls for each in predict(program)]).items():
         counted = evidence.counters.get(module, {})
         known = {n for m in methods for n in BESIDE.get((m, module), counted)} & counted.keys()
@@ -166,10 +155,10 @@ def _predicted(program: Program, evidence: Evidence) -> Iterator[tuple[str, tupl
             if told and predicted is not None:
                 yield name, (predicted, counted[name])
     files = [0, 0]  # streams that read have files of their own, which may be those written
-    for thread in program.threads:
+    for thread in program.streams:
         files[writes(thread)] += files_of(thread, program.ranks)
     yield "files", (max(files), evidence.files)
-    stored = sum(stored_by(thread) for thread in program.threads if writes(thread))
+    stored = sum(stored_by(thread) for thread in program.streams if writes(thread))
     if evidence.stored:
         yield "bytes on storage", (stored, evidence.stored)
 

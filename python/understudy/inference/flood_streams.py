@@ -11,9 +11,9 @@ from understudy.contracts.workload import (
     Dump,
     Operation,
     Order,
+    Pattern,
     Provenance,
     Repeat,
-    Stream,
     Variable,
     equal_ranks,
     runs_at_most,
@@ -30,7 +30,7 @@ MIXED = "the times of its dumps are a guess"
 Whole = npt.NDArray[np.int64]
 
 
-def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Iterator[Stream]:
+def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Iterator[Pattern]:
     """The streams of a flood: one, or, of files that runs of several logs read again, one for all
     runs that read alike."""
     rule, in_turn, _ = order_of(flood)
@@ -75,7 +75,7 @@ def streams_of(flood: Flood, names: Iterator[str], role: str, label: str) -> Ite
     once = flood.epochs == 1 and not flood.same
     count = flood.count if once else -(-flood.count // len(dumps))
     for some in alike.values():
-        yield Stream(
+        yield Pattern(
             name=next(names),
             label=label,
             role=role,

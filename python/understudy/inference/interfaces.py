@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.contracts.workload import Stream
 from understudy.darshanlog import Log
 from understudy.inference.calls import counters_of
 from understudy.inference.filters import without_filtered
@@ -25,10 +24,9 @@ from understudy.inference.table import IdSet, over_rows
 from understudy.semantics.calls import BY_RUNS, Calls, calls_of
 from understudy.semantics.counters import BINS, bin_of
 from understudy.semantics.lookups import lookups_of
-from understudy.semantics.lowering import threads_of
 from understudy.semantics.opens import opens_of
 from understudy.semantics.predicted import predict
-from understudy.semantics.program import Operate, Program, Thread, flat, moves, opening, writes
+from understudy.semantics.program import Operate, Program, Stream, flat, moves, opening, writes
 from understudy.semantics.sizes import bytes_of
 from understudy.semantics.syncs import surely_synced, syncs, syncs_of
 
@@ -330,7 +328,7 @@ def not_junk(log: Log) -> Callable[[Ids], Mask]:
 # -- of a workload --------------------------------------------------------------------------------
 
 
-def _pieces(thread: Thread, ranks: int) -> Calls:
+def _pieces(thread: Stream, ranks: int) -> Calls:
     """Runs of consecutive bytes, of which each is in one chunk of a dataset."""
     runs = calls_of(replace(thread, method=BY_RUNS[0]), ranks)
     chunk = max((o.chunk_bytes or 0 for o in opening(thread)), default=0)
@@ -341,7 +339,7 @@ def _pieces(thread: Thread, ranks: int) -> Calls:
     return Calls(count=count, sizes=tuple(count * (k == bin_of(size)) for k in range(len(BINS))))
 
 
-def _large(thread: Thread, ranks: int) -> Large:
+def _large(thread: Stream, ranks: int) -> Large:
     found = Large()
     for step in thread.steps:
         for move, passes in moves(step.body):
@@ -355,7 +353,7 @@ def _large(thread: Thread, ranks: int) -> Large:
 
 def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
     """What the player makes of a workload, each stream by its own method."""
-    made, threads = Interfaces(), threads_of(streams, ranks)
+    made, threads = Interfaces(), tuple(streams)
     named = {thread.name: thread for thread in threads}
 
     def totals_of(name: str) -> Totals:
@@ -376,9 +374,7 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
         totals.bytes[READ] += moved
         totals.calls[READ] += Calls(count=number, sizes=sizes)
         totals.pieces[READ] += Calls(count=number, sizes=sizes)
-        totals.opens = (totals.opens or 0) + opens_of(
-            thread, ranks, named.get(thread.writer or "")
-        )
+        totals.opens = (totals.opens or 0) + opens_of(thread, ranks, named.get(thread.last or ""))
         synced = syncs_of(thread, ranks)
         totals.played_flushes += synced
         if thread.method == "stdio" and any(map(syncs, thread.steps)):  # fflush() and fsync()
@@ -395,7 +391,7 @@ def of_streams(streams: Iterable[Stream], ranks: int) -> Interfaces:
                 elif each.kind == "stat":
                     totals.stats = (totals.stats or 0) + step.count * each.count
     if stdio := made.own.get("STDIO"):
-        sets = predict(Program(name="", ranks=ranks, threads=threads))
+        sets = predict(Program(name="", ranks=ranks, streams=threads))
         counted = [each.calls["STDIO"] for each in sets if each.calls.get("STDIO")]
         stdio.seeks = sum(counters["STDIO_SEEKS"] or 0 for counters in counted)
         flushes = [counters["STDIO_FLUSHES"] for counters in counted]

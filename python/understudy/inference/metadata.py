@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from understudy.contracts.workload import Dump, Operation, Provenance, Stream, Variable
+from understudy.contracts.workload import Dump, Operation, Pattern, Provenance, Variable
 from understudy.inference.drafts import Draft
 from understudy.inference.operations import (
     CREATE,
@@ -24,9 +24,9 @@ from understudy.inference.operations import (
 )
 from understudy.inference.pauses import cut, pauses_of
 from understudy.inference.table import ALL_RANKS, BURST
-from understudy.semantics.lowering import thread_of
 from understudy.semantics.needs import contents
 from understudy.semantics.opens import opened
+from understudy.semantics.patterns import stream_of
 from understudy.semantics.times import ever_open, open_at
 
 MAX_RANKS = 1 << 16  # above which the operations of all ranks are taken together, and are alike
@@ -46,10 +46,10 @@ class Metadata:
     made: list[list[Whole | None]] = field(default_factory=list)  # by stream and dump
     over: dict[str, Whole] = field(default_factory=dict)  # opens that the player has too many of
 
-    def learn(self, draft: Draft, stream: Stream, base: Stream | None = None) -> None:
+    def learn(self, draft: Draft, stream: Pattern, base: Pattern | None = None) -> None:
         """Note what the next stream lacks, which reads the files of `base` if there is one."""
         own = [self._own(draft, k) for k in range(draft.dumps)]
-        thread = thread_of(stream, self.ranks)
+        thread = stream_of(stream, self.ranks)
         if ever_open(thread):
             opens = 1 if thread.closes else contents(thread)
             lacks = self._of_open_files(stream, own, opens)
@@ -57,7 +57,7 @@ class Metadata:
             there = [False] * len(own)
             if base is not None:
                 times = [d.time_s for d in stream.dumps]
-                there = open_at(thread_of(base, self.ranks), times)
+                there = open_at(stream_of(base, self.ranks), times)
             lacks = [
                 self._beyond(stream.method, mine, set(dump.variables), dump.count, 1 - is_open)
                 for dump, mine, is_open in zip(stream.dumps, own, there, strict=True)
@@ -65,7 +65,7 @@ class Metadata:
         self.made.append(lacks)
 
     def _of_open_files(
-        self, stream: Stream, own: Sequence[Whole | None], opens: int
+        self, stream: Pattern, own: Sequence[Whole | None], opens: int
     ) -> list[Whole | None]:
         """Of files that stay open: what was done more often than to open each so often is spread
         over the dumps."""
@@ -121,7 +121,7 @@ class Metadata:
                     found = cell.made if found is None else found + cell.made
         return found
 
-    def balance(self, streams: Sequence[Stream], idle: "Sequence[IdleDumps]") -> None:
+    def balance(self, streams: Sequence[Pattern], idle: "Sequence[IdleDumps]") -> None:
         """A file that is both read and written is opened for each by the player, and may have
         been opened once: other files are then opened less often, so that as many are opened in
         all, by the same rank where it opens any."""
@@ -149,7 +149,7 @@ class Metadata:
                 spent = np.minimum(np.cumsum(over), taken)
                 over -= np.diff(spent, prepend=0)
 
-    def streams(self, streams: Sequence[Stream]) -> tuple[Stream, ...]:
+    def streams(self, streams: Sequence[Pattern]) -> tuple[Pattern, ...]:
         """The streams with their operations."""
         return tuple(
             replace(
@@ -161,7 +161,7 @@ class Metadata:
             for stream, lacks in zip(streams, self.made, strict=True)
         )
 
-    def provenance(self, streams: Sequence[Stream]) -> list[Provenance]:
+    def provenance(self, streams: Sequence[Pattern]) -> list[Provenance]:
         """Where the operations of the streams come from."""
         return [
             Provenance(
@@ -189,7 +189,7 @@ def _with(dump: Dump, lacks: Whole | None, ranks: int) -> Dump:
     return replace(dump, operations=(*dump.operations, *lacking))
 
 
-def with_flushes(stream: Stream, flushes: Sequence[int], ranks: int) -> Stream:
+def with_flushes(stream: Pattern, flushes: Sequence[int], ranks: int) -> Pattern:
     """The stream, with so many flushes more in each dump, by the ranks that have bytes in it."""
     dumps = []
     for dump, count in zip(stream.dumps, flushes, strict=True):
@@ -225,7 +225,7 @@ class IdleDumps:
     method: str
     dumps: list[tuple[float, float, Whole]]
 
-    def stream(self, named: dict[str, int], ranks: int) -> Stream | None:
+    def stream(self, named: dict[str, int], ranks: int) -> Pattern | None:
         """The stream, which has a name of its role; None if nothing is left of it."""
         dumps = tuple(
             Dump(time_s=round(start_s, 6), duration_s=round(end_s - start_s, 6), operations=made)
@@ -246,7 +246,7 @@ class IdleDumps:
         creates = any(o.operation == "create" for d in dumps for o in d.operations)
         role = "output" if creates else "input"
         named[role] = named.get(role, 0) + 1
-        return Stream(
+        return Pattern(
             name=f"{role}-{named[role] - 1}",
             role=role,
             operation="write",
@@ -284,7 +284,7 @@ def of_idle(idle: Idle, ranks: int, runtime_s: float) -> list[IdleDumps]:
     return made
 
 
-def prove_idle(at: str, stream: Stream) -> list[Provenance]:
+def prove_idle(at: str, stream: Pattern) -> list[Provenance]:
     """Where a stream of operations alone comes from."""
     module = MODULES[stream.method]
     how = f"{module} records of files that moved no byte"

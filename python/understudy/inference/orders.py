@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from understudy.contracts.workload import Order, Stream
+from understudy.contracts.workload import Order, Pattern
 from understudy.inference import constants as levels
 from understudy.inference.drafts import Draft
 from understudy.inference.passes import Segments
 from understudy.inference.series import Cell
-from understudy.semantics.lowering import thread_of
+from understudy.semantics.patterns import stream_of
 from understudy.semantics.syncs import syncs_of
 
 JUMPING = levels.HALF  # share of the calls from which on the order is not consecutive
@@ -161,11 +161,11 @@ def sync_bytes(draft: Draft) -> int | None:
     return max(1, int(draft.sync_every)) if draft.syncs * draft.names >= SEVERAL * dumps else None
 
 
-def lacking(draft: Draft, stream: Stream, ranks: int) -> list[int]:
+def lacking(draft: Draft, stream: Pattern, ranks: int) -> list[int]:
     """Flushes of the files of a draft that its stream does not make by itself: so many in each of
     its entries' dumps, spread evenly."""
     own = draft.method == "posix" or stream.sync
-    missing = draft.flushed - (syncs_of(thread_of(stream, ranks), ranks) if own else 0)
+    missing = draft.flushed - (syncs_of(stream_of(stream, ranks), ranks) if own else 0)
     if draft.method not in FSYNC or not draft.write or missing <= FEW_LACKING * draft.flushed:
         return [0] * len(stream.dumps)
     ends = np.cumsum([dump.count for dump in stream.dumps])

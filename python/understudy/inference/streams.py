@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from operator import gt, lt
 
-from understudy.contracts.workload import Dump, Operation, Provenance, Stream
+from understudy.contracts.workload import Dump, Operation, Pattern, Provenance
 from understudy.inference import (
     candidates,
     flood_streams,
@@ -34,8 +34,8 @@ from understudy.inference.series import Series
 from understudy.inference.strands import Key, Strands
 from understudy.inference.table import BURST
 from understudy.semantics.calls import BY_RUNS
-from understudy.semantics.lowering import thread_of
-from understudy.semantics.rules import can_extend, can_read
+from understudy.semantics.key_rules import can_extend, can_read
+from understudy.semantics.patterns import stream_of
 from understudy.semantics.sizes import PLAIN
 from understudy.semantics.times import open_at
 
@@ -72,7 +72,7 @@ class Composer:
         series: Sequence[Series],
         split: Callable[[Sequence[Draft]], Sequence[Draft]],
         idle: Idle | None = None,
-    ) -> tuple[Stream, ...]:
+    ) -> tuple[Pattern, ...]:
         """The streams; `split` finds the time steps of files that stay open, `idle` has what was
         done to files that moved no byte."""
         drafts = merge(series, BURST * self.runtime_s)
@@ -87,11 +87,11 @@ class Composer:
         named: dict[str, int] = {}
         roles = Roles(drafts, self.ranks)
         metadata = Metadata(self.ranks)
-        streams: list[Stream] = []
+        streams: list[Pattern] = []
         flushes: list[list[int]] = []
         twins = two_interfaces(drafts)
         where = {id(draft): k for k, draft in enumerate(drafts)}
-        before: list[tuple[Draft, Stream]] = []
+        before: list[tuple[Draft, Pattern]] = []
         read: dict[str, int] = {}  # by readers, which stream's files they read
         for draft in drafts:
             same_files = twins.get(id(draft), [])
@@ -111,7 +111,7 @@ class Composer:
         streams = list(self._chosen(streams))
         for draft, stream in zip(drafts, streams, strict=True):
             sure = not draft.again or draft.removes or draft.method not in ("posix", "stdio")
-            if stream.empties and not sure:
+            if stream.files == "rewrite" and not sure:
                 self.notes.append(f"{stream.name}: {EMPTIED}.")
             at = read.get(stream.name)
             metadata.learn(draft, stream, None if at is None else streams[at])
@@ -132,7 +132,7 @@ class Composer:
                     self.notes.append(UNSEEN)
         return tuple(streams)
 
-    def _chosen(self, streams: Sequence[Stream]) -> Sequence[Stream]:
+    def _chosen(self, streams: Sequence[Pattern]) -> Sequence[Pattern]:
         """The streams, each used in the way that fits the counters of its files best; of very many
         entries, the rest as they are."""
         made, entries = list(streams), 0
@@ -159,7 +159,7 @@ class Composer:
 
     def _flood(
         self, template: bytes, flood: Flood, named: dict[str, int], index: int, roles: Roles
-    ) -> list[Stream]:
+    ) -> list[Pattern]:
         """The streams of a flood."""
         role = roles.of_flood(flood.write, len(flood.dumps))
         label = template.replace(b"\x00", b"*").decode("utf-8", "replace")
@@ -175,7 +175,7 @@ class Composer:
         self.notes += flood_streams.notes_of(flood, name)
         return streams
 
-    def _extending(self, stream: Stream, bases: Sequence[Stream], index: int) -> Stream:
+    def _extending(self, stream: Pattern, bases: Sequence[Pattern], index: int) -> Pattern:
         """The stream, in the files of an earlier one of another interface if that is possible."""
         for base in bases:
             if _can_extend(stream, base):
@@ -191,8 +191,8 @@ class Composer:
         return stream
 
     def _reading(
-        self, draft: Draft, stream: Stream, before: Sequence[tuple[Draft, Stream]], index: int
-    ) -> tuple[Stream, Stream | None]:
+        self, draft: Draft, stream: Pattern, before: Sequence[tuple[Draft, Pattern]], index: int
+    ) -> tuple[Pattern, Pattern | None]:
         """The stream, of the files that an earlier one has written if that is possible, and that
         one."""
         if stream.operation != "read" or len(draft.series) != 1 or not draft.series[0].template:
@@ -200,8 +200,10 @@ class Composer:
         reader = replace(stream, files="update", names=1, reopen=None, own_directories=False)
         for written, base in before:
             if wrote(written, draft) and can_read(reader, base):
-                times = [e.time_s for e in reader.expanded()] if base.method == "stdio" else []
-                if any(open_at(thread_of(base, self.ranks), times)):
+                times = (
+                    [time_s for time_s, _ in reader.expanded()] if base.method == "stdio" else []
+                )
+                if any(open_at(stream_of(base, self.ranks), times)):
                     continue
                 how = f"files that {base.name} has written before"
                 self.provenance.append(
@@ -213,7 +215,7 @@ class Composer:
             return replace(stream, dumps=dumps), None
         return stream, None
 
-    def _stream(self, draft: Draft, name: str, role: str, index: int) -> Stream:
+    def _stream(self, draft: Draft, name: str, role: str, index: int) -> Pattern:
         layout, groups = self._layout(draft, name)
         flushed = orders.sync_bytes(draft) if draft.write else None
         buffered = draft.method == "stdio"
@@ -253,7 +255,7 @@ class Composer:
             )
         datasets = self._datasets(draft, at)
         label = main.template.replace(b"\x00", b"*").decode("utf-8", "replace")
-        return Stream(
+        return Pattern(
             name=name,
             label=label if self.keep_names else "",
             role=role,
@@ -362,14 +364,14 @@ def _alike(templates: Sequence[frozenset[bytes]]) -> list[list[int]]:
     return [sorted(home) for home in homes]
 
 
-def _can_extend(stream: Stream, base: Stream) -> bool:
+def _can_extend(stream: Pattern, base: Pattern) -> bool:
     """Whether the dumps of a stream can go behind those of another one, in its files."""
     return (
         can_extend(stream, base)
         and {stream.method, base.method} <= {*PLAIN}
         and all(
-            _last_file(later.dump) <= _last_file(first.dump)
-            for later, first in zip(stream.expanded(), base.expanded(), strict=True)
+            _last_file(later) <= _last_file(first)
+            for (_, later), (_, first) in zip(stream.expanded(), base.expanded(), strict=True)
         )
     )
 

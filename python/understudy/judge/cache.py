@@ -77,9 +77,9 @@ def _of_player(played: Played, limit: int, nodes: int) -> Iterator[tuple[str, st
         if stream.bytes == 0 or stream.bytes >= limit:
             continue
         own = described.get(stream.name.removesuffix(RESTART_SUFFIX))
-        is_direct = bool(own and own.direct) and stream.method == "posix"
+        is_direct = bool(own and own.open.direct) and stream.method == "posix"
         if stream.operation == "write":
-            stored = options.get("fsync") or stream.sync or bool(own and own.write_through)
+            stored = options.get("fsync") or stream.sync or bool(own and own.open.write_through)
             safe = stored or is_direct or (direct == "yes" and stream.method == "posix")
             remedy = FLUSH
         else:

@@ -28,8 +28,8 @@ from understudy.inference.interfaces import OF_METHOD, Interfaces, of_streams
 from understudy.inference.names import Templates
 from understudy.readers import darshan
 from understudy.semantics.calls import Calls, calls_of, total
-from understudy.semantics.lowering import threads_of
 from understudy.semantics.opens import prepared_opens
+from understudy.semantics.program import NEW, Begin, Close, Sync
 
 Ids = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -86,12 +86,11 @@ def observe(path: Path, original: Observation | None = None, partial: bool = Fal
 
 def as_described(described: Workload) -> Observation:
     """What the player makes of a workload."""
-    threads = threads_of(described.streams, described.ranks)
     return Observation(
         ranks=described.ranks,
         streams=tuple(
-            Seen(stream=stream, calls=calls_of(thread, described.ranks))
-            for stream, thread in zip(described.streams, threads, strict=True)
+            Seen(stream=stream, calls=calls_of(stream, described.ranks))
+            for stream in described.streams
         ),
         interfaces=of_streams(described.streams, described.ranks),
         workload=described,
@@ -265,7 +264,7 @@ def _observe_player(path: Path, original: Observation, partial: bool) -> Observa
         raw = interfaces.of_log(
             log, lambda ids: files.of(ids) >= 0, lambda ids: np.isin(files.of(ids), reads)
         )
-    for thread in threads_of(streams, original.ranks):
+    for thread in streams:
         reads_too, lacking = prepared_opens(thread, original.ranks)
         for name, opens in ((OF_METHOD.get(thread.method, ""), reads_too), ("POSIX", lacking)):
             if (totals := raw.own.get(name)) is not None and totals.opens is not None:
@@ -298,18 +297,24 @@ def _is_one_file(stream: Stream) -> bool:
 def _whole(stream: Stream) -> Stream:
     """A stream whose name tells that its files are of one dump: where the machine let a rank wait
     in the midst of it, the pause was taken for the time between two."""
-    first = stream.dumps[0]
-    if not stream.grows or any(dump.repeat for dump in stream.dumps):
+    if not stream.grows or any(step.count > 1 for step in stream.steps):
         return stream
-    known = [dump.overhead_bytes for dump in stream.dumps if dump.overhead_bytes is not None]
-    dump = replace(
-        first,
-        variables=tuple(v for dump in stream.dumps for v in dump.variables),
-        operations=tuple(o for dump in stream.dumps for o in dump.operations),
+    known = [s.overhead_bytes for s in stream.steps if s.overhead_bytes is not None]
+    step = replace(
+        stream.steps[0],
         overhead_bytes=sum(known) if known else None,
         duration_s=None,
+        body=(
+            Begin(),
+            replace(stream.open, mode=NEW),
+            *(operation for step in stream.steps for operation in step.operations),
+            *stream.moves,
+            *((Sync(),) if stream.sync else ()),
+            Close(),
+        ),
     )
-    return replace(stream, files="new", dumps=(dump,))
+    files = replace(stream.set, names=None, numbered=True)
+    return replace(stream, set=files, closes=False, steps=(step,))
 
 
 def prepared(path: Path, streams: Sequence[Stream]) -> set[int]:

@@ -48,12 +48,11 @@ def of_stream(stream: Stream, ranks: int, groups: int | None) -> Aggregators | N
     """The aggregators of a stream, which has so many `groups` on other ranks; None if it has none:
     if all ranks move data, or neighbours, or ranks at unequal distances."""
     places: set[int] = set()
-    for dump in stream.dumps:
-        for variable in dump.variables:
-            runs = variable.decomposition.runs
-            if any(rows and many > 1 for many, rows in runs) or not runs:
-                return None
-            places.update(place for place, _ in _single(runs))
+    for variable in {move.variable for move in stream.moves}:
+        runs = variable.decomposition.runs
+        if any(rows and many > 1 for many, rows in runs) or not runs:
+            return None
+        places.update(place for place, _ in _single(runs))
     aggregators = found(sorted(places), ranks)
     each = aggregators is not None and len(places) == stream.groups
     if aggregators is None or groups is None or not each:

@@ -5,8 +5,18 @@ from dataclasses import replace
 
 from understudy.contracts.workload import Provenance, Workload
 from understudy.errors import UnderstudyError
+from understudy.semantics.program import (
+    ALL_RANKS,
+    EACH_GROUP,
+    EACH_RANK,
+    Instruction,
+    Move,
+    Stream,
+)
 
 SHARED, GROUPED, OWN = "shared", "grouped", "file-per-process"
+
+OWNERS = {SHARED: ALL_RANKS, GROUPED: EACH_GROUP, OWN: EACH_RANK}
 
 
 def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
@@ -20,14 +30,9 @@ def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
         if stream.layout not in (SHARED, GROUPED, OWN) or stream.takes_turns:
             what = "takes turns" if stream.takes_turns else f"has the layout {stream.layout}"
             raise UnderstudyError(f"{stream.name} {what}, which cannot become {layout}")
-        streams.append(
-            replace(
-                stream,
-                layout=layout,
-                groups=groups if layout == GROUPED else None,
-                collective=stream.collective and layout != OWN,
-            )
-        )
+        owners, many = OWNERS[layout], {SHARED: 1, GROUPED: groups, OWN: workload.ranks}[layout]
+        files = replace(stream.set, owner=owners, groups=many)
+        streams.append(replace(stream if layout != OWN else _alone(stream), set=files))
     made = f"layout {layout} asked for"
     return replace(
         workload,
@@ -41,3 +46,16 @@ def with_layout(workload: Workload, layout: str, groups: int) -> Workload:
             ),
         ),
     )
+
+
+def _alone(stream: Stream) -> Stream:
+    """The stream without collective calls."""
+
+    def of(instruction: Instruction) -> Instruction:
+        return (
+            replace(instruction, collective=False)
+            if isinstance(instruction, Move)
+            else instruction
+        )
+
+    return stream.mapped(of)

@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from understudy.contracts.workload import (
     Decomposition,
-    Dump,
-    Operation,
     Provenance,
     Scaling,
     Stream,
@@ -20,6 +18,15 @@ from understudy.contracts.workload import (
 from understudy.errors import UnderstudyError
 from understudy.model import aggregators
 from understudy.model.aggregators import Aggregators
+from understudy.semantics.program import (
+    ALL_RANKS,
+    Compute,
+    Instruction,
+    Move,
+    Operate,
+    Skew,
+    Step,
+)
 
 RULES = ("strong", "weak")
 
@@ -62,8 +69,10 @@ def scale(workload: Workload, ranks: int, rule: str) -> Workload:
         single = aggregators.of_stream(s, old, groups)
         if single is not None:
             notes[index] = f"{s.name}: {_told(single, rule)}"
-        scaled = _Scaled(stream=s, old=old, new=ranks, weak=rule == "weak", single=single)
-        return replace(s, groups=groups, dumps=tuple(map(scaled.dump, s.dumps)))
+        scaled = _Scaled(old=old, new=ranks, weak=rule == "weak", single=single)
+        many = groups or (1 if s.set.owner == ALL_RANKS else ranks)
+        made = replace(s, set=replace(s.set, groups=many))
+        return replace(made, steps=tuple(map(scaled.step, s.steps)))
 
     streams = tuple(stream(i, s) for i, s in enumerate(workload.streams))
     made = f"scaled {rule}ly from {workload.ranks} to {ranks} ranks"
@@ -108,27 +117,36 @@ def _told(single: Aggregators, rule: str) -> str:
 class _Scaled:
     """A stream on `new` ranks, with its aggregators if it has any."""
 
-    stream: Stream
     old: int
     new: int
     weak: bool
     single: Aggregators | None
 
-    def dump(self, d: Dump) -> Dump:
-        made = replace(
-            d,
-            variables=tuple(map(self.variable, d.variables)),
-            operations=tuple(map(self.operation, d.operations)),
-            skew=self.skew(d.skew),
-        )
-        if not d.compute_s or not d.bytes:
+    def step(self, step: Step) -> Step:
+        made = step.mapped(self.instruction)
+        if not step.compute_s or not step.bytes:
             return made
-        each = made.bytes / d.bytes / self._moving()  # of a rank that moves bytes
-        return replace(made, compute_s=round(min(each, 1.0) * d.compute_s, 6))
+        each = made.bytes / step.bytes / self._moving()  # of a rank that moves bytes
 
-    def skew(self, late: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-        made = tuple(_repeated(late, self.old, self.new))
-        return made if any(each_s for _, each_s in made) else ()
+        def shorter(instruction: Instruction) -> Instruction | None:
+            if not isinstance(instruction, Compute):
+                return instruction
+            seconds = round(min(each, 1.0) * instruction.seconds, 6)
+            return Compute(seconds) if seconds else None
+
+        return made.mapped(shorter)
+
+    def instruction(self, instruction: Instruction) -> Instruction | None:
+        match instruction:
+            case Move():
+                return replace(instruction, variable=self.variable(instruction))
+            case Operate():
+                return self.operation(instruction)
+            case Skew():
+                late = tuple(_repeated(instruction.runs, self.old, self.new))
+                return Skew(late) if any(each_s for _, each_s in late) else None
+            case _:
+                return instruction
 
     def _moving(self) -> float:
         """How many times as many ranks move bytes."""
@@ -138,7 +156,8 @@ class _Scaled:
         before, after = self.single.groups
         return after / before
 
-    def variable(self, v: Variable) -> Variable:
+    def variable(self, move: Move) -> Variable:
+        v = move.variable
         runs = v.decomposition.runs
         if self.single is not None:
             pairs = aggregators.scaled(
@@ -146,7 +165,7 @@ class _Scaled:
                 self.old,
                 self.new,
                 grow=self.weak,
-                transfer_rows=(v.transfer_bytes or self.stream.transfer_bytes) // v.row_bytes,
+                transfer_rows=move.transfer_bytes // v.row_bytes,
             )
         elif self.old > 1 and runs and runs[0][0] == 1 and not any(n for _, n in runs[1:]):
             pairs = [runs[0], (self.new - 1, 0)]  # a header
@@ -155,7 +174,7 @@ class _Scaled:
         shape = (sum(n * rows for n, rows in pairs), *v.shape[1:])
         return replace(v, shape=shape, decomposition=runs_at_most(pairs))
 
-    def operation(self, o: Operation) -> Operation:
+    def operation(self, o: Operate) -> Operate:
         pairs: Iterable[tuple[int, int]]
         if self.single is not None and all(n == 1 for n, each in o.runs if each):
             single = self.single.moving(o.runs)
@@ -269,11 +288,8 @@ def scale_bytes(workload: Workload, factor: float) -> Workload:
         length = _multiplied(v.shape[longest], factor, 1)
         return replace(v, shape=(*v.shape[:longest], length, *v.shape[longest + 1 :]))
 
-    def stream(s: Stream) -> Stream:
-        dumps = (replace(d, variables=tuple(map(variable, d.variables))) for d in s.dumps)
-        return replace(s, dumps=tuple(dumps))
-
-    return replace(workload, streams=tuple(map(stream, workload.streams)))
+    streams = tuple(stream.with_variables(variable) for stream in workload.streams)
+    return replace(workload, streams=streams)
 
 
 def _multiplied(number: int, factor: float, least: int) -> int:

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from understudy.contracts import strict
-from understudy.contracts.workload import Dump, Provenance, Source, Stream, Variable, Workload
+from understudy.contracts.workload import (
+    Dump,
+    Pattern,
+    Provenance,
+    Source,
+    Variable,
+    Workload,
+    streams_of,
+)
 from understudy.errors import UnderstudyError
 from understudy.model import composition, scaling, schedule
 from understudy.model.composition import Field, Kind
@@ -202,7 +210,7 @@ def get(name: str) -> Simulation:
 
 def workload_of(simulation: Simulation, where: str) -> Workload:
     """The descriptor: every dump with exactly the stated bytes; `where` begins messages."""
-    streams: list[Stream] = []
+    streams: list[Pattern] = []
     provenance: list[Provenance] = []
     stated = stated_sizes(simulation, where)
     for index, (series, sizes) in enumerate(zip(simulation.series, stated, strict=True)):
@@ -213,7 +221,7 @@ def workload_of(simulation: Simulation, where: str) -> Workload:
         description=simulation.description,
         ranks=simulation.ranks,
         runtime_s=simulation.runtime_s,
-        streams=tuple(streams),
+        streams=streams_of(streams, simulation.ranks),
         source=Source(
             format="simulation", version="1", reader="understudy compose", notes=simulation.notes
         ),
@@ -292,7 +300,7 @@ def dump_sizes(meshes: Sequence[tuple[int, ...]], dumps: int) -> list[int]:
 
 def _stream(
     simulation: Simulation, series: Series, sizes: Sequence[tuple[int, ...]], where: str
-) -> Stream:
+) -> Pattern:
     times = times_of(series, simulation.runtime_s)
     composed: list[list[Variable]] = [[] for _ in times]
     for index, (mesh, of_mesh) in enumerate(zip(series.meshes, sizes, strict=True)):
@@ -306,7 +314,7 @@ def _stream(
         Dump(time_s=time_s, variables=tuple(variables))
         for time_s, variables in zip(times, composed, strict=True)
     )
-    return Stream(
+    return Pattern(
         name=series.name,
         role=series.role,
         operation="write",

@@ -19,7 +19,15 @@ from typing import Literal
 import numpy as np
 
 from understudy.contracts.measurement import Played
-from understudy.contracts.workload import Dump, Provenance, Source, Stream, Workload
+from understudy.contracts.workload import (
+    Dump,
+    Pattern,
+    Provenance,
+    Source,
+    Step,
+    Workload,
+    streams_of,
+)
 from understudy.errors import UnderstudyError
 from understudy.files import write_text
 from understudy.launch import with_settings
@@ -167,7 +175,7 @@ def _too_few(samples: Sequence[Sample]) -> str:
     )
 
 
-def container_bytes(sizing: Sizing, ranks: int, dump: Dump) -> float:
+def container_bytes(sizing: Sizing, ranks: int, dump: Step) -> float:
     """Bytes that the container adds to a dump whose ranks share one new file."""
     datasets = sum(v.count for v in dump.variables)
     part_bytes = max(v.bytes / v.count for v in dump.variables if v.type == "f64") / ranks
@@ -190,7 +198,7 @@ class Study:
             Dump(time_s=0.0, variables=composition.variables(mesh, fields, ranks, "mesh"))
             for mesh, fields in self._parts()
         )
-        stream = Stream(
+        stream = Pattern(
             name="file",
             role="output",
             operation="write",
@@ -206,7 +214,7 @@ class Study:
             name="calibration",
             description="Files of a scaling study.",
             ranks=ranks,
-            streams=(stream,),
+            streams=streams_of((stream,), ranks),
             source=Source(format="simulation", reader="understudy calibrate"),
             provenance=tuple(
                 Provenance(path=path, origin="assumed", how=how) for path in ("/ranks", "/streams")
@@ -220,7 +228,7 @@ class Study:
     def samples(self, played: Played) -> Iterator[tuple[Sample, Sample]]:
         """The file as it is, and what its container adds to the payload (Vars = datasets)."""
         dumps = played.repetitions[0].streams[0].dumps
-        described = played.workload.streams[0].dumps
+        described = played.workload.streams[0].steps
         for (mesh, fields), done, dump in zip(self._parts(), dumps, described, strict=True):
             if done.file_bytes is None:
                 raise UnderstudyError(f"the method {METHOD} did not report the bytes of its files")
@@ -255,7 +263,7 @@ def calibrate(
     libraries: tuple[str, ...] = ()
     for ranks in sorted({*study.ranks, *study.held_out_ranks}):
         workload = study.workload(ranks)
-        tick(f"{ranks} ranks write {len(workload.streams[0].dumps)} files, {workload.bytes} B")
+        tick(f"{ranks} ranks write {len(workload.streams[0].steps)} files, {workload.bytes} B")
         played = _play(
             workload, with_settings([mpirun, "-n", str(ranks), player]), directory, read
         )

@@ -22,13 +22,14 @@ from understudy.contracts.measurement import (
 from understudy.contracts.run import Sample
 from understudy.contracts.workload import (
     Dump,
+    Pattern,
     Provenance,
     Source,
-    Stream,
     Variable,
     Workload,
     identifier,
     runs_at_most,
+    streams_of,
 )
 from understudy.errors import UnderstudyError
 from understudy.producers._reading import (
@@ -143,7 +144,7 @@ def _workload(program: Program, ranks: int, repetition: ProgramRepetition, where
                 decomposition=runs_at_most((1, n) for n in rows),
             )
             dumps.append(Dump(time_s=0.0, variables=(payload,)))
-        stream = Stream(
+        stream = Pattern(
             name=identifier(played.name),
             role="checkpoint",
             operation="write",
@@ -163,7 +164,7 @@ def _workload(program: Program, ranks: int, repetition: ProgramRepetition, where
         name=identifier(program.name),
         description=f"What the {program.kind} {program.name} wrote: the bytes of each process.",
         ranks=ranks,
-        streams=tuple(streams),
+        streams=streams_of(streams, ranks),
         source=Source(format="result"),
         provenance=tuple(
             Provenance(path=key, origin=origin, how=how) for key, (origin, how) in origins.items()

@@ -25,13 +25,14 @@ from understudy.contracts.workload import (
     EVEN,
     Decomposition,
     Dump,
+    Pattern,
     Provenance,
     Source,
-    Stream,
     Variable,
     Workload,
     identifier,
     runs_at_most,
+    streams_of,
 )
 from understudy.errors import UnderstudyError
 from understudy.skel import blocks, descriptor, identifiers, parameters
@@ -121,7 +122,7 @@ def read(
         name=name or (identifier(application_of(path)) if keep_names else f"adios-{ranks}-ranks"),
         description="Output of an application, from its ADIOS descriptor.",
         ranks=ranks,
-        streams=tuple(streams),
+        streams=streams_of(streams, ranks),
         source=Source(
             format="adios-config",
             version="1.13",
@@ -175,7 +176,7 @@ def _tests(found: Descriptor, values: Parameters, method: str | None, ranks: int
 
 def _stream(
     group: Group, made: GroupBlocks, test: Test, number: int, keep_names: bool
-) -> tuple[Stream, list[str]]:
+) -> tuple[Pattern, list[str]]:
     how, layout = POINTS[test.method]
     stated = _stated(test.method_parameters)
     variables, parted = _variables(made, keep_names)
@@ -184,7 +185,7 @@ def _stream(
     groups = None
     if layout == "grouped":
         groups = min(max(stated.get("num_aggregators", made.ranks), 1), made.ranks)
-    stream = Stream(
+    stream = Pattern(
         name=identifier(group.name) if keep_names else f"group-{number}",
         label=group.name if keep_names else "",
         role="checkpoint",

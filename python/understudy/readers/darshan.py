@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy import __version__
-from understudy.contracts.workload import Provenance, Source, Workload, identifier
+from understudy.contracts.workload import Provenance, Source, Workload, identifier, streams_of
 from understudy.darshanlog import JoinedLog, Log, open_joined, open_log
 from understudy.errors import UnderstudyError
 from understudy.inference import tracecheck
@@ -257,7 +257,7 @@ def _describe(
         description="I/O of an application as recorded by Darshan.",
         ranks=ranks,
         runtime_s=runtime_s,
-        streams=streams,
+        streams=streams_of(streams, ranks),
         source=Source(
             format="darshan",
             version=log.version,

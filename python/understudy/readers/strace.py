@@ -8,6 +8,7 @@ import click
 from understudy.contracts.workload import Workload
 from understudy.errors import UnderstudyError
 from understudy.semantics import rules
+from understudy.semantics.program import calls_of_system
 from understudy.semantics.types import identifier
 from understudy.tracing.lines import parse
 from understudy.tracing.processes import Processes
@@ -78,7 +79,7 @@ def _notes(traced: Processes) -> Iterator[str]:
 def closing(workload: Workload) -> str:
     """What the replica makes, and what it leaves out."""
     (stream,) = workload.streams
-    lists = [(d.calls, d.count) for d in stream.dumps if d.calls is not None]
+    lists = list(calls_of_system(stream))
     count = sum(n * calls.count for calls, n in lists)
     files = stream.tree.files if stream.tree else 0
     ranks = f"{workload.ranks} rank{'s' * (workload.ranks != 1)}"

@@ -12,11 +12,12 @@ from understudy.contracts.measurement import Played, Rate
 from understudy.contracts.workload import (
     Dump,
     Operation,
+    Pattern,
     Provenance,
     Source,
-    Stream,
     Variable,
     Workload,
+    streams_of,
 )
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
@@ -47,11 +48,11 @@ def workload(ranks: int) -> Workload:
         "transfer_bytes": TRANSFER_BYTES,
     }
     block = Variable(name="block", type="byte", shape=(ranks * BLOCK_BYTES,))
-    data = Stream(
+    data = Pattern(
         name=DATA, role="checkpoint", dumps=(Dump(time_s=0, variables=(block,)),), **common
     )
     metadata = [
-        Stream(
+        Pattern(
             name=name,
             role="output",
             **common,
@@ -74,7 +75,7 @@ def workload(ranks: int) -> Workload:
         name="canary",
         description="As IOR -F and mdtest -u -F.",
         ranks=ranks,
-        streams=(data, *metadata),
+        streams=streams_of((data, *metadata), ranks),
         source=Source(format="hand"),
         provenance=tuple(
             Provenance(path=path, origin="assumed", how="pattern of IOR and mdtest")

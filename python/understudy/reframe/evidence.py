@@ -12,9 +12,7 @@ from understudy.contracts.measurement import (
     ProgramRepetition,
     ProgramRun,
 )
-from understudy.contracts.workload import Dump, Occurrence, Stream, Workload
-from understudy.semantics.lowering import lower
-from understudy.semantics.program import Thread
+from understudy.contracts.workload import Occurrence, Step, Stream, Workload
 from understudy.semantics.sizes import growth
 
 IN_MEMORY = ("tmpfs", "ramfs")
@@ -193,13 +191,10 @@ def _repetition_faults(repetition: PlayedRepetition, asked: Asked) -> Iterator[s
     if have != want:
         yield f"streams: expected {', '.join(want)}; got {', '.join(have)}"
         return
-    threads = lower(asked.workload).threads
-    for played, stream, thread in zip(
-        repetition.streams, asked.workload.streams, threads, strict=False
-    ):
+    for played, stream in zip(repetition.streams, asked.workload.streams, strict=False):
         for fault in _stream_faults(played, stream, asked):
             yield f"{stream.name}.{fault}"
-        for fault in _missing_bytes(played, thread):
+        for fault in _missing_bytes(played, stream):
             yield f"{stream.name}.{fault}"
 
 
@@ -216,19 +211,19 @@ def _stream_faults(played: PlayedStream, stream: Stream, asked: Asked) -> Iterat
             yield f"dumps[{i}]: {fault}"
 
 
-def _missing_bytes(played: PlayedStream, thread: Thread) -> Iterator[str]:
+def _missing_bytes(played: PlayedStream, stream: Stream) -> Iterator[str]:
     """Dumps behind which files are smaller than the program makes them."""
     ahead = 0  # a file that stays open may have grown earlier for a later dump (HDF5's chunks)
-    for i, (have, (begins, bytes_)) in enumerate(zip(played.dumps, growth(thread), strict=False)):
+    for i, (have, (begins, bytes_)) in enumerate(zip(played.dumps, growth(stream), strict=False)):
         ahead = (0 if begins else max(0, ahead)) + (have.file_bytes or 0) - bytes_
         if have.file_bytes is not None and ahead < 0:
             yield f"dumps[{i}]: its files lack {-ahead} bytes"
 
 
-def _moved_by(stream: Stream, dump: Dump) -> dict[str, int]:
+def _moved_by(stream: Stream, dump: Step) -> dict[str, int]:
     """The bytes of a dump by the phase that moves them."""
     if dump.calls is None:
-        return {stream.operation: stream.moved(dump)}
+        return {stream.operation: dump.moved_bytes}
     sizes = {kind: dump.calls.sizes(kind) for kind in ("read", "write")}
     return {kind: sum(size * n for size, n in found.items()) for kind, found in sizes.items()}
 

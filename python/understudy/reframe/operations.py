@@ -11,7 +11,7 @@ from typing import Any
 
 from reframe.core.builtins import parameter, run_before, variable
 
-from understudy.contracts.workload import Dump, Variable, Workload
+from understudy.contracts.workload import Workload
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.judge import operations as cost
@@ -24,6 +24,7 @@ from understudy.reframe.methods import PLAYER
 from understudy.reframe.observed import LETTERS, LOG, Observed, under_darshan
 from understudy.reframe.overhead import pattern
 from understudy.reframe.recording import PlannedRun
+from understudy.semantics.program import Move
 
 SMALL_BYTES, WRITES_EACH = 4096, 20  # of a file
 FEW_FILES, MANY_FILES = 20, 120  # under valgrind
@@ -170,11 +171,12 @@ class Operations(Observed):
 
 def _small_files(method: str, files: int) -> Workload:
     """Files one after another, each of a few small writes."""
-    data = Variable(name="data", type="byte", shape=(WRITES_EACH * SMALL_BYTES,))
-    workload = pattern(1, SMALL_BYTES)
+    workload = pattern(1, WRITES_EACH * SMALL_BYTES)
     [stream] = workload.streams
-    dumps = tuple(Dump(time_s=0, variables=(data,)) for _ in range(files))
-    stream = replace(stream, method=method, transfer_bytes=SMALL_BYTES, dumps=dumps)
+    stream = stream.mapped(
+        lambda i: replace(i, transfer_bytes=SMALL_BYTES) if isinstance(i, Move) else i
+    )
+    stream = replace(stream, method=method, steps=stream.steps * files)
     return replace(
         workload, name=f"operations-{method}", streams=(stream,), description="Many small files."
     )

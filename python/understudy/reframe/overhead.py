@@ -12,7 +12,15 @@ from typing import Any
 
 from reframe.core.builtins import run_after, run_before, variable
 
-from understudy.contracts.workload import Dump, Provenance, Source, Stream, Variable, Workload
+from understudy.contracts.workload import (
+    Dump,
+    Pattern,
+    Provenance,
+    Source,
+    Variable,
+    Workload,
+    streams_of,
+)
 from understudy.darshanlog import open_log
 from understudy.errors import UnderstudyError
 from understudy.judge import overhead
@@ -243,21 +251,23 @@ def pattern(ranks: int, block_bytes: int) -> Workload:
         name=f"{overhead.CASE}player",
         description="A file per process, independent MPI-IO, accesses of 512 KiB.",
         ranks=ranks,
-        streams=(
-            Stream(
-                name="write",
-                role="checkpoint",
-                operation="write",
-                files="new",
-                layout="file-per-process",
-                method="mpiio",
-                transfer_bytes=TRANSFER_BYTES,
-                dumps=(Dump(time_s=0, variables=(data,)),),
-            ),
-        ),
+        streams=streams_of((_file_per_process(data),), ranks),
         source=Source(format="hand"),
         provenance=tuple(
             Provenance(path=path, origin="assumed", how=how)
             for path in ("/ranks", "/runtime_s", "/streams")
         ),
+    )
+
+
+def _file_per_process(data: Variable) -> Pattern:
+    return Pattern(
+        name="write",
+        role="checkpoint",
+        operation="write",
+        files="new",
+        layout="file-per-process",
+        method="mpiio",
+        transfer_bytes=TRANSFER_BYTES,
+        dumps=(Dump(time_s=0, variables=(data,)),),
     )

@@ -38,7 +38,6 @@ from understudy.reframe.recording import PlannedRun
 from understudy.reframe.session import exit_on_error, refuse
 from understudy.reframe.spaces import AGGREGATORS_AXIS, DEFAULT, LAYOUT_AXIS, NODES_AXIS
 from understudy.reframe.systems import RANKS_PER_NODE, TYPE, slowest_bytes_per_s
-from understudy.semantics.lowering import lower
 from understudy.semantics.needs import needs
 from understudy.semantics.sizes import stored_bytes
 
@@ -145,7 +144,7 @@ class Played(Placed):
 
     def bytes_on(self, here: Any) -> int:
         listed = self.as_listed
-        stored = stored_bytes(lower(listed))
+        stored = stored_bytes(listed.program)
         if self.wanted(NODES_AXIS) == DEFAULT:
             return stored
         return int(stored * self.ranks_on(here) // listed.ranks)
@@ -204,7 +203,7 @@ class Played(Placed):
 
     @property
     def bytes_needed(self) -> int:
-        return stored_bytes(lower(self.described))
+        return stored_bytes(self.described.program)
 
     @property
     def methods_needed(self) -> set[str]:
@@ -242,7 +241,7 @@ class Played(Placed):
 
     @run_after("setup")
     def skip_kinds_that_the_method_lacks(self) -> None:
-        for name, needed in needs(lower(self.described)).items():
+        for name, needed in needs(self.described.program).items():
             described = self.described.stream(name).method
             method = described if self.method == AS_DESCRIBED else self.method
             lacking = sorted(needed & cannot_play(method))

@@ -34,7 +34,6 @@ from understudy.reframe.methods import PLAYER
 from understudy.reframe.recording import PRINTED, PlannedRun
 from understudy.reframe.session import exit_on_error
 from understudy.reframe.systems import TYPE
-from understudy.semantics.lowering import lower
 from understudy.semantics.sizes import stored_bytes
 from understudy.units import percent, seconds
 
@@ -80,7 +79,7 @@ class TransferAccuracy(Interleaved):
 
     @property
     def bytes_needed(self) -> int:
-        return stored_bytes(lower(self.replayed)) if self.replayed else 0
+        return stored_bytes(self.replayed.program) if self.replayed else 0
 
     def idle_s(self) -> float:
         runtime_s = self.replayed.runtime_s if self.replayed else None

@@ -8,8 +8,6 @@ from reframe.core.builtins import run_before, variable
 from understudy.contracts.workload import Stream
 from understudy.judge.limits import LIMIT_FRACTION
 from understudy.reframe.played import Played, stream_of
-from understudy.semantics.lowering import lower
-from understudy.semantics.program import Thread
 from understudy.semantics.sizes import PLAIN, growth
 
 
@@ -29,11 +27,10 @@ class Volume(Played):
     @run_before("performance")
     def one_volume_per_dump(self) -> None:
         expected = {}
-        threads = lower(self.described).threads
         self._in_place: dict[str, list[int]] = {}
-        for stream, thread in zip(self.described.streams, threads, strict=True):
+        for stream in self.described.streams:
             name = stream.name
-            self._in_place[name] = in_place = _in_place(stream, thread)
+            self._in_place[name] = in_place = _in_place(stream)
             sizes = expected_sizes(stream, in_place)
             expected[f"{name}_bytes"] = sum(sizes)
             self.measure(f"{name}_bytes", "B", self._stream_bytes, name)
@@ -68,8 +65,8 @@ def expected_sizes(stream: Stream, in_place: list[int]) -> list[int]:
     ]
 
 
-def _in_place(stream: Stream, thread: Thread) -> list[int]:
+def _in_place(stream: Stream) -> list[int]:
     """Bytes that each dump writes over others."""
     moved = [dump.bytes for dump in stream.expanded()]
-    known = [new for _, new in growth(thread)] or moved
+    known = [new for _, new in growth(stream)] or moved
     return [bytes_ - new for bytes_, new in zip(moved, known, strict=True)]

@@ -430,7 +430,7 @@ def _attention(cases: Sequence[Case], found: summary.Summary) -> list[Case]:
 
     def order(case: Case) -> tuple[int, int, str]:
         state = worst.get(case.key, summary.PASS)
-        dumps = sum(min(len(s.dumps), MOST_DUMPS) for s in case.workload.streams)
+        dumps = sum(min(len(s.steps), MOST_DUMPS) for s in case.workload.streams)
         return states.index(state), -min(dumps, MOST_DUMPS) * len(case.conditions), case.key
 
     return sorted(cases, key=order)
@@ -487,7 +487,7 @@ def _layout(stream: Stream) -> str:
 
 def _sizes(stream: Stream) -> str:
     """Smallest to largest dump of a stream."""
-    sizes = [stream.moved(d) for d in stream.dumps]
+    sizes = [step.moved_bytes for step in stream.steps]
     low, high = units.size(min(sizes)), units.size(max(sizes))
     return low if low == high else f"{low} \N{EN DASH} {high}"
 

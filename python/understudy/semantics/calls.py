@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from understudy.semantics.counters import BINS, bin_of
 from understudy.semantics.evaluator import walk_of
-from understudy.semantics.program import Thread, calls_of_system
+from understudy.semantics.program import Stream, calls_of_system
 from understudy.semantics.runs import Moved, Rows
 
 # Methods of the player that make a call for each run of consecutive bytes, and none collectively.
@@ -38,7 +38,7 @@ def total(parts: list[Calls]) -> Calls:
     )
 
 
-def calls_of(thread: Thread, ranks: int) -> Calls:
+def calls_of(thread: Stream, ranks: int) -> Calls:
     """The calls by which the player moves the bytes of a stream, by the stream's own method."""
     sizes: Counter[int] = Counter()
     collective = 0

@@ -1,5 +1,4 @@
-"""A descriptor as JSON text that a person can read: keys in the order of the schema, one line
-per variable."""
+"""A workload as JSON text that a person can read, and the schemas of workloads."""
 
 import json
 import textwrap
@@ -35,19 +34,13 @@ def _schema(name: str) -> dict[str, Any]:
     return found
 
 
-def as_text(row: dict[str, Any]) -> str:
-    """JSON text of a descriptor."""
-    return _layout(_ordered(row), 0) + "\n"
-
-
 def laid_out(row: dict[str, Any]) -> str:
     """JSON text in the order of its keys."""
     return _layout(row, 0) + "\n"
 
 
 def plain(value: Any) -> Any:
-    """The dataclasses of a workload as JSON has them: tuples become lists, and keys that the
-    schema does not require are omitted where they have their defaults."""
+    """The dataclasses of a workload as JSON has them: tuples become lists."""
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     if not is_dataclass(value):
@@ -60,29 +53,11 @@ def plain(value: Any) -> Any:
 
 
 def _omitted(value: Any, field: "Field[Any]") -> bool:
+    """Whether a key is none of the rule of an order or a decomposition."""
     kind = type(value).__name__.lower()
-    given = getattr(value, field.name)
     if kind == "order":
         return field.name not in ("rule", _ORDERS.get(value.rule))
-    if kind == "decomposition":
-        return field.name != "rule" and not given
-    required = schema()["$defs"].get(kind, {}).get("required")
-    return required is not None and field.name not in required and given == field.default
-
-
-def _ordered(value: Any) -> Any:
-    """Keys in the order in which the schema documents them."""
-    if isinstance(value, list):
-        return [_ordered(v) for v in value]
-    if not isinstance(value, dict):
-        return value
-    objects = [schema(), *schema()["$defs"].values()]
-    known = (
-        o["properties"]
-        for o in objects
-        if "required" in o and set(o["required"]) <= set(value) <= set(o["properties"])
-    )
-    return {key: _ordered(value[key]) for key in next(known, value) if key in value}
+    return kind == "decomposition" and field.name != "rule" and not getattr(value, field.name)
 
 
 def _layout(value: Any, depth: int) -> str:
@@ -90,8 +65,7 @@ def _layout(value: Any, depth: int) -> str:
     line = json.dumps(value, ensure_ascii=False)
     if not line.isprintable():  # as JSON's own escapes: workloads are printed, too
         line = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
-    width = 280 if isinstance(value, dict) and "decomposition" in value else 200  # a variable
-    if len(line) + 2 * depth <= width or not isinstance(value, dict | list) or not value:
+    if len(line) + 2 * depth <= 200 or not isinstance(value, dict | list) or not value:
         return line
     pad = "\n" + "  " * (depth + 1)
     end = "\n" + "  " * depth

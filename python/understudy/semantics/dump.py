@@ -9,7 +9,6 @@ import numpy as np
 from understudy.semantics.cuts import Calls, Mask, Whole
 from understudy.semantics.needs import borrows
 from understudy.semantics.program import (
-    CONSECUTIVE,
     EACH_ROW,
     NEW,
     TRUNCATE,
@@ -24,8 +23,8 @@ from understudy.semantics.program import (
     Passes,
     Runs,
     Step,
+    Stream,
     Sync,
-    Thread,
     begins_content,
     instructions,
     opening,
@@ -45,7 +44,7 @@ from understudy.semantics.runs import (
 )
 from understudy.semantics.segments import Block, Segments, masks_of
 from understudy.semantics.times import open_spans
-from understudy.semantics.types import Variable
+from understudy.semantics.types import CONSECUTIVE, Variable
 
 _KEEP_BYTES = ("hdf5", "stdio")  # the player flushes what these libraries keep of a dump
 
@@ -53,9 +52,9 @@ _KEEP_BYTES = ("hdf5", "stdio")  # the player flushes what these libraries keep 
 class State:
     """What a thread has done so far; `before` are those of the same files before it."""
 
-    def __init__(self, thread: Thread, segments: Segments, before: Sequence["State"]) -> None:
+    def __init__(self, thread: Stream, segments: Segments, before: Sequence["State"]) -> None:
         self.thread, self.segments = thread, segments
-        self.writer = next((w for w in before if w.thread.name == thread.writer), None)
+        self.writer = next((w for w in before if w.thread.name == thread.last), None)
         self.extended = () if borrows(thread) else tuple(w for w in before if not w.writer)
         makers = [i for walk in (self, *self.extended) for i in opening(walk.thread)]
         self.writes = writes(thread)

@@ -18,7 +18,7 @@ from understudy.semantics.program import (
     Open,
     Program,
     Step,
-    Thread,
+    Stream,
     begins_content,
     flat,
     variables_of,
@@ -42,7 +42,7 @@ def evaluate(program: Program) -> Iterator["Walk"]:
 
 def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
     """What the threads of a set of files do."""
-    threads = [t for t in program.threads if t.set == files]
+    threads = [t for t in program.streams if t.set == files]
     segments = segments_of(threads, program.ranks)
     made: list[Walk] = []
     played: list[Walk] = []
@@ -56,7 +56,7 @@ def evaluate_set(program: Program, files: FileSet) -> list["Walk"]:
 
 
 @lru_cache(maxsize=64)
-def walk_of(thread: Thread, ranks: int, *before: Thread) -> "Walk":
+def walk_of(thread: Stream, ranks: int, *before: Stream) -> "Walk":
     """What one thread does, with those whose files it goes into or reads."""
     segments = segments_of([*before, thread], ranks)
     walks: list[Walk] = []
@@ -78,7 +78,7 @@ class Walk(State):
 
     def __init__(
         self,
-        thread: Thread,
+        thread: Stream,
         segments: Segments,
         before: Sequence["Walk"],
         prepares: bool = False,

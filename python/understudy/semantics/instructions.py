@@ -2,13 +2,12 @@
 as docs/reference/program.md defines them. The player carries out just these.
 """
 
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from understudy.semantics.descriptor import laid_out, plain
-from understudy.semantics.lowering import lower
+from understudy.semantics.descriptor import plain
 from understudy.semantics.program import (
     CALLERS,
-    CONSECUTIVE,
     EACH_GROUP,
     Begin,
     Calls,
@@ -26,46 +25,41 @@ from understudy.semantics.program import (
     Skew,
     Spread,
     Step,
+    Stream,
     Sync,
-    Thread,
-    opening,
 )
 from understudy.semantics.syscalls import entry_row
-from understudy.semantics.types import EVEN, SCHEMA, Content, Described, Stream
+from understudy.semantics.types import CONSECUTIVE, EVEN, SCHEMA, Content
+
+if TYPE_CHECKING:
+    from understudy.semantics.workload import Workload
 
 Row: TypeAlias = dict[str, Any]
 
-HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
 
-
-def row_of(workload: Described) -> Row:
+def row_of(workload: "Workload") -> Row:
     """The workload as JSON of its program."""
-    program = lower(workload)
-    header = plain(workload)
-    header["scaling"] = header["scaling"] or {"rule": "none", "from_ranks": workload.ranks}
-    pairs = zip(program.threads, workload.streams, strict=True)
-    row: Row = {"schema": SCHEMA, **{key: header[key] for key in HEADER}}
-    row["sets"] = [_set(files) for files in program.sets]
-    row["streams"] = [_stream(thread, stream) for thread, stream in pairs]
-    return row | _beside(workload) | {key: header[key] for key in ("source", "provenance")}
+    scaling = plain(workload.scaling) or {"rule": "none", "from_ranks": workload.ranks}
+    row: Row = {"schema": SCHEMA}
+    row |= {key: getattr(workload, key) for key in ("name", "description", "ranks")}
+    row |= {"scaling": scaling, "runtime_s": workload.runtime_s, "compute": workload.compute}
+    row["sets"] = [_set(files) for files in workload.program.sets]
+    row["streams"] = [_stream(stream) for stream in workload.streams]
+    row |= _beside(workload.streams)
+    return row | {key: plain(getattr(workload, key)) for key in ("source", "provenance")}
 
 
-def _beside(workload: Described) -> Row:
+def _beside(streams: Iterable[Stream]) -> Row:
     """What only people and the predictions of containers need."""
     labels: Row = {}
     overheads: Row = {}
-    for stream in workload.streams:
+    for stream in streams:
         labels |= {stream.name: stream.label} if stream.label else {}
-        named = {v.name: v.label for d in stream.dumps for v in d.variables if v.label}
+        named = {m.variable.name: m.variable.label for m in stream.moves if m.variable.label}
         labels |= {f"{stream.name}/{name}": label for name, label in named.items()}
-        if any(dump.overhead_bytes is not None for dump in stream.dumps):
-            overheads[stream.name] = [[d.count, d.overhead_bytes] for d in stream.dumps]
+        if any(step.overhead_bytes is not None for step in stream.steps):
+            overheads[stream.name] = [[s.count, s.overhead_bytes] for s in stream.steps]
     return _given(labels=labels or None, overheads=overheads or None)
-
-
-def program_text(workload: Described) -> str:
-    """The same as text, one line per instruction."""
-    return laid_out(row_of(workload))
 
 
 def _given(**keys: Any) -> Row:
@@ -93,16 +87,14 @@ def _set(files: FileSet) -> Row:
     )
 
 
-def _stream(thread: Thread, stream: Stream) -> Row:
-    row: Row = {"name": thread.name, "role": stream.role, "method": thread.method}
-    if thread.content != Content():
-        row["content"] = plain(thread.content)
-    if next(opening(thread), None) is None and thread.set.owner != CALLERS:
-        row |= {"set": thread.set.name, **_given(behind=stream.extends, last=stream.reads)}
-    row |= _given(close_last=thread.closes)
-    if stream.base is not None:
-        row |= _given(files_per_directory=stream.files_per_directory)
-    row["steps"] = [_step(step, stream) for step in thread.steps]
+def _stream(stream: Stream) -> Row:
+    row: Row = {"name": stream.name, "role": stream.role, "method": stream.method}
+    if stream.content != Content():
+        row["content"] = plain(stream.content)
+    if not stream.opens and stream.set.owner != CALLERS:
+        row |= {"set": stream.set.name, **_given(behind=stream.behind, last=stream.last)}
+    row |= _given(close_last=stream.closes, files_per_directory=stream.files_per_directory)
+    row["steps"] = [_step(step, stream) for step in stream.steps]
     return row
 
 
@@ -138,7 +130,7 @@ def _instruction(instruction: Instruction, stream: Stream) -> Row | str:
         case Close():
             return "close"
         case Calls():
-            return {"calls": instruction.set.name, "do": list(instruction.list.rows)}
+            return {"calls": stream.set.name, "do": list(instruction.list.rows)}
         case _:
             return _loop(instruction, stream)
 
@@ -152,15 +144,14 @@ def _loop(instruction: Passes | InTurn | Files, stream: Stream) -> Row:
             return {"in_turn": body}
         case Files():
             order = {} if instruction.order == CONSECUTIVE else {"order": plain(instruction.order)}
-            (files,) = (i.set.name for i in instruction.body if isinstance(i, Open))
-            return {"each_file": files, **order, "do": body}
+            return {"each_file": stream.set.name, **order, "do": body}
 
 
 def _open(instruction: Open, stream: Stream) -> Row:
-    row: Row = {"open": instruction.set.name, "mode": instruction.mode}
+    row: Row = {"open": stream.set.name, "mode": instruction.mode}
     return row | _given(
-        behind=stream.extends,
-        last=stream.reads,
+        behind=stream.behind,
+        last=stream.last,
         direct=instruction.direct,
         write_through=instruction.write_through,
         chunk_bytes=instruction.chunk_bytes,

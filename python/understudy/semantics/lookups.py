@@ -6,7 +6,7 @@ import numpy as np
 
 from understudy.semantics.cuts import Whole
 from understudy.semantics.flushes import Written, flushes_of
-from understudy.semantics.program import Thread, begins_content, moves
+from understudy.semantics.program import Stream, begins_content, moves
 from understudy.semantics.segments import segments_of
 from understudy.semantics.sums import Sums
 from understudy.semantics.types import Lookups
@@ -65,7 +65,7 @@ def bytes_of_reads(lookups: Lookups, written: int) -> int:
     return round(lookups.calls * (every * short * (short + 1) / 2 + (times - short) * most))
 
 
-def lookups_of(thread: Thread, ranks: int) -> tuple[int, int, int]:
+def lookups_of(thread: Stream, ranks: int) -> tuple[int, int, int]:
     """About how many reads a stream makes between its writes, their bytes, and of how many each,
     as if each file were of one rank."""
     calls = moved = size = 0

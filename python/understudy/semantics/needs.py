@@ -11,7 +11,7 @@ from understudy.semantics.program import (
     Open,
     Program,
     Remove,
-    Thread,
+    Stream,
     instructions,
     opening,
 )
@@ -20,13 +20,13 @@ from understudy.semantics.program import (
 def needs(program: Program) -> dict[str, frozenset[str]]:
     """Abilities beyond creating, writing, reading, flushing and closing files of one dump, by
     stream; proxies/core/fold.c finds the same."""
-    return {t.name: frozenset(_needs(t, program.threads)) for t in program.threads}
+    return {t.name: frozenset(_needs(t, program.streams)) for t in program.streams}
 
 
-def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
+def _needs(thread: Stream, threads: Sequence[Stream]) -> Iterator[str]:
     owner = next(t for t in threads if t.name == thread.set.name)
     opens = list(opening(thread))
-    own, last = owner is thread, any(o.last for o in opens)
+    own, last = owner is thread, borrows(thread)
     again = thread.set.names is not None and contents(thread) > thread.set.names
     keeps = own and any(o.mode == KEEP for o in opens)
     if again and keeps and thread.set.numbered:
@@ -54,7 +54,7 @@ def _needs(thread: Thread, threads: Sequence[Thread]) -> Iterator[str]:
         yield "lookups"
 
 
-def contents(thread: Thread) -> int:
+def contents(thread: Stream) -> int:
     """Contents that its files have one after the other; of one set for all time, its dumps."""
     return sum(
         s.count
@@ -65,19 +65,19 @@ def contents(thread: Thread) -> int:
     )
 
 
-def borrows(thread: Thread) -> bool:
+def borrows(thread: Stream) -> bool:
     """Whether it reads files of another stream."""
-    return any(o.last for o in opening(thread))
+    return thread.last is not None
 
 
-def _empties(thread: Thread) -> bool:
+def _empties(thread: Stream) -> bool:
     return any(
         isinstance(i, Remove) or (isinstance(i, Open) and i.mode == TRUNCATE)
         for i in instructions(thread)
     )
 
 
-def _goes_on(thread: Thread, threads: Sequence[Thread]) -> bool:
+def _goes_on(thread: Stream, threads: Sequence[Stream]) -> bool:
     """Whether dumps go on with the files of the one before, or places in them are used again."""
     alike = [t for t in threads if t.set == thread.set]
     placed = any(isinstance(i, Move) and i.at is not None for t in alike for i in instructions(t))

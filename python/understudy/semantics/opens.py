@@ -10,7 +10,7 @@ from understudy.semantics.evaluator import walk_of
 from understudy.semantics.needs import borrows
 from understudy.semantics.operations import lacking
 from understudy.semantics.preparation import preparing
-from understudy.semantics.program import Operate, Thread, calls_of_system, flat, instructions
+from understudy.semantics.program import Operate, Stream, calls_of_system, flat, instructions
 from understudy.semantics.runs import Opened, Rows
 from understudy.semantics.segments import Segments, masks_of, segments_of
 from understudy.semantics.types import Variable
@@ -43,7 +43,7 @@ def opened(variables: Sequence[Variable], ranks: int) -> PerRank:
     return PerRank(segments.counts, files)
 
 
-def files_of(thread: Thread, ranks: int) -> int:
+def files_of(thread: Stream, ranks: int) -> int:
     """The files of a stream's own set in all its contents that any rank has bytes in. Of the set
     of another stream, 0."""
     if thread.set.name != thread.name:
@@ -61,10 +61,10 @@ def files_of(thread: Thread, ranks: int) -> int:
     return found
 
 
-def opens_of(thread: Thread, ranks: int, writer: Thread | None = None) -> int:
+def opens_of(thread: Stream, ranks: int, writer: Stream | None = None) -> int:
     """How often the ranks open files, operations included. Those of `writer`, whose files it
     reads, are not opened where they are open."""
-    before = [writer] if writer and writer.name == thread.writer else []
+    before = [writer] if writer and writer.name == thread.last else []
     walk = walk_of(thread, ranks, *before)
     found = 0
     for dumps in walk.dumps:
@@ -79,7 +79,7 @@ def opens_of(thread: Thread, ranks: int, writer: Thread | None = None) -> int:
     return found + sum(s.count * i.count for s, i in made if i.kind in ("open", "create"))
 
 
-def prepared_opens(thread: Thread, ranks: int) -> tuple[int, int]:
+def prepared_opens(thread: Stream, ranks: int) -> tuple[int, int]:
     """How often the player opens files before it takes time: those that the stream reads, by the
     stream's method, and those that its operations need and do not create, by POSIX."""
     reads = 0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from understudy.semantics.cuts import Whole
-from understudy.semantics.program import OPERATIONS, Operate, Step, Thread, flat, variables_of
+from understudy.semantics.program import OPERATIONS, Operate, Step, Stream, flat, variables_of
 from understudy.semantics.runs import Operated
 from understudy.semantics.segments import Segments
 from understudy.semantics.sums import File, Sums
@@ -66,7 +66,7 @@ class _Operations:
             counting.taken.add(~by_name & file.ranks & ~file.known & (share > 0))
 
 
-def lacking(thread: Thread, segments: Segments) -> int:
+def lacking(thread: Stream, segments: Segments) -> int:
     """Files that the operations of the ranks need and do not create."""
     made = _Made(np.zeros(len(segments.starts), np.int64))
     for step in thread.steps:

@@ -21,7 +21,7 @@ from understudy.semantics.program import (
     Move,
     Open,
     Program,
-    Thread,
+    Stream,
     calls_of_system,
     flat,
     variables_of,
@@ -52,7 +52,7 @@ class Predicted:
 def predict(program: Program) -> tuple[Predicted, ...]:
     """The counters of each set of files."""
     sets = [
-        _Set(program, each, tuple(t for t in program.threads if t.set == each))
+        _Set(program, each, tuple(t for t in program.streams if t.set == each))
         for each in program.sets
     ]
     plays = [play for each in sets for play in each.plays]
@@ -85,7 +85,7 @@ def _meet(some: Sequence[Ranks], others: Sequence[Ranks]) -> bool:
 class _Set:
     """The counters of a set of files, as its streams are played, each by its own method."""
 
-    def __init__(self, program: Program, each: FileSet, threads: tuple[Thread, ...]) -> None:
+    def __init__(self, program: Program, each: FileSet, threads: tuple[Stream, ...]) -> None:
         self._set, self._threads = each, threads
         self.calls = {thread.method: Tally() for thread in threads}
         self.own = {thread.method: Tally() for thread in threads}
@@ -137,7 +137,7 @@ class _Set:
 _COUNTED = {"read": "READS", "write": "WRITES", "seek": "SEEKS", "stat": "STATS", "sync": "FSYNCS"}
 
 
-def _note_calls(thread: Thread, tally: Tally) -> None:
+def _note_calls(thread: Stream, tally: Tally) -> None:
     """Calls of the system. Of those that fail, Darshan counts the looks at a name. Where bytes
     are in the file and in which order, is not followed."""
     for calls, dumps in calls_of_system(thread):
@@ -171,7 +171,7 @@ def _records(counting: Counting) -> int:
     return total
 
 
-def _stays_open(thread: Thread) -> bool:
+def _stays_open(thread: Stream) -> bool:
     for step in thread.steps:
         kinds = [type(i) for i in flat(step.body)]
         if (Open in kinds) != (Close in kinds):

@@ -16,15 +16,15 @@ from understudy.semantics.program import (
     Move,
     Open,
     Step,
+    Stream,
     Sync,
-    Thread,
     flat,
     variables_of,
 )
 from understudy.semantics.types import Variable
 
 
-def preparing(thread: Thread) -> Thread:
+def preparing(thread: Stream) -> Stream:
     """What makes the files that a stream reads: each once, flushed but for those of a row each."""
     names = thread.set.names if thread.set.numbered else None
     steps: list[Step] = []
@@ -57,10 +57,10 @@ def _joined(steps: Sequence[Step]) -> Iterator[Step]:
             yield replace(each[0], count=sum(s.count for s in each))
 
 
-def _making(body: Body, thread: Thread, contents: int) -> Iterator[Instruction]:
+def _making(body: Body, thread: Stream, contents: int) -> Iterator[Instruction]:
     """The body with writes in place of reads, once."""
     inside = [i for i in body if isinstance(i, InTurn)]
-    opens = Open(set=thread.set, mode=KEEP)
+    opens = Open(mode=KEEP)
     given = next((i for i in flat(body) if isinstance(i, Open)), opens)
     moves = [replace(i, writes=True) for i in flat(body) if isinstance(i, Move)]
     yield from (Begin(contents) for i in body if isinstance(i, Begin))
@@ -69,7 +69,7 @@ def _making(body: Body, thread: Thread, contents: int) -> Iterator[Instruction]:
             (replace(given, mode=KEEP), Close()) if thread.closes and thread.set.numbered else ()
         )
         return
-    files: Body = (replace(given, mode=KEEP, last=False), *moves)
+    files: Body = (replace(given, mode=KEEP), *moves)
     if thread.set.owner == EACH_ROW:
         order = next(i.order for i in flat(body) if isinstance(i, Files))
         yield Files(order, (*files, Close()))

@@ -4,19 +4,20 @@ It is as long as the descriptor: loops over dumps, passes, files and ranks are n
 Sizes are bytes, times are seconds since the start of the application.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from understudy.semantics.syscalls import CallList, Tree
-from understudy.semantics.types import Content, Lookups, Order, Variable
+from understudy.semantics.types import CONSECUTIVE, RANDOM, Content, Lookups, Order, Variable
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]  # (ranks, number of each)
 
 ALL_RANKS, EACH_RANK, EACH_GROUP, EACH_ROW = "all ranks", "each rank", "each group", "each row"
 CALLERS = "callers"
 NEW, TRUNCATE, KEEP, READ = "new", "truncate", "keep", "read"
-CONSECUTIVE = Order()
 # Bytes that a call of a library can move: HDF5's driver of MPI-IO counts them in an int.
 MOST_CALL_BYTES = {"hdf5": (1 << 31) - 1}
 HANDS_OVER = ("stdio",)  # methods whose library has a buffer that a flush empties
@@ -70,12 +71,9 @@ class Remove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """Every rank of each file opens it, unless it has it open. `last`: the files of the content
-    that their stream is at, through its open where it has them open."""
+    """Every rank of each file opens it, unless it has it open."""
 
-    set: FileSet
     mode: str
-    last: bool = False
     direct: bool = False
     write_through: bool = False
     chunk_bytes: int | None = None  # of datasets of HDF5
@@ -172,7 +170,6 @@ class Files:
 class Calls:
     """Calls of the system, on the files of a tree: all that a step does, but for computing."""
 
-    set: FileSet
     list: CallList
 
 
@@ -193,6 +190,7 @@ Instruction: TypeAlias = (
     | Calls
 )
 Body: TypeAlias = tuple[Instruction, ...]
+Change: TypeAlias = Callable[[Instruction], Instruction | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,38 +202,344 @@ class Step:
     count: int = 1
     period_s: float = 0
     duration_s: float | None = None
+    overhead_bytes: int | None = None  # what its container adds to each, for people
 
     def start_s(self, k: int) -> float:
         """When dump k of the step is due."""
         return self.time_s + k * self.period_s if k else self.time_s
 
+    @property
+    def last_s(self) -> float:
+        """When the last dump of the step is due."""
+        return self.start_s(self.count - 1)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
-    """What one stream does, in the order of time; `closes`: files that are still open are closed
-    behind their last use."""
+    def started(self, time_s: float) -> int:
+        """How many dumps of the step are due at that time or before."""
+        return bisect_right(range(self.count), time_s, key=self.start_s)
+
+    @property
+    def moves(self) -> tuple["Move", ...]:
+        """Its moves, each once."""
+        return tuple(i for i in flat(self.body) if isinstance(i, Move))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Those that it moves, each once."""
+        return tuple(move.variable for move in self.moves)
+
+    @property
+    def operations(self) -> tuple["Operate", ...]:
+        """Its operations without bytes."""
+        return tuple(i for i in flat(self.body) if isinstance(i, Operate))
+
+    @property
+    def compute_s(self) -> float:
+        """What each rank computes in a dump."""
+        return sum(i.seconds for i in flat(self.body) if isinstance(i, Compute))
+
+    @property
+    def skew(self) -> tuple[tuple[int, float], ...]:
+        """By how much ranks are late."""
+        return next((i.runs for i in flat(self.body) if isinstance(i, Skew)), ())
+
+    @property
+    def calls(self) -> CallList | None:
+        """Its calls of the system."""
+        return next((i.list for i in self.body if isinstance(i, Calls)), None)
+
+    @property
+    def continues(self) -> bool:
+        """Whether it goes on with the content of the step before it."""
+        return not begins_content(self)
+
+    @property
+    def bytes(self) -> int:
+        """Contents of one dump over all ranks."""
+        called = self.calls
+        return called.bytes if called is not None else sum(v.bytes for v in self.variables)
+
+    @property
+    def moved_bytes(self) -> int:
+        """What one dump moves over all ranks, every pass counted."""
+        called = sum(i.list.bytes for i in self.body if isinstance(i, Calls))
+        return called + sum(times * move.variable.bytes for move, times in moves(self.body))
+
+    @property
+    def io_s(self) -> float | None:
+        """I/O time: the duration without the computing in it; None where it is not known."""
+        return None if self.duration_s is None else max(0.0, self.duration_s - self.compute_s)
+
+    def mapped(self, change: Change) -> "Step":
+        """The step with each instruction but loops changed, or left out where that is None."""
+        return replace(self, body=mapped(self.body, change))
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One dump of a stream; `bytes` are what it moves, every pass counted."""
+
+    time_s: float
+    bytes: int
+    dump: Step
+
+    @property
+    def duration_s(self) -> float | None:
+        return self.dump.duration_s
+
+    @property
+    def io_s(self) -> float | None:
+        return self.dump.io_s
+
+    @property
+    def overhead_bytes(self) -> int | None:
+        return self.dump.overhead_bytes
+
+
+_LAYOUTS = {
+    ALL_RANKS: "shared",
+    EACH_RANK: "file-per-process",
+    EACH_GROUP: "grouped",
+    EACH_ROW: "flood",
+    CALLERS: "callers",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """What one stream does, in the order of time: its program, and what follows from it.
+
+    `closes`: files that are still open are closed behind their last use.
+    """
 
     name: str
+    role: str
     method: str
-    content: Content
-    set: FileSet  # of its files, or of the stream that it extends or reads
+    set: FileSet  # of its files, or of the stream that it is behind or reads
     steps: tuple[Step, ...]
+    label: str = ""
+    content: Content = RANDOM
     closes: bool = False
-    writer: str | None = None  # the thread of whose content its `last` files are
+    behind: str | None = None  # the stream behind whose bytes its own go
+    last: str | None = None  # the stream whose last content it reads
+    files_per_directory: int | None = None  # of operations, where the set is another stream's
+
+    @property
+    def base(self) -> str | None:
+        """The stream in whose files its bytes are."""
+        return self.behind or self.last
+
+    # -- what it does to files ----------------------------------------------------------------
+
+    @cached_property
+    def operation(self) -> str:
+        """Whether its moves write or read; without any, what it would do to its files."""
+        move = self._first_move
+        if move is not None:
+            return "write" if move.writes else "read"
+        mode = next((i.mode for i in opening(self)), None)
+        reads = mode == READ or self.last is not None or self.set.prepared
+        return "read" if reads else "write"
+
+    @cached_property
+    def files(self) -> str:
+        """What a content has of the files of those before it: `new`, or the same that it appends
+        to (`append`), empties first (`rewrite`) or writes over (`update`)."""
+        if self.last is not None:
+            return "update"
+        if not self.set.numbered:
+            return "append"
+        if self.set.names is None:
+            return "new"
+        kept = self.open.mode in (KEEP, READ) and self.behind is None
+        return "update" if kept else "rewrite"
+
+    @property
+    def layout(self) -> str:
+        """Whose each file is."""
+        return _LAYOUTS[self.set.owner]
+
+    @property
+    def groups(self) -> int | None:
+        """Groups of ranks that share a file, where neither all nor none do."""
+        return self.set.groups if self.set.owner == EACH_GROUP else None
+
+    @property
+    def names(self) -> int:
+        """Sets of files that are used in turn."""
+        numbered = self.set.numbered and self.last is None
+        return (self.set.names or 1) if numbered else 1
+
+    @property
+    def tree(self) -> Tree | None:
+        """The files of its calls of the system."""
+        return self.set.tree
+
+    @property
+    def makes_new_files(self) -> bool:
+        """Whether each content has files of its own."""
+        return self.files == "new"
+
+    @property
+    def grows(self) -> bool:
+        """Whether it has one set of files, to which each dump is added."""
+        return self.files == "append"
+
+    @property
+    def empties(self) -> bool:
+        """Whether each content begins with the files of an earlier one, emptied."""
+        return self.files == "rewrite"
+
+    @property
+    def is_flood(self) -> bool:
+        """Whether each row of a variable is a file of its own."""
+        return self.set.owner == EACH_ROW
+
+    @cached_property
+    def takes_turns(self) -> bool:
+        """Whether ranks that share a file have it open one after the other."""
+        return any(isinstance(i, InTurn) for i in instructions(self))
+
+    @cached_property
+    def removes(self) -> bool:
+        """Whether it removes files before it writes them again, or renames them."""
+        return any(isinstance(i, Remove) for i in instructions(self))
+
+    @cached_property
+    def backup(self) -> bool:
+        """Whether it renames files to a backup before it writes them again."""
+        return any(isinstance(i, Remove) and i.backup for i in instructions(self))
+
+    @property
+    def opens(self) -> bool:
+        """Whether it opens its files itself, rather than its operations."""
+        return next(opening(self), None) is not None
+
+    @cached_property
+    def open(self) -> Open:
+        """How it opens its files; all its opens are alike."""
+        return next(opening(self), Open(mode=READ if self.operation == "read" else TRUNCATE))
+
+    # -- how it moves bytes -------------------------------------------------------------------
+
+    @property
+    def moves(self) -> Iterator[Move]:
+        """Its moves in all steps, each once."""
+        return (i for i in instructions(self) if isinstance(i, Move))
+
+    @cached_property
+    def _first_move(self) -> Move | None:
+        return next(self.moves, None)
+
+    @cached_property
+    def transfer_bytes(self) -> int:
+        """Bytes of a call at most, of its first move or of its largest call of the system."""
+        if self._first_move is not None:
+            return self._first_move.transfer_bytes
+        return max((calls.largest for calls, _ in calls_of_system(self)), default=1) or 1
+
+    @cached_property
+    def collective(self) -> bool:
+        """Whether ranks make all its calls together."""
+        made = {move.collective for move in self.moves}
+        return made == {True}
+
+    @cached_property
+    def sync(self) -> bool:
+        """Whether it flushes files behind its bytes."""
+        return any(isinstance(i, Sync) for i in instructions(self))
+
+    @cached_property
+    def passes(self) -> int:
+        """How often it moves a variable in a dump, at most."""
+        bodies = {step.body for step in self.steps}
+        return max((times for body in bodies for _, times in moves(body)), default=1)
+
+    @cached_property
+    def pace(self) -> str:
+        """`steady` where its transfers are spread over the time of a dump, else `burst`."""
+        return "steady" if any(isinstance(i, Spread) for i in instructions(self)) else "burst"
+
+    @cached_property
+    def order(self) -> Order:
+        """The order of its transfers, or of its files of a row each."""
+        loop = next((i for i in instructions(self) if isinstance(i, Files)), None)
+        given = loop or self._first_move
+        return CONSECUTIVE if given is None else given.order
+
+    @property
+    def lookups(self) -> Lookups | None:
+        """Reads between its writes."""
+        return self._first_move.lookups if self._first_move else None
+
+    # -- its dumps ----------------------------------------------------------------------------
+
+    @cached_property
+    def bytes(self) -> int:
+        """Payload that the stream moves over all dumps, passes and ranks."""
+        return sum(step.count * step.moved_bytes for step in self.steps)
+
+    @cached_property
+    def dump_count(self) -> int:
+        """Number of dumps, with repetitions."""
+        return sum(step.count for step in self.steps)
+
+    @property
+    def first_s(self) -> float:
+        """When the first dump is due."""
+        return self.steps[0].time_s
+
+    @property
+    def last_s(self) -> float:
+        """When the last dump is due."""
+        return self.steps[-1].last_s
+
+    def expanded(self) -> Iterator[Occurrence]:
+        """Every dump in order, one after the other, with repetitions."""
+        for step in self.steps:
+            moved = step.moved_bytes
+            for k in range(step.count):
+                yield Occurrence(step.start_s(k), moved, step)
+
+    # -- other streams ------------------------------------------------------------------------
+
+    def mapped(self, change: Change) -> "Stream":
+        """The stream with each instruction but loops changed, or left out where that is None."""
+        return replace(self, steps=tuple(step.mapped(change) for step in self.steps))
+
+    def with_variables(self, change: Callable[[Variable], Variable]) -> "Stream":
+        """The stream with other variables in its moves."""
+
+        def of(instruction: Instruction) -> Instruction:
+            if not isinstance(instruction, Move):
+                return instruction
+            return replace(instruction, variable=change(instruction.variable))
+
+        return self.mapped(of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Threads run side by side in the order of their times, those of one time in this order."""
+    """Streams run side by side in the order of their times, those of one time in this order."""
 
     name: str
     ranks: int
-    threads: tuple[Thread, ...]
+    streams: tuple[Stream, ...]
 
     @property
     def sets(self) -> tuple[FileSet, ...]:
-        """All sets of files, in the order of the threads."""
-        return tuple(dict.fromkeys(thread.set for thread in self.threads))
+        """All sets of files, in the order of the streams."""
+        return tuple(dict.fromkeys(stream.set for stream in self.streams))
+
+
+def mapped(body: Body, change: Change) -> Body:
+    """The body with each instruction but loops changed, or left out where that is None."""
+    made = (
+        replace(i, body=mapped(i.body, change))
+        if isinstance(i, Passes | InTurn | Files)
+        else change(i)
+        for i in body
+    )
+    return tuple(i for i in made if i is not None)
 
 
 def flat(body: Body) -> Iterator[Instruction]:
@@ -246,7 +550,7 @@ def flat(body: Body) -> Iterator[Instruction]:
             yield from flat(instruction.body)
 
 
-def instructions(thread: Thread) -> Iterator[Instruction]:
+def instructions(thread: Stream) -> Iterator[Instruction]:
     """Those of all steps, with those of the loops within, each once."""
     for step in thread.steps:
         yield from flat(step.body)
@@ -262,18 +566,18 @@ def variables_of(bodies: Iterable[Body]) -> list[Variable]:
     return [i.variable for body in bodies for i in flat(body) if isinstance(i, Move)]
 
 
-def calls_of_system(thread: Thread) -> Iterator[tuple[CallList, int]]:
+def calls_of_system(thread: Stream) -> Iterator[tuple[CallList, int]]:
     """Those of a thread, and in how many dumps it makes them."""
     for step in thread.steps:
         yield from ((i.list, step.count) for i in step.body if isinstance(i, Calls))
 
 
-def writes(thread: Thread) -> bool:
+def writes(thread: Stream) -> bool:
     """Whether it moves bytes into files."""
     return any(isinstance(i, Move) and i.writes for i in instructions(thread))
 
 
-def opening(thread: Thread) -> Iterator[Open]:
+def opening(thread: Stream) -> Iterator[Open]:
     """The opens of a thread."""
     return (i for i in instructions(thread) if isinstance(i, Open))
 

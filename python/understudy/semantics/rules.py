@@ -1,362 +1,347 @@
-"""What the schema of workloads cannot express: sums, products, order, names, and which keys go
-together. `proxies/core/workload.c` and `proxies/core/rules.c` check the same."""
+"""What the schema of workloads cannot express: sums, products, order and names.
+
+`proxies/core/program.c` and `proxies/core/plan.c` refuse the same.
+"""
 
 import json
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from understudy.errors import UnderstudyError
 from understudy.semantics import syscalls
-from understudy.semantics.types import (
-    MAX_DUMPS,
-    Described,
-    Dump,
-    Operation,
+from understudy.semantics.patterns import Dump, Pattern
+from understudy.semantics.program import (
+    CALLERS,
+    EACH_RANK,
+    EACH_ROW,
+    READ,
+    Begin,
+    Body,
+    Calls,
+    Close,
+    Compute,
+    Files,
+    Instruction,
+    InTurn,
+    Move,
+    Open,
+    Operate,
+    Passes,
+    Skew,
+    Spread,
+    Step,
     Stream,
-    Variable,
+    Sync,
 )
+from understudy.semantics.types import CONSECUTIVE, MAX_DUMPS, Variable
 
-_INDEX = re.compile(r"0|[1-9][0-9]{0,18}")
+if TYPE_CHECKING:
+    from understudy.semantics.workload import Workload
+
 Fault = tuple[str, str]  # the key below that of the object, and the message
 
+_INDEX = re.compile(r"0|[1-9][0-9]{0,18}")
+MOST_DEPTH = 8  # loops within each other
+MOST_BYTES = (1 << 63) - 1
+MOST_CHUNK_BYTES = (1 << 32) - 1  # of HDF5
 
-def check(workload: Described, where: str) -> None:
+
+def check(workload: "Workload", where: str) -> None:
     """An `UnderstudyError` with the first fault; `where` names the file."""
     for key, message in faults(workload):
         raise UnderstudyError(f"{where}: {key}: {message}")
 
 
-def faults(workload: Described) -> Iterator[Fault]:
+def faults(workload: "Workload") -> Iterator[Fault]:
     """The key and the message of every fault."""
-    rule, made_from = "none", workload.ranks
-    if workload.scaling is not None:
-        rule, made_from = workload.scaling.rule, workload.scaling.from_ranks
-    if rule == "none" and made_from != workload.ranks:
-        expected = f"expected {workload.ranks}, the ranks, for the rule none"
-        yield "scaling.from_ranks", f"{expected}, got {made_from}"
-    names = [s.name for s in workload.streams]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            yield f"streams[{i}].name", f"expected a name of its own, got {name!r} again"
+    if workload.scaling is not None and workload.scaling.rule == "none":
+        made_from = workload.scaling.from_ranks
+        if made_from != workload.ranks:
+            expected = f"expected {workload.ranks}, the ranks, for the rule none"
+            yield "scaling.from_ranks", f"{expected}, got {made_from}"
     dumps = sum(s.dump_count for s in workload.streams)
     if dumps > MAX_DUMPS:
         yield "streams", f"expected at most {MAX_DUMPS} dumps in all streams, got {dumps}"
-    for i, stream in enumerate(workload.streams):
-        if stream.tree is not None:
-            for key, message in _syscall_faults(stream, workload.ranks):
-                yield f"streams[{i}].{key}", message
-            continue
-        for key, message in _stream_faults(stream, workload.ranks):
-            yield f"streams[{i}].{key}", message
-        for key, message in _extension_faults(workload.streams, i):
-            yield f"streams[{i}].{key}", message
-        for key, message in _place_faults(workload.streams, i):
+    for i in range(len(workload.streams)):
+        for key, message in _faults(workload.streams, i, workload.ranks):
             yield f"streams[{i}].{key}", message
 
 
-def _syscall_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
-    """Of a stream of calls of the system."""
-    tree = stream.tree
-    for j, dump in enumerate(stream.dumps):
-        if tree is not None and dump.calls is not None:
-            for key, message in syscalls.faults(tree, dump.calls, ranks):
-                at = f"steps[{j}].do[{int(dump.compute_s > 0)}].do"
-                yield key.replace("calls.do", at, 1), message
+def _faults(streams: Sequence[Stream], i: int, ranks: int) -> Iterator[Fault]:
+    stream = streams[i]
+    if any(s.name == stream.name for s in streams[:i]):
+        yield "name", f"expected a name of its own, got {stream.name!r} again"
+    if stream.content.compressibility and stream.content.kind != "random":
+        kind = stream.content.kind
+        yield "content.compressibility", f"expected 0, since the kind is {kind} and not random"
+    for j, step in enumerate(stream.steps):
+        for key, message in _step_faults(stream, step, ranks):
+            yield f"steps[{j}].{key}", message
     yield from _time_faults(stream)
+    if stream.set.owner == CALLERS:
+        yield from _caller_faults(stream)
+        return
+    base_faults = list(_base_faults(streams, i))
+    yield from base_faults
+    yield from _order_faults(stream)
+    if not base_faults:
+        yield from _place_faults(streams, i)
 
 
 def _time_faults(stream: Stream) -> Iterator[Fault]:
-    for j, (before, dump) in enumerate(pairwise(stream.dumps), 1):
-        if dump.time_s < before.last_s:
-            yield (
-                f"dumps[{j}].time_s",
-                f"expected at least {before.last_s}, the time of the "
-                f"dump before, got {dump.time_s}",
-            )
-    if stream.bytes >= 1 << 63:
-        yield "dumps", f"expected less than 2^63 bytes in all, got {stream.bytes}"
+    for j, (before, step) in enumerate(pairwise(stream.steps), 1):
+        if step.time_s < before.last_s:
+            expected = f"expected at least {before.last_s}, the time of the step before"
+            yield f"steps[{j}].at", f"{expected}, got {step.time_s}"
+    if stream.bytes > MOST_BYTES:
+        yield "steps", f"expected less than 2^63 bytes in all, got {stream.bytes}"
 
 
-def _stream_faults(stream: Stream, ranks: int) -> Iterator[Fault]:
-    grouped = stream.layout == "grouped"
-    if (stream.groups is not None) != grouped:
-        yield (
-            "groups",
-            f"expected {'a number' if grouped else 'null'} for the layout "
-            f"{stream.layout}, got {json.dumps(stream.groups)}",
-        )
-    if stream.groups is not None and stream.groups > ranks:
-        yield "groups", f"expected at most {ranks}, the ranks, got {stream.groups}"
-    why = stream.turns and _turns_fault(stream)
-    if why:
-        yield "turns", f"expected false, since {why}"
-    if stream.content.compressibility and stream.content.kind != "random":
-        yield (
-            "content.compressibility",
-            f"expected 0, since the kind is {stream.content.kind} and not random",
-        )
-    yield from _kind_faults(stream)
-    for j, dump in enumerate(stream.dumps):
-        for key, message in _dump_faults(stream, dump, ranks):
-            yield f"dumps[{j}].{key}", message
-    yield from _time_faults(stream)
+def _caller_faults(stream: Stream) -> Iterator[Fault]:
+    """Of a stream of calls of the system."""
+    for key, wrong in (("close_last", stream.closes), ("set", stream.base is not None)):
+        if wrong:
+            yield key, "expected calls and compute alone with a set of callers"
 
 
-def _kind_faults(stream: Stream) -> Iterator[Fault]:
-    """Keys that only some kinds of streams have."""
-    reads, files = stream.operation == "read", stream.files
-    again = files in ("rewrite", "update")
-    if reads and files == "rewrite":
-        yield "files", "expected new, append or update, since the operation is read, got rewrite"
-    if stream.names > 1 and not again:
-        yield "names", f"expected 1, since the files are {files}, got {stream.names}"
-    if stream.stays_open and files not in ("append", "update"):
-        yield "reopen", f"expected true, since the files are {files}"
-    if stream.own_directories and stream.layout not in ("file-per-process", "grouped"):
-        yield (
-            "own_directories",
-            "expected false, since the layout is neither file-per-process nor grouped",
-        )
-    if stream.removes and files != "rewrite":
-        yield "removes", f"expected false, since the files are {files} and not rewrite"
-    if stream.backup and not stream.removes:
-        yield "backup", "expected false, since removes is false"
-    if not reads and stream.passes > 1:
-        yield "passes", f"expected 1, since the operation is write, got {stream.passes}"
-    for key, given in (("sync_bytes", stream.sync_bytes), ("write_through", stream.write_through)):
-        if reads and given:
-            expected = "false" if given is True else "null"
-            yield key, f"expected {expected}, since the operation is read, got {json.dumps(given)}"
-    if stream.flush_bytes and (reads or stream.sync_bytes):
-        why = "the operation is read or sync_bytes is given"
-        yield "flush_bytes", f"expected null, since {why}, got {stream.flush_bytes}"
-    if stream.lookups and (
-        reads or stream.layout == "flood" or stream.order.rule != "consecutive"
-    ):
-        why = "the operation is read, the layout flood or the order not consecutive"
-        yield "lookups", f"expected null, since {why}"
-    if stream.order.rule != "consecutive" and stream.collective:
-        yield (
-            "order.rule",
-            "expected consecutive, since ranks make collective calls together, "
-            f"got {stream.order.rule}",
-        )
-    flood = stream.layout == "flood"
-    if flood and files not in (("new", "update") if reads else ("new",)):
-        yield (
-            "files",
-            f"expected new{' or update' if reads else ''} for the layout flood, got {files}",
-        )
-    if flood and stream.collective:
-        yield "collective", "expected false, since no ranks share a file in the layout flood"
-    operations = any(d.operations for d in stream.dumps)
-    if stream.files_per_directory is not None and not flood and not operations:
-        yield (
-            "files_per_directory",
-            "expected null, since the layout is not flood and no dump "
-            f"has operations, got {stream.files_per_directory}",
-        )
+# -- steps ----------------------------------------------------------------------------------------
 
 
-def _dump_faults(stream: Stream, dump: Dump, ranks: int) -> Iterator[Fault]:
-    if not dump.variables and not dump.operations:
-        yield "variables", "expected a list of at least 1, since the dump has no operations"
-    again = _duplicate(v.name for v in dump.variables)
-    if again:
-        yield "variables", f"expected a name of its own for each, got {again!r} twice"
-    again = _numbered_alike(dump.variables)
-    if again:
-        yield "variables", f"expected names that no count of variables gives, got {again!r}"
-    if not math.isfinite(dump.last_s):
+def placed(body: Body, at: str = "do", depth: int = 0) -> Iterator[tuple[str, Instruction, int]]:
+    """The instructions of a body with those of the loops within: the key of each, and in how many
+    loops it is."""
+    for i, instruction in enumerate(body):
+        here = f"{at}[{i}]"
+        yield here, instruction, depth
+        if isinstance(instruction, Passes | InTurn | Files):
+            inner = "in_turn" if isinstance(instruction, InTurn) else "do"
+            yield from placed(instruction.body, f"{here}.{inner}", depth + 1)
+
+
+def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
+    if not math.isfinite(step.last_s):
         yield "repeat", "expected finite times of all dumps"
-    if stream.pace == "steady" and not dump.duration_s:
-        yield (
-            "duration_s",
-            f"expected more than 0, since the pace is steady, got {json.dumps(dump.duration_s)}",
+    called = [i for i in step.body if isinstance(i, Calls)]
+    if stream.set.owner == CALLERS and len(called) != 1:
+        yield "do", "expected calls once, since the set is of callers"
+    moved: list[Variable] = []
+    for key, instruction, depth in placed(step.body):
+        if depth > MOST_DEPTH:
+            yield key, f"expected at most {MOST_DEPTH} loops within each other"
+            return
+        wrong = (stream.set.owner == CALLERS and not isinstance(instruction, Calls | Compute)) or (
+            isinstance(instruction, Calls) and stream.set.owner != CALLERS
         )
-    if dump.compute_s and (stream.pace == "steady" or stream.layout == "flood"):
-        why = "pace is steady" if stream.pace == "steady" else "layout is flood"
-        yield "compute_s", f"expected 0, since the {why}, got {json.dumps(dump.compute_s)}"
+        if wrong:
+            yield key, "expected calls and compute alone with a set of callers, and only there"
+        for inner, message in _instruction_faults(stream, step, instruction, ranks):
+            yield key + inner, message
+        if isinstance(instruction, Calls) and stream.set.tree is not None:
+            for inner, message in syscalls.faults(stream.set.tree, instruction.list, ranks):
+                yield inner.replace("calls.", f"{key}.", 1), message
+        if isinstance(instruction, Move):
+            moved.append(instruction.variable)
+    wrong_names = names_fault(moved)
+    if wrong_names:
+        yield "do", wrong_names
+    if step.moved_bytes > MOST_BYTES:
+        yield "do", f"expected less than 2^63 bytes, got {step.moved_bytes}"
+
+
+def _instruction_faults(
+    stream: Stream, step: Step, instruction: Instruction, ranks: int
+) -> Iterator[Fault]:
+    rows = stream.set.owner == EACH_ROW
+    match instruction:
+        case Skew():
+            late = sum(n for n, _ in instruction.runs)
+            if late != ranks:
+                yield ".wait", f"expected runs of {ranks} ranks in all, got {late}"
+        case Operate():
+            have = sum(n for n, _ in instruction.runs)
+            if have != ranks:
+                yield ".runs", f"expected runs of {ranks} ranks in all, got {have}"
+            if instruction.count > MOST_BYTES:
+                yield ".runs", f"expected less than 2^63 operations, got {instruction.count}"
+        case Spread():
+            if not step.duration_s:
+                yield "", "expected a step with lasting of more than 0"
+        case Open():
+            yield from _open_faults(stream, instruction)
+        case Passes():
+            if instruction.count > 1 and stream.operation == "write":
+                yield ".repeat", f"expected 1, since the stream writes, got {instruction.count}"
+        case InTurn():
+            if stream.set.owner in (EACH_ROW, EACH_RANK) or stream.set.names or stream.last:
+                yield ".in_turn", "expected a set of files of several ranks with the index k"
+        case Files():
+            if not rows:
+                yield ".each_file", "expected a set of files of each row"
+            if instruction.order != stream.order:
+                yield ".order", "expected that of the loops before it in the stream"
+        case Move():
+            yield from _move_faults(stream, instruction, ranks)
+
+
+def _open_faults(stream: Stream, how: Open) -> Iterator[Fault]:
+    if how != stream.open:
+        yield "", "expected an open as those before it in the stream"
+    moves = next(stream.moves, None) is not None
+    if moves and (how.mode == READ) != (stream.operation == "read"):
+        expected = "read" if stream.operation == "read" else "new, truncate or keep"
+        yield ".mode", f"expected {expected}, since the stream {stream.operation}s, got {how.mode}"
+    if (how.chunk_bytes or 0) > MOST_CHUNK_BYTES:
+        yield ".chunk_bytes", f"expected at most {MOST_CHUNK_BYTES}, got {how.chunk_bytes}"
+
+
+def _move_faults(stream: Stream, move: Move, ranks: int) -> Iterator[Fault]:
+    first, variable = next(stream.moves), move.variable
+    if move.writes != first.writes:
+        what = "write" if first.writes else "read"
+        yield "", f"expected a {what}, as those before it in the stream"
+    for key in ("order", "flush_bytes", "lookups"):
+        if getattr(move, key) != getattr(first, key):
+            yield f".{key}", "expected that of the moves before it in the stream"
+    if move.flush_bytes and move.hands_over != first.hands_over:
+        yield ".to_system", "expected that of the moves before it in the stream"
+    if move.flush_bytes and not move.writes:
+        yield ".flush_bytes", f"expected none, since it reads, got {move.flush_bytes}"
     alone = _alone(stream)
-    for k, variable in enumerate(dump.variables):
-        if variable.collective and alone:
-            yield f"variables[{k}].collective", f"expected false, since {alone}"
-        wrong = _decomposition_fault(variable, ranks)
-        if wrong is None and stream.layout == "flood":
-            wrong = _flood_fault(variable)
-        if wrong is not None:
-            yield f"variables[{k}].decomposition", wrong
-    if dump.bytes >= 1 << 63:
-        yield "variables", f"expected less than 2^63 bytes, got {dump.bytes}"
-    late = sum(n for n, _ in dump.skew)
-    if dump.skew and late != ranks:
-        yield "skew", f"expected runs of {ranks} ranks in all, got {late}"
-    for k, operation in enumerate(dump.operations):
-        yield from _operation_faults(operation, ranks, f"operations[{k}].runs")
+    if move.collective and alone:
+        yield ".collective", f"expected false, since {alone}"
+    if move.at is not None and (stream.is_flood or stream.takes_turns):
+        yield ".at", f"expected none, since each rank has its own bytes, got {move.at!r}"
+    consecutive = stream.order == CONSECUTIVE
+    if move.lookups and (not move.writes or stream.is_flood or not consecutive):
+        yield ".lookups", "expected writes in the order of their bytes to files of ranks"
+    if variable.file >= stream.set.files:
+        yield ".file", f"expected less than the {stream.set.files} of the set, got {variable.file}"
+    if variable.bytes > MOST_BYTES:
+        yield ".shape", f"expected less than 2^63 bytes, got {variable.bytes}"
+    wrong = decomposition_fault(variable, ranks)
+    if wrong is None and stream.is_flood and variable.decomposition.rule == "grid":
+        wrong = "expected even, runs or cyclic in files of each row, got grid"
+    if wrong is not None:
+        yield ".split", wrong
 
 
-def _operation_faults(operation: Operation, ranks: int, key: str) -> Iterator[Fault]:
-    have = sum(n for n, _ in operation.runs)
-    if have != ranks:
-        yield key, f"expected runs of {ranks} ranks in all, got {have}"
-    if operation.count >= 1 << 63:
-        yield key, f"expected less than 2^63 operations, got {operation.count}"
+def _alone(stream: Stream) -> str:
+    """Why its ranks cannot make collective calls; empty if they can."""
+    if stream.takes_turns:
+        return "the ranks of the stream take turns"
+    if stream.is_flood:
+        return "no ranks share a file of each row"
+    return "" if stream.order == CONSECUTIVE else "the order of the stream is not consecutive"
 
 
-def _extension_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
-    """Of a stream that goes into the files of another."""
-    stream = streams[i]
-    if stream.extends is None:
-        return
-    base = next((s for s in streams[:i] if s.name == stream.extends), None)
-    if base is None:
-        yield "extends", f"expected the name of a stream before it, got {stream.extends!r}"
-        return
-    if any(s.extends == stream.extends for s in streams[:i]):
-        yield "extends", f"expected a stream that no other extends, got {stream.extends!r}"
-    if stream.files not in ("new", "rewrite"):
-        yield "files", f"expected new or rewrite, since it extends a stream, got {stream.files}"
-    if stream.layout == "flood":
-        yield "layout", "expected shared, file-per-process or grouped, since it extends a stream"
-    for key, mine, its in (
-        ("operation", stream.operation, base.operation),
-        ("files", stream.files, base.files),
-        ("names", stream.names, base.names),
-        ("layout", stream.layout, base.layout),
-        ("groups", stream.groups, base.groups),
-        ("dumps", stream.dump_count, base.dump_count),
-    ):
-        if mine != its:
-            yield key, f"expected {its}, as the stream {base.name} that it extends, got {mine}"
-    for key, one in (("turns", stream), ("extends", base)):
-        if one.turns:
-            yield key, "expected false" if one is stream else "expected a stream without turns"
-    if any(d.continues for d in (*stream.dumps, *base.dumps)):
-        yield "extends", "expected streams whose dumps do not continue"
-    if _files(stream) > _files(base):
-        yield (
-            "dumps",
-            f"expected file indices below {_files(base)}, as those of the stream "
-            f"{base.name} that it extends",
-        )
-    for k, (own, its_dump) in enumerate(zip(stream.expanded(), base.expanded(), strict=False)):
-        if own.time_s < its_dump.time_s:
-            yield (
-                "dumps",
-                f"expected dump {k} at {its_dump.time_s} or later, as that of the "
-                f"stream {base.name} that it extends, got {own.time_s}",
+# -- which files are open -------------------------------------------------------------------------
+
+
+def _order_faults(stream: Stream) -> Iterator[Fault]:
+    """Open before moves, close behind them, unless the stream closes its files behind their last
+    use."""
+    if stream.closes and stream.is_flood:
+        yield "close_last", "expected false in files of each row"
+    is_open = False
+    for j, step in enumerate(stream.steps):
+        rows = set[str]()  # keys of loops over the files of rows
+        for key, instruction, _ in placed(step.body):
+            at = f"steps[{j}].{key}"
+            if isinstance(instruction, Files):
+                rows.add(key)
+            if (
+                isinstance(instruction, Move)
+                and stream.is_flood
+                and not any(key.startswith(f"{loop}.") for loop in rows)
+            ):
+                yield at, "expected each_file around it, since the files are of each row"
+            if isinstance(instruction, Move | Sync | Close) and not is_open:
+                yield at, "expected open before what moves, flushes or closes files"
+                return
+            if isinstance(instruction, Begin) and is_open and not stream.closes:
+                yield at, "expected close before begin"
+                return
+            is_open = (is_open or isinstance(instruction, Open)) and not isinstance(
+                instruction, Close
             )
+    if is_open and not stream.closes:
+        yield "steps", "expected close, or close_last, behind open"
 
 
-def _continues_fault(stream: Stream, j: int) -> str:
-    """Why dump j cannot continue; empty if it can."""
-    if j == 0:
-        return "there is no dump before the first"
-    if stream.operation == "read":
-        return "the operation is read"
-    if stream.files == "append":
-        return "the files are append"
-    if stream.stays_open:
-        return "the files stay open for all dumps"
-    if stream.layout == "flood":
-        return "the layout is flood"
-    return "the ranks of the stream take turns" if stream.turns else ""
+# -- files of other streams -----------------------------------------------------------------------
 
 
-def _reader_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
-    """Of a stream that reads the files of another."""
-    why = "since it reads the files of a stream"
-    for key, wrong, expected in (
-        ("reads", stream.operation != "read", "null, since the operation is write"),
-        ("files", stream.files != "update", f"update, {why}"),
-        ("names", stream.names > 1, f"1, {why}"),
-        ("reopen", stream.stays_open, f"true, {why}"),
-        ("own_directories", stream.own_directories, f"false, {why}"),
-        ("collective", _together(stream), f"false, {why}"),
-        ("layout", stream.layout == "flood", f"shared, file-per-process or grouped, {why}"),
-        ("reads", base.operation != "write", "a stream of the operation write"),
-        ("reads", base.turns, "a stream without turns"),
-        (
-            "layout",
-            (stream.layout, stream.groups) != (base.layout, base.groups),
-            f"that of the stream {base.name}, {why}",
-        ),
-        ("method", stream.method != base.method, f"{base.method}, {why}"),
-        ("dumps", _files(stream) > _files(base), f"file indices below {_files(base)}, {why}"),
-        (
-            "dumps",
-            stream.first_s < base.first_s,
-            f"times of {base.first_s} or later, when the stream that it reads begins",
-        ),
-    ):
-        if wrong:
-            yield key, f"expected {expected}"
+def _base_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
+    """Of a stream that uses the set of another."""
+    stream, others = streams[i], [s for s in streams[:i] if s.set.name == streams[i].set.name]
+    key = "behind" if stream.behind is not None else "last"
+    if not others:
+        if stream.base is not None:
+            yield key, "expected none, since no stream has used the set before"
+        return
+    if stream.behind is not None and stream.last is not None:
+        yield key, "expected either behind or last"
+    base = next((s for s in others if s.name == stream.base), None)
+    if base is None:
+        expected = f"expected a stream before it of the set {stream.set.name}, since others use it"
+        yield key, f"{expected}, got {json.dumps(stream.base)}"
+        return
+    if stream.last is not None:
+        if stream.first_s < base.first_s:
+            expected = f"expected times of {base.first_s} or later"
+            yield "steps", f"{expected}, when the stream that it reads begins"
+        return
+    if any(s.behind == stream.behind for s in others):
+        yield key, f"expected a stream that no other is behind, got {stream.behind!r}"
+    if stream.dump_count != base.dump_count:
+        expected = f"expected {base.dump_count} dumps, as the stream {base.name} that it is behind"
+        yield "steps", f"{expected}, got {stream.dump_count}"
 
 
-def _place_faults(streams: tuple[Stream, ...], i: int) -> Iterator[Fault]:
-    """Of dumps that continue, and of variables in the places of others."""
+def _place_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
+    """Of variables in the places of others, and of reads of what another stream writes."""
     stream = streams[i]
-    for j, dump in enumerate(stream.dumps):
-        why = dump.continues and _continues_fault(stream, j)
-        if why:
-            yield f"dumps[{j}].continues", f"expected false, since {why}"
-            return
-    base = stream
-    if stream.reads is not None:
-        found = next((s for s in streams[:i] if s.name == stream.reads), None)
-        if found is None:
-            yield "reads", f"expected the name of a stream before it, got {stream.reads!r}"
-            return
-        base = found
-        wrong = list(_reader_faults(stream, base))
-        yield from wrong
-        if wrong:
-            return
-    placed = any(v.at is not None for d in stream.dumps for v in d.variables)
-    if base is stream and not placed:
+    base = next((s for s in streams[:i] if s.name == stream.last), stream)
+    if base is stream and all(move.at is None for move in stream.moves):
         return
-    if base is stream and (stream.layout == "flood" or stream.turns or stream.operation == "read"):
-        yield "dumps", "expected no variable with the key 'at' in such a stream"
-        return
-    yield from _unplaced(stream, base)
+    made = unplaced(stream, stream.steps, base, base.steps)
+    for j, k, message in made:
+        moved = [key for key, one, _ in placed(stream.steps[j].body) if isinstance(one, Move)]
+        yield f"steps[{j}].{'do' if k is None else f'{moved[k]}.at'}", message
 
 
-def can_read(stream: Stream, base: Stream) -> bool:
-    """Whether a stream can read the files of an earlier one."""
-    own = replace(stream, reads=base.name)
-    return next(_place_faults((base, own), 1), None) is None
-
-
-def can_extend(stream: Stream, base: Stream) -> bool:
-    """Whether the dumps of a stream can go behind those of an earlier one, in its files."""
-    return next(_extension_faults((base, replace(stream, extends=base.name)), 1), None) is None
-
-
-def _unplaced(stream: Stream, base: Stream) -> Iterator[Fault]:
-    """Variables without the place that they name, and reads beyond the end of the files."""
+def unplaced(
+    stream: Stream | Pattern,
+    dumps: Sequence[Step | Dump],
+    base: Stream | Pattern,
+    entries: Sequence[Step | Dump],
+) -> Iterator[tuple[int, int | None, str]]:
+    """The first variable without the place that it names, or reads beyond the end of the files: of
+    which dump, and which variable of it."""
     files = Contents(base)
-    entries = base.dumps if base is not stream else ()
+    own = base is stream
     at = written = 0  # the entry that is written next, and how many of its dumps are
-    for j, dump in enumerate(stream.dumps):
-        for time_s in _moments(dump, entries, again=base is stream and files.goes_on(dump)):
-            while at < len(entries):
+    for j, dump in enumerate(dumps):
+        for time_s in _moments(dump, () if own else entries, again=own and files.goes_on(dump)):
+            while not own and at < len(entries):
                 started = entries[at].started(time_s)
                 files.write(entries[at], started - written)
                 written = started
                 if started < entries[at].count:
                     break
                 at, written = at + 1, 0
-            found = next(_unplaced_of(dump, files, base is stream), None)
+            found = next(_unplaced_of(dump, files, own), None)
             if found is not None:
-                yield f"dumps[{j}].{found[0]}", found[1]
+                yield j, *found
                 return
 
 
-def _moments(dump: Dump, entries: Iterable[Dump], again: bool) -> Iterator[float]:
+def _moments(dump: Step | Dump, entries: Iterable[Step | Dump], again: bool) -> Iterator[float]:
     """When the first dump of an entry starts, those that find more entries of another stream begun
     than the one before, and with `again` the second."""
     yield dump.time_s
@@ -367,7 +352,9 @@ def _moments(dump: Dump, entries: Iterable[Dump], again: bool) -> Iterator[float
             yield dump.start_s(bisect_left(range(dump.count), entry.time_s, key=dump.start_s))
 
 
-def _unplaced_of(dump: Dump, files: "Contents", own: bool) -> Iterator[Fault]:
+def _unplaced_of(
+    dump: Step | Dump, files: "Contents", own: bool
+) -> Iterator[tuple[int | None, str]]:
     """Of a dump that finds or, if the files are its own, makes these contents."""
     if own:
         files.begin(dump)
@@ -382,12 +369,12 @@ def _unplaced_of(dump: Dump, files: "Contents", own: bool) -> Iterator[Fault]:
         if not fits:
             like = "count, type, shape, decomposition and file" if own else "file"
             expected = f"expected a variable in the files with the same {like}"
-            yield f"variables[{k}].at", f"{expected}, got {variable.at!r}"
+            yield k, f"{expected}, got {variable.at!r}"
             return
         if own:
             files.add(variable)
     if not own and (wrong := files.beyond(dump)):
-        yield "variables", wrong
+        yield None, wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,18 +388,18 @@ class Place:
 class Contents:
     """What the files of a stream hold, dump after dump; of sets used in turn, the last one."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream | Pattern) -> None:
         self._keeps = stream.files in ("update", "append")
-        self._grows = stream.files == "append"
+        self._grows = stream.grows
         self.places: dict[str, Place] = {}
         self._bytes: dict[int, int] = {}  # of a file, in the dumps with these contents
         self._sizes: dict[int, int] = {}
 
-    def goes_on(self, dump: Dump) -> bool:
+    def goes_on(self, dump: Step | Dump) -> bool:
         """Whether a dump is added to what the files hold."""
         return dump.continues or self._grows
 
-    def begin(self, dump: Dump) -> None:
+    def begin(self, dump: Step | Dump) -> None:
         """A dump is written."""
         if not self.goes_on(dump):
             self.places, self._bytes = {}, {}
@@ -430,7 +417,7 @@ class Contents:
             begin = self.places[variable.at].offset
         self.places[variable.name] = Place(variable, begin)
 
-    def write(self, dump: Dump, times: int) -> None:
+    def write(self, dump: Step | Dump, times: int) -> None:
         """Whole dumps are written, one as the other."""
         grows = self._grows or dump.continues
         if grows and times > 1:  # all but the last
@@ -442,7 +429,7 @@ class Contents:
             for variable in dump.variables:
                 self.add(variable)
 
-    def beyond(self, dump: Dump) -> str:
+    def beyond(self, dump: Step | Dump) -> str:
         """Which file a dump that is read would need to be larger; empty if none."""
         behind: dict[int, int] = {}
         for v in dump.variables:
@@ -456,34 +443,7 @@ class Contents:
         return ""
 
 
-def _files(stream: Stream) -> int:
-    return 1 + max((v.file for d in stream.dumps for v in d.variables), default=0)
-
-
-def _together(stream: Stream) -> bool:
-    """Whether any of its calls are collective."""
-    return stream.collective or any(v.collective for d in stream.dumps for v in d.variables)
-
-
-def _turns_fault(stream: Stream) -> str:
-    """Why its ranks cannot take turns; empty if they can."""
-    if stream.layout in ("file-per-process", "flood"):
-        return f"no ranks share a file in the layout {stream.layout}"
-    if stream.files == "append":
-        return "the files are append and not new"
-    if stream.files != "new":
-        return f"the files are {stream.files} and not new"
-    return "collective calls are made by all ranks together" if stream.collective else ""
-
-
-def _alone(stream: Stream) -> str:
-    """Why its ranks cannot make collective calls; empty if they can."""
-    if stream.turns:
-        return "the ranks of the stream take turns"
-    if stream.layout == "flood":
-        return "no ranks share a file in the layout flood"
-    consecutive = stream.order.rule == "consecutive"
-    return "" if consecutive else "the order of the stream is not consecutive"
+# -- variables ------------------------------------------------------------------------------------
 
 
 def _duplicate(names: Iterable[str]) -> str:
@@ -503,7 +463,17 @@ def _numbered_alike(variables: Iterable[Variable]) -> str:
     return ""
 
 
-def _decomposition_fault(variable: Variable, ranks: int) -> str | None:
+def names_fault(variables: Sequence[Variable]) -> str:
+    """What is wrong with the names of the variables of a dump; empty if nothing."""
+    again = _duplicate(v.name for v in variables)
+    if again:
+        return f"expected a name of its own for each, got {again!r} twice"
+    again = _numbered_alike(variables)
+    return f"expected names that no count of variables gives, got {again!r}" if again else ""
+
+
+def decomposition_fault(variable: Variable, ranks: int) -> str | None:
+    """What is wrong with the blocks of a variable; None if nothing."""
     rule = variable.decomposition
     if rule.rule == "grid":
         if len(rule.grid) != len(variable.shape):
@@ -517,10 +487,4 @@ def _decomposition_fault(variable: Variable, ranks: int) -> str | None:
             return f"expected runs of {ranks} ranks in all, got {have}"
         if rows != variable.shape[0]:
             return f"expected runs of {variable.shape[0]} rows in all, as shape[0], got {rows}"
-    return None
-
-
-def _flood_fault(variable: Variable) -> str | None:
-    if variable.decomposition.rule == "grid":
-        return "expected even, runs or cyclic for the layout flood, got grid"
     return None

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from understudy.semantics.cuts import Calls, Mask, Whole
-from understudy.semantics.program import Files, FileSet, Move, Open, Step, Thread
+from understudy.semantics.program import Files, FileSet, Move, Open, Step, Stream
 from understudy.semantics.segments import Block
 
 
@@ -122,7 +122,7 @@ class Synced:
 class Closed:
     """`ranks` close a file of a thread."""
 
-    thread: Thread
+    thread: Stream
     file: int
     ranks: Mask
 

@@ -18,7 +18,7 @@ from understudy.semantics.program import (
     Move,
     Operate,
     Runs,
-    Thread,
+    Stream,
     begins_content,
     instructions,
     variables_of,
@@ -214,7 +214,7 @@ class Block:
         elif grid:
             block, shape = (size // element,), (math.prod(shape),)
         rows = variable.decomposition.block or shape[0]
-        return cut_of(block, shape, rows, transfer_bytes // element, element, bool(self._apart[k]))
+        return cut_of(block, shape, rows, max(1, transfer_bytes // element), element, bool(self._apart[k]))
 
 
 def _grid_block(rank: int, shape: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
@@ -225,7 +225,7 @@ def _grid_block(rank: int, shape: Sequence[int], grid: Sequence[int]) -> tuple[i
     return tuple(reversed(block))
 
 
-def segments_of(threads: Sequence[Thread], ranks: int) -> Segments:
+def segments_of(threads: Sequence[Stream], ranks: int) -> Segments:
     """The ranks of a set of files, in segments that are alike in these threads."""
     files = threads[0].set
     each = [i for t in threads for i in instructions(t)]
@@ -241,7 +241,7 @@ def segments_of(threads: Sequence[Thread], ranks: int) -> Segments:
     return segments
 
 
-def _variables_of_contents(thread: Thread) -> Iterator[tuple[Variable, ...]]:
+def _variables_of_contents(thread: Stream) -> Iterator[tuple[Variable, ...]]:
     """Those whose ranks are the ranks of files: of each content, or of all where files are used
     again."""
     steps = thread.steps

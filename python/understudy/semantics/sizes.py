@@ -11,7 +11,7 @@ from understudy.semantics.program import (
     Program,
     Remove,
     Step,
-    Thread,
+    Stream,
     instructions,
     moves,
     opening,
@@ -29,18 +29,18 @@ def moved_bytes(body: Body) -> int:
     return called + sum(times * move.variable.bytes for move, times in moves(body))
 
 
-def bytes_of(thread: Thread) -> int:
+def bytes_of(thread: Stream) -> int:
     """Bytes that all dumps move over all ranks."""
     return sum(step.count * moved_bytes(step.body) for step in thread.steps)
 
 
 def stored_bytes(program: Program) -> int:
     """Bytes in all files when everything is written, and in their backups."""
-    backed_up = {t.set for t in program.threads if _backs_up(t)}
-    return sum((1 + (t.set in backed_up)) * stored_by(t) for t in program.threads)
+    backed_up = {t.set for t in program.streams if _backs_up(t)}
+    return sum((1 + (t.set in backed_up)) * stored_by(t) for t in program.streams)
 
 
-def stored_by(thread: Thread) -> int:
+def stored_by(thread: Stream) -> int:
     """Bytes in its files when all dumps are written: what is written again counts once. A set that
     is written again holds its largest content."""
     if borrows(thread):
@@ -65,7 +65,7 @@ def stored_by(thread: Thread) -> int:
     return sum(sets.values())
 
 
-def growth(thread: Thread) -> Iterator[tuple[bool, int]]:
+def growth(thread: Stream) -> Iterator[tuple[bool, int]]:
     """Of each dump whether it begins a content, and by how many bytes the files of the content are
     larger behind it at least: bytes in the place of others, such as those of an `at`, add none.
     Nothing of files that are kept from one content to the next."""
@@ -79,7 +79,7 @@ def growth(thread: Thread) -> Iterator[tuple[bool, int]]:
             yield begins, _new_bytes(step)
 
 
-def _backs_up(thread: Thread) -> bool:
+def _backs_up(thread: Stream) -> bool:
     return any(isinstance(i, Remove) and i.backup for i in instructions(thread))
 
 

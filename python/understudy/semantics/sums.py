@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.semantics.counters import BINS, Tally, bin_of
 from understudy.semantics.cuts import Mask, Whole
-from understudy.semantics.program import Move, Sync, Thread, instructions
+from understudy.semantics.program import Move, Stream, Sync, instructions
 from understudy.semantics.segments import Segments
 
 MOVED = {"READ": "READ", "WRITE": "WRITTEN"}
@@ -57,7 +57,7 @@ class Ranks:
 class Sums:
     """The counters of equal dumps of a thread, until they are taken."""
 
-    def __init__(self, thread: Thread, segments: Segments, tally: Tally) -> None:
+    def __init__(self, thread: Stream, segments: Segments, tally: Tally) -> None:
         self.segments, self.tally, self.method = segments, tally, thread.method
         self.none: Whole = np.zeros(len(segments.starts), np.int64)
         self.sums: Counter[str] = Counter()

@@ -4,8 +4,8 @@ from understudy.semantics.evaluator import walk_of
 from understudy.semantics.program import (
     EACH_ROW,
     Step,
+    Stream,
     Sync,
-    Thread,
     calls_of_system,
     flat,
     moves,
@@ -15,7 +15,7 @@ from understudy.semantics.runs import Rows, Synced
 from understudy.semantics.sizes import moved_bytes
 
 
-def syncs_of(thread: Thread, ranks: int) -> int:
+def syncs_of(thread: Stream, ranks: int) -> int:
     """Flushes of all ranks. Those after so many bytes are counted as if one rank had all bytes of
     a dump."""
     walk = walk_of(thread, ranks)
@@ -32,7 +32,7 @@ def syncs_of(thread: Thread, ranks: int) -> int:
     return found
 
 
-def surely_synced(thread: Thread, ranks: int) -> int:
+def surely_synced(thread: Stream, ranks: int) -> int:
     """Dumps that have a flush for sure. The player counts the bytes of each rank in each file
     up to those after which it flushes, but calls where the method is collective."""
     called = sum(dumps for calls, dumps in calls_of_system(thread) if calls.kinds["sync"])
@@ -44,7 +44,7 @@ def syncs(step: Step) -> bool:
     return any(isinstance(i, Sync) for i in flat(step.body))
 
 
-def _is_synced(thread: Thread, step: Step, ranks: int) -> bool:
+def _is_synced(thread: Stream, step: Step, ranks: int) -> bool:
     every = _every(thread, step)
     if syncs(step) or every is None:
         return syncs(step) and moved_bytes(step.body) > 0
@@ -53,6 +53,6 @@ def _is_synced(thread: Thread, step: Step, ranks: int) -> bool:
     return by_bytes and moved_bytes(step.body) >= ranks * files * every
 
 
-def _every(thread: Thread, step: Step) -> int | None:
+def _every(thread: Stream, step: Step) -> int | None:
     """After how many bytes a rank flushes."""
     return next((move.flushes(thread.method) for move, _ in moves(step.body)), None)

@@ -23,8 +23,8 @@ from understudy.semantics.program import (
     Skew,
     Spread,
     Step,
+    Stream,
     Sync,
-    Thread,
 )
 from understudy.semantics.syscalls import Row
 from understudy.semantics.types import Content, Decomposition, Order
@@ -39,7 +39,7 @@ def _lines(program: Program) -> Iterator[str]:
     yield f"program {program.name} of {_counted(program.ranks, 'rank')}"
     for file_set in program.sets:
         yield f"set {file_set.name}: {', '.join(_facts(file_set))}"
-    for thread in program.threads:
+    for thread in program.streams:
         yield f"stream {thread.name} by {thread.method}{_content(thread.content)}"
         yield from _thread(thread)
 
@@ -77,10 +77,10 @@ def _content(content: Content) -> str:
     return f", content {content.kind}{share}"
 
 
-def _thread(thread: Thread) -> Iterator[str]:
+def _thread(thread: Stream) -> Iterator[str]:
     for step in thread.steps:
         yield f"  {_when(step)}"
-        yield from _body(step.body, "    ")
+        yield from _body(step.body, "    ", thread)
     if thread.closes:
         yield "  close after the last use"
 
@@ -98,16 +98,16 @@ def _number(value: float) -> str:
     return f"{value + 0.0:.15g}"  # of -0.0, 0
 
 
-def _body(body: Body, indent: str) -> Iterator[str]:
+def _body(body: Body, indent: str, thread: Stream) -> Iterator[str]:
     for instruction in body:
-        yield indent + " ".join(_words(instruction))
+        yield indent + " ".join(_words(instruction, thread))
         if isinstance(instruction, Calls):
             yield from _calls(instruction.list.rows, f"{indent}  ")
         elif isinstance(instruction, Passes | InTurn | Files):
-            yield from _body(instruction.body, f"{indent}  ")
+            yield from _body(instruction.body, f"{indent}  ", thread)
 
 
-def _words(instruction: Instruction) -> Iterator[str]:
+def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
     match instruction:
         case Begin():
             yield "begin"
@@ -117,8 +117,8 @@ def _words(instruction: Instruction) -> Iterator[str]:
         case Remove():
             yield "rename" if instruction.backup else "remove"
         case Open():
-            yield f"open {instruction.set.name} {instruction.mode}"
-            yield from _flags(last=instruction.last, direct=instruction.direct)
+            yield f"open {thread.set.name} {instruction.mode}"
+            yield from _flags(last=thread.last is not None, direct=instruction.direct)
             yield from _flags(write_through=instruction.write_through)
             if instruction.chunk_bytes is not None:
                 yield f"chunk {instruction.chunk_bytes}"
@@ -136,7 +136,7 @@ def _words(instruction: Instruction) -> Iterator[str]:
         case Close():
             yield "close"
         case Calls():
-            yield f"calls {instruction.set.name}"
+            yield f"calls {thread.set.name}"
         case Passes():
             yield f"passes {instruction.count}"
         case InTurn():

@@ -4,10 +4,10 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from understudy.semantics.program import Close, Open, Step, Thread, flat
+from understudy.semantics.program import Close, Open, Step, Stream, flat
 
 
-def open_at(thread: Thread, times: Sequence[float]) -> list[bool]:
+def open_at(thread: Stream, times: Sequence[float]) -> list[bool]:
     """Whether the files of the content that it is at are open at these times, behind dumps of the
     same time."""
     spans = tuple(open_spans(thread))
@@ -15,7 +15,7 @@ def open_at(thread: Thread, times: Sequence[float]) -> list[bool]:
     return [k > 0 and time < spans[k - 1][1] for k, time in zip(behind, times, strict=True)]
 
 
-def ever_open(thread: Thread) -> bool:
+def ever_open(thread: Stream) -> bool:
     """Whether its files are open between dumps."""
     return thread.closes or any(map(leaves_open, thread.steps))
 
@@ -26,7 +26,7 @@ def leaves_open(step: Step) -> bool:
     return Open in kinds and Close not in kinds
 
 
-def open_spans(thread: Thread) -> Iterator[tuple[float, float]]:
+def open_spans(thread: Stream) -> Iterator[tuple[float, float]]:
     """From when to when its files are open behind a dump, for those that read them then."""
     steps = thread.steps
     if thread.closes:

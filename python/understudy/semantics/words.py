@@ -3,20 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
-from understudy.semantics.types import Stream
+from understudy.semantics.program import Stream
 
 _AGAIN = {"append": ", appended", "rewrite": ", rewritten", "update": ", updated"}
 
 
 def kind(stream: Stream) -> str:
     """What a stream does; one without a byte writes nothing, whatever its operation."""
-    if stream.reads is not None:
-        return f"read of {stream.reads}"
+    if stream.last is not None:
+        return f"read of {stream.last}"
     if stream.bytes:
         return f"{stream.operation} {stream.files}"
-    return (
-        ", ".join(sorted({o.operation for d in stream.dumps for o in d.operations})) or "no bytes"
-    )
+    return ", ".join(sorted({o.kind for s in stream.steps for o in s.operations})) or "no bytes"
 
 
 def names(stream: Stream) -> str:
@@ -29,7 +27,7 @@ def names(stream: Stream) -> str:
 def layout(stream: Stream) -> str:
     """Which ranks share its files, and whether these have directories of their own."""
     groups = f" ({stream.groups})" if stream.groups else ""
-    return stream.layout + groups + (", own directories" if stream.own_directories else "")
+    return stream.layout + groups + (", own directories" if stream.set.own_directories else "")
 
 
 def again(stream: Stream) -> str:
@@ -43,5 +41,11 @@ def same_use(one: Stream, other: Stream) -> bool:
 
 
 def alike(stream: Stream) -> Any:
-    """What streams that do the same have in common: every key but names, texts and dumps."""
-    return replace(stream, name="", label="", dumps=())
+    """What streams that do the same have in common: all but names, texts and what moves when."""
+    first = next(stream.moves, None)
+    how = first and (first.order, first.flush_bytes, first.hands_over, first.lookups)
+    files = replace(stream.set, name="", files=1)
+    kinds = (stream.operation, stream.collective, stream.transfer_bytes, stream.sync)
+    uses = (stream.files, stream.closes, stream.removes, stream.backup, stream.takes_turns)
+    opened = (stream.role, stream.method, stream.content, stream.open, stream.base)
+    return (kinds, uses, opened, files, stream.order, stream.passes, stream.pace, how)

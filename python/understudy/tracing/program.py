@@ -6,15 +6,9 @@ from itertools import accumulate
 from typing import Any
 
 from understudy.errors import UnderstudyError
+from understudy.semantics.program import CALLERS, Body, Calls, Compute, FileSet, Step, Stream
 from understudy.semantics.syscalls import CallList, Entry, Tree
-from understudy.semantics.types import (
-    Dump,
-    Provenance,
-    Scaling,
-    Source,
-    Stream,
-    identifier,
-)
+from understudy.semantics.types import Provenance, Scaling, Source, identifier
 from understudy.semantics.workload import Workload
 from understudy.tracing.files import Made, Path
 from understudy.tracing.folding import Item, fold, item_of, outer, row_of
@@ -40,17 +34,13 @@ def workload_of(
     steps = list(_steps(made))
     starts = accumulate((step[0].begin_s - begin for step in steps), max)
     pairs = zip(steps, starts, strict=True)
-    dumps = tuple(_dump(step, start_s, ranks, numbers) for step, start_s in pairs)
+    tree = _tree(traced, numbers)
     stream = Stream(
         name=identifier(name),
         role="output",
-        operation="write",
-        files="new",
-        layout="callers",
         method="posix",
-        transfer_bytes=max(1, *(d.calls.largest for d in dumps if d.calls)),
-        dumps=dumps,
-        tree=_tree(traced, numbers),
+        set=FileSet(name=identifier(name), owner=CALLERS, groups=len(ranks), tree=tree),
+        steps=tuple(_step(step, start_s, ranks, numbers) for step, start_s in pairs),
     )
     how = "Calls of the system, as strace saw them."
     return Workload(
@@ -154,21 +144,20 @@ def _steps(made: Sequence[Made]) -> Iterator[list[Made]]:
     yield step
 
 
-def _dump(
+def _step(
     step: Sequence[Made],
     start_s: float,
     ranks: dict[int, int],
     numbers: dict[str, int],
-) -> Dump:
+) -> Step:
     lists: dict[int, list[Item]] = {}
     for call in step:
         lists.setdefault(ranks[call.rank], []).append(item_of(_named(call, numbers)))
     folded = {rank: fold(items) for rank, items in sorted(lists.items())}
-    return Dump(
-        time_s=round(start_s, 6),
-        compute_s=_thinking(step),
-        calls=CallList([row for rows in _joined(folded) for row in rows]),
-    )
+    thinking_s = _thinking(step)
+    computes: Body = (Compute(thinking_s),) if thinking_s else ()
+    made = CallList([row for rows in _joined(folded) for row in rows])
+    return Step(time_s=round(start_s, 6), body=(*computes, Calls(made)))
 
 
 def _named(call: Made, numbers: dict[str, int]) -> Row:

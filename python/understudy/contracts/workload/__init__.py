@@ -1,8 +1,8 @@
 """The workload: what an application does to storage (contract: schemas/workload.schema.json).
 
-`types` holds the dataclasses, `reading` loads descriptors, `rules` checks what the schema cannot
-express, `migration` makes understudy/workload/1 the version of keys, `keys` makes instructions the
-keys that mean them, `text` writes. Use this package for all of them.
+`types`, `program` and `workload` hold the dataclasses, `patterns` builds streams, `reading` loads
+files, `building` makes programs of their rows, `rules` checks what the schema cannot express,
+`migration` makes patterns of the versions before. Use this package for all of them.
 """
 
 from pathlib import Path
@@ -11,6 +11,8 @@ from understudy.contracts.workload.reading import build, is_current, load, parse
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
 from understudy.paths import files
+from understudy.semantics.patterns import Dump, Operation, Pattern, Repeat, streams_of
+from understudy.semantics.program import Occurrence, Step, Stream
 from understudy.semantics.types import (
     CONFIDENCE,
     EVEN,
@@ -20,26 +22,18 @@ from understudy.semantics.types import (
     TYPE_BYTES,
     Content,
     Decomposition,
-    Dump,
     Lookups,
-    Occurrence,
-    Operation,
     Order,
     Provenance,
-    Repeat,
     Scaling,
     Source,
-    Stream,
     Variable,
     equal_ranks,
     identifier,
-    numbers,
-    provenance_of,
     runs,
     runs_at_most,
-    structures,
 )
-from understudy.semantics.workload import Workload
+from understudy.semantics.workload import Workload, numbers, provenance_of, structures
 
 __all__ = [
     "CONFIDENCE",
@@ -55,10 +49,12 @@ __all__ = [
     "Occurrence",
     "Operation",
     "Order",
+    "Pattern",
     "Provenance",
     "Repeat",
     "Scaling",
     "Source",
+    "Step",
     "Stream",
     "Variable",
     "Workload",
@@ -75,6 +71,7 @@ __all__ = [
     "provenance_of",
     "runs",
     "runs_at_most",
+    "streams_of",
     "structures",
     "text",
 ]

@@ -1,20 +1,30 @@
-"""From understudy/workload/1 to understudy/workload/2."""
+"""From understudy/workload/1 and /2, whose streams are keys, to the patterns that these say."""
 
 from typing import Any
 
-from understudy.semantics.types import CONFIDENCE, KEYS
+from understudy.semantics.patterns import Dump, Operation, Pattern, Repeat
+from understudy.semantics.types import (
+    CONFIDENCE,
+    KEYS,
+    Content,
+    Decomposition,
+    Lookups,
+    Order,
+    Variable,
+)
 
 OLD = "understudy/workload/1"
+Row = dict[str, Any]
 
 
 def is_old(row: Any) -> bool:
-    """Whether it says that it is a descriptor of the version before."""
+    """Whether it says that it is a descriptor of the first version."""
     return isinstance(row, dict) and row.get("schema") == OLD
 
 
-def migrated(row: dict[str, Any]) -> dict[str, Any]:
-    """The descriptor, valid by the old schema, in this version: every new key has its default, and
-    the confidence of an entry follows from its origin."""
+def migrated(row: Row) -> Row:
+    """The descriptor, valid by the old schema, in the second version: every new key has its
+    default, and the confidence of an entry follows from its origin."""
     entries = [
         {
             "path": p["path"],
@@ -25,3 +35,42 @@ def migrated(row: dict[str, Any]) -> dict[str, Any]:
         for p in row["provenance"]
     ]
     return row | {"schema": KEYS, "provenance": entries}
+
+
+def pattern_of(row: Row) -> Pattern:
+    """The pattern of a stream of the second version."""
+    made = row | {"dumps": tuple(map(_dump, row["dumps"])), "content": Content(**row["content"])}
+    if "order" in row:
+        made["order"] = Order(**row["order"])
+    if row.get("lookups"):
+        made["lookups"] = Lookups(**row["lookups"])
+    return Pattern(**made)
+
+
+def _dump(row: Row) -> Dump:
+    made = row | {"variables": tuple(map(_variable, row["variables"]))}
+    if "repeat" in row:
+        made["repeat"] = Repeat(**row["repeat"])
+    if "operations" in row:
+        made["operations"] = tuple(
+            Operation(operation=o["operation"], runs=pairs(o["runs"])) for o in row["operations"]
+        )
+    if "skew" in row:
+        made["skew"] = pairs(row["skew"])
+    return Dump(**made)
+
+
+def _variable(row: Row) -> Variable:
+    made = row | {"shape": tuple(row["shape"])}
+    return Variable(**(made | {"decomposition": decomposition(row["decomposition"])}))
+
+
+def decomposition(row: Row) -> Decomposition:
+    """How a variable is divided."""
+    lists = {"grid": tuple(row.get("grid", ())), "runs": pairs(row.get("runs", []))}
+    return Decomposition(rule=row["rule"], block=row.get("block", 0), **lists)
+
+
+def pairs(rows: list[list[Any]]) -> tuple[tuple[Any, Any], ...]:
+    """Runs of ranks."""
+    return tuple((ranks, each) for ranks, each in rows)

@@ -12,27 +12,13 @@ from typing import Any
 
 from understudy.contracts import strict
 from understudy.contracts.valid import TYPES, Check, explaining, validator
-from understudy.contracts.workload import keys, migration
+from understudy.contracts.workload import building, migration
 from understudy.errors import UnderstudyError
 from understudy.files import read_text
-from understudy.semantics import instructions, rules, syscalls
+from understudy.semantics import key_rules, patterns, rules
 from understudy.semantics.descriptor import old_schema, program_schema, schema
-from understudy.semantics.types import (
-    KEYS,
-    SCHEMA,
-    Content,
-    Decomposition,
-    Dump,
-    Lookups,
-    Operation,
-    Order,
-    Provenance,
-    Repeat,
-    Scaling,
-    Source,
-    Stream,
-    Variable,
-)
+from understudy.semantics.program import Stream
+from understudy.semantics.types import KEYS, SCHEMA, Provenance, Scaling, Source
 from understudy.semantics.workload import Workload
 
 
@@ -62,22 +48,31 @@ def build(row: Any, where: str) -> Workload:
     if worst is not None:
         key, message = _fault(worst)
         raise UnderstudyError(f"{where}: {key}: {message}")
-    if not keys.is_program(row):
-        return _checked(migration.migrated(row) if migration.is_old(row) else row, where)
-    _check_instructions(row, where)
-    workload = _checked(keys.keys_of(row, where), where)
-    keys.check(row, instructions.row_of(workload), where)
-    return workload
-
-
-def _checked(row: Any, where: str) -> Workload:
-    workload = _build(row)
+    if is_program(row):
+        _check_instructions(row, where)
+        streams = building.streams_of(row, where)
+    else:
+        row = migration.migrated(row) if migration.is_old(row) else row
+        for key, message in _key_faults(row):
+            raise UnderstudyError(f"{where}: {key}: {message}")
+        streams = patterns.streams_of(map(migration.pattern_of, row["streams"]), row["ranks"])
+    workload = _workload(row, streams)
     rules.check(workload, where)
     return workload
 
 
+def _key_faults(row: Any) -> Iterator[rules.Fault]:
+    """Those of a descriptor of the second version."""
+    return key_rules.faults([migration.pattern_of(s) for s in row["streams"]], row["ranks"])
+
+
+def is_program(row: Any) -> bool:
+    """Whether it says that it is a workload of instructions."""
+    return isinstance(row, dict) and row.get("schema") == SCHEMA
+
+
 def _version(row: Any) -> str:
-    if keys.is_program(row):
+    if is_program(row):
         return SCHEMA
     return migration.OLD if migration.is_old(row) else KEYS
 
@@ -148,15 +143,24 @@ def faults(row: Any) -> Iterator[rules.Fault]:
     """The key and the message of every fault of a JSON value: those of the schema, or if there is
     none, those of the rules, of which one may hide others."""
     wanted = _version(row)
-    if _valid(wanted)(row):
-        yield from rules.faults(_build(migration.migrated(row) if migration.is_old(row) else row))
-    else:
+    if not _valid(wanted)(row):
         yield from (_fault(_of_rule(error)) for error in _errors(row, wanted))
+    elif wanted == SCHEMA:
+        try:
+            _check_instructions(row, "")
+            made = _workload(row, building.streams_of(row, ""))
+        except UnderstudyError as error:
+            key, _, message = str(error).removeprefix(": ").partition(": ")
+            yield key, message
+        else:
+            yield from rules.faults(made)
+    else:
+        yield from _key_faults(migration.migrated(row) if migration.is_old(row) else row)
 
 
 def is_current(text: str) -> bool:
     """Whether a valid descriptor states this version, and not one before."""
-    return keys.is_program(json.loads(text))
+    return is_program(json.loads(text))
 
 
 @cache
@@ -275,60 +279,11 @@ def _key(path: Iterable[str | int]) -> str:
     return text or "top level"
 
 
-def _build(row: dict[str, Any]) -> Workload:
+def _workload(row: dict[str, Any], streams: tuple[Stream, ...]) -> Workload:
     return Workload(
         **{k: row[k] for k in ("name", "description", "ranks", "runtime_s", "compute")},
         scaling=Scaling(**row["scaling"]),
         source=Source(**(row["source"] | {"notes": tuple(row["source"]["notes"])})),
         provenance=tuple(Provenance(**p) for p in row["provenance"]),
-        streams=tuple(_build_stream(s) for s in row["streams"]),
-    )
-
-
-def _build_stream(row: dict[str, Any]) -> Stream:
-    made = row | {"dumps": tuple(map(_build_dump, row["dumps"]))}
-    if "tree" in row:
-        largest = max(d.calls.largest for d in made["dumps"] if d.calls is not None)
-        made |= {"tree": syscalls.tree_of(row["tree"]), "transfer_bytes": max(1, largest)}
-    if "order" in row:
-        made["order"] = Order(**row["order"])
-    if row.get("lookups"):
-        made["lookups"] = Lookups(**row["lookups"])
-    return Stream(**(made | {"content": Content(**row["content"])}))
-
-
-def _build_dump(row: dict[str, Any]) -> Dump:
-    made = row | {"variables": tuple(map(_build_variable, row["variables"]))}
-    if "repeat" in row:
-        made["repeat"] = Repeat(**row["repeat"])
-    if "operations" in row:
-        made["operations"] = tuple(
-            Operation(operation=o["operation"], runs=_pairs(o["runs"])) for o in row["operations"]
-        )
-    if "calls" in row:
-        made["calls"] = syscalls.CallList(row["calls"])
-    if "skew" in row:
-        made["skew"] = tuple((ranks, late_s) for ranks, late_s in row["skew"])
-    return Dump(**made)
-
-
-def _pairs(rows: list[list[int]]) -> tuple[tuple[int, int], ...]:
-    return tuple((ranks, each) for ranks, each in rows)
-
-
-def _build_variable(row: dict[str, Any]) -> Variable:
-    rule = row["decomposition"]
-    return Variable(
-        **(
-            row
-            | {
-                "shape": tuple(row["shape"]),
-                "decomposition": Decomposition(
-                    rule=rule["rule"],
-                    grid=tuple(rule.get("grid", ())),
-                    runs=_pairs(rule.get("runs", [])),
-                    block=rule.get("block", 0),
-                ),
-            }
-        )
+        streams=streams,
     )

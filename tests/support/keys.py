@@ -1,27 +1,28 @@
-"""From instructions back to the keys that stand for them: understudy/workload/3 as workload/2.
+"""From instructions back to the keys of understudy/workload/2 that mean them, for tests that edit
+keys: the descriptors of before, of which Python reads programs."""
 
-What the package does with a workload, it does with its keys; the player carries out instructions.
-A program is read if its keys mean just these instructions again, and refused if none do.
-"""
-
-import math
+import json
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from understudy.errors import UnderstudyError
-from understudy.semantics import types
-from understudy.semantics.instructions import HEADER
+from understudy.contracts.workload import Pattern, Workload, streams_of
+from understudy.contracts.workload.migration import pattern_of
+from understudy.semantics.descriptor import schema
+from understudy.semantics.instructions import row_of
+from understudy.semantics.types import KEYS
 
 Row: TypeAlias = dict[str, Any]
+
+HEADER = ("name", "description", "ranks", "scaling", "runtime_s", "compute")
 
 _LAYOUTS = {
     "all ranks": "shared",
     "each rank": "file-per-process",
     "each group": "grouped",
     "each row": "flood",
-    "callers": "callers",
 }
 
 # Keys of a set, an open and a move that have the values of a stream's keys.
@@ -29,111 +30,53 @@ _OF_SET = ("own_directories", "files_per_directory")
 _OF_OPEN = ("direct", "write_through", "chunk_bytes", "fill")
 
 
-def is_program(row: Any) -> bool:
-    """Whether it says that it is a workload of instructions."""
-    return isinstance(row, dict) and row.get("schema") == types.SCHEMA
+def to_keys(workload: Workload) -> str:
+    """A workload of patterns as keys."""
+    return json.dumps(ordered(keys_of(row_of(workload))))
 
 
-def keys_of(row: Row, where: str) -> Row:
-    """The workload/2 of a program, or an `UnderstudyError` that names the key."""
+def patterns_of(workload: Workload) -> list[Pattern]:
+    """What its streams say as keys."""
+    return [pattern_of(stream) for stream in keys_of(row_of(workload))["streams"]]
+
+
+def with_patterns(workload: Workload, patterns: Iterable[Pattern]) -> Workload:
+    """The workload with the streams of other patterns."""
+    return replace(workload, streams=streams_of(patterns, workload.ranks))
+
+
+def with_keys(workload: Workload, index: int = 0, /, **keys: Any) -> Workload:
+    """The workload with other keys of one of its streams."""
+    patterns = patterns_of(workload)
+    patterns[index] = replace(patterns[index], **keys)
+    return with_patterns(workload, patterns)
+
+
+def ordered(value: Any) -> Any:
+    """Keys in the order in which the schema documents them."""
+    if isinstance(value, list):
+        return [ordered(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    objects = [schema(), *schema()["$defs"].values()]
+    known = (
+        o["properties"]
+        for o in objects
+        if "required" in o and set(o["required"]) <= set(value) <= set(o["properties"])
+    )
+    return {key: ordered(value[key]) for key in next(known, value) if key in value}
+
+
+def keys_of(row: Row) -> Row:
+    """The workload/2 of a program."""
     sets = {files["name"]: files for files in row["sets"]}
     made: dict[str, Row] = {}
     labels, overheads = row.get("labels", {}), row.get("overheads", {})
-    for k, stream in enumerate(row["streams"]):
-        for j, step in enumerate(stream["steps"]):
-            if step.get("repeat", 1) > 1 and "every" not in step:
-                raise UnderstudyError(
-                    f"{where}: streams[{k}].steps[{j}].every: expected seconds, got nothing"
-                )
-        if stream["name"] in made:
-            raise UnderstudyError(
-                f"{where}: streams[{k}].name: expected a name of its own, "
-                f"got {stream['name']!r} again"
-            )
-        one = _Stream(stream, sets, made, f"{where}: streams[{k}]")
+    for stream in row["streams"]:
+        one = _Stream(stream, sets, made)
         made[stream["name"]] = one.row(labels, overheads.get(stream["name"], []))
     header = {key: row[key] for key in (*HEADER, "source", "provenance")}
-    return {"schema": types.KEYS, **header, "streams": list(made.values())}
-
-
-def check(row: Row, again: Row, where: str) -> None:
-    """Raise an `UnderstudyError` unless two programs, the second of them by the keys that the
-    first one has become, say the same."""
-    for key in ("sets", "streams"):
-        if len(row[key]) != len(again[key]):
-            raise UnderstudyError(
-                f"{where}: {key}: expected {len(again[key])}, got {len(row[key])}"
-            )
-        for k, (one, other) in enumerate(zip(row[key], again[key], strict=True)):
-            wrong = _difference(_plain(one), other)
-            if wrong:
-                raise UnderstudyError(
-                    f"{where}: {key}[{k}].{wrong}: expected what the keys of a workload can say, "
-                    "as docs/reference/program.md lists it; the player carries it out all the same"
-                )
-
-
-def _difference(one: Row, other: Row) -> str:
-    """The first key in which they differ; empty if none."""
-    if not same_steps(one.get("steps", []), other.get("steps", [])):
-        return "steps"
-    keys = sorted((set(one) | set(other)) - {"steps"})
-    return next((k for k in keys if one.get(k) != other.get(k)), "")
-
-
-_DEFAULTS: Row = {
-    "files": 1,
-    "count": 1,
-    "file": 0,
-    "index": "k",
-    "split": {"rule": "even"},
-    "order": {"rule": "consecutive"},
-    "content": {"kind": "random", "compressibility": 0},
-}
-
-
-def _plain(value: Any) -> Any:
-    """Without the keys that have their defaults."""
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if not isinstance(value, dict) or "calls" in value:
-        return value
-    kept = {k: v for k, v in value.items() if v is not False and _DEFAULTS.get(k) != v}
-    if kept.get("repeat") == 1 and "at" in kept:
-        kept = {k: v for k, v in kept.items() if k not in ("repeat", "every")}
-    return {k: _plain(v) for k, v in kept.items()}
-
-
-def same_steps(one: list[Row], other: list[Row]) -> bool:
-    """Whether two lists of steps are the same dumps, however they are put together."""
-    left, right = _runs(one), _runs(other)
-    while left and right:
-        (a, at, every, n), (b, its, period, m) = left.pop(), right.pop()
-        k = min(n, m)
-        ends = (at + (k - 1) * every, its + (k - 1) * period)
-        if a != b or not math.isclose(at, its) or not math.isclose(*ends):
-            return False
-        if n > k:
-            left.append((a, at + k * every, every, n - k))
-        if m > k:
-            right.append((b, its + k * period, period, m - k))
-    return not left and not right
-
-
-def _runs(steps: list[Row]) -> list[tuple[Any, float, float, int]]:
-    """Of each step, the last one first: what it does, when, how often. Files that a dump leaves
-    open are not opened, and not removed, by those behind it."""
-    runs = []
-    for step in steps:
-        do, count, every = step["do"], step.get("repeat", 1), step.get("every", 0)
-        lasting = step.get("lasting")
-        opened = [i for i in do if i not in ("remove", "rename") and "open" not in i]
-        if count > 1 and "begin" not in do and "close" not in do and opened != do:
-            runs.append(((do, lasting), step["at"], every, 1))
-            runs.append(((opened, lasting), step["at"] + every, every, count - 1))
-        else:
-            runs.append(((do, lasting), step["at"], every, count))
-    return runs[::-1]
+    return {"schema": KEYS, **header, "streams": list(made.values())}
 
 
 def flat(body: list[Any]) -> Iterator[Any]:
@@ -141,37 +84,23 @@ def flat(body: list[Any]) -> Iterator[Any]:
     for instruction in body:
         yield instruction
         if isinstance(instruction, dict):
-            calls = "calls" in instruction  # whose rows are no instructions
-            body = [] if calls else instruction.get("in_turn") or instruction.get("do") or []
-            yield from flat(body)
+            yield from flat(instruction.get("in_turn") or instruction.get("do") or [])
 
 
 class _Stream:
     """One stream, whose keys are those of its set, of its open and of its moves."""
 
-    def __init__(self, stream: Row, sets: dict[str, Row], before: dict[str, Row], where: str):
+    def __init__(self, stream: Row, sets: dict[str, Row], before: dict[str, Row]) -> None:
         self._stream = stream
-        self._where = where
         self._steps = stream["steps"]
         every = [i for step in self._steps for i in flat(step["do"])]
         self._words = {i for i in every if isinstance(i, str)}
         self._rows = [i for i in every if isinstance(i, dict)]
-        self._open: Row = (
-            self._first("open") or stream
-        )  # which says as much where nothing is opened
+        self._open: Row = self._first("open") or stream  # which says as much without one
         self._moves = [i for i in self._rows if "write" in i or "read" in i]
-        name = self._open.get("open", self._open.get("set"))
-        called = self._first("calls")
-        name = called["calls"] if called else name
-        if name not in sets:
-            raise UnderstudyError(f"{where}: expected an open of a set, or the key set of one")
-        self._set = sets[name]
-        if bool(called) != (self._set["of"] == "callers"):
-            raise UnderstudyError(f"{where}: expected calls with a set of callers, and no other")
+        self._set = sets[self._open.get("open", self._open.get("set"))]
         base = self._open.get("behind", self._open.get("last"))
-        if base is not None and base not in before:
-            raise UnderstudyError(f"{where}: expected a stream before it, got {base!r}")
-        self._base = before.get(base) if base else None
+        self._base = before[base] if base else None
 
     def _first(self, verb: str) -> Row:
         return next((i for i in self._rows if verb in i), {})
@@ -196,8 +125,6 @@ class _Stream:
             "content": self._stream.get("content", {"kind": "random", "compressibility": 0}),
         }
         row |= self._optional(files, move)
-        if self._set["of"] == "callers":
-            row |= {"tree": self._set, "transfer_bytes": 1, "files": "new"}
         pairs = zip(self._steps, _overheads(self._steps, overheads), strict=True)
         row["dumps"] = [self._dump(step, row, labels, bytes_) for step, bytes_ in pairs]
         return row
@@ -254,14 +181,6 @@ class _Stream:
     def _dump(self, step: Row, stream: Row, labels: Row, overhead: int | None) -> Row:
         rows = [i for i in flat(step["do"]) if isinstance(i, dict)]
         moves = [i for i in rows if "write" in i or "read" in i]
-        called = [i for i in step["do"] if isinstance(i, dict) and "calls" in i]
-        rest = [i for i in step["do"] if not isinstance(i, dict) or "calls" not in i]
-        if stream["layout"] == "callers" and (
-            len(called) != 1 or any("compute" not in i for i in rest)
-        ):
-            raise UnderstudyError(
-                f"{self._where}.steps: expected calls once in each, and beside them compute alone"
-            )
         row: Row = {
             "time_s": step["at"],
             "duration_s": step.get("lasting"),
@@ -275,12 +194,10 @@ class _Stream:
         ]
         if operations:
             row["operations"] = operations
-        if called:
-            row["calls"] = called[0]["do"]
         for i in rows:
             row |= {"compute_s": i["compute"]} if "compute" in i else {}
             row |= {"skew": i["wait"]} if "wait" in i else {}
-        if stream["files"] != "append" and "begin" not in step["do"] and not called:
+        if stream["files"] != "append" and "begin" not in step["do"]:
             row["continues"] = True
         return row
 
