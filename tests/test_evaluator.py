@@ -24,6 +24,7 @@ from understudy.contracts import workload
 from understudy.contracts.workload import Workload, load
 from understudy.paths import where
 from understudy.semantics.evaluator import evaluate
+from understudy.semantics.instructions import row_of
 from understudy.semantics.text import text_of
 
 FROZEN = json.loads(call_logs.GOLDEN.read_text(encoding="utf-8"))
@@ -32,7 +33,7 @@ EVERY = 1 if "CALL_LOGS" in os.environ else 20
 OF_PLAYER = []
 # What is compared: calls of methods. Left out are calls on names, most of which are checks of the
 # player's own (is it still the file that the run made?), and
-COMPARED = re.compile(r"(open|define|write|read|sync|close) .*")
+COMPARED = re.compile(r"(open|define|i?write|i?read|sync|close) .*")
 LEFT_OUT = {
     r" creates$": "",  # whether the player or the library makes a file: by options of the storage
     r" run/\S+\.made\b\S*": " made",  # which of its own files an operation opens
@@ -68,11 +69,13 @@ def of_name(name: str) -> str:
 
 
 def of_row(row: Row) -> str:
-    """The same of a workload that is not frozen."""
+    """The same of a workload that is not frozen, which the player must play."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "workload.json"
         path.write_text(json.dumps(row), encoding="utf-8")
         logs = call_logs.played(path, row["ranks"], Path(folder))
+        if not logs:
+            return "the player does not play it"
         return difference(workload.load(path), logs)
 
 
@@ -90,6 +93,30 @@ def test_calls_are_those_of_the_player(kind: str) -> None:
         smallest = shrunk(call_logs.random(int(found[0].split()[0][len("random/") :])), of_row)
         found.append(text_of(workload.build(smallest, "the smallest").program))
     assert found == []
+
+
+@pytest.mark.parametrize("collective", [False, True])
+def test_moves_that_are_begun_are_those_of_the_player(collective: bool) -> None:
+    """Beside computing, and waited for; of a set that is prepared too."""
+    row = row_of(load(where("workloads") / "n-1.json"))
+    row["name"], reads = "begun", 0
+    for stream in row["streams"]:
+        stream["method"] = "mpiio"
+        for step in stream["steps"]:
+            at = [k for k, i in enumerate(step["do"]) if isinstance(i, dict) and "write" in i]
+            for k in at:
+                step["do"][k] |= {"nonblocking": True, "collective": collective}
+            step["do"][at[-1] + 1 : at[-1] + 1] = [{"compute": 0}, "wait_all"]
+    reading = json.loads(json.dumps(row["streams"][0]).replace('"write":', '"read":'))
+    row["sets"].append({"name": "in", "of": "all ranks", "prepared": True})
+    for step in reading["steps"]:
+        opened = next(i for i in step["do"] if isinstance(i, dict) and "open" in i)
+        opened |= {"open": "in", "mode": "read"}
+        step["do"] = [i for i in step["do"] if i not in ("remove", "rename", "sync")]
+        reads += 1
+    row["streams"].append(reading | {"name": "in", "role": "input"})
+    assert reads
+    assert of_row(row) == ""
 
 
 def test_a_workload_shrinks_to_what_fails() -> None:

@@ -194,6 +194,7 @@ class _Dump:
             calls = [*block_calls(block, self.s, self.rank, move.call_bytes(self.method))]
             k = key(move.order, self.dump, number + n, self.rank)
             way = "write" if move.writes else "read"
+            way = f"i{way}" if move.nonblocking and not self.walk.prepares else way
             most = block.calls(move.call_bytes(self.method), move.order).transfers
             most = self.walk.segments.most_in_file(most)
             each = move.call_bytes(self.method)

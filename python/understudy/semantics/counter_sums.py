@@ -218,6 +218,10 @@ class Counting(Sums):
             self.count("H5D_OPENS", moved.takes_part, count)
         else:
             kind = "COLL_" if move.collective else "INDEP_"
+        if move.nonblocking:  # of which Darshan does not see those that are collective
+            kind = "NB_"
+            if move.collective:
+                self.tally.decline("MPIIO_")
         self.note_calls(way, moved.sizes(by_runs=False), count, kind)
         if every := move.flushes(self.method):
             most = self.segments.most_in_file(moved.calls.transfers)

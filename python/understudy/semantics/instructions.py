@@ -27,6 +27,7 @@ from understudy.semantics.program import (
     Step,
     Stream,
     Sync,
+    WaitAll,
 )
 from understudy.semantics.syscalls import entry_row
 from understudy.semantics.types import CONSECUTIVE, EVEN, SCHEMA, Content
@@ -125,6 +126,8 @@ def _instruction(instruction: Instruction, stream: Stream) -> Row | str:
             return "spread"
         case Move():
             return _move(instruction)
+        case WaitAll():
+            return "wait_all"
         case Sync():
             return "sync"
         case Close():
@@ -169,7 +172,7 @@ def _move(move: Move) -> Row:
         row["count"] = variable.count
     row |= _given(file=variable.file, at=variable.at)
     row["transfer_bytes"] = move.transfer_bytes
-    row |= _given(collective=move.collective)
+    row |= _given(collective=move.collective, nonblocking=move.nonblocking)
     if move.order != CONSECUTIVE:
         row["order"] = plain(move.order)
     row |= _given(flush_bytes=move.flush_bytes)

@@ -52,6 +52,8 @@ def _needs(thread: Stream, threads: Sequence[Stream]) -> Iterator[str]:
         yield "write_through"
     if any(isinstance(i, Move) and i.lookups for i in instructions(thread)):
         yield "lookups"
+    if any(isinstance(i, Move) and i.nonblocking for i in instructions(thread)):
+        yield "nonblocking"
 
 
 def contents(thread: Stream) -> int:

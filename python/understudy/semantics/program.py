@@ -113,6 +113,7 @@ class Move:
     writes: bool
     transfer_bytes: int  # of a call, at most
     collective: bool = False
+    nonblocking: bool = False  # only begun, for WaitAll to wait for
     order: Order = CONSECUTIVE
     flush_bytes: int | None = None  # a rank flushes each time that it has written so many
     hands_over: bool = False  # to the system only, what the library buffers
@@ -130,6 +131,11 @@ class Move:
     def flushes(self, method: str) -> int | None:
         """Bytes behind which a rank flushes a file of this method; None: it does not."""
         return None if self.hands_over and method not in HANDS_OVER else self.flush_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WaitAll:
+    """Every rank waits for the moves that it has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +188,7 @@ Instruction: TypeAlias = (
     | Compute
     | Spread
     | Move
+    | WaitAll
     | Sync
     | Close
     | Passes

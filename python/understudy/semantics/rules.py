@@ -37,6 +37,7 @@ from understudy.semantics.program import (
     Step,
     Stream,
     Sync,
+    WaitAll,
 )
 from understudy.semantics.types import CONSECUTIVE, MAX_DUMPS, Variable
 
@@ -130,6 +131,7 @@ def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
     if stream.set.owner == CALLERS and len(called) != 1:
         yield "do", "expected calls once, since the set is of callers"
     moved: list[Variable] = []
+    yield from _flight_faults(step.body, "do")
     for key, instruction, depth in placed(step.body):
         if depth > MOST_DEPTH:
             yield key, f"expected at most {MOST_DEPTH} loops within each other"
@@ -151,6 +153,24 @@ def _step_faults(stream: Stream, step: Step, ranks: int) -> Iterator[Fault]:
         yield "do", wrong_names
     if step.moved_bytes > MOST_BYTES:
         yield "do", f"expected less than 2^63 bytes, got {step.moved_bytes}"
+
+
+def _flight_faults(body: Body, at: str) -> Iterator[Fault]:
+    """What was begun is waited for in the same list, with moves and computing alone before."""
+    in_flight = False
+    for i, instruction in enumerate(body):
+        here = f"{at}[{i}]"
+        if in_flight and not isinstance(instruction, Move | Compute | WaitAll):
+            yield here, "expected moves, compute or wait_all behind a nonblocking move"
+            return
+        if isinstance(instruction, Passes | InTurn | Files):
+            inner = "in_turn" if isinstance(instruction, InTurn) else "do"
+            yield from _flight_faults(instruction.body, f"{here}.{inner}")
+        if isinstance(instruction, Move):
+            in_flight = in_flight or instruction.nonblocking
+        in_flight = in_flight and not isinstance(instruction, WaitAll)
+    if in_flight:
+        yield at, "expected wait_all behind nonblocking moves"
 
 
 def _instruction_faults(
@@ -216,6 +236,9 @@ def _move_faults(stream: Stream, move: Move, ranks: int) -> Iterator[Fault]:
         yield ".collective", f"expected false, since {alone}"
     if move.at is not None and (stream.is_flood or stream.takes_turns):
         yield ".at", f"expected none, since each rank has its own bytes, got {move.at!r}"
+    if move.nonblocking and (stream.is_flood or move.lookups or move.flush_bytes):
+        expected = "expected false in files of each row, with lookups and with flush_bytes"
+        yield ".nonblocking", expected
     consecutive = stream.order == CONSECUTIVE
     if move.lookups and (not move.writes or stream.is_flood or not consecutive):
         yield ".lookups", "expected writes in the order of their bytes to files of ranks"

@@ -25,6 +25,7 @@ from understudy.semantics.program import (
     Step,
     Stream,
     Sync,
+    WaitAll,
 )
 from understudy.semantics.syscalls import Row
 from understudy.semantics.types import Content, Decomposition, Order
@@ -131,6 +132,8 @@ def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
             yield "spread"
         case Move():
             yield from _move(instruction)
+        case WaitAll():
+            yield "wait all"
         case Sync():
             yield "sync"
         case Close():
@@ -180,7 +183,7 @@ def _move(move: Move) -> Iterator[str]:
     if move.at is not None:
         yield f"at {move.at}"
     yield f"transfer {move.transfer_bytes}"
-    yield from _flags(collective=move.collective)
+    yield from _flags(collective=move.collective, nonblocking=move.nonblocking)
     yield from _order(move.order)
     if move.flush_bytes is not None:
         yield f"flush {move.flush_bytes}{' to system' if move.hands_over else ''}"

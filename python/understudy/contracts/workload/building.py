@@ -31,6 +31,7 @@ from understudy.semantics.program import (
     Step,
     Stream,
     Sync,
+    WaitAll,
 )
 from understudy.semantics.types import EVEN, Content, Lookups, Order, Variable
 
@@ -43,6 +44,7 @@ _WORDS: dict[str, Instruction] = {
     "spread": Spread(),
     "sync": Sync(),
     "close": Close(),
+    "wait_all": WaitAll(),
 }
 
 
@@ -206,6 +208,7 @@ class _Stream:
             writes="write" in row,
             transfer_bytes=row["transfer_bytes"],
             collective=row.get("collective", False),
+            nonblocking=row.get("nonblocking", False),
             order=_order(row),
             flush_bytes=row.get("flush_bytes"),
             hands_over=row.get("to_system", False),
