@@ -263,7 +263,7 @@ def test_a_variable_may_have_calls_of_its_own() -> None:
         "decomposition",
         "file",
     ]
-    grown = scale(made, 8, "weak").streams[0].dumps[0].variables[0]
+    grown = scale(made, 8, "weak").streams[0].steps[0].moves[0]
     assert (grown.transfer_bytes, grown.collective) == (96, False)
 
 

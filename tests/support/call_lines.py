@@ -3,7 +3,7 @@ evaluator expanded, for small programs."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import prod
 
 import numpy as np
@@ -107,14 +107,17 @@ class _Dump:
         return name + SUFFIXES.get(self.method, "")
 
     def lines(self) -> Iterator[str]:
-        for moves, calls in groupby(self.dumps.calls, lambda c: isinstance(c, Moved)):
+        variables = self.dumps.step.variables
+        firsts = accumulate((v.count for v in variables), initial=0)
+        numbers = {v.name: n for v, n in zip(variables, firsts, strict=False)}
+        for moves, calls in groupby(
+            self.dumps.calls, lambda c: isinstance(c, Moved) and (c.loop,)
+        ):
             if moves:
                 pieces = [c for c in calls if isinstance(c, Moved)]
                 for _ in range(pieces[0].times):
-                    number = 0
                     for moved in pieces:
-                        yield from self.moved(moved, number)
-                        number += moved.move.variable.count
+                        yield from self.moved(moved, numbers[moved.move.variable.name])
                 continue
             for call in calls:
                 match call:

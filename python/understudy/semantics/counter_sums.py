@@ -53,7 +53,7 @@ class Counting(Sums):
         for k in range(alone):
             self.written, self.looked = {}, {}
             ends = {key: file.end for key, file in self.open.items()}
-            for moves, calls in groupby(dumps.calls, lambda call: isinstance(call, Moved)):
+            for moves, calls in groupby(dumps.calls, lambda c: isinstance(c, Moved) and (c.loop,)):
                 if moves:
                     self._passes([c for c in calls if isinstance(c, Moved)], dumps, k)
                 else:

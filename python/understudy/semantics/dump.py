@@ -155,6 +155,7 @@ class Dump:
         self._segments = walk.segments
         self._variables = {v.name: v for v in variables_of([step.body])}
         self._in_turn = False
+        self._loop = 0  # of passes
         self.begins = begins_content(step) > 0
         self.growth: dict[int, Whole] = {}  # of files, from dump to dump
         turns = any(isinstance(i, InTurn) for i in step.body)
@@ -179,13 +180,26 @@ class Dump:
                     each = [i.runs for i in (instruction, *more) if isinstance(i, Operate)]
                     yield self._operate(instruction.kind, each)
                 case Passes():
-                    yield from self._move(instruction.body, instruction.count)
+                    yield from self._passes(instruction)
                 case Files() | Move():
                     yield from self._move((instruction,), 1)
                 case Sync():
                     yield from self._sync()
                 case Close():
                     yield from self._close()
+
+    def _passes(self, passes: Passes) -> Iterator[Call]:
+        """Passes of moves alone are one behind the other, each at the places of the first; others
+        are gone through."""
+        if all(isinstance(i, Move | Files) for i in passes.body):
+            self._loop += 1
+            yield from self._move(passes.body, passes.count, self._loop)
+            return
+        walk = self._walk
+        payload, places = dict(walk.payload), walk.places
+        for _ in range(passes.count):
+            walk.payload, walk.places = dict(payload), places
+            yield from self.calls(passes.body)
 
     def closes_last(self) -> Iterator[Call]:
         """What a stream that keeps its files open does behind a dump."""
@@ -244,10 +258,10 @@ class Dump:
             rows = sum((v.count * b.rows for v, b in blocks), self._walk.none)
         return Operated(kind, each, opened, rows)
 
-    def _move(self, body: Body, times: int) -> Iterator[Call]:
+    def _move(self, body: Body, times: int, loop: int = 0) -> Iterator[Call]:
         for i in body:
             if isinstance(i, Move):
-                yield self._moved(i, times)
+                yield self._moved(i, times, loop)
             elif isinstance(i, Files):
                 moves = [m for m in i.body if isinstance(m, Move)]
                 yield Rows(i, times, tuple(map(self._of_rows, moves)), self._walk.fresh)
@@ -257,7 +271,7 @@ class Dump:
         most = move.call_bytes(self._walk.thread.method)
         return move, block, block.calls(most, CONSECUTIVE, True)
 
-    def _moved(self, move: Move, times: int) -> Moved:
+    def _moved(self, move: Move, times: int, loop: int) -> Moved:
         walk, variable, name = self._walk, move.variable, None
         block = self._segments.block(variable, self._in_turn)
         at, slope = walk.payload.setdefault(variable.file, (walk.none, walk.none))
@@ -280,6 +294,7 @@ class Dump:
             block.calls(move.call_bytes(walk.thread.method), move.order),
             *begin,
             place=name,
+            loop=loop,
         )
 
     def _growth_of(self, variable: Variable) -> Whole:

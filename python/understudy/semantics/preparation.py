@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from understudy.semantics.program import (
     EACH_ROW,
@@ -15,10 +15,10 @@ from understudy.semantics.program import (
     InTurn,
     Move,
     Open,
+    Passes,
     Step,
     Stream,
     Sync,
-    flat,
     variables_of,
 )
 from understudy.semantics.types import Variable
@@ -58,25 +58,29 @@ def _joined(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def _making(body: Body, thread: Stream, contents: int) -> Iterator[Instruction]:
-    """The body with writes in place of reads, once."""
-    inside = [i for i in body if isinstance(i, InTurn)]
-    opens = Open(mode=KEEP)
-    given = next((i for i in flat(body) if isinstance(i, Open)), opens)
-    moves = [replace(i, writes=True) for i in flat(body) if isinstance(i, Move)]
-    yield from (Begin(contents) for i in body if isinstance(i, Begin))
-    if not moves:  # files that stay open are opened for each dump by itself
-        yield from (
-            (replace(given, mode=KEEP), Close()) if thread.closes and thread.set.numbered else ()
-        )
-        return
-    files: Body = (replace(given, mode=KEEP), *moves)
-    if thread.set.owner == EACH_ROW:
-        order = next(i.order for i in flat(body) if isinstance(i, Files))
-        yield Files(order, (*files, Close()))
-        return
-    made: Body = (
-        *files,
-        Sync(),
-        *((Close(),) if thread.set.numbered or not thread.closes else ()),
-    )
-    yield from (InTurn(made),) if inside else made
+    """The body with writes in place of reads, once, and nothing else; files are flushed behind
+    them, but those of a row each."""
+    rows = thread.set.owner == EACH_ROW
+    yield from _written(body, contents, flushes=not rows)
+    if thread.closes and thread.set.numbered:  # opened for each dump by itself
+        yield Close()
+
+
+def _written(body: Body, contents: int, flushes: bool) -> Iterator[Instruction]:
+    for instruction, behind in zip_longest(body, body[1:]):
+        match instruction:
+            case Begin():
+                yield Begin(contents)
+            case Open():
+                yield replace(instruction, mode=KEEP)
+            case Move():
+                yield replace(instruction, writes=True)
+                if flushes and not isinstance(behind, Move):
+                    yield Sync()
+            case Close():
+                yield instruction
+            case Passes():
+                yield from _written(instruction.body, contents, flushes)
+            case InTurn() | Files():
+                inside = tuple(_written(instruction.body, contents, flushes))
+                yield replace(instruction, body=inside)

@@ -324,6 +324,20 @@ def _base_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:
     if stream.dump_count != base.dump_count:
         expected = f"expected {base.dump_count} dumps, as the stream {base.name} that it is behind"
         yield "steps", f"{expected}, got {stream.dump_count}"
+    yield from _behind_faults(stream, base)
+
+
+def _behind_faults(stream: Stream, base: Stream) -> Iterator[Fault]:
+    """Of one whose bytes go behind those of another, dump by dump."""
+    for one in (stream, base):
+        if one.set.numbered and any(step.continues for step in one.steps):
+            yield "steps", f"expected begin in each step of {one.name}, as one is behind the other"
+            return
+    for k, (own, its) in enumerate(zip(stream.expanded(), base.expanded(), strict=False)):
+        if own.time_s < its.time_s:
+            expected = f"expected dump {k} at {its.time_s} or later, as that of {base.name}"
+            yield "steps", f"{expected}, got {own.time_s}"
+            return
 
 
 def _place_faults(streams: Sequence[Stream], i: int) -> Iterator[Fault]:

@@ -47,6 +47,7 @@ class Moved:
     slope: Whole
     growth: Whole
     place: str | None = None
+    loop: int = 0  # those of a loop are made together, again and again
 
     @property
     def at(self) -> Whole:

@@ -214,7 +214,8 @@ class Block:
         elif grid:
             block, shape = (size // element,), (math.prod(shape),)
         rows = variable.decomposition.block or shape[0]
-        return cut_of(block, shape, rows, max(1, transfer_bytes // element), element, bool(self._apart[k]))
+        most = max(1, transfer_bytes // element)
+        return cut_of(block, shape, rows, most, element, bool(self._apart[k]))
 
 
 def _grid_block(rank: int, shape: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
