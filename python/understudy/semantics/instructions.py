@@ -9,9 +9,8 @@ from understudy.semantics.descriptor import plain
 from understudy.semantics.program import (
     CALLERS,
     EACH_GROUP,
-    Begin,
+    WORD_OF,
     Calls,
-    Close,
     Compute,
     Files,
     FileSet,
@@ -21,13 +20,10 @@ from understudy.semantics.program import (
     Open,
     Operate,
     Passes,
-    Remove,
     Skew,
-    Spread,
     Step,
     Stream,
-    Sync,
-    WaitAll,
+    Word,
 )
 from understudy.semantics.syscalls import entry_row
 from understudy.semantics.types import CONSECUTIVE, EVEN, SCHEMA, Content
@@ -109,29 +105,19 @@ def _step(step: Step, stream: Stream) -> Row:
 
 
 def _instruction(instruction: Instruction, stream: Stream) -> Row | str:
+    if isinstance(instruction, Word):
+        return WORD_OF[instruction]
     match instruction:
-        case Begin():
-            return "begin"
         case Skew():
             return {"wait": plain(instruction.runs)}
-        case Remove():
-            return "rename" if instruction.backup else "remove"
         case Open():
             return _open(instruction, stream)
         case Operate():
             return {"operate": instruction.kind, "runs": plain(instruction.runs)}
         case Compute():
             return {"compute": instruction.seconds}
-        case Spread():
-            return "spread"
         case Move():
             return _move(instruction)
-        case WaitAll():
-            return "wait_all"
-        case Sync():
-            return "sync"
-        case Close():
-            return "close"
         case Calls():
             return {"calls": stream.set.name, "do": list(instruction.list.rows)}
         case _:

@@ -45,8 +45,14 @@ class FileSet:
     tree: Tree | None = None  # of CALLERS
 
 
+class Word:
+    """An instruction that is one word in the contract, see `WORDS`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Word):
     """The next content: k grows by one, and the next byte is the first of each file, or the first
     behind those of the stream that is extended. Where files are prepared, k grows by more than one
     where those between are made already."""
@@ -62,7 +68,7 @@ class Skew:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Word):
     """The files are removed, if they are there. `backup`: they are renamed instead, to a backup
     that takes the place of the one before."""
 
@@ -101,7 +107,7 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Word):
     """The transfers are spread evenly over the time that the dump lasts."""
 
 
@@ -134,17 +140,17 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitAll:
+class WaitAll(Word):
     """Every rank waits for the moves that it has begun."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Word):
     """Every rank flushes its files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class Close(Word):
     """Every rank closes its files."""
 
 
@@ -180,23 +186,20 @@ class Calls:
 
 
 Instruction: TypeAlias = (
-    Begin
-    | Skew
-    | Remove
-    | Open
-    | Operate
-    | Compute
-    | Spread
-    | Move
-    | WaitAll
-    | Sync
-    | Close
-    | Passes
-    | InTurn
-    | Files
-    | Calls
+    Word | Skew | Open | Operate | Compute | Move | Passes | InTurn | Files | Calls
 )
 Body: TypeAlias = tuple[Instruction, ...]
+
+WORDS: dict[str, Word] = {
+    "begin": Begin(),
+    "remove": Remove(),
+    "rename": Remove(backup=True),
+    "spread": Spread(),
+    "wait_all": WaitAll(),
+    "sync": Sync(),
+    "close": Close(),
+}
+WORD_OF = {instruction: word for word, instruction in WORDS.items()}
 Change: TypeAlias = Callable[[Instruction], Instruction | None]
 
 

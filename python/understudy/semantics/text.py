@@ -5,10 +5,9 @@ from typing import Any
 
 from understudy.semantics.program import (
     EACH_GROUP,
-    Begin,
+    WORD_OF,
     Body,
     Calls,
-    Close,
     Compute,
     Files,
     FileSet,
@@ -19,13 +18,10 @@ from understudy.semantics.program import (
     Operate,
     Passes,
     Program,
-    Remove,
     Skew,
-    Spread,
     Step,
     Stream,
-    Sync,
-    WaitAll,
+    Word,
 )
 from understudy.semantics.syscalls import Row
 from understudy.semantics.types import Content, Decomposition, Order
@@ -110,13 +106,11 @@ def _body(body: Body, indent: str, thread: Stream) -> Iterator[str]:
 
 def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
     match instruction:
-        case Begin():
-            yield "begin"
+        case Word():
+            yield WORD_OF[instruction].replace("_", " ")
         case Skew():
             late = ", ".join(f"{ranks}x{_number(each)}" for ranks, each in instruction.runs)
             yield f"skew [{late}]"
-        case Remove():
-            yield "rename" if instruction.backup else "remove"
         case Open():
             yield f"open {thread.set.name} {instruction.mode}"
             yield from _flags(last=thread.last is not None, direct=instruction.direct)
@@ -128,16 +122,8 @@ def _words(instruction: Instruction, thread: Stream) -> Iterator[str]:
             yield f"operate {instruction.kind} {_runs(instruction.runs)}"
         case Compute():
             yield f"compute {_number(instruction.seconds)} s"
-        case Spread():
-            yield "spread"
         case Move():
             yield from _move(instruction)
-        case WaitAll():
-            yield "wait all"
-        case Sync():
-            yield "sync"
-        case Close():
-            yield "close"
         case Calls():
             yield f"calls {thread.set.name}"
         case Passes():

@@ -12,10 +12,9 @@ from understudy.semantics import syscalls
 from understudy.semantics.program import (
     ALL_RANKS,
     CALLERS,
-    Begin,
+    WORDS,
     Body,
     Calls,
-    Close,
     Compute,
     Files,
     FileSet,
@@ -25,27 +24,13 @@ from understudy.semantics.program import (
     Open,
     Operate,
     Passes,
-    Remove,
     Skew,
-    Spread,
     Step,
     Stream,
-    Sync,
-    WaitAll,
 )
 from understudy.semantics.types import EVEN, Content, Lookups, Order, Variable
 
 Row = dict[str, Any]
-
-_WORDS: dict[str, Instruction] = {
-    "begin": Begin(),
-    "remove": Remove(),
-    "rename": Remove(backup=True),
-    "spread": Spread(),
-    "sync": Sync(),
-    "close": Close(),
-    "wait_all": WaitAll(),
-}
 
 
 def streams_of(row: Row, where: str) -> tuple[Stream, ...]:
@@ -165,7 +150,7 @@ class _Stream:
 
     def _instruction(self, row: Row | str, at: str) -> Instruction:
         if isinstance(row, str):
-            return _WORDS[row]
+            return WORDS[row]
         if "open" in row:
             self._use(row["open"], f"{at}.open")
             self._base_on(row, f"{at}.")
