@@ -38,12 +38,11 @@ def scaled(value: float, factor: float) -> float:
 def said(log: Sequence[Path]) -> str:
     """The program of the workload; of a log that is refused, why."""
     from understudy.readers import darshan
-    from understudy.semantics.lowering import lower
     from understudy.semantics.text import text_of
 
     try:
         made = darshan.read(log[0], name="log", others=log[1:], join_jobs=True)
-        return text_of(lower(made))
+        return text_of(made.program)
     except UnderstudyError as error:
         return str(error)
     except Exception as error:  # a value for which a rule is not made

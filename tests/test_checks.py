@@ -27,6 +27,7 @@ from understudy.contracts.workload import (
     Pattern,
     Provenance,
     Source,
+    Step,
     Variable,
     Workload,
     streams_of,
@@ -87,7 +88,7 @@ def played(text: str, method: str | None, time_scale: float, file_system: str) -
     described = workload.parse(text, "sample")
     seconds = dict.fromkeys(("min", "q25", "median", "q75", "q95", "max", "mean"), 0.01)
 
-    def dump(index: int, d: Dump) -> dict[str, Any]:
+    def dump(index: int, d: Step) -> dict[str, Any]:
         start_s = d.time_s * time_scale
         phases = [
             {
@@ -120,7 +121,7 @@ def played(text: str, method: str | None, time_scale: float, file_system: str) -
             "transfer_bytes": s.transfer_bytes,
             "collective": s.collective,
             "sync": s.sync,
-            "dumps": [dump(i, d) for i, d in enumerate(s.dumps)],
+            "dumps": [dump(i, d) for i, d in enumerate(s.steps)],
         }
         for s in described.streams
     ]

@@ -518,7 +518,7 @@ def played_log(path: Path, made: Workload) -> Path:
     names: dict[int, bytes] = {}
     records = []
     for s in made.streams:
-        for number, dump in enumerate(s.dumps):
+        for number, dump in enumerate(s.steps):
             (variable,) = dump.variables
             each = [size for n, size in variable.rank_runs(made.ranks) for _ in range(n)]
             runs = [run for o in dump.operations for run in o.runs] or [(made.ranks, 0)]
@@ -794,7 +794,7 @@ def smaller(stated: simulation.Simulation, ranks: int) -> Workload:
 def inexact(made: Workload, compared: Comparison, tolerated_bytes: int) -> Iterator[str]:
     """What differs; a dump may by some bytes, since not all can be divided equally."""
     for (name, quantity), error in errors(compared).items():
-        least = min(d.bytes for d in made.stream(name).dumps)
+        least = min(d.bytes for d in made.stream(name).steps)
         if error is None and quantity == "access sizes" and made.stream(name).method == "stdio":
             continue  # Darshan keeps none
         most = tolerated_bytes / least if quantity == "bytes" else 0
@@ -809,7 +809,7 @@ def kept_its_schedule(made: Workload, result: Played) -> bool:
         (b.time_s - a.time_s) * scale
         for s in made.streams
         if s.files == "append"
-        for a, b in pairwise(s.dumps)
+        for a, b in pairwise(s.steps)
     ]
     late = [d.lateness_s for s in result.repetitions[0].streams for d in s.dumps]
     return max(late) < 0.5 * min(gaps, default=math.inf)
@@ -826,7 +826,7 @@ def test_darshan_sees_of_the_replica_what_was_described(
     descriptor.write_text(made.to_text())
     (scratch / observer.SETTINGS).write_text("\n".join(observer.settings(str(data))) + "\n")
     length_s = (2 if path in STATED else 1) * SCHEDULE_S
-    scale = min(1.0, length_s / max(d.time_s for s in made.streams for d in s.dumps))
+    scale = min(1.0, length_s / max(d.time_s for s in made.streams for d in s.steps))
     before = [
         word.replace('"', "").replace("$PWD", str(scratch))
         for line in observer.prefix_of(runtime)

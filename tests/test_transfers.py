@@ -145,10 +145,7 @@ def stdio(path: Path, ranks: int = 1, **counters: int) -> list[tuple[int, int]]:
         if s.operation == "write"
     ]
     dump = stream.steps[0]
-    return [
-        (v.bytes // (v.transfer_bytes or stream.transfer_bytes) or 1, v.bytes)
-        for v in dump.variables
-    ]
+    return [(m.variable.bytes // m.transfer_bytes or 1, m.variable.bytes) for m in dump.moves]
 
 
 def test_items_and_arrays_are_those_between_two_flushes(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from understudy.contracts.measurement import PlayedDump
-from understudy.contracts.workload import Dump
+from understudy.contracts.workload import Step
 from understudy.judge.conditions import Case, Condition, described
 from understudy.judge.metrics import nearest
 from understudy.report.colours import HEAT
@@ -88,7 +88,7 @@ class _Rows:
         self._ranks = ranks
         self._known: dict[int, Floats] = {}
 
-    def of(self, dump: Dump, moved: int) -> Floats:
+    def of(self, dump: Step, moved: int) -> Floats:
         """What each has of so many bytes."""
         if id(dump) not in self._known:
             total = np.zeros(len(self._edges))

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from understudy.contracts.measurement import StreamResult
-from understudy.contracts.workload import Dump, Workload
+from understudy.contracts.workload import Step, Workload
 from understudy.errors import printable
 from understudy.judge.conditions import Case, Condition, described
 from understudy.judge.metrics import DATA_PHASES, nearest
@@ -25,7 +25,6 @@ from understudy.report.axes import add_legend
 from understudy.report.colours import MUTED, place_colour
 from understudy.semantics.calls import Calls
 from understudy.semantics.counters import BINS, bin_of
-from understudy.semantics.lowering import lower
 from understudy.semantics.predicted import predict
 from understudy.semantics.program import ALL_RANKS, EACH_GROUP, FileSet
 from understudy.units import shorten
@@ -67,24 +66,23 @@ def _original(workload: Workload) -> tuple[Bars, Bars, Bars, Bars]:
         if seen.calls:
             kinds[seen.stream.operation] += seen.calls.count
             sizes.update(dict(zip(ENDS, seen.calls.sizes, strict=True)))
-    program = lower(workload)
-    for each in predict(program):
+    for each in predict(workload.program):
         for name, number in (
             item for counters in each.calls.values() for item in counters.items()
         ):
             kinds["open" if name in OPENS else "sync" if name in SYNCS else ""] += number or 0
     files: Counter[str] = Counter()
-    for stream, thread in zip(workload.streams, program.threads, strict=True):
-        for dump in stream.dumps:
-            files[stream.role] += dump.count * _touched(dump, thread.set, workload.ranks)
+    for stream in workload.streams:
+        for dump in stream.steps:
+            files[stream.role] += dump.count * _touched(dump, stream.set, workload.ranks)
             for asked in dump.operations:
                 number = dump.count * asked.count
                 kinds["metadata"] += number
-                kinds["open"] -= number if asked.operation == "open" else 0
+                kinds["open"] -= number if asked.kind == "open" else 0
     return share, sizes, {kind: kinds[kind] for kind in KINDS}, files
 
 
-def _touched(dump: Dump, files: FileSet, ranks: int) -> int:
+def _touched(dump: Step, files: FileSet, ranks: int) -> int:
     """The files in which some rank has bytes of the dump."""
     found = set()
     for variable in dump.variables:

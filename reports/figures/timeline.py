@@ -82,7 +82,7 @@ def lanes_of(streams: tuple[Stream, ...]) -> list[Lane]:
 
 
 def _lane(title: str, role: str, streams: list[Stream]) -> Lane:
-    dumps = sorted((d.time_s, d.bytes) for s in streams for d in s.dumps)
+    dumps = sorted((d.time_s, d.bytes) for s in streams for d in s.steps)
     return Lane(
         title=title,
         role=role,

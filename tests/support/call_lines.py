@@ -85,7 +85,8 @@ class _Dump:
                     del found[one]
         self.content = dumps.content + (k if dumps.begins else 0)
         # The key of an order; those that are made before have the numbers of their contents.
-        self.dump = self.content if walk.prepares and self.thread.set.numbered else dumps.first + k
+        again = self.thread.set.numbered and self.thread.set.names
+        self.dump = self.content if walk.prepares and again else dumps.first + k
 
     def key(self, file: int) -> tuple[str, int | None, int]:
         return self.thread.name, self.set if self.thread.closes else None, file
@@ -232,7 +233,7 @@ class _Dump:
         again = self.walk.names if self.thread.set.numbered else None
         updates = again and self.walk.writes and not self.walk.empties
         exists = updates and not any(
-            isinstance(c, Opened) and c.makes.any() for c in self.dumps.calls
+            isinstance(c, Opened) and (c.fresh or c.makes.any()) for c in self.dumps.calls
         )
         tail = f"{slabs}{together}{' exists' if exists else ''}"
         return f"define {path} {name} type {kind} rows 0 offset {begin} block {size}{tail}"

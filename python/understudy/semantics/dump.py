@@ -16,6 +16,7 @@ from understudy.semantics.program import (
     Body,
     Close,
     Files,
+    Instruction,
     InTurn,
     Move,
     Open,
@@ -69,6 +70,7 @@ class State:
         shared = any(segments.counts[m].sum() > segments.groups for m in self.masks.values())
         self.keeps_bytes = (
             self.writes
+            and thread.closes
             and (self.appends or shared)
             and thread.method in _KEEP_BYTES
             and not any(isinstance(i, Sync) for i in instructions(thread))
@@ -147,6 +149,14 @@ class State:
         return dict(at[-1].masks) if at else {}
 
 
+def _with_next(
+    groups: Sequence[list[Instruction]],
+) -> Iterator[tuple[list[Instruction], Instruction | None]]:
+    """Each with the first instruction of the next."""
+    for k, group in enumerate(groups):
+        yield group, groups[k + 1][0] if k + 1 < len(groups) else None
+
+
 class Dump:
     """The first of equal dumps."""
 
@@ -166,8 +176,8 @@ class Dump:
 
     def calls(self, body: Body) -> Iterator[Call]:
         """What the instructions do, in their order."""
-        for _, same in groupby(body, lambda i: i.kind if isinstance(i, Operate) else id(i)):
-            instruction, *more = same
+        groups = groupby(body, lambda i: i.kind if isinstance(i, Operate) else id(i))
+        for (instruction, *more), behind in _with_next([list(same) for _, same in groups]):
             match instruction:
                 case Begin():
                     self._walk.begin(instruction.contents)
@@ -183,6 +193,8 @@ class Dump:
                     yield from self._passes(instruction)
                 case Files() | Move():
                     yield from self._move((instruction,), 1)
+                    if self._walk.keeps_bytes and not isinstance(behind, Move):
+                        yield from self._sync()
                 case Sync():
                     yield from self._sync()
                 case Close():
@@ -206,8 +218,6 @@ class Dump:
         thread, walk = self._walk.thread, self._walk
         if not thread.closes:
             return
-        if walk.keeps_bytes:
-            yield from self._sync() if self._variables else ()
         if not walk.lends and self._first >= walk.total - walk.sets:
             yield from (Closed(thread, f, o.ranks) for f, o in walk.open.items())
 
