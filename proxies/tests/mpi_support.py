@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from understudy.contracts.workload import build, load  # noqa: E402
 from understudy.errors import UnderstudyError  # noqa: E402
-from understudy.semantics.instructions import row_of  # noqa: E402
+from understudy.semantics.workload import row_of  # noqa: E402
 
 SKIPPED = 77
 # Of the names of a method's files, by its own row.

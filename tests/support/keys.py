@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from understudy.contracts.workload import Pattern, Workload, streams_of
 from understudy.contracts.workload.migration import pattern_of
 from understudy.semantics.descriptor import schema
-from understudy.semantics.instructions import row_of
 from understudy.semantics.types import KEYS
+from understudy.semantics.workload import row_of
 
 Row: TypeAlias = dict[str, Any]
 

@@ -3,7 +3,7 @@ as docs/reference/program.md defines them. The player carries out just these.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from understudy.semantics.descriptor import plain
 from understudy.semantics.program import (
@@ -20,30 +20,23 @@ from understudy.semantics.program import (
     Open,
     Operate,
     Passes,
+    Program,
     Skew,
     Step,
     Stream,
     Word,
 )
 from understudy.semantics.syscalls import entry_row
-from understudy.semantics.types import CONSECUTIVE, EVEN, SCHEMA, Content
-
-if TYPE_CHECKING:
-    from understudy.semantics.workload import Workload
+from understudy.semantics.types import CONSECUTIVE, EVEN, Content
 
 Row: TypeAlias = dict[str, Any]
 
 
-def row_of(workload: "Workload") -> Row:
-    """The workload as JSON of its program."""
-    scaling = plain(workload.scaling) or {"rule": "none", "from_ranks": workload.ranks}
-    row: Row = {"schema": SCHEMA}
-    row |= {key: getattr(workload, key) for key in ("name", "description", "ranks")}
-    row |= {"scaling": scaling, "runtime_s": workload.runtime_s, "compute": workload.compute}
-    row["sets"] = [_set(files) for files in workload.program.sets]
-    row["streams"] = [_stream(stream) for stream in workload.streams]
-    row |= _beside(workload.streams)
-    return row | {key: plain(getattr(workload, key)) for key in ("source", "provenance")}
+def rows_of(program: Program) -> Row:
+    """The keys of the contract that a program has."""
+    row: Row = {"sets": [_set(files) for files in program.sets]}
+    row["streams"] = [_stream(stream) for stream in program.streams]
+    return row | _beside(program.streams)
 
 
 def _beside(streams: Iterable[Stream]) -> Row:

@@ -1,7 +1,8 @@
 """A program: what a workload means for its ranks, as docs/reference/program.md defines it.
 
 It is as long as the descriptor: loops over dumps, passes, files and ranks are never expanded.
-Sizes are bytes, times are seconds since the start of the application.
+Sizes are bytes, times are seconds since the start of the application. One file because what a
+stream is follows from its instructions.
 """
 
 from bisect import bisect_right

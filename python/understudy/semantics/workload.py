@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from understudy.semantics.descriptor import laid_out, plain
-from understudy.semantics.instructions import row_of
+from understudy.semantics.instructions import Row, rows_of
 from understudy.semantics.program import Program, Step, Stream
-from understudy.semantics.types import Order, Provenance, Scaling, Source
+from understudy.semantics.types import SCHEMA, Order, Provenance, Scaling, Source
 
 STRUCTURES = ("role", "operation", "files", "layout", "method")
 STATED = ("order", "pace")  # structures that need provenance where they are stated
@@ -48,6 +48,16 @@ class Workload:
     def to_text(self) -> str:
         """The workload as JSON text, one line per instruction."""
         return laid_out(row_of(self))
+
+
+def row_of(workload: Workload) -> Row:
+    """The workload as JSON of the contract."""
+    scaling = plain(workload.scaling) or {"rule": "none", "from_ranks": workload.ranks}
+    row: Row = {"schema": SCHEMA}
+    row |= {key: getattr(workload, key) for key in ("name", "description", "ranks")}
+    row |= {"scaling": scaling, "runtime_s": workload.runtime_s, "compute": workload.compute}
+    row |= rows_of(workload.program)
+    return row | {key: plain(getattr(workload, key)) for key in ("source", "provenance")}
 
 
 def provenance_of(workload: Workload, pointer: str) -> Provenance | None:

@@ -2,6 +2,7 @@
 
 The processes and threads of a rank become one list of calls in the order of time. Descriptors that
 a process inherits are copies (dup), and what is open when it ends is closed, as the kernel does.
+One file because every call looks at the same names and handles, and changes them.
 """
 
 import posixpath
