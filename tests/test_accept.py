@@ -286,7 +286,7 @@ def test_variability_is_that_of_sessions(tmp_path: Path) -> None:
 def test_fidelity_is_that_of_every_run(tmp_path: Path) -> None:
     found = [played(tmp_path, k) for k in range(2)]
     assert finding(tmp_path, found, metric="fidelity", at_most="10 %").state == "pass"
-    half = min(d.bytes for s in workload.get(NAME).streams for d in s.dumps) // 2
+    half = min(d.bytes for s in workload.get(NAME).streams for d in s.steps) // 2
     worse = [*found, played(tmp_path, 3, lost_bytes=half)]
     made = finding(tmp_path, worse, metric="fidelity", at_most="10 %")
     assert made.state == "fail" and "1 of 3 runs" in made.why
@@ -886,7 +886,7 @@ def test_a_run_took_at_least_as_long_as_its_dumps(tmp_path: Path) -> None:
 
 
 def test_a_run_that_moved_other_bytes_decides_nothing(tmp_path: Path) -> None:
-    half = min(d.bytes for s in workload.get(NAME).streams for d in s.dumps) // 2
+    half = min(d.bytes for s in workload.get(NAME).streams for d in s.steps) // 2
     made = finding(tmp_path, seven(tmp_path, lost_bytes=half), at_least="1 MiB/s")
     assert made.state == "undecided" and "more or less than its workload has" in made.why
 

@@ -140,7 +140,7 @@ def test_texts_and_complex_numbers_are_written_and_learned_again(tmp_path: Path)
     succeed("describe", source, "-n", 4, "-o", described)
     [dump] = producers.read(first / "r.json").repetitions[0].streams[0].dumps
     words = len('a "b" <c> & d/e é'.encode()) + 8 + 16
-    arrays = sum(v.bytes for v in workload.load(described).streams[0].dumps[0].variables[:5])
+    arrays = sum(v.bytes for v in workload.load(described).streams[0].steps[0].variables[:5])
     assert dump.bytes == workload.load(described).bytes == arrays + 4 * words
     made = succeed("skel", "replay", first / "out" / "g.0.bp", "-d", second)
     assert "is left out" not in made.stderr
