@@ -78,7 +78,7 @@ def test_what_is_valid_can_be_scaled_and_predicted() -> None:
 
 
 def of_seed(seed: int) -> str:
-    """The first call of the player that the evaluator does not tell; "none" if it plays nothing."""
+    """The first call that the evaluator does not tell; "none" if the player makes none."""
     row = program(Random(f"program {seed}"))
     made = build(row, "program")
     with TemporaryDirectory() as folder:
