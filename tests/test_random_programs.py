@@ -18,9 +18,9 @@ from tests.support.random_programs import Row, program
 from tests.test_evaluator import difference
 from understudy.contracts.workload import build
 from understudy.model.scaling import scale
+from understudy.semantics.instructions import row_of
 from understudy.semantics.predicted import predict
 from understudy.semantics.text import text_of
-from understudy.semantics.workload import row_of
 
 READ = 600
 PLAYED = int(os.environ.get("RANDOM_PROGRAMS", "120"))
@@ -78,7 +78,7 @@ def test_what_is_valid_can_be_scaled_and_predicted() -> None:
 
 
 def of_seed(seed: int) -> str:
-    """The first call of the player that the evaluator does not tell; "none" if none is made."""
+    """The first call that the evaluator does not tell; "none" if the player makes none."""
     row = program(Random(f"program {seed}"))
     made = build(row, "program")
     with TemporaryDirectory() as folder:

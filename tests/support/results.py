@@ -69,13 +69,18 @@ def stream(
     )
 
 
-def workload(name: str, streams: Iterable[Pattern], *, ranks: int = 16, **more: Any) -> Workload:
+def workload(
+    name: str, streams: Iterable[Pattern | Stream], *, ranks: int = 16, **more: Any
+) -> Workload:
+    streams = list(streams)
+    of_patterns = streams_of((s for s in streams if isinstance(s, Pattern)), ranks)
+    of_streams = tuple(s for s in streams if isinstance(s, Stream))
     return Workload(
         name=name,
         description=more.pop("description", "Synthetic numbers for tests."),
         ranks=ranks,
         runtime_s=more.pop("runtime_s", 700.0),
-        streams=streams_of(streams, ranks),
+        streams=(*of_patterns, *of_streams),
         scaling=Scaling(rule="none", from_ranks=ranks),
         source=Source(
             format="hand", notes=more.pop("notes", ("The intervals are round numbers.",))
